@@ -1,10 +1,12 @@
 //! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
+mod archived;
 mod rejected;
 mod specification;
 mod suspended;
 
+pub use archived::{FlowArchived, LastOwner};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use specification::{Dependency, Specification};
 pub use suspended::{
@@ -482,23 +484,6 @@ pub struct RootAtEnd {
     pub status: Status,
     /// How far its last attempt came.
     pub progress: Progress,
-}
-
-/// See [`Event::FlowArchived`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowArchived {
-    /// Name of the file in the archive's folder.
-    pub file: String,
-    /// SHA-256 of the whole file, in hexadecimal.
-    pub sha256: String,
-    /// Events of the flow that are in it: all before this one.
-    pub events: u64,
-    /// Runs that the flow had: whoever keeps something of them finds it by these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<RunId>,
-    /// Whose the flow was, as long as nothing else of it is in the log; `None` before version 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<super::owner::LastOwner>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

@@ -12,7 +12,6 @@ pub mod explain;
 mod indexes;
 mod lines;
 mod overview;
-mod owner;
 mod refusal;
 mod sound;
 pub(crate) mod state;
@@ -26,15 +25,14 @@ pub use command::{
 pub use coverage::covers;
 pub use dialogues::{Turn, Waits};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted,
-    RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
-    TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved,
-    TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
-    TaskSuspended, TaskSuspensionExpired, UserChanged,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
+    Lease, OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind,
+    RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
+    TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
+    TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
+    TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
-pub use owner::LastOwner;
 pub(crate) use refusal::report;
 pub use refusal::{
     ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, ParentFault, ReferenceAt,

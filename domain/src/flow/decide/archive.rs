@@ -2,8 +2,7 @@
 
 use super::Decision;
 use crate::flow::command::{Archive, Done, Rest};
-use crate::flow::event::{Event, FlowArchived};
-use crate::flow::owner::LastOwner;
+use crate::flow::event::{Event, FlowArchived, LastOwner};
 use crate::flow::refusal::{ArchiveFault, Refusal};
 use crate::flow::state::Flow;
 use crate::task::Status;
