@@ -89,6 +89,15 @@ impl Holding {
     }
 }
 
+/// How this process has come to a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The attempt has begun here.
+    Begun,
+    /// Its flow was loaded; whether something is stored of it beside the log.
+    Loaded { is_renewed: bool },
+}
+
 #[derive(Debug)]
 struct Record {
     holding: Holding,
@@ -96,6 +105,8 @@ struct Record {
     ending: bool,
     /// Whether something is stored beside the log.
     renewed: bool,
+    /// Its flow was loaded, and nobody has renewed it since.
+    inherited: bool,
     /// When progress was last recorded.
     reported_at: Timestamp,
     /// Held for what dropping it does: the slot is free again.
@@ -191,8 +202,7 @@ impl Leases {
     }
 
     /// Keeps a lease from now on, with the slot of its attempt. One that is kept already stays as it is.
-    /// `is_renewed`: something is stored of it beside the log.
-    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held, is_renewed: bool) {
+    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held, source: Source) {
         let mut inner = self.inner();
         if inner.records.contains_key(&leased.lease) {
             // The slot is the same one.
@@ -205,7 +215,8 @@ impl Leases {
         let record = Record {
             holding,
             ending: false,
-            renewed: is_renewed,
+            renewed: source == Source::Loaded { is_renewed: true },
+            inherited: source != Source::Begun,
             reported_at: Timestamp::default(),
             _slot: slot,
         };
@@ -257,7 +268,46 @@ impl Leases {
             expiring.insert((until, lease));
         }
         record.renewed = true;
+        record.inherited = false;
         Some(record.holding.clone())
+    }
+
+    /// Leases of a worker that hold at `now` and that nobody keeps as it seems, at most `limit`; they hold until
+    /// `until` from now on, so that whoever asks next does not get them too. `is_left` is told whether the lease came
+    /// with its flow and was not renewed since. Cost: O(leases) if the worker has any.
+    pub(super) fn take_over(
+        &self,
+        worker: &WorkerKey,
+        (now, until): (Timestamp, Timestamp),
+        limit: usize,
+        is_left: impl Fn(&Holding, bool) -> bool,
+    ) -> Vec<Holding> {
+        let mut inner = self.inner();
+        if !inner.counts.contains_key(worker) {
+            return Vec::new();
+        }
+        let Inner {
+            records, expiring, ..
+        } = &mut *inner;
+        let of_worker = records.values_mut().filter(|record| {
+            let holding = &record.holding;
+            (&holding.worker, &holding.holder) == (&worker.0, &worker.1)
+                && !record.ending
+                && holding.expires_at > now
+                && is_left(holding, record.inherited)
+        });
+        let mut taken = Vec::new();
+        for record in of_worker.take(limit) {
+            let holding = &mut record.holding;
+            if until > holding.expires_at {
+                expiring.remove(&(holding.expires_at, holding.lease));
+                holding.expires_at = until;
+                expiring.insert((until, holding.lease));
+            }
+            record.inherited = false;
+            taken.push(holding.clone());
+        }
+        taken
     }
 
     /// Whether progress of the attempt may be recorded at `now`, which it is then.

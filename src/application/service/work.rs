@@ -46,7 +46,7 @@ impl Service {
         let principal = context.caller.actor();
         let methods: &[Arc<str>] = match &claim.wanted {
             Wanted::Methods(methods) => methods,
-            Wanted::Task(_) => &[],
+            Wanted::Task(_) | Wanted::Left(_) => &[],
         };
         allowed(&context.caller, methods, "methods")?;
         let asks = Asks {
@@ -88,6 +88,18 @@ impl Service {
             Wanted::Task(_) => {
                 let claim = Request::Claim(here);
                 let begun = begun(self.anywhere(context, claim).await?)?;
+                self.app.untold(context, begun)
+            }
+            Wanted::Left(_) => {
+                let mut begun = self.app.claim_here(context, &here).await?.told();
+                for reply in self
+                    .ask_others(context, &Request::Claim(here.clone()))
+                    .await
+                {
+                    if let Reply::Claimed(more) = reply {
+                        begun.extend(more);
+                    }
+                }
                 self.app.untold(context, begun)
             }
             Wanted::Methods(methods) => {
