@@ -35,6 +35,8 @@ const TASKS_DEFAULT: usize = 2_000;
 const PAUSE: Duration = Duration::from_millis(20);
 /// For a connection.
 const CONNECT: Duration = Duration::from_secs(2);
+/// How often it is shown how far things are.
+const SHOW_EVERY: Duration = Duration::from_secs(5);
 /// Longer than nothing may end while something is left: leases of 30 s, and what is tried again behind them.
 const STANDSTILL: Duration = Duration::from_secs(90);
 /// How late the end by a deadline may be, in microseconds.
@@ -51,6 +53,8 @@ struct World {
     is_over: AtomicBool,
     /// Results that requesters have got, each counted once.
     results: AtomicUsize,
+    /// Publications that were acknowledged.
+    publications: AtomicUsize,
     /// Results that agents were told were taken.
     taken: Mutex<HashMap<String, Content>>,
     /// When servers were killed, and when things were as before.
@@ -89,6 +93,7 @@ impl World {
             urls: RwLock::default(),
             is_over: AtomicBool::new(false),
             results: AtomicUsize::new(0),
+            publications: AtomicUsize::new(0),
             taken: Mutex::default(),
             outages: Mutex::default(),
         };
@@ -146,12 +151,26 @@ impl World {
             .map_or(deadline, |(_, to)| to + RECOVERY_US)
     }
 
+    /// Waits until so many publications were acknowledged.
+    async fn published(&self, publications: usize) {
+        Self::reach(&self.publications, publications).await;
+    }
+
     /// Waits until so many results have arrived.
-    async fn reach(&self, results: usize) {
+    async fn told(&self, results: usize) {
+        Self::reach(&self.results, results).await;
+    }
+
+    async fn reach(count: &AtomicUsize, wanted: usize) {
         let (mut seen, mut since) = (0, Instant::now());
+        let mut shown = Instant::now();
         loop {
-            let now = self.results.load(Ordering::Relaxed);
-            if now >= results {
+            let now = count.load(Ordering::Relaxed);
+            if shown.elapsed() > SHOW_EVERY {
+                println!("{now} of {wanted}");
+                shown = Instant::now();
+            }
+            if now >= wanted {
                 return;
             }
             if now > seen {
@@ -159,7 +178,7 @@ impl World {
             }
             assert!(
                 since.elapsed() < STANDSTILL,
-                "{now} of {results} results have arrived"
+                "{now} of {wanted} have arrived"
             );
             sleep(PAUSE).await;
         }
@@ -179,6 +198,15 @@ fn passes(status: &Status) -> bool {
 fn tasks() -> usize {
     let given = std::env::var("TASKLEDGER_BROKER_TASKS");
     given.map_or(TASKS_DEFAULT, |text| text.parse().expect("a number"))
+}
+
+/// When a server is killed.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    /// Half of the tasks are published.
+    Publishing,
+    /// Half of the results are told.
+    Working,
 }
 
 /// Who is at work.
@@ -214,6 +242,13 @@ impl Running {
         }
     }
 
+    async fn reach(&self, when: When) {
+        match when {
+            When::Publishing => self.world.published(self.tasks / 2).await,
+            When::Working => self.world.told(self.tasks / 2).await,
+        }
+    }
+
     /// Notes that no server, or not every one, could act.
     fn was_away(&self, since: i64) {
         let outage = (since, self.world.now());
@@ -223,7 +258,7 @@ impl Running {
     /// Waits for the rest, and compares what everybody was told.
     async fn check(self, api: &Api) {
         let world = &self.world;
-        world.reach(self.tasks).await;
+        world.told(self.tasks).await;
         let seconds = self.begun.elapsed().as_secs_f64();
         world.is_over.store(true, Ordering::Relaxed);
         let (mut published, mut results) = (HashMap::new(), HashMap::new());
@@ -298,8 +333,8 @@ async fn nothing_published_is_lost_when_the_server_is_killed() {
     let folder = Folder::new();
     let mut server = Server::start(&folder).await;
     let running = Running::begin(std::slice::from_ref(&server.api));
-    for kill in 1..=2 {
-        running.world.reach(running.tasks * kill / 3).await;
+    for kill in [When::Publishing, When::Working] {
+        running.reach(kill).await;
         let since = running.world.now();
         server.kill().await;
         server = Server::start(&folder).await;
@@ -314,8 +349,8 @@ async fn nothing_published_is_lost_when_the_server_is_killed() {
 async fn nothing_published_is_lost_when_two_of_three_nodes_are_killed_on_postgres() {
     let mut cluster = Cluster::of(3).await;
     let running = Running::begin(&cluster.apis());
-    for kill in 1..=2 {
-        running.world.reach(running.tasks * kill / 3).await;
+    for kill in [When::Publishing, When::Working] {
+        running.reach(kill).await;
         let since = running.world.now();
         cluster.nodes.pop().unwrap().kill().await;
         running.world.meet(&cluster.apis());

@@ -52,7 +52,8 @@ pub(super) struct Requester {
 impl Requester {
     pub(super) fn begin(n: u64, tasks: usize, mut random: Random, world: Arc<World>) -> Self {
         let requester = format!("requester-{n}");
-        let publishing = (0..AT_ONCE).map(|part| {
+        let mut publishing = Vec::new();
+        for part in 0..AT_ONCE {
             let publisher = Publisher {
                 requester: requester.clone(),
                 random: Random::new(random.next()),
@@ -60,8 +61,8 @@ impl Requester {
             };
             let ids = (0..tasks).filter(move |id| *id as u64 % AT_ONCE == part);
             let ids: Vec<String> = ids.map(|id| format!("{n}-{id}")).collect();
-            tokio::spawn(publisher.publish(ids))
-        });
+            publishing.push(tokio::spawn(publisher.publish(ids)));
+        }
         let reader = Reader {
             requester: requester.clone(),
             tasks,
@@ -70,7 +71,7 @@ impl Requester {
             told: Told::default(),
         };
         Self {
-            publishing: publishing.collect(),
+            publishing,
             reading: tokio::spawn(reader.read()),
         }
     }
@@ -125,6 +126,7 @@ impl Publisher {
                 acknowledged_at,
             };
             told.published.insert(id, publication);
+            self.world.publications.fetch_add(1, Ordering::Relaxed);
         }
         told
     }
