@@ -316,13 +316,16 @@ impl App {
             .take_over(&worker, times, claim.max, |held, is_inherited| {
                 is_allowed(held) && is_left(held, is_inherited)
             });
-        let mut begun = Vec::with_capacity(taken.len());
-        for mut held in taken {
+        let mut kept = Vec::with_capacity(taken.len());
+        // Given back when the worker goes away meanwhile.
+        let begun = taken.iter().cloned();
+        let mut untold = self.untold(
+            context,
+            begun.map(|held| leasing::begun(held, None)).collect(),
+        );
+        for held in taken {
             match self.flows.renew(&held, Some(claim.lease_ms)).await {
-                Ok(Some(expires_at)) => {
-                    held.expires_at = expires_at;
-                    begun.push(leasing::begun(held, None));
-                }
+                Ok(Some(_)) => kept.push(held.lease),
                 Ok(None) => {}
                 // It ends, or the worker asks again.
                 Err(error) => {
@@ -330,7 +333,8 @@ impl App {
                 }
             }
         }
-        Ok(self.untold(context, begun))
+        untold.begun.retain(|begun| kept.contains(&begun.lease));
+        Ok(untold)
     }
 
     /// Attempts whose worker has not been told of them.

@@ -91,11 +91,11 @@ impl Service {
                 self.app.untold(context, begun)
             }
             Wanted::Left(_) => {
-                let mut begun = self.app.claim_here(context, &here).await?.told();
-                for reply in self
-                    .ask_others(context, &Request::Claim(here.clone()))
-                    .await
-                {
+                let own = self.app.claim_here(context, &here).await?;
+                let asked = Request::Claim(here);
+                let others = self.ask_others(context, &asked).await;
+                let mut begun = own.told();
+                for reply in others {
                     if let Reply::Claimed(more) = reply {
                         begun.extend(more);
                     }

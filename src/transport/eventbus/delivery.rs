@@ -14,7 +14,6 @@ use crate::application::api::{Error, Reply, Request};
 use crate::application::{Context, Service};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::LeaseId;
 use taskledger_domain::limits::CLAIMS_MAX;
 use taskledger_eventbus::TaskMessage;
 use tokio::sync::mpsc;
@@ -123,10 +122,8 @@ impl Delivery {
     }
 
     async fn claim(&self, open: &Open, watched: &HeldClaims, taken: Vec<HeldTask>) -> Status {
-        let leases: Vec<LeaseId> = taken.iter().map(|held| held.lease).collect();
-        for leases in leases.chunks(CLAIMS_MAX) {
-            let left = Left::These(Arc::from(leases));
-            if let Err(end) = self.taken_over(open, watched, left, leases.len()).await {
+        for held in taken.chunks(CLAIMS_MAX) {
+            if let Err(end) = self.left(open, watched, held).await {
                 return end;
             }
         }
@@ -190,25 +187,39 @@ impl Delivery {
         std::future::pending().await
     }
 
-    /// Gives the agent what it held and no server keeps for it, as far as there is room.
-    async fn silent(&self, open: &Open, watched: &HeldClaims) -> Result<(), Status> {
-        let held = self.bus.held.count(open.stream, &self.agent);
-        let room = self.window.saturating_sub(held).min(CLAIMS_MAX);
-        if room == 0 {
-            return Ok(());
-        }
-        let left = self.patterns.left(SILENT_MS);
-        self.taken_over(open, watched, left, room).await
-    }
-
-    /// Gives the agent what it has left.
-    async fn taken_over(
+    /// Gives the agent what ended streams of this server held for it.
+    async fn left(
         &self,
         open: &Open,
         watched: &HeldClaims,
-        left: Left,
-        max: usize,
+        left: &[HeldTask],
     ) -> Result<(), Status> {
+        let leases = left.iter().map(|held| held.lease).collect();
+        let claims = self.come_back(Left::These(leases), left.len()).await;
+        for held in left {
+            if claims.iter().all(|claimed| claimed.lease != held.lease) {
+                self.bus.held.release(&self.agent, held.task, held.attempt);
+            }
+        }
+        self.give(open, watched, claims).await
+    }
+
+    /// Gives the agent what it held and no server keeps for it, whatever its window is by now.
+    async fn silent(&self, open: &Open, watched: &HeldClaims) -> Result<(), Status> {
+        loop {
+            let left = self.patterns.left(SILENT_MS);
+            let mut claims = self.come_back(left, CLAIMS_MAX).await;
+            let is_all = claims.len() < CLAIMS_MAX;
+            claims.retain(|claimed| !self.bus.held.has(&self.agent, claimed.lease));
+            self.give(open, watched, claims).await?;
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Claims what the agent has left.
+    async fn come_back(&self, left: Left, max: usize) -> Vec<Claimed> {
         let claim = Claim {
             worker: Some(self.agent.name.clone()),
             wanted: Wanted::Left(left),
@@ -219,14 +230,10 @@ impl Delivery {
             heard_at: Instant::now(),
         };
         match self.bus.service.claim(&self.context, claim).await {
-            Ok(mut claims) => {
-                let is_new = |it: &Claimed| !self.bus.held.has(&self.agent, it.lease);
-                claims.claims.retain(is_new);
-                self.give(open, watched, claims.claims).await
-            }
+            Ok(claims) => claims.claims,
             Err(error) => {
                 tracing::debug!(%error, "a stream of tasks could not take over what its agent held");
-                Ok(())
+                Vec::new()
             }
         }
     }

@@ -54,7 +54,7 @@ impl Held {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream of an agent opens. Takes out what streams of it held that have ended, as far as it is for this one.
+    /// A stream of an agent opens, and takes over what streams of it held that have ended, as far as it is for it.
     pub(super) fn open(
         &self,
         agent: &Agent,
@@ -67,17 +67,14 @@ impl Held {
         let Inner {
             agents, streams, ..
         } = &mut *inner;
-        let Some(entries) = agents.get_mut(agent) else {
-            return (stream, Vec::new());
-        };
-        let is_left =
-            |entry: &mut Entry| !streams.contains_key(&entry.stream) && is_for_it(&entry.held);
-        let left = entries.extract_if(.., is_left).map(|entry| entry.held);
-        let left = left.collect();
-        if entries.is_empty() {
-            agents.remove(agent);
-        }
-        (stream, left)
+        let left = agents.get_mut(agent).into_iter().flatten();
+        let left =
+            left.filter(|entry| !streams.contains_key(&entry.stream) && is_for_it(&entry.held));
+        let taken = left.map(|entry| {
+            entry.stream = stream;
+            entry.held.clone()
+        });
+        (stream, taken.collect())
     }
 
     /// A stream has ended; what it held stays with its agent.
@@ -208,7 +205,6 @@ mod tests {
         let (third, taken) = held.open(&agent(), |_| true);
         assert_eq!(taken.len(), 1);
         assert!(held.left_by(first, &agent(), Duration::ZERO).is_empty());
-        held.hold(third, &agent(), task("t"));
         assert_eq!(held.count(third, &agent()), 1);
     }
 

@@ -1,8 +1,9 @@
 //! Several servers on one database: whoever publishes, works or waits may be connected to any of them, and goes on at
-//! another one when its own has ended.
+//! another one when its own has ended, or at the same one when it is back.
 
-use super::{PATIENCE, Peer, next, nothing, task};
+use super::{Bus, PATIENCE, Peer, next, nothing, task};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use taskledger_eventbus::{TaskMessage, TaskResult, TaskStatus};
 use taskledger_testkit::cluster::Cluster;
 use tokio::time::timeout;
@@ -11,6 +12,8 @@ use tonic::{Code, Status, Streaming};
 const NODES: usize = 3;
 /// Enough that flows of every node are among them.
 const TASKS: usize = 12;
+/// What nobody keeps goes to others then.
+const LEASES_END: Duration = Duration::from_secs(30);
 
 async fn started() -> (Cluster, Vec<Peer>) {
     let cluster = Cluster::of(NODES).await;
@@ -189,4 +192,35 @@ async fn an_agent_and_a_requester_go_on_at_other_nodes_when_theirs_end_on_postgr
     let rest = second.union(&third).cloned().collect();
     told(&mut results, &rest, "agent").await;
     nothing(&mut results).await;
+}
+
+#[tokio::test]
+async fn what_an_agent_held_when_its_server_was_killed_comes_back_to_it_at_once() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("agent", &["x", "y.*"]).await;
+    let ids = ids("held");
+    for (n, id) in ids.iter().enumerate() {
+        let task_type = if n % 2 == 0 { "x" } else { "y.z" };
+        bus.publish(task(id, task_type)).await.unwrap();
+    }
+    given(&mut stream, &ids).await;
+    let bus = bus.killed().await;
+    let mut other = bus.subscribe("other", &["x", "y.*"]).await;
+    // A stream that asks for other types gets nothing of it.
+    let mut elsewhere = bus.subscribe("agent", &["q"]).await;
+    nothing(&mut elsewhere).await;
+    let begun = std::time::Instant::now();
+    let mut stream = bus.subscribe("agent", &["x", "y.*"]).await;
+    given(&mut stream, &ids).await;
+    assert!(
+        begun.elapsed() < LEASES_END,
+        "before leases end: {:?}",
+        begun.elapsed()
+    );
+    nothing(&mut other).await;
+    for id in &ids {
+        bus.complete("agent", id).await.unwrap();
+    }
+    let mut results = bus.results("requester", &[]).await;
+    told(&mut results, &ids, "agent").await;
 }
