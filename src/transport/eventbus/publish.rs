@@ -17,6 +17,8 @@ use tonic::Status;
 pub(super) const ID_CHARS_MAX: usize = 1024;
 /// The text of a task whose deadline has passed, as clients look for it.
 pub(super) const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
+/// The member of `params` with the deadline.
+const DEADLINE: &str = "deadline";
 /// Members of `metadata` that open the tree of tasks to publishers.
 const USER: &str = "user_id";
 const PARENT: &str = "parent_id";
@@ -27,10 +29,26 @@ struct Accepted {
     id: TaskId,
     /// As `tasks.create` takes it.
     task: Value,
-    /// Its deadline has passed already.
+    /// When it must have ended, in microseconds.
+    deadline: Option<i64>,
+    /// That has passed already.
     is_late: bool,
     /// It belongs to a flow that is there.
     is_below: bool,
+}
+
+impl Accepted {
+    /// Notes that its deadline has passed by now; whether it had not before.
+    fn becomes_late(&mut self, now: Timestamp) -> bool {
+        let is_late = !self.is_late && self.deadline.is_some_and(|at| at <= now.0);
+        if is_late {
+            self.is_late = true;
+            if let Some(params) = self.task["params"].as_object_mut() {
+                params.remove(DEADLINE);
+            }
+        }
+        is_late
+    }
 }
 
 impl Bus {
@@ -41,8 +59,13 @@ impl Bus {
         message: Option<TaskMessage>,
     ) -> Result<(), Status> {
         let message = message.ok_or_else(|| Status::invalid_argument("task cannot be nil"))?;
-        let accepted = self.accepted(context, message)?;
-        match self.begin(context, &accepted).await {
+        let mut accepted = self.accepted(context, message)?;
+        let mut begun = self.begin(context, &accepted).await;
+        // It may pass on the way: accepted all the same.
+        if begun.is_err() && accepted.becomes_late(self.clock.now()) {
+            begun = self.begin(context, &accepted).await;
+        }
+        match begun {
             Ok(()) => Ok(()),
             Err(Error::Refused(refused)) => {
                 let refusal = Error::Refused(refused);
@@ -195,22 +218,22 @@ fn mapped(
         "schemas": {"type": "remote", "method": method},
         "params": {(MEMBER): published},
     });
-    let mut is_late = false;
-    if let Some(deadline) = message.deadline {
-        let at = time_of(deadline, "deadline")?;
-        is_late = at.timestamp_micros() <= now.0;
-        if !is_late {
-            let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
-            task["params"]["deadline"] = Value::from(at);
-        }
+    let deadline = message.deadline.map(|it| time_of(it, "deadline"));
+    let deadline = deadline.transpose()?;
+    if let Some(at) = deadline {
+        let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        task["params"][DEADLINE] = Value::from(at);
     }
     let is_below = placed(&mut task, published.metadata.as_ref())?;
-    Ok(Accepted {
+    let mut accepted = Accepted {
         id,
         task,
-        is_late,
+        deadline: deadline.map(|at| at.timestamp_micros()),
+        is_late: false,
         is_below,
-    })
+    };
+    let _ = accepted.becomes_late(now);
+    Ok(accepted)
 }
 
 /// Takes over what `metadata` says of the place of a task. Returns whether it belongs to a flow that is there.

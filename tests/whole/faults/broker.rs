@@ -221,8 +221,8 @@ struct Running {
 impl Running {
     fn begin(nodes: &[Api]) -> Self {
         let (world, seed, tasks) = (World::over(nodes), seed(), tasks());
-        let random =
-            |n: u64| Random::new(seed.wrapping_add((n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        // Neighbouring seeds would give the same numbers, one later.
+        let random = |n: u64| Random::new(seed ^ Random::new(n).next());
         let agents = (0..AGENTS).map(|n| {
             let agent = Agent::new(n, random(n), world.clone());
             tokio::spawn(agent.work())
