@@ -30,8 +30,8 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    broker, create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, wired,
-    workers, workflow,
+    broker, callers, create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace,
+    wired, workers, workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,6 +51,7 @@ enum Scenario {
     Broker,
     Wired,
     Mixed,
+    Callers,
     Trace,
     List,
     ColdStart,
@@ -80,6 +81,7 @@ const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
     ("broker", true, Scenario::Broker, "the agent broker over gRPC: publications by 1 and 64 callers, whole ways to an agent and back"),
     ("wired", true, Scenario::Wired, "tasks that take inputs from results beside the same without, results of 1 MB, a document of 1,000 phases"),
     ("mixed", true, Scenario::Mixed, "80 % reads, 20 % writes"),
+    ("callers", true, Scenario::Callers, "users with tokens: beside a flood of another, among strangers; metrics that are read"),
     ("wfinstances", true, Scenario::Trace, "recorded workflows (--trace), or the example of the repository"),
     ("list", true, Scenario::List, "tasks.list with 1,000, 100,000 and 1,000,000 tasks: pages, filters"),
     ("cold-start", true, Scenario::ColdStart, "start on the long log, its files not in memory"),
@@ -215,6 +217,7 @@ async fn one(
         Scenario::Broker => broker::broker(args, report).await,
         Scenario::Wired => wired::wired(args, report).await,
         Scenario::Mixed => mixed::mixed(args, report).await,
+        Scenario::Callers => callers::callers(args, report).await,
         Scenario::Trace => trace::traces(args, report).await,
         Scenario::List => list::list(args, long_log, report).await,
         Scenario::ColdStart => start::cold_start(args, long_log, report).await,

@@ -141,6 +141,7 @@ impl Turn<'_> {
             reason,
             progress,
             will_retry: false,
+            breach: None,
         }));
     }
 
@@ -187,6 +188,7 @@ impl Turn<'_> {
                 reason: FailureReason::Timeout,
                 progress,
                 will_retry: again.is_some(),
+                breach: None,
             }));
             again.into_iter().for_each(|event| self.emit(event));
         }
@@ -238,6 +240,7 @@ impl Turn<'_> {
                 reason,
                 progress,
                 will_retry: false,
+                breach: None,
             })
         };
         let then = match &policy {
