@@ -52,7 +52,7 @@ impl Service {
         let principal = context.caller.actor();
         let methods: &[Arc<str>] = match &claim.wanted {
             Wanted::Methods(methods) => methods,
-            Wanted::Task(_) => &[],
+            Wanted::Task(_) | Wanted::Left(_) => &[],
         };
         allowed(&context.caller, methods, "methods")?;
         let asks = Asks {
@@ -94,6 +94,18 @@ impl Service {
             Wanted::Task(_) => {
                 let claim = Request::Claim(here);
                 let begun = begun(Box::pin(self.anywhere(context, claim)).await?)?;
+                self.app.untold(context, begun)
+            }
+            Wanted::Left(_) => {
+                let own = self.app.claim_here(context, &here).await?;
+                let asked = Request::Claim(here);
+                let others = self.ask_others(context, &asked).await;
+                let mut begun = own.told();
+                for reply in others {
+                    if let Reply::Claimed(more) = reply {
+                        begun.extend(more);
+                    }
+                }
                 self.app.untold(context, begun)
             }
             Wanted::Methods(methods) => {
