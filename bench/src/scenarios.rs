@@ -1,5 +1,7 @@
 //! What is measured, a file for each group.
 
+pub(crate) mod broker;
+pub(crate) mod callers;
 pub(crate) mod create;
 pub(crate) mod growth;
 pub(crate) mod large_tree;

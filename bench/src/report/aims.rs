@@ -47,6 +47,12 @@ const AIMS: &[(&str, Aim)] = &[
         "fan-out of 500 with fan-in, launched: submission to end",
         Aim::AtMost(50.0),
     ),
+    ("broker, publish, 64 callers: rate", Aim::AtLeast(10_000.0)),
+    (
+        "broker, round trip, 64 in flight: rate",
+        Aim::AtLeast(3_000.0),
+    ),
+    ("broker, round trip, 1 in flight: p50", Aim::AtMost(3.0)),
     ("chain of 100, wired: of the same without", Aim::AtMost(1.3)),
     (
         "fan-out of 500 with fan-in, wired: of the same without",
@@ -60,6 +66,22 @@ const AIMS: &[(&str, Aim)] = &[
     (
         "independent tasks, 64 in flight, launched: rate",
         Aim::AtLeast(8_000.0),
+    ),
+    (
+        "callers, one user at a pace beside a flood of another: p99, of that alone",
+        Aim::AtMost(2.0),
+    ),
+    (
+        "callers, strangers without credentials: left of the throughput",
+        Aim::AtLeast(0.9),
+    ),
+    (
+        "callers, strangers with wrong ones: left of the throughput",
+        Aim::AtLeast(0.9),
+    ),
+    (
+        "callers, metrics: scraped, of not scraped",
+        Aim::AtMost(1.01),
     ),
     (
         "start with 1,000,000 tasks: to the first answer",

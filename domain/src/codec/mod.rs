@@ -116,7 +116,7 @@ events! {
     TaskRequeued = 3,
     TaskCancelled = 2,
     RunEnded = 3,
-    FlowArchived = 1,
+    FlowArchived = 2,
 }
 
 fn read<T: DeserializeOwned>(

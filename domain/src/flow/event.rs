@@ -1,11 +1,13 @@
 //! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
+mod archived;
 mod rejected;
 mod run_ended;
 mod specification;
 mod suspended;
 
+pub use archived::{FlowArchived, LastOwner};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use run_ended::{RootAtEnd, RunEnded, RunState, StatusCounts};
 pub use specification::{Dependency, Specification};
@@ -426,18 +428,4 @@ pub struct TaskCancelled {
     /// How far the attempt had come. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]
     pub progress: Progress,
-}
-
-/// See [`Event::FlowArchived`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowArchived {
-    /// Name of the file in the archive's folder.
-    pub file: String,
-    /// SHA-256 of the whole file, in hexadecimal.
-    pub sha256: String,
-    /// Events of the flow that are in it: all before this one.
-    pub events: u64,
-    /// Runs that the flow had: whoever keeps something of them finds it by these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<RunId>,
 }

@@ -1,14 +1,13 @@
 //! Offers by method, workers by what they may have, and the one rule that brings them together.
 
-use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Told};
+use super::method::{Entry, Method};
+use super::turns::Owner;
+use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Sharing, Told};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::FlowId;
 use tokio::sync::oneshot;
 
-/// Whom a flow belongs to; `None`: nobody.
-type Owner = Option<Arc<str>>;
-type Place = (Rank, FlowId);
 pub(super) type Tell = oneshot::Sender<Told>;
 
 /// An offer that goes to a worker.
@@ -19,119 +18,6 @@ pub(super) struct Match {
     pub(super) method: Arc<str>,
     pub(super) many: usize,
     pub(super) until: Option<Rank>,
-}
-
-/// What a flow has of one method.
-#[derive(Debug)]
-struct Entry {
-    owner: Owner,
-    rank: Rank,
-    ready: usize,
-    /// Given to workers that have not claimed yet.
-    reserved: usize,
-}
-
-impl Entry {
-    const fn left(&self) -> usize {
-        self.ready.saturating_sub(self.reserved)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Method {
-    entries: HashMap<FlowId, Entry>,
-    /// Entries of which something is left.
-    open: BTreeSet<Place>,
-    /// The same by owner.
-    open_of: HashMap<Owner, BTreeSet<Place>>,
-    /// Workers by whose flows they may have, the longest waiting first.
-    workers: HashMap<Reach, BTreeSet<u64>>,
-    /// Attempts under way.
-    running: usize,
-    /// Given to workers that have not claimed yet.
-    reserved: usize,
-    limit: Option<usize>,
-    /// Other nodes have all that the limit allows.
-    is_paused: bool,
-}
-
-impl Method {
-    fn is_idle(&self) -> bool {
-        let gone = self.entries.is_empty() && self.workers.is_empty();
-        let is_limited = self.limit.is_some() || self.is_paused;
-        gone && self.running == 0 && self.reserved == 0 && !is_limited
-    }
-
-    /// Takes an entry out of what is open.
-    fn close(&mut self, flow: FlowId) {
-        let Some(entry) = self.entries.get(&flow) else {
-            return;
-        };
-        let place = (entry.rank, flow);
-        self.open.remove(&place);
-        if let Some(of_owner) = self.open_of.get_mut(&entry.owner) {
-            of_owner.remove(&place);
-            if of_owner.is_empty() {
-                self.open_of.remove(&entry.owner);
-            }
-        }
-    }
-
-    /// Puts an entry where it belongs now.
-    fn open(&mut self, flow: FlowId) {
-        let Some(entry) = self.entries.get(&flow) else {
-            return;
-        };
-        if entry.left() > 0 {
-            let (place, owner) = ((entry.rank, flow), entry.owner.clone());
-            self.open.insert(place);
-            self.open_of.entry(owner).or_default().insert(place);
-        }
-    }
-
-    /// Enters what a flow has of it now.
-    fn enter(&mut self, flow: FlowId, owner: &Owner, offer: &Offer) {
-        self.close(flow);
-        let reserved = self.entries.get(&flow).map_or(0, |entry| entry.reserved);
-        let entry = Entry {
-            owner: owner.clone(),
-            rank: offer.rank,
-            ready: offer.ready,
-            reserved,
-        };
-        self.entries.insert(flow, entry);
-        self.open(flow);
-    }
-
-    /// So many tasks of a flow are given to a worker that has not claimed yet.
-    fn reserve(&mut self, flow: FlowId, many: usize) {
-        self.reserved += many;
-        self.close(flow);
-        if let Some(entry) = self.entries.get_mut(&flow) {
-            entry.reserved += many;
-        }
-        self.open(flow);
-    }
-
-    /// How many more attempts may begin.
-    fn free(&self) -> usize {
-        if self.is_paused {
-            return 0;
-        }
-        let under_way = self.running + self.reserved;
-        self.limit
-            .map_or(usize::MAX, |limit| limit.saturating_sub(under_way))
-    }
-
-    /// The best two offers for whoever may have these flows.
-    fn best(&self, reach: &Reach) -> [Option<Place>; 2] {
-        let open = match reach {
-            Reach::All => Some(&self.open),
-            Reach::Of(owner) => self.open_of.get(&Some(owner.clone())),
-        };
-        let mut places = open.into_iter().flatten().copied();
-        [places.next(), places.next()]
-    }
 }
 
 /// What a flow offers, by method.
@@ -155,6 +41,8 @@ pub(super) struct Inner {
     last: u64,
     /// Where hints begin.
     hinted: usize,
+    /// In which order tasks of different owners come.
+    sharing: Sharing,
 }
 
 impl Inner {
@@ -167,7 +55,9 @@ impl Inner {
     }
 
     fn change<T>(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Method) -> T) -> T {
-        let method = self.methods.entry(name.clone()).or_default();
+        let sharing = &self.sharing;
+        let method = self.methods.entry(name.clone());
+        let method = method.or_insert_with(|| Method::new(sharing));
         let changed = change(method);
         if method.is_idle() {
             self.methods.remove(name);
@@ -211,11 +101,7 @@ impl Inner {
         for (name, offer) in offers {
             let Some(offer) = offer else {
                 if of_flow.offers.remove(&name).is_some() {
-                    self.change(&name, |method| {
-                        method.close(flow);
-                        // What is reserved of it is given back by whoever has it.
-                        method.entries.remove(&flow);
-                    });
+                    self.change(&name, |method| method.take_out(flow));
                 }
                 continue;
             };
@@ -255,7 +141,8 @@ impl Inner {
         self.last += 1;
         let id = self.last;
         for name in &*ask.methods {
-            let method = self.methods.entry(name.clone()).or_default();
+            let method = self.methods.entry(name.clone());
+            let method = method.or_insert_with(|| Method::new(&self.sharing));
             let of_reach = method.workers.entry(ask.reach.clone()).or_default();
             of_reach.insert(id);
         }
@@ -342,14 +229,7 @@ impl Inner {
     }
 
     pub(super) fn give_back(&mut self, flow: FlowId, name: &Arc<str>, many: usize) {
-        self.change(name, |method| {
-            method.reserved = method.reserved.saturating_sub(many);
-            method.close(flow);
-            if let Some(entry) = method.entries.get_mut(&flow) {
-                entry.reserved = entry.reserved.saturating_sub(many);
-            }
-            method.open(flow);
-        });
+        self.change(name, |method| method.give_back(flow, many));
     }
 
     pub(super) fn forget(&mut self, partitions: &Partitions) {
@@ -386,14 +266,37 @@ impl Inner {
         let Some(method) = self.methods.get(name) else {
             return 0;
         };
+        let before: Box<dyn Iterator<Item = FlowId>> = match &method.turns {
+            Some(turns) if method.entries.contains_key(&flow) => {
+                let is_urgent = |other: &FlowId| {
+                    let entry = method.entries.get(other);
+                    *other != flow && entry.is_some_and(|entry| entry.rank.0 <= rank.0)
+                };
+                Box::new(turns.first().take_while(is_urgent))
+            }
+            Some(_) | None => Box::new(method.open.range(..(rank, flow)).map(|(_, flow)| *flow)),
+        };
         let mut tasks = 0;
-        for (_, flow) in method.open.range(..(rank, flow)) {
-            tasks += method.entries.get(flow).map_or(0, |entry| entry.ready);
+        for flow in before {
+            tasks += method.entries.get(&flow).map_or(0, |entry| entry.ready);
             if tasks >= most {
                 return most;
             }
         }
         tasks
+    }
+
+    /// Whether owners share workers fairly.
+    pub(super) fn is_fair(&self) -> bool {
+        match self.sharing {
+            Sharing::ByAge => false,
+            Sharing::Fair(_) => true,
+        }
+    }
+
+    /// Before the first flow.
+    pub(super) fn share(&mut self, sharing: Sharing) {
+        self.sharing = sharing;
     }
 
     /// At most [`HINTED_MAX`](super::HINTED_MAX) methods, others each time when there are more. Cost: O(methods).
@@ -450,15 +353,14 @@ impl Inner {
             let Some(method) = self.methods.get(name) else {
                 return false;
             };
-            let free = method.free();
-            if method.open.is_empty() || free == 0 {
+            if method.open.is_empty() || method.free() == 0 {
                 return false;
             }
             let candidates = method.workers.iter().filter_map(|(reach, ids)| {
                 let [first, _] = method.best(reach);
-                Some((first?, *ids.first()?))
+                Some((method.turn(first?), *ids.first()?))
             });
-            let Some(((_, flow), id)) = candidates.min() else {
+            let Some(((_, _, _, flow), id)) = candidates.min() else {
                 return true;
             };
             let max = self.workers.get(&id).map_or(1, |worker| worker.ask.max);
@@ -471,8 +373,7 @@ impl Inner {
                 return true;
             };
             let many = self.change(name, |method| {
-                let left = method.entries.get(&flow).map_or(0, Entry::left);
-                let many = left.min(max).min(free);
+                let many = method.portion(flow, max);
                 method.reserve(flow, many);
                 many
             });

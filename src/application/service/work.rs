@@ -52,7 +52,7 @@ impl Service {
         let principal = context.caller.actor();
         let methods: &[Arc<str>] = match &claim.wanted {
             Wanted::Methods(methods) => methods,
-            Wanted::Task(_) => &[],
+            Wanted::Task(_) | Wanted::Left(_) => &[],
         };
         allowed(&context.caller, methods, "methods")?;
         let asks = Asks {
@@ -93,7 +93,19 @@ impl Service {
         let untold = match &here.wanted {
             Wanted::Task(_) => {
                 let claim = Request::Claim(here);
-                let begun = begun(self.anywhere(context, claim).await?)?;
+                let begun = begun(Box::pin(self.anywhere(context, claim)).await?)?;
+                self.app.untold(context, begun)
+            }
+            Wanted::Left(_) => {
+                let own = self.app.claim_here(context, &here).await?;
+                let asked = Request::Claim(here);
+                let others = self.ask_others(context, &asked).await;
+                let mut begun = own.told();
+                for reply in others {
+                    if let Reply::Claimed(more) = reply {
+                        begun.extend(more);
+                    }
+                }
                 self.app.untold(context, begun)
             }
             Wanted::Methods(methods) => {
@@ -109,18 +121,18 @@ impl Service {
         let mut claims = Vec::with_capacity(untold.begun().len());
         let (mut rest, mut bytes) = (untold.begun().iter(), 0);
         while let Some(begun) = rest.next() {
-            match self.claimed(context, begun.clone()).await {
+            match Box::pin(self.claimed(context, begun.clone())).await {
                 Ok(claimed) => {
                     bytes += claimed.as_ref().map_or(0, bytes_of);
                     claims.extend(claimed);
                     if bytes > CLAIMED_BYTES_MAX {
-                        self.give_back(context, rest.as_slice()).await;
+                        Box::pin(self.give_back(context, rest.as_slice())).await;
                         break;
                     }
                 }
                 Err(error) => {
                     // Those of other nodes; what is still to be given back when this is dropped is of this one.
-                    self.give_back(context, untold.begun()).await;
+                    Box::pin(self.give_back(context, untold.begun())).await;
                     let _ = untold.told();
                     return Err(error);
                 }
@@ -141,7 +153,7 @@ impl Service {
         Box::pin(routing::anywhere(&**forward, context, request, here)).await
     }
 
-    /// Waits for attempts, of flows of any node; `None`: the worker is drained.
+    /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait with.
     async fn wait(
         &self,
         context: &Context,
@@ -155,9 +167,10 @@ impl Service {
             silent_ms: u64::try_from(heard_at.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..here.clone()
         };
-        let mut begun = app.claim_here(context, &now()).await?;
+        let mut begun = Box::pin(app.claim_here(context, &now())).await?;
         if begun.is_empty() {
-            begun = app.untold(context, self.claim_of_others(context, &now()).await);
+            let others = Box::pin(self.claim_of_others(context, &now())).await;
+            begun = app.untold(context, others);
         }
         let mut waiting: Option<Waiting> = None;
         let again = Duration::from_millis(ASK_AGAIN_MS);
@@ -190,10 +203,11 @@ impl Service {
                 Ok(Some(Told::Here(_))) if app.is_silent(context, &now()) => break,
                 Ok(Some(Told::Here(reservation))) => {
                     let first = vec![reservation];
-                    begun = app.claim_offered(context, here, methods, first).await?;
+                    let offered = app.claim_offered(context, here, methods, first);
+                    begun = Box::pin(offered).await?;
                 }
                 Ok(Some(Told::There(node))) => {
-                    let there = self.claim_there(context, &now(), node).await;
+                    let there = Box::pin(self.claim_there(context, &now(), node)).await;
                     begun = app.untold(context, there);
                 }
                 Ok(Some(Told::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {

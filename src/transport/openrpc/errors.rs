@@ -63,7 +63,7 @@ fn data(kind: ErrorKind) -> Value {
         ErrorKind::QuotaExceeded => (
             true,
             json!({
-                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks` or `streams`."),
+                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks`, `streams` or `callbacks`."),
                 "limit": {"type": "integer", "minimum": 0, "description": "How much there may be."},
                 "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
             }),

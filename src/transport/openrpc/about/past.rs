@@ -232,7 +232,7 @@ fn reason() -> Value {
         "ahead_in_flow": number("`waits_for_slot`: tasks of its flow that start before it."),
         "flows_ahead": number("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
         "more_flows_ahead": {"type": "boolean", "description": "`waits_for_slot`: there are more of them than were counted."},
-        "fair_share": {"type": "boolean", "description": "`waits_for_slot`: true when users share the executor fairly; else absent."},
+        "fair_share": {"type": "boolean", "description": "`waits_for_slot` and `waits_for_worker`: true when users share the executor, or the workers, fairly; else absent."},
         "workers": number("`waits_for_worker`: workers that ask for its method now, or are busy."),
         "drained": number("`waits_for_worker`: workers of its method that get no new work."),
         "next_steps": {"type": "array", "items": step, "description": "What can be done."},

@@ -1,0 +1,306 @@
+//! The machine's time, without its jumps.
+//!
+//! Somebody sets the clock of a machine, or a time server corrects it, by an hour perhaps. Leases, time-outs and
+//! schedules are differences of two times, so an hour too many would end all leases at once, and an hour too few would
+//! let them hold for an hour more. So a jump is taken over little by little: between two answers at least half and at
+//! most one and a half of the time passes that has passed in truth, which the machine counts apart from its clock. What
+//! differs by no more than [`FOLLOWED_US`] is the machine's own time. The time that a machine has slept has passed.
+
+use super::{Clock, fresh_uuid};
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use taskledger_domain::Timestamp;
+use uuid::Uuid;
+
+/// Microseconds by which the clock of a machine moves against its time since the start without having jumped.
+const FOLLOWED_US: u64 = 1_000;
+/// Microseconds of a jump forward that is taken over at once: the machine did not know the time until now.
+const LEAP_US: i64 = 24 * 3_600 * 1_000_000;
+/// Microseconds between two answers of which at most half is taken over: whoever does not ask for long has not
+/// noticed what happened meanwhile.
+const NOTICED_US: i64 = 1_000_000;
+/// Microseconds from which a machine counts as having slept: more than rounding and a pause of the program.
+const SLEPT_US: i64 = 5_000_000;
+/// Nothing was asked yet.
+const UNKNOWN: i64 = i64::MIN;
+
+/// What a machine says at one moment, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Since 1970, as far as the machine knows. May jump.
+    pub wall_us: i64,
+    /// Since some moment in the past, without times in which the machine slept. Never jumps.
+    pub running_us: i64,
+}
+
+/// Where readings come from.
+pub trait Machine: fmt::Debug + Send + Sync + 'static {
+    /// What it says now.
+    fn read(&self) -> Reading;
+    /// How many microseconds more it has slept than at some moment in the past, to a second.
+    fn slept_us(&self) -> i64;
+}
+
+/// The machine that the program runs on.
+#[derive(Debug)]
+pub struct ThisMachine {
+    begun: Instant,
+}
+
+impl Default for ThisMachine {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+        }
+    }
+}
+
+impl ThisMachine {
+    fn running_us(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Machine for ThisMachine {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock port")]
+    fn read(&self) -> Reading {
+        let wall_us = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
+        Reading {
+            wall_us,
+            running_us: self.running_us(),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn slept_us(&self) -> i64 {
+        // Since the start of the machine, sleep included.
+        let awake_or_not_us = rustix::system::sysinfo().uptime.saturating_mul(1_000_000);
+        awake_or_not_us - self.running_us()
+    }
+
+    /// Not known: what a machine has slept counts as a jump.
+    #[cfg(not(target_os = "linux"))]
+    fn slept_us(&self) -> i64 {
+        0
+    }
+}
+
+/// See the module. Cost of an answer: two readings; a lock only while a jump is taken over.
+#[derive(Debug)]
+pub struct SteadyClock<M> {
+    machine: M,
+    /// The latest answer.
+    latest: AtomicI64,
+    /// What answers have more than the machine's running time.
+    offset: AtomicI64,
+    /// How long the machine had slept when the offset was last changed. Held by whoever changes it.
+    slept: Mutex<i64>,
+}
+
+impl<M> SteadyClock<M> {
+    /// The time of this machine.
+    #[must_use]
+    pub const fn of(machine: M) -> Self {
+        Self {
+            machine,
+            latest: AtomicI64::new(0),
+            offset: AtomicI64::new(UNKNOWN),
+            slept: Mutex::new(0),
+        }
+    }
+}
+
+impl<M: Machine> SteadyClock<M> {
+    /// The time while the machine's own one is another than the one before led to expect.
+    fn adjusted(&self, reading: Reading) -> i64 {
+        let mut slept = self.slept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut offset, wanted) = (
+            self.offset.load(Ordering::Relaxed),
+            reading.wall_us - reading.running_us,
+        );
+        let slept_us = self.machine.slept_us();
+        let more_us = slept_us - *slept;
+        if offset == UNKNOWN || wanted - offset > LEAP_US {
+            offset = wanted;
+            *slept = slept_us;
+        } else {
+            if more_us >= SLEPT_US {
+                // That has passed, as far as the clock says so too.
+                offset += more_us.min((wanted - offset).max(0));
+                *slept = slept_us;
+            }
+            let passed = reading.running_us + offset - self.latest.load(Ordering::Relaxed);
+            let most = passed.clamp(0, NOTICED_US) / 2;
+            offset += (wanted - offset).clamp(-most, most);
+        }
+        self.offset.store(offset, Ordering::Relaxed);
+        let micros = reading.running_us + offset;
+        // Before the next one changes the offset: what has passed counts once.
+        self.latest.fetch_max(micros, Ordering::Relaxed);
+        micros
+    }
+}
+
+impl<M: Default> Default for SteadyClock<M> {
+    fn default() -> Self {
+        Self::of(M::default())
+    }
+}
+
+impl<M: Machine> Clock for SteadyClock<M> {
+    fn now(&self) -> Timestamp {
+        let reading = self.machine.read();
+        let offset = self.offset.load(Ordering::Relaxed);
+        let jumped = offset.abs_diff(reading.wall_us - reading.running_us) > FOLLOWED_US;
+        let micros = if jumped {
+            self.adjusted(reading)
+        } else {
+            reading.wall_us
+        };
+        Timestamp(self.latest.fetch_max(micros, Ordering::Relaxed).max(micros))
+    }
+
+    fn uuid(&self) -> Uuid {
+        fresh_uuid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    const SECOND: i64 = 1_000_000;
+    const HOUR: i64 = 3_600 * SECOND;
+    /// When the machine says that it is, at first.
+    const BEGIN: i64 = 1_767_225_600 * SECOND;
+
+    /// A machine whose time the test sets.
+    #[derive(Debug, Clone)]
+    struct Set(Arc<Mutex<(Reading, i64)>>);
+
+    impl Set {
+        fn new() -> Self {
+            let reading = Reading {
+                wall_us: BEGIN,
+                running_us: 5 * SECOND,
+            };
+            Self(Arc::new(Mutex::new((reading, 90 * SECOND))))
+        }
+
+        fn passes(&self, micros: i64) {
+            let mut said = self.0.lock().expect("no test panics here");
+            said.0.wall_us += micros;
+            said.0.running_us += micros;
+        }
+
+        fn jumps(&self, micros: i64) {
+            self.0.lock().expect("no test panics here").0.wall_us += micros;
+        }
+
+        fn sleeps(&self, micros: i64) {
+            let mut said = self.0.lock().expect("no test panics here");
+            said.0.wall_us += micros;
+            said.1 += micros;
+        }
+    }
+
+    impl Machine for Set {
+        fn read(&self) -> Reading {
+            self.0.lock().expect("no test panics here").0
+        }
+
+        fn slept_us(&self) -> i64 {
+            self.0.lock().expect("no test panics here").1
+        }
+    }
+
+    /// A clock that was asked, and its machine.
+    fn clock() -> (SteadyClock<Set>, Set) {
+        let machine = Set::new();
+        let clock = SteadyClock::of(machine.clone());
+        assert_eq!(clock.now(), Timestamp(BEGIN));
+        (clock, machine)
+    }
+
+    /// How much time passes for the clock while so much passes in truth, asked each tenth of a second.
+    fn passed(clock: &SteadyClock<Set>, machine: &Set, micros: i64) -> i64 {
+        let before = clock.now().0;
+        for _ in 0..micros / (SECOND / 10) {
+            let earlier = clock.now();
+            machine.passes(SECOND / 10);
+            assert!(clock.now() > earlier, "it never stands still");
+        }
+        clock.now().0 - before
+    }
+
+    #[test]
+    fn it_is_the_time_of_the_machine() {
+        let (clock, machine) = clock();
+        assert_eq!(passed(&clock, &machine, 60 * SECOND), 60 * SECOND);
+        machine.passes(HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN + 60 * SECOND + HOUR));
+    }
+
+    #[test]
+    fn an_hour_more_does_not_end_what_was_to_last_a_minute() {
+        let (clock, machine) = clock();
+        machine.jumps(HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN), "no time has passed");
+        assert_eq!(passed(&clock, &machine, 20 * SECOND), 30 * SECOND);
+        // After two hours it is again what the machine says.
+        passed(&clock, &machine, 2 * HOUR - 20 * SECOND);
+        assert_eq!(clock.now(), Timestamp(machine.read().wall_us));
+        assert_eq!(passed(&clock, &machine, 60 * SECOND), 60 * SECOND);
+    }
+
+    #[test]
+    fn an_hour_less_lets_nothing_last_for_an_hour_more() {
+        let (clock, machine) = clock();
+        machine.jumps(-HOUR);
+        assert_eq!(passed(&clock, &machine, 120 * SECOND), 60 * SECOND);
+        passed(&clock, &machine, 2 * HOUR - 120 * SECOND);
+        assert_eq!(clock.now(), Timestamp(machine.read().wall_us));
+    }
+
+    #[test]
+    fn what_happened_while_nobody_asked_is_taken_over_little_by_little_too() {
+        let (clock, machine) = clock();
+        machine.passes(HOUR);
+        machine.jumps(HOUR);
+        let now = clock.now().0;
+        assert_eq!(now, BEGIN + HOUR + SECOND / 2);
+    }
+
+    #[test]
+    fn a_machine_that_did_not_know_the_day_is_believed_when_it_does() {
+        let (clock, machine) = clock();
+        machine.jumps(25 * HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN + 25 * HOUR));
+        machine.jumps(-25 * HOUR);
+        assert_eq!(passed(&clock, &machine, SECOND), SECOND / 2);
+    }
+
+    #[test]
+    fn the_time_that_the_machine_has_slept_has_passed() {
+        let (clock, machine) = clock();
+        machine.sleeps(8 * HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN + 8 * HOUR));
+        machine.jumps(HOUR);
+        assert_eq!(passed(&clock, &machine, 20 * SECOND), 30 * SECOND);
+    }
+
+    #[test]
+    fn this_machine_has_both_times_and_is_awake() {
+        let machine = ThisMachine::default();
+        let (first, second) = (machine.read(), machine.read());
+        assert!(second.running_us >= first.running_us && first.running_us >= 0);
+        assert!(first.wall_us > BEGIN / 2);
+        let slept = machine.slept_us();
+        assert!((machine.slept_us() - slept).abs() < SLEPT_US);
+    }
+}
