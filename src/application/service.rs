@@ -8,6 +8,7 @@ mod auth;
 mod broker;
 mod documents;
 mod hints;
+mod inputs;
 mod peers;
 mod presence;
 mod reads;

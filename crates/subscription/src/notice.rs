@@ -18,9 +18,7 @@ use std::sync::Arc;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{
-    EventId, Payload, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
-};
+use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
 /// What kind of notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
