@@ -23,6 +23,13 @@ fn payload(text: &str) -> Payload {
     Payload::parse(text).expect("a JSON object")
 }
 
+/// What a worker says of how it did it.
+const EXECUTION: &str = r#"{"seconds":1.50}"#;
+
+fn remarks(data: &str, execution: Option<&str>) -> Option<Remarks> {
+    Remarks::of(Some(payload(data)), execution.map(payload))
+}
+
 const A: &str = "a";
 const TIME: Timestamp = Timestamp(1_736_937_000_123_456);
 
@@ -149,6 +156,7 @@ fn full() -> Vec<Event> {
             attempt: 2,
             progress: Progress::from_millionths(650_000),
             message: Some("page 65 of 100".to_owned()),
+            remarks: remarks(r#"{"page":65}"#, None),
         }),
         Event::TaskClaimRejected(TaskClaimRejected {
             task_id,
@@ -210,6 +218,7 @@ fn full() -> Vec<Event> {
             task_id,
             attempt: 2,
             result: payload(r#"{"output":[1,2.50,null]}"#),
+            remarks: Remarks::of(None, Some(payload(EXECUTION))),
         }),
         Event::TaskFailed(TaskFailed {
             task_id,
@@ -218,6 +227,7 @@ fn full() -> Vec<Event> {
             reason: FailureReason::Unanswered,
             progress: Progress::from_millionths(1),
             will_retry: true,
+            remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,
@@ -231,6 +241,7 @@ fn full() -> Vec<Event> {
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Requested,
             progress: Progress::from_millionths(250_000),
+            remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
         }),
         Event::RunEnded(RunEnded {
             run_id: run("run"),
@@ -334,6 +345,19 @@ fn min() -> Vec<Event> {
             suspension_id: SuspensionId(id("question").0),
             policy: OnExpiry::Fail,
         }),
+        Event::TaskProgressed(TaskProgressed {
+            task_id,
+            attempt: 1,
+            progress: Progress::ZERO,
+            message: None,
+            remarks: None,
+        }),
+        Event::TaskCompleted(TaskCompleted {
+            task_id,
+            attempt: 1,
+            result: Payload::empty(),
+            remarks: None,
+        }),
         Event::TaskFailed(TaskFailed {
             task_id,
             attempt: 1,
@@ -341,6 +365,7 @@ fn min() -> Vec<Event> {
             reason: FailureReason::Group,
             progress: Progress::ZERO,
             will_retry: false,
+            remarks: None,
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,
@@ -371,6 +396,7 @@ fn min() -> Vec<Event> {
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Deadline,
             progress: Progress::ZERO,
+            remarks: None,
         }),
         Event::FlowArchived(FlowArchived {
             file: "f".to_owned(),

@@ -216,5 +216,6 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
 }
 
 fn reports_failure(order: &Order) -> bool {
-    matches!(order.command, Some(Command::Fail { .. }))
+    let command = order.command.as_ref().map(Command::plain);
+    matches!(command, Some(Command::Fail { .. }))
 }

@@ -31,6 +31,7 @@ pub(super) fn all(page: &mut Page, sources: &Sources, slow: &Slow, started: Time
     flows(page, &sources.app, figures, slow);
     executors(page, &sources.app, figures, &sources.engine);
     webhooks(page, &sources.deliveries, slow);
+    super::broker::own(page, &sources.app, sources.doors.broker());
     nodes(page, &sources.app, sources.peers.as_deref());
     storage(page, &sources.place, slow);
     process(page, slow, started);
@@ -223,7 +224,7 @@ fn storage(page: &mut Page, place: &Place, slow: &Slow) {
     }
 }
 
-fn process(page: &mut Page, slow: &Slow, started: Timestamp) {
+pub(super) fn process(page: &mut Page, slow: &Slow, started: Timestamp) {
     let process = &slow.process;
     if let Some(seconds) = process.cpu_seconds {
         page.add_float(&t::PROCESS_CPU, &[], seconds);

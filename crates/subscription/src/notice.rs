@@ -213,6 +213,9 @@ pub struct Notice {
     /// Why the attempt that ended was taken from whoever did it; absent when that was not so.
     #[serde(skip)]
     pub taken_back: Option<TakenBack>,
+    /// What the worker says in detail of its progress: told to its requester alone.
+    #[serde(skip)]
+    pub progress_data: Option<Payload>,
 }
 
 /// What a notice says of a wait for a person.
@@ -296,6 +299,7 @@ impl Notice {
             is_followed: false,
             joins: None,
             taken_back: None,
+            progress_data: None,
         }
     }
 
@@ -359,6 +363,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             moved.kind = Kind::ProgressUpdate;
             moved.attempt = Some(e.attempt);
             moved.message = e.message.as_deref().map(Arc::from);
+            moved.progress_data = e.remarks.as_ref().and_then(|it| it.data.clone());
             (Some(moved), None)
         }
         Event::TaskSuspended(e) => {

@@ -2,10 +2,12 @@
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
 mod rejected;
+mod remarks;
 mod specification;
 mod suspended;
 
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
+pub use remarks::Remarks;
 pub use specification::{Dependency, Specification};
 pub use suspended::{
     OnAnswer, OnExpiry, TaskAnswered, TaskReminded, TaskSuspended, TaskSuspensionExpired,
@@ -299,6 +301,9 @@ pub struct TaskProgressed {
     /// What its worker says of it. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What its worker says beside it. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// See [`Event::TaskCompleted`].
@@ -310,6 +315,9 @@ pub struct TaskCompleted {
     pub attempt: u32,
     /// What it returned.
     pub result: Payload,
+    /// What its worker says beside it. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// Why an attempt failed.
@@ -360,6 +368,9 @@ pub struct TaskFailed {
     /// True when a `TaskRequeued` of the same append follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub will_retry: bool,
+    /// What its worker says beside it. Since version 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// Why a failed task became pending again.
@@ -417,6 +428,9 @@ pub struct TaskCancelled {
     /// How far the attempt had come. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]
     pub progress: Progress,
+    /// What its worker says beside it, if it was its worker that gave it up. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// How a run stands.

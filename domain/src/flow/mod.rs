@@ -25,11 +25,11 @@ pub use coverage::covers;
 pub use dialogues::{Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted,
-    RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
-    TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved,
-    TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
-    TaskSuspended, TaskSuspensionExpired, UserChanged,
+    OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind,
+    RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
+    TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
+    TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
+    TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

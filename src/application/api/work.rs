@@ -6,7 +6,7 @@ pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::flow::Turn;
+use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
@@ -140,6 +140,8 @@ pub struct Renew {
     pub progress: Option<Progress>,
     /// What it says of that; at most `limits::MESSAGE_CHARS_MAX` characters.
     pub message: Option<String>,
+    /// The same in detail.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker has a result.
@@ -151,6 +153,8 @@ pub struct Complete {
     pub lease: LeaseId,
     /// The result.
     pub output: Payload,
+    /// What it says beside it.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker could not do it.
@@ -164,6 +168,8 @@ pub struct Fail {
     pub error: String,
     /// Whether another attempt may end otherwise.
     pub retryable: bool,
+    /// What it says beside it.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker gives an attempt back.

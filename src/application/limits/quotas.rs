@@ -99,6 +99,7 @@ impl InUse {
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::Report { .. }
+            | Command::Remarked { .. }
             | Command::RejectCompletion { .. }
             | Command::Suspend(_)
             | Command::Respond(_)

@@ -263,6 +263,7 @@ impl Service {
             lease: begun.lease,
             error,
             retryable: false,
+            remarks: None,
         };
         if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {
             tracing::warn!(task.id = %begun.task, %error, "an attempt with unfit inputs was not ended");

@@ -6,7 +6,7 @@
 
 use super::held::{Agent, Held, HeldTask};
 use super::patterns::Patterns;
-use super::{Bus, LEASE_MS, published, status};
+use super::{Bus, LEASE_MS, Topic, published, status};
 use crate::application::api::work::{
     Claim, ClaimEnd, Claimed, Connection, HeldClaims, Release, Renew, Wanted,
 };
@@ -96,6 +96,7 @@ impl Delivery {
             Ok(watch) => watch,
             Err(error) => return status::of(&*self.bus.clock, error),
         };
+        let _counted = self.bus.figures().stream(Topic::Tasks);
         let name = Some(self.agent.name.clone());
         let _connected = self.bus.service.connected(&self.context, name);
         let (stream, taken) = self.bus.held.open(&self.agent);
@@ -149,9 +150,11 @@ impl Delivery {
                     for claimed in claims.claims {
                         let message =
                             published::message(&claimed.task, &claimed.input, claimed.attempt);
+                        let event = message.task_type.clone();
                         if self.out.send(Ok(message)).await.is_err() {
                             return gone();
                         }
+                        self.count(&event, &claimed);
                     }
                 }
                 Err(Error::Busy { retry_after_ms, .. } | Error::RateLimited { retry_after_ms }) => {
@@ -165,10 +168,20 @@ impl Delivery {
                     | Error::OutOfTime { .. }),
                 ) => {
                     tracing::warn!(%error, "a stream of tasks could not claim");
+                    self.bus.figures().cut_off();
                     sleep(PAUSE).await;
                 }
                 Err(error) => return status::of(&*self.bus.clock, error),
             }
+        }
+    }
+
+    fn count(&self, event: &str, claimed: &Claimed) {
+        let (figures, agent) = (self.bus.figures(), &self.agent.name);
+        let after = self.bus.since(claimed.task.created_at);
+        figures.delivered(Topic::Tasks, event, agent, after);
+        if claimed.attempt > 1 {
+            figures.redelivered();
         }
     }
 
@@ -234,6 +247,7 @@ impl Delivery {
                     lease_ms: Some(LEASE_MS),
                     progress: None,
                     message: None,
+                    remarks: None,
                 };
                 let is_over = match self
                     .bus

@@ -70,6 +70,7 @@ impl Bus {
                 task: accepted.id,
                 cascade: true,
                 reason: Some(DEADLINE_EXCEEDED.to_owned()),
+                remarks: None,
             }),
             false => Request::Execute(execute(Target::Stored(accepted.id))),
         };
@@ -179,6 +180,12 @@ impl Bus {
                 let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
                 task["params"]["deadline"] = Value::from(at);
             }
+        }
+        // `published_before` compares neither, so that another setting changes no answer.
+        if message.deadline.is_none()
+            && let Some(ttl) = self.ttl
+        {
+            task["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
         }
         let is_below = placed(&mut task, published.metadata.as_ref())?;
         Ok(Accepted {

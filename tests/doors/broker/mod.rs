@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod delivery;
+mod listeners;
 mod progress;
 mod publishing;
+mod remarks;
 mod results;
 mod services;
 mod strangers;

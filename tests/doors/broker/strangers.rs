@@ -2,9 +2,11 @@
 
 use super::{next, nothing, of_requester, task};
 use crate::isolation::world::{World, user};
+use std::sync::Arc;
 use taskledger_auth::{Scope, Scopes};
 use taskledger_eventbus::{
-    EventBusClient, PublishTaskRequest, PublishTaskResultRequest, TaskResult, TaskStatus,
+    EventBusClient, PublishTaskRequest, PublishTaskResultRequest, SubscribeToTasksRequest,
+    TaskResult, TaskStatus,
 };
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
@@ -81,5 +83,75 @@ async fn strangers_get_nothing() {
     let mut own = told("ann", "ann", &[]).await.unwrap();
     assert_eq!(next(&mut own).await.task_id, "t");
     drop(own);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_speaks_for_the_agents_that_it_names_and_no_others() {
+    let world = World::start().await;
+    let scopes = Scopes::of([
+        Scope::TasksRead,
+        Scope::TasksRun,
+        Scope::TasksWrite,
+        Scope::Worker,
+    ]);
+    let fleet = user("ann", scopes).with_agents(Some([Arc::from("robot")].into()));
+    world.known.put("fleet", fleet);
+    let mut client = client(&world).await;
+    for (agent, speaks) in [
+        ("ann", true),
+        ("robot", true),
+        ("other", false),
+        ("bob", false),
+    ] {
+        let mut message = task(agent, "x");
+        message.requester_agent_id = agent.to_owned();
+        let publish = PublishTaskRequest {
+            task: Some(message),
+        };
+        let mut end = ended(agent);
+        if let Some(result) = &mut end.result {
+            result.task_id = agent.to_owned();
+        }
+        let tasks = SubscribeToTasksRequest {
+            agent_id: agent.to_owned(),
+            task_types: vec!["y".to_owned()],
+        };
+        let answers = [
+            client.publish_task(with("fleet", publish)).await.map(drop),
+            client
+                .publish_task_result(with("fleet", end))
+                .await
+                .map(drop),
+            client
+                .subscribe_to_tasks(with("fleet", tasks))
+                .await
+                .map(drop),
+            client
+                .subscribe_to_task_results(with("fleet", of_requester(agent, &[])))
+                .await
+                .map(drop),
+            client
+                .subscribe_to_task_progress(with("fleet", of_requester(agent, &[])))
+                .await
+                .map(drop),
+        ];
+        for (call, answer) in answers.into_iter().enumerate() {
+            let denied = answer.err().map(|status| status.code());
+            let expected = (!speaks).then_some(Code::PermissionDenied);
+            assert_eq!(denied, expected, "call {call} as {agent}");
+        }
+    }
+    // Inboxes of agents of one principal are apart.
+    let told = async |agent: &str| {
+        let mut client = client.clone();
+        let request = with("fleet", of_requester(agent, &[]));
+        let results = client.subscribe_to_task_results(request).await;
+        results.unwrap().into_inner()
+    };
+    let mut own = told("robot").await;
+    assert_eq!(next(&mut own).await.task_id, "robot");
+    nothing(&mut own).await;
+    drop((own, client));
     world.close().await;
 }

@@ -44,6 +44,7 @@ pub(super) fn complete(flow: &Flow, named: Named, result: &Payload) -> Decision 
         task_id: id,
         attempt,
         result: result.clone(),
+        remarks: None,
     });
     Ok((vec![event], Done::Status(Status::Completed)))
 }
@@ -61,6 +62,7 @@ pub(super) fn report(
         attempt,
         progress,
         message: message.map(str::to_owned),
+        remarks: None,
     });
     let events = if task.progress == progress && message.is_none() {
         Vec::new()
@@ -110,6 +112,7 @@ pub(super) fn fail(
         reason,
         progress,
         will_retry: retry_at.is_some(),
+        remarks: None,
     })];
     if let Some(next) = retry_at {
         events.push(requeued(flow, task, RequeueReason::Retry, Some(next)));
@@ -186,6 +189,7 @@ pub(super) fn recover(
             reason: FailureReason::Interrupted,
             progress: task.progress,
             will_retry: again.is_some(),
+            remarks: None,
         }));
         if let Some((reason, at)) = again {
             events.push(requeued(flow, task, reason, at));

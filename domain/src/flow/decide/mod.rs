@@ -7,6 +7,7 @@ mod create;
 mod edit;
 mod execute;
 mod lease;
+mod remarked;
 mod remove;
 mod suspend;
 
@@ -95,6 +96,9 @@ impl Flow {
             } => {
                 let named = (*task, *attempt, *lease);
                 attempt::report(self, named, *progress, message.as_deref())
+            }
+            Command::Remarked { said, remarks } => {
+                remarked::decide(self, said, remarks, now, capacity)
             }
             Command::RejectCompletion {
                 task,
