@@ -380,7 +380,27 @@ impl App {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn cancel(&self, context: &Context, cancel: Cancel) -> Result<Reply, Error> {
+    pub async fn cancel(
+        &self,
+        context: &Context,
+        task: TaskId,
+        cascade: bool,
+        reason: Option<String>,
+    ) -> Result<Reply, Error> {
+        let cancel = Cancel {
+            task,
+            cascade,
+            reason,
+            remarks: None,
+        };
+        self.cancel_remarked(context, cancel).await
+    }
+
+    /// The same, with what the worker of the task says beside it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn cancel_remarked(&self, context: &Context, cancel: Cancel) -> Result<Reply, Error> {
         let Cancel {
             task,
             cascade,

@@ -267,7 +267,7 @@ impl Service {
             Request::Delete(Delete { task, cascade }) => {
                 Box::pin(app.delete(context, task, cascade)).await
             }
-            Request::Cancel(cancel) => Box::pin(app.cancel(context, cancel)).await,
+            Request::Cancel(cancel) => Box::pin(app.cancel_remarked(context, cancel)).await,
             Request::Copy(Copy {
                 task,
                 copy_children,

@@ -6,6 +6,7 @@ use super::slow::Figures as Slow;
 use super::table::{self as t, Kind, On, Row, table};
 use super::{Sources, gather, plain};
 use crate::application::App;
+use crate::application::ports::Standing;
 use crate::meters::{FirstUse, OTHER};
 use crate::transport::eventbus::{Figures, SERVICE};
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ pub(super) fn text(sources: &Sources, slow: &Slow, started: Timestamp) -> String
     let mut page = Page::default();
     let figures = sources.doors.broker();
     events(&mut page, figures);
-    own(&mut page, &sources.app, figures);
+    own(&mut page, &sources.app, figures, Types::All);
     page.add(&t::BUILD, &[env!("CARGO_PKG_VERSION")], 1);
     gather::process(&mut page, slow, started);
     plain::text(page, rows())
@@ -85,8 +86,17 @@ struct Work {
     oldest_ms: u64,
 }
 
+/// Which types have series of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Types {
+    /// Those that somebody asks for or holds tasks of: names that only tasks have made up have none.
+    Known,
+    /// All of them, those with the most tasks first.
+    All,
+}
+
 /// What stands in the table of all metrics too.
-pub(super) fn own(page: &mut Page, app: &App, figures: &Figures) {
+pub(super) fn own(page: &mut Page, app: &App, figures: &Figures, types: Types) {
     for (topic, _, _, open) in figures.topics() {
         page.add(&t::BROKER_STREAMS, &[topic.kind()], open);
     }
@@ -94,6 +104,7 @@ pub(super) fn own(page: &mut Page, app: &App, figures: &Figures) {
     let now = app.clock.now();
     // As many series as elsewhere; which types these are may change from scrape to scrape.
     let names = FirstUse::new(|| ());
+    let known = app.flows.slots().view();
     let work = app.flows.remote_work();
     let mut work: Vec<_> = work.iter().collect();
     work.sort_unstable_by_key(|(method, of)| {
@@ -105,7 +116,9 @@ pub(super) fn own(page: &mut Page, app: &App, figures: &Figures) {
             continue;
         }
         let (name, _) = method.split_once('@').unwrap_or((method, ""));
-        let name = match names.shown(name) == name {
+        let is_known = || known.standing(method) == Standing::Remote || of.leased > 0;
+        let may_be_shown = types == Types::All || is_known();
+        let name = match may_be_shown && names.shown(name) == name {
             true => name,
             false => OTHER,
         };

@@ -335,7 +335,11 @@ impl Notice {
         const FIXED: usize = 400;
         let result = self.result.as_ref().map_or(0, |r| r.as_str().len());
         let asked = self.suspension.as_ref().and_then(|s| s.question.as_ref());
-        let result = result + asked.map_or(0, |question| question.as_str().len());
+        let data = self
+            .progress_data
+            .as_ref()
+            .map_or(0, |it| it.as_str().len());
+        let result = result + data + asked.map_or(0, |question| question.as_str().len());
         FIXED + result + self.error.as_ref().map_or(0, |e| e.len())
     }
 

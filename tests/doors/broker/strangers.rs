@@ -2,6 +2,7 @@
 
 use super::{next, nothing, of_requester, task};
 use crate::isolation::world::{World, user};
+use serde_json::json;
 use std::sync::Arc;
 use taskledger_auth::{Scope, Scopes};
 use taskledger_eventbus::{
@@ -153,5 +154,34 @@ async fn a_token_speaks_for_the_agents_that_it_names_and_no_others() {
     assert_eq!(next(&mut own).await.task_id, "robot");
     nothing(&mut own).await;
     drop((own, client));
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_another_principal_reports_by_the_id_that_it_was_given() {
+    let world = World::start().await;
+    let mut client = client(&world).await;
+    let mut message = task("t", "x");
+    message.requester_agent_id = "ann".to_owned();
+    let request = PublishTaskRequest {
+        task: Some(message),
+    };
+    client.publish_task(with("ann", request)).await.unwrap();
+    // Its lease is all that the server knows: no stream has given it the task.
+    let claim = json!({"methods": ["x"], "worker": "robot"});
+    let claims = world.call("chief", "tasks.claim", claim).await;
+    assert_eq!(claims["claims"].as_array().unwrap().len(), 1, "{claims}");
+    let other = client
+        .publish_task_result(with("chief", ended("drone")))
+        .await;
+    assert_eq!(other.unwrap_err().code(), Code::NotFound);
+    let end = client.publish_task_result(with("chief", ended("robot")));
+    end.await.unwrap();
+    let request = with("ann", of_requester("ann", &[]));
+    let results = client.subscribe_to_task_results(request).await;
+    let mut results = results.unwrap().into_inner();
+    let told = next(&mut results).await;
+    assert_eq!((&*told.task_id, &*told.executor_agent_id), ("t", "robot"));
+    drop((results, client));
     world.close().await;
 }

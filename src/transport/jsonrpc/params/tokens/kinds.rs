@@ -127,7 +127,8 @@ impl Kind for Agents {
 
     fn schema(&self) -> Value {
         json!({"type": "array", "minItems": 1, "maxItems": AGENTS_MAX,
-            "items": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX}})
+            "items": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX,
+                "pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}})
     }
 
     fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
