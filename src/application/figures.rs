@@ -217,5 +217,8 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
 
 fn reports_failure(order: &Order) -> bool {
     let command = order.command.as_ref().map(Command::plain);
-    matches!(command, Some(Command::Fail { .. }))
+    matches!(
+        command,
+        Some(Command::Fail { .. } | Command::FailBreached { .. })
+    )
 }

@@ -13,9 +13,11 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         Command::Update(_)
         | Command::Complete { .. }
         | Command::Fail { .. }
+        | Command::FailBreached { .. }
         | Command::Report { .. }
         | Command::Remarked { .. }
         | Command::RejectCompletion { .. }
+        | Command::RejectClaim { .. }
         | Command::Suspend(_)
         | Command::Respond(_)
         | Command::Claim(_)

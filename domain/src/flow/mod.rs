@@ -1,6 +1,7 @@
 //! A flow: one task tree, the aggregate. Commands go in, events or a rejection come out.
 
 pub(crate) mod below;
+mod claim_faults;
 mod command;
 mod coverage;
 pub(crate) mod decide;
@@ -18,15 +19,15 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Respond, Rest, SlotRequest,
-    Suspend, Then, Update,
+    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Looked, Respond, Rest,
+    SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
 pub use dialogues::{Turn, Waits};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind,
-    RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
+    Lease, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded,
+    RunKind, RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
     TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
     TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
     TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,

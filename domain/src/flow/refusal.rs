@@ -135,15 +135,6 @@ pub enum Refusal {
         /// What it does wait for.
         suspension: Option<SuspensionId>,
     },
-    /// A task cannot be claimed, because a result that it is wired to waits for a person.
-    UpstreamSuspended {
-        /// The task.
-        task: TaskId,
-        /// The task that waits.
-        upstream: TaskId,
-        /// Until when at the latest.
-        expires_at: Option<Timestamp>,
-    },
     /// The task cannot be deleted, because it is no longer pending.
     DeleteNotPending {
         /// The task.
@@ -199,10 +190,9 @@ impl Refusal {
             Self::SelfDependency(_) | Self::CircularDependency { .. } => Kind::Circular,
             Self::ExecutorsNotFound(_) => Kind::ExecutorNotFound,
             Self::AlreadyExecuting(_) => Kind::AlreadyExecuting,
-            Self::InvalidTransition(_)
-            | Self::NotSuspended { .. }
-            | Self::UpstreamSuspended { .. }
-            | Self::NotArchivable(_) => Kind::InvalidTransition,
+            Self::InvalidTransition(_) | Self::NotSuspended { .. } | Self::NotArchivable(_) => {
+                Kind::InvalidTransition
+            }
             Self::DeleteNotPending { .. } | Self::DeleteHindered { .. } => Kind::CannotDelete,
         }
     }

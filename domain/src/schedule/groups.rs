@@ -38,6 +38,7 @@ pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
         progress: flow.progress_of(group),
         will_retry: false,
         remarks: None,
+        breach: None,
     })
 }
 

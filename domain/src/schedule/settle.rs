@@ -142,6 +142,7 @@ impl Turn<'_> {
             progress,
             will_retry: false,
             remarks: None,
+            breach: None,
         }));
     }
 
@@ -190,6 +191,7 @@ impl Turn<'_> {
                 progress,
                 will_retry: again.is_some(),
                 remarks: None,
+                breach: None,
             }));
             again.into_iter().for_each(|event| self.emit(event));
         }
@@ -242,6 +244,7 @@ impl Turn<'_> {
                 progress,
                 will_retry: false,
                 remarks: None,
+                breach: None,
             })
         };
         let then = match &policy {

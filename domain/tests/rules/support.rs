@@ -123,6 +123,7 @@ pub(crate) fn change(name: &str) -> Change {
         dependencies: None,
         parent: None,
         current: None,
+        looked: None,
     })
 }
 

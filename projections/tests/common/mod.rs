@@ -290,6 +290,7 @@ impl World {
             let event = Event::TaskRespecified(TaskRespecified {
                 task_id: row.id,
                 specification,
+                absent: Vec::new(),
             });
             self.push(row.flow_id, event);
         }
@@ -418,6 +419,7 @@ impl World {
                         progress,
                         will_retry,
                         remarks: None,
+                        breach: None,
                     }),
                 );
                 if !will_retry {

@@ -6,6 +6,7 @@ pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
@@ -170,6 +171,8 @@ pub struct Fail {
     pub retryable: bool,
     /// What it says beside it.
     pub remarks: Option<Remarks>,
+    /// The contract that was not kept, where the server itself ends the attempt for it; says `error`, too.
+    pub breach: Option<Box<Breach>>,
 }
 
 /// A worker gives an attempt back.

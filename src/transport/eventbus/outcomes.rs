@@ -177,6 +177,7 @@ impl Bus {
                 error: error.clone(),
                 retryable: false,
                 remarks,
+                breach: None,
             }),
             (End::Completed(_) | End::Failed(_), None) => {
                 return Err(over("the agent does not hold the task"));

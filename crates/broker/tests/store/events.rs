@@ -123,6 +123,7 @@ pub(crate) fn failed(position: Position, id: u128, will_retry: bool) -> Arc<Reco
         progress: Progress::ZERO,
         will_retry,
         remarks: None,
+        breach: None,
     });
     recorded("engine", position, task(id), event)
 }

@@ -2,6 +2,7 @@
 //! refused. Cost: O(1), `recover` O(members of active runs).
 
 use super::{Decision, find};
+use crate::contract::Breach;
 use crate::flow::command::{Capacity, Done};
 use crate::flow::event::{
     Event, FailureReason, RequeueReason, TaskCompleted, TaskFailed, TaskProgressed, TaskRequeued,
@@ -75,7 +76,7 @@ pub(super) fn report(
 pub(super) fn fail(
     flow: &Flow,
     named: Named,
-    error: &str,
+    (error, breach): (&str, Option<&Box<Breach>>),
     (reason, progress): (FailureReason, Progress),
     now: Timestamp,
 ) -> Decision {
@@ -113,6 +114,7 @@ pub(super) fn fail(
         progress,
         will_retry: retry_at.is_some(),
         remarks: None,
+        breach: breach.cloned(),
     })];
     if let Some(next) = retry_at {
         events.push(requeued(flow, task, RequeueReason::Retry, Some(next)));
@@ -190,6 +192,7 @@ pub(super) fn recover(
             progress: task.progress,
             will_retry: again.is_some(),
             remarks: None,
+            breach: None,
         }));
         if let Some((reason, at)) = again {
             events.push(requeued(flow, task, reason, at));

@@ -43,12 +43,14 @@ const fn subject(said: &Command) -> Option<TaskId> {
         Command::Report { task, .. }
         | Command::Complete { task, .. }
         | Command::Fail { task, .. }
+        | Command::FailBreached { task, .. }
         | Command::Cancel { task, .. } => Some(*task),
         Command::Create(_)
         | Command::Execute(_)
         | Command::Update(_)
         | Command::Delete { .. }
         | Command::Remarked { .. }
+        | Command::RejectClaim { .. }
         | Command::RejectCompletion { .. }
         | Command::Suspend(_)
         | Command::Respond(_)

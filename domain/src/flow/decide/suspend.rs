@@ -79,6 +79,7 @@ pub(super) fn respond(flow: &Flow, order: &Respond) -> Decision {
                 progress: task.progress,
                 will_retry: false,
                 remarks: None,
+                breach: None,
             }),
             Status::Failed,
         ),

@@ -100,6 +100,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         error: p.error,
                         retryable: p.retryable,
                         remarks: None,
+                        breach: None,
                     };
                     called(&service, &call.context, Request::Fail(fail)).await
                 })
