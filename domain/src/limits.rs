@@ -89,6 +89,8 @@ pub const CANCEL_GRACE_MS_MAX: u64 = 3600 * 1000;
 pub const CANCEL_GRACE_MS_DEFAULT: u64 = 30_000;
 /// Unicode scalar values in what a worker says of its progress.
 pub const MESSAGE_CHARS_MAX: usize = 1000;
+/// Bytes of JSON of what a worker says beside its progress or its outcome, each: it may be said every second.
+pub const REMARK_BYTES_MAX: usize = 256 * 1024;
 /// Attempts that one claim begins.
 pub const CLAIMS_MAX: usize = 100;
 /// Interruptions of a task, by restarts or by workers that were lost, after which the next one fails it, per run.

@@ -25,6 +25,13 @@ fn payload(text: &str) -> Payload {
     Payload::parse(text).expect("a JSON object")
 }
 
+/// What a worker says of how it did it.
+const EXECUTION: &str = r#"{"seconds":1.50}"#;
+
+fn remarks(data: &str, execution: Option<&str>) -> Option<Remarks> {
+    Remarks::of(Some(payload(data)), execution.map(payload))
+}
+
 const A: &str = "a";
 const TIME: Timestamp = Timestamp(1_736_937_000_123_456);
 
@@ -152,6 +159,7 @@ fn full() -> Vec<Event> {
             attempt: 2,
             progress: Progress::from_millionths(650_000),
             message: Some("page 65 of 100".to_owned()),
+            remarks: remarks(r#"{"page":65}"#, None),
         }),
         Event::TaskClaimRejected(TaskClaimRejected {
             task_id,
@@ -231,6 +239,7 @@ fn full() -> Vec<Event> {
             task_id,
             attempt: 2,
             result: payload(r#"{"output":[1,2.50,null]}"#),
+            remarks: Remarks::of(None, Some(payload(EXECUTION))),
         }),
         Event::TaskFailed(TaskFailed {
             task_id,
@@ -239,6 +248,7 @@ fn full() -> Vec<Event> {
             reason: FailureReason::Unanswered,
             progress: Progress::from_millionths(1),
             will_retry: true,
+            remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
             breach: Some(Box::new(Breach {
                 phase_name: Some("report".to_owned()),
                 broken: Broken::Upstream {
@@ -261,6 +271,7 @@ fn full() -> Vec<Event> {
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Requested,
             progress: Progress::from_millionths(250_000),
+            remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
         }),
         Event::RunEnded(RunEnded {
             run_id: run("run"),

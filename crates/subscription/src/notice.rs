@@ -227,6 +227,9 @@ pub struct Notice {
     /// Why the attempt that ended was taken from whoever did it; absent when that was not so.
     #[serde(skip)]
     pub taken_back: Option<TakenBack>,
+    /// What the worker says in detail of its progress: told to its requester alone.
+    #[serde(skip)]
+    pub progress_data: Option<Payload>,
 }
 
 /// A run at its end.
@@ -271,6 +274,7 @@ impl Notice {
             is_followed: false,
             joins: None,
             taken_back: None,
+            progress_data: None,
         }
     }
 
@@ -315,7 +319,11 @@ impl Notice {
         const FIXED: usize = 400;
         let result = self.result.as_ref().map_or(0, |r| r.as_str().len());
         let asked = self.suspension.as_ref().and_then(|s| s.question.as_ref());
-        let result = result + asked.map_or(0, |question| question.as_str().len());
+        let data = self
+            .progress_data
+            .as_ref()
+            .map_or(0, |it| it.as_str().len());
+        let result = result + data + asked.map_or(0, |question| question.as_str().len());
         let told = self.contract_error.as_ref();
         let told = told.map_or(0, |told| told.bytes());
         FIXED + result + told + self.error.as_ref().map_or(0, |e| e.len())
@@ -345,6 +353,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             moved.kind = Kind::ProgressUpdate;
             moved.attempt = Some(e.attempt);
             moved.message = e.message.as_deref().map(Arc::from);
+            moved.progress_data = e.remarks.as_ref().and_then(|it| it.data.clone());
             (Some(moved), None)
         }
         Event::TaskSuspended(e) => {

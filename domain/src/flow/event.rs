@@ -3,12 +3,14 @@
 
 mod archived;
 mod rejected;
+mod remarks;
 mod run_ended;
 mod specification;
 mod suspended;
 
 pub use archived::{FlowArchived, LastOwner};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
+pub use remarks::Remarks;
 pub use run_ended::{RootAtEnd, RunEnded, RunState, StatusCounts};
 pub use specification::{Dependency, Specification};
 pub use suspended::{
@@ -307,6 +309,9 @@ pub struct TaskProgressed {
     /// What its worker says of it. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What its worker says beside it. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// See [`Event::TaskCompleted`].
@@ -318,6 +323,9 @@ pub struct TaskCompleted {
     pub attempt: u32,
     /// What it returned.
     pub result: Payload,
+    /// What its worker says beside it. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// Why an attempt failed.
@@ -371,6 +379,9 @@ pub struct TaskFailed {
     /// The contract that the attempt did not keep, where that is why it failed. Since version 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breach: Option<Box<Breach>>,
+    /// What its worker says beside it. Since version 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// Why a failed task became pending again.
@@ -428,4 +439,7 @@ pub struct TaskCancelled {
     /// How far the attempt had come. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]
     pub progress: Progress,
+    /// What its worker says beside it, if it was its worker that gave it up. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }

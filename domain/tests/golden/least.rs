@@ -87,6 +87,19 @@ pub(super) fn min() -> Vec<Event> {
             suspension_id: SuspensionId(id("question").0),
             policy: OnExpiry::Fail,
         }),
+        Event::TaskProgressed(TaskProgressed {
+            task_id,
+            attempt: 1,
+            progress: Progress::ZERO,
+            message: None,
+            remarks: None,
+        }),
+        Event::TaskCompleted(TaskCompleted {
+            task_id,
+            attempt: 1,
+            result: Payload::empty(),
+            remarks: None,
+        }),
         Event::TaskFailed(TaskFailed {
             task_id,
             attempt: 1,
@@ -94,6 +107,7 @@ pub(super) fn min() -> Vec<Event> {
             reason: FailureReason::Group,
             progress: Progress::ZERO,
             will_retry: false,
+            remarks: None,
             breach: None,
         }),
         Event::TaskRequeued(TaskRequeued {
@@ -125,6 +139,7 @@ pub(super) fn min() -> Vec<Event> {
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Deadline,
             progress: Progress::ZERO,
+            remarks: None,
         }),
         Event::FlowArchived(FlowArchived {
             file: "f".to_owned(),

@@ -244,6 +244,7 @@ impl Inner {
         let figures = self.methods.iter().map(|(name, method)| {
             let figures = RemoteWork {
                 ready: method.entries.values().map(|entry| entry.ready).sum(),
+                oldest: method.entries.values().map(|entry| entry.rank.1).min(),
                 leased: method.running,
                 workers_waiting: method.workers.values().map(BTreeSet::len).sum(),
             };

@@ -273,6 +273,7 @@ impl Service {
             lease: begun.lease,
             error,
             retryable: false,
+            remarks: None,
             breach,
         };
         if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {

@@ -119,9 +119,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             TaskTracker::new(),
             Arc::new(Semaphore::new(options.requests_max)),
         );
-        let grpc = inside.broker;
-        let grpc = grpc.map(|service| Grpc::new(service, clock.clone()));
         let figures = dispatcher.figures();
+        let grpc = inside.broker.map(|service| {
+            let doors = figures.clone();
+            Grpc::new(service, clock.clone(), doors, &options.broker)
+        });
         figures.listens(connections.clone(), requests.clone());
         Self {
             agent_card: Bytes::from(card.to_json()),
