@@ -5,7 +5,7 @@ use crate::application::world::{caller, soon, updates};
 use serde_json::{Value, json};
 use taskledger::application::Error;
 use taskledger::application::api::Reply;
-use taskledger_domain::flow::{FailureReason, Kind};
+use taskledger_domain::flow::{Event, FailureReason, Kind};
 use taskledger_domain::testing::id;
 
 /// An echo, whose result is its inputs.
@@ -84,9 +84,11 @@ async fn an_attempt_whose_inputs_are_not_there_fails_and_names_them() {
         error,
         "UnresolvableInputError: no value for fetch.none, fetch.a#/b"
     );
-    let told = history.iter().find_map(|recorded| match &*recorded.event {
-        Event::TaskFailed(e) => e.breach.as_deref(),
-        _ => None,
+    let told = history.iter().find_map(|recorded| {
+        let Event::TaskFailed(e) = &*recorded.event else {
+            return None;
+        };
+        e.breach.as_deref()
     });
     let payload = told.expect("it is said in full").payload(id("pure"));
     assert_eq!(payload["error"], "UnresolvableInputError");
