@@ -73,9 +73,11 @@ struct Content {
 impl Content {
     fn of(result: &TaskResult) -> Self {
         // Whoever has lost a task may cancel it still, and is not the one that had begun it last.
-        let executor = match result.status() {
-            TaskStatus::Cancelled => String::new(),
-            _ => result.executor_agent_id.clone(),
+        let is_cancelled = result.status() == TaskStatus::Cancelled;
+        let executor = if is_cancelled {
+            String::new()
+        } else {
+            result.executor_agent_id.clone()
         };
         Self {
             status: result.status,
