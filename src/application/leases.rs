@@ -472,6 +472,14 @@ impl Leases {
         workers
     }
 
+    /// The tasks that a worker of a principal holds, at most `most`. Cost: O(leases).
+    pub(super) fn tasks_of_worker(&self, worker: &str, holder: &str, most: usize) -> Vec<TaskId> {
+        let inner = self.inner();
+        let held = inner.records.values().map(|record| &record.holding);
+        let own = held.filter(|it| &*it.worker == worker && it.is_for(it.task, holder));
+        own.map(|it| it.task).take(most).collect()
+    }
+
     /// These partitions belong to another node now, which keeps their leases from what is stored.
     pub(super) fn forget(&self, partitions: &Partitions) {
         let mut inner = self.inner();

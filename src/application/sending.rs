@@ -161,6 +161,7 @@ fn weight(order: &Order) -> usize {
             return order.bytes + suspend.asked.as_str().len() + suspend.on_expiry.bytes();
         }
         Some(Command::Respond(respond)) => return order.bytes + respond.answer.as_str().len(),
+        Some(Command::Remarked { remarks, .. }) => return order.bytes + remarks.bytes(),
         Some(
             Command::Delete { .. }
             | Command::Cancel { .. }

@@ -26,8 +26,8 @@ pub use coverage::covers;
 pub use dialogues::{Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
-    Lease, OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind,
-    RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
+    Lease, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded,
+    RunKind, RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
     TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
     TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
     TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,

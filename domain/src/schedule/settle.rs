@@ -141,6 +141,7 @@ impl Turn<'_> {
             reason,
             progress,
             will_retry: false,
+            remarks: None,
             breach: None,
         }));
     }
@@ -166,6 +167,7 @@ impl Turn<'_> {
                     error: format!("the deadline {at} passed before the task could start"),
                     reason: CancelReason::Deadline,
                     progress: Progress::ZERO,
+                    remarks: None,
                 }));
             }
         }
@@ -188,6 +190,7 @@ impl Turn<'_> {
                 reason: FailureReason::Timeout,
                 progress,
                 will_retry: again.is_some(),
+                remarks: None,
                 breach: None,
             }));
             again.into_iter().for_each(|event| self.emit(event));
@@ -240,6 +243,7 @@ impl Turn<'_> {
                 reason,
                 progress,
                 will_retry: false,
+                remarks: None,
                 breach: None,
             })
         };
@@ -249,6 +253,7 @@ impl Turn<'_> {
                 task_id,
                 attempt,
                 result: result.clone(),
+                remarks: None,
             }),
             OnExpiry::Continue { .. } if open.declines() => {
                 let error = format!("declined by the default answer: {late}");

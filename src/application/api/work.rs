@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::Turn;
+use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
@@ -159,6 +159,8 @@ pub struct Renew {
     pub progress: Option<Progress>,
     /// What it says of that; at most `limits::MESSAGE_CHARS_MAX` characters.
     pub message: Option<String>,
+    /// The same in detail.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker has a result.
@@ -170,6 +172,8 @@ pub struct Complete {
     pub lease: LeaseId,
     /// The result.
     pub output: Payload,
+    /// What it says beside it.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker could not do it.
@@ -183,6 +187,8 @@ pub struct Fail {
     pub error: String,
     /// Whether another attempt may end otherwise.
     pub retryable: bool,
+    /// What it says beside it.
+    pub remarks: Option<Remarks>,
     /// The contract that was not kept, where the server itself ends the attempt for it; says `error`, too.
     pub breach: Option<Box<Breach>>,
 }

@@ -153,8 +153,7 @@ impl Service {
         Box::pin(routing::anywhere(&**forward, context, request, here)).await
     }
 
-    /// Waits for attempts, of flows of any node; `None`: the worker is drained. What is done before and behind the wait
-    /// is boxed, here and above: thousands wait, and none of them holds the room for it meanwhile.
+    /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait with.
     async fn wait(
         &self,
         context: &Context,
@@ -288,6 +287,7 @@ impl Service {
             lease: begun.lease,
             error,
             retryable: false,
+            remarks: None,
             breach,
         };
         if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {
@@ -509,23 +509,5 @@ fn unasked(refusal: &AskRefusal) -> Error {
             reason,
             retry_after_ms: ASK_AGAIN_MS,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Bytes of a claim that waits: thousands do at once.
-    const WAITING_BYTES_MAX: usize = 2 * 1024;
-
-    fn size<'a, F>(_: impl FnOnce(&'a Service, &'a Context, Claim) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn a_claim_that_waits_is_small() {
-        let bytes = size(Service::claim);
-        assert!(bytes <= WAITING_BYTES_MAX, "{bytes} bytes");
     }
 }

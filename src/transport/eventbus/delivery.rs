@@ -6,7 +6,7 @@
 
 use super::held::{Agent, Held, HeldTask};
 use super::patterns::Patterns;
-use super::{Bus, LEASE_MS, published, status};
+use super::{Bus, LEASE_MS, Topic, published, status};
 use crate::application::api::work::{
     Claim, ClaimEnd, Claimed, Connection, HeldClaims, Left, Release, Renew, Wanted,
 };
@@ -102,6 +102,7 @@ impl Delivery {
             Ok(watch) => watch,
             Err(error) => return status::of(&*self.bus.clock, error),
         };
+        let _counted = self.bus.figures().stream(Topic::Tasks);
         let name = Some(self.agent.name.clone());
         let _connected = self.bus.service.connected(&self.context, name);
         let is_for_it = |held: &HeldTask| self.patterns.covers(&held.method);
@@ -168,6 +169,7 @@ impl Delivery {
                     | Error::OutOfTime { .. }),
                 ) => {
                     tracing::warn!(%error, "a stream of tasks could not claim");
+                    self.bus.figures().cut_off();
                     sleep(PAUSE).await;
                 }
                 Err(error) => return status::of(&*self.bus.clock, error),
@@ -250,11 +252,22 @@ impl Delivery {
         }
         for claimed in claims {
             let message = published::message(&claimed.task, &claimed.input, claimed.attempt);
+            let event = message.task_type.clone();
             if self.out.send(Ok(message)).await.is_err() {
                 return Err(gone());
             }
+            self.count(&event, &claimed);
         }
         Ok(())
+    }
+
+    fn count(&self, event: &str, claimed: &Claimed) {
+        let (figures, agent) = (self.bus.figures(), &self.agent.name);
+        let after = self.bus.since(claimed.task.created_at);
+        figures.delivered(Topic::Tasks, event, agent, after);
+        if claimed.attempt > 1 {
+            figures.redelivered();
+        }
     }
 
     fn hold(&self, stream: u64, watched: &HeldClaims, claimed: &Claimed) {
@@ -319,6 +332,7 @@ impl Delivery {
                     lease_ms: Some(LEASE_MS),
                     progress: None,
                     message: None,
+                    remarks: None,
                 };
                 let is_over = match self
                     .bus

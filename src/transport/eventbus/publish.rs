@@ -93,6 +93,7 @@ impl Bus {
                 task: accepted.id,
                 cascade: true,
                 reason: Some(DEADLINE_EXCEEDED.to_owned()),
+                remarks: None,
             }),
             false => Request::Execute(execute(Target::Stored(accepted.id))),
         };
@@ -131,7 +132,14 @@ impl Bus {
     fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
         let method = named(&message)?;
         self.speaks_for(context, &message.requester_agent_id, "requester_agent_id")?;
-        mapped(context.caller.actor(), self.clock.now(), method, message)
+        let mut accepted = mapped(context.caller.actor(), self.clock.now(), method, message)?;
+        // `published_before` compares neither, so that another setting changes no answer.
+        if accepted.deadline.is_none()
+            && let Some(ttl) = self.ttl
+        {
+            accepted.task["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
+        }
+        Ok(accepted)
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn invalid(field: &str, reason: impl std::fmt::Display) -> Status {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` with the place of a number that JSON cannot say, or of a value that lies too deep.
-pub(super) fn json_of(given: Struct, field: &str) -> Result<Map<String, Value>, Status> {
+pub(crate) fn json_of(given: Struct, field: &str) -> Result<Map<String, Value>, Status> {
     object(given, &mut field.to_owned(), DEPTH_MAX)
 }
 
@@ -84,7 +84,7 @@ fn number(it: f64) -> Result<Value, &'static str> {
 }
 
 /// JSON as a struct. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.
-pub(super) fn struct_of(map: Map<String, Value>) -> Struct {
+pub(crate) fn struct_of(map: Map<String, Value>) -> Struct {
     let fields = map.into_iter().map(|(key, value)| (key, value_of(value)));
     Struct {
         fields: fields.collect(),

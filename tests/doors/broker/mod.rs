@@ -5,9 +5,11 @@
 
 mod delivery;
 mod hostile;
+mod listeners;
 mod nodes;
 mod progress;
 mod publishing;
+mod remarks;
 mod results;
 mod services;
 mod strangers;

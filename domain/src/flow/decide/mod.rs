@@ -7,6 +7,7 @@ mod create;
 mod edit;
 mod execute;
 mod lease;
+mod remarked;
 mod remove;
 mod suspend;
 
@@ -107,6 +108,9 @@ impl Flow {
             } => {
                 let named = (*task, *attempt, *lease);
                 attempt::report(self, named, *progress, message.as_deref())
+            }
+            Command::Remarked { said, remarks } => {
+                remarked::decide(self, said, remarks, now, capacity)
             }
             Command::RejectCompletion {
                 task,

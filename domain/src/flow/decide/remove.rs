@@ -83,6 +83,7 @@ pub(super) fn cancel(flow: &Flow, id: TaskId, cascade: bool, reason: Option<&str
             error: limits::cut(text, limits::ERROR_BYTES_MAX).to_owned(),
             reason: CancelReason::Requested,
             progress: flow.progress_of(t),
+            remarks: None,
         })
     });
     Ok((events.collect(), Done::Status(Status::Cancelled)))
