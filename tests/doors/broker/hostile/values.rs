@@ -15,6 +15,11 @@ fn value(kind: Kind) -> Value {
     Value { kind: Some(kind) }
 }
 
+/// What is wrong in a message.
+type Fault = fn(&mut TaskMessage);
+/// The same, with a text that is too long.
+type LongText = fn(&mut TaskMessage, String);
+
 /// So many objects in each other.
 fn objects(depth: usize) -> Struct {
     let mut deep = one("k", Kind::BoolValue(true));
@@ -136,7 +141,7 @@ async fn every_struct_of_every_message_is_checked() {
 async fn long_texts_and_texts_with_nul_are_refused_or_shortened() {
     let bus = Bus::start().await;
     let long = "x".repeat(4_000_000);
-    let faulty: [(&str, fn(&mut TaskMessage, String)); 5] = [
+    let faulty: [(&str, LongText); 5] = [
         ("task_id: 4000000 characters", |t, s| t.task_id = s),
         ("task_type: 4000000 characters", |t, s| t.task_type = s),
         ("requester_agent_id: 4000000", |t, s| {
@@ -158,7 +163,7 @@ async fn long_texts_and_texts_with_nul_are_refused_or_shortened() {
         assert!(said.starts_with(text), "{text}: {said}");
         assert!(refused.message().len() < 1000, "{text}");
     }
-    let nul: [(&str, fn(&mut TaskMessage)); 3] = [
+    let nul: [(&str, Fault); 3] = [
         ("task_type: ", |t| t.task_type = "x\0".to_owned()),
         ("requester_agent_id: ", |t| {
             t.requester_agent_id = "r\0".to_owned();
