@@ -338,17 +338,12 @@ impl App {
                     return Err(Error::invalid(faults));
                 }
             }
-            let looked = match &current {
-                Some((_, specification)) => {
-                    let merged = specification.clone().updated(updates);
-                    let on = update.dependencies.as_deref();
-                    self.look_into_results(context, (flow, task), &merged, on)
-                        .await?
-                }
-                None => None,
-            };
+            let current = current.as_ref();
+            let looked = self
+                .look_into_results(context, flow, current, &update)
+                .await?;
             let command = Command::Update(Update {
-                current,
+                current: current.cloned(),
                 looked,
                 ..update.clone()
             });

@@ -104,7 +104,10 @@ impl Inbox {
             Err(error) => return Err(error),
         }
         let reader = StreamReader::of(&*self.app.store, flow);
-        let found = reader.before(outcome.version + 1, 1).await?;
+        // Often the attempt has begun among them.
+        let found = reader
+            .before(outcome.version + 1, LOOK_BACK_EVENTS_FIRST)
+            .await?;
         let Some(recorded) = found.first().filter(|it| it.version == outcome.version) else {
             return Ok(None);
         };
@@ -119,7 +122,12 @@ impl Inbox {
                     task: outcome.task_id,
                     attempt,
                 };
-                self.said(of, outcome.version).await?.worker
+                let mut said = Said::default();
+                let oldest = found.last().map_or(outcome.version, |it| it.version);
+                match found.iter().any(|recorded| said.takes(recorded, of)) {
+                    true => said.worker,
+                    false => self.said(of, oldest).await?.worker,
+                }
             }
         };
         Ok(Some(Ended {

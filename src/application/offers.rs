@@ -11,6 +11,7 @@
 
 mod coming;
 mod matching;
+mod method;
 #[cfg(test)]
 mod tests;
 mod turns;

@@ -9,15 +9,16 @@
 //! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
 //! of a run is a `task_status_update` of its root with `final`.
 
+mod parts;
+
+pub use parts::{Suspension, Told};
+
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
-use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{
-    EventId, Payload, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
-};
+use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
 /// What kind of notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -231,67 +232,6 @@ pub struct Notice {
     pub progress_data: Option<Payload>,
 }
 
-/// What a notice says of a contract that was not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    task: TaskId,
-    breach: Breach,
-}
-
-impl Told {
-    /// Bytes that it takes, roughly. Cost: O(entries).
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.breach.bytes()
-    }
-}
-
-impl Serialize for Told {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.breach.payload(self.task).serialize(serializer)
-    }
-}
-
-/// What a notice says of a wait for a person.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Suspension {
-    /// Its id.
-    #[serde(rename = "suspension_id")]
-    pub id: SuspensionId,
-    /// What is asked, when it begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub question: Option<Payload>,
-    /// When nobody will answer any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// Number of a reminder, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reminder: Option<u32>,
-    /// Whom the reminder goes to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub escalation: Option<Escalation>,
-    /// `responded` or `expired`, when it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resolution: Option<&'static str>,
-    /// Who has answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub responded_by: Option<Arc<str>>,
-}
-
-impl Suspension {
-    const fn of(id: SuspensionId) -> Self {
-        Self {
-            id,
-            question: None,
-            expires_at: None,
-            reminder: None,
-            escalation: None,
-            resolution: None,
-            responded_by: None,
-        }
-    }
-}
-
 /// A run at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EndedRun {
@@ -357,7 +297,7 @@ impl Notice {
         let (kind, status) = of;
         let mut notice = Self::of(recorded, task, status, Progress::ZERO);
         notice.kind = kind;
-        notice.contract_error = Some(Arc::new(Told { task, breach }));
+        notice.contract_error = Some(Arc::new(Told::of(task, breach)));
         notice
     }
 
@@ -469,10 +409,8 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             update.attempt = Some(e.attempt);
             update.taken_back = TakenBack::by_failure(e.reason);
             let task = e.task_id;
-            let told = e.breach.as_ref().map(|breach| Told {
-                task,
-                breach: Breach::clone(breach),
-            });
+            let told = e.breach.as_ref();
+            let told = told.map(|breach| Told::of(task, Breach::clone(breach)));
             update.contract_error = told.map(Arc::new);
             if e.will_retry {
                 update.will_retry = true;

@@ -39,6 +39,24 @@ pub enum Wanted {
     Methods(Arc<[Arc<str>]>),
     /// This one.
     Task(TaskId),
+    /// Those that it has begun already, through something that is gone: it has come back.
+    Left(Left),
+}
+
+/// Attempts of a worker under leases that nobody keeps for it any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Left {
+    /// These.
+    These(Arc<[LeaseId]>),
+    /// Those that a server has found in the log and nobody has renewed since, or for some time.
+    Silent {
+        /// Of these methods.
+        methods: Arc<[Arc<str>]>,
+        /// And of those that begin so.
+        beginnings: Arc<[Arc<str>]>,
+        /// For how many milliseconds, where another node may be renewing them.
+        silent_ms: u64,
+    },
 }
 
 /// What a worker gets.

@@ -279,6 +279,26 @@ fn window<T>(request: &Request<T>) -> Result<usize, Status> {
     number.ok_or_else(|| values::invalid(WINDOW, format!("not a number from 1 to {WINDOW_MAX}")))
 }
 
+/// What a message becomes that anybody publishes at `now`: a task as `tasks.create` takes it. Nothing is published; for
+/// tests that make messages up.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the member that is wrong.
+pub fn task_of(message: TaskMessage, now: Timestamp) -> Result<serde_json::Value, Status> {
+    publish::task_of("anonymous", now, message)
+}
+
+/// What is wrong with a struct of a message, or the same as JSON and back; see [`task_of`].
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the place of what is wrong.
+pub fn there_and_back(
+    given: prost_types::Struct,
+    field: &str,
+) -> Result<prost_types::Struct, Status> {
+    values::json_of(given, field).map(values::struct_of)
+}
+
 /// Why a stream ends that the server ends.
 fn ended(_: &Context) -> Status {
     Status::unavailable("the server stops or the credentials have ended; subscribe again")
