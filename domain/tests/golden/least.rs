@@ -109,6 +109,7 @@ pub(super) fn min() -> Vec<Event> {
             will_retry: false,
             remarks: None,
             breach: None,
+            remarks: None,
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,

@@ -28,7 +28,6 @@ use patterns::Patterns;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Kind, Reach};
 use taskledger_domain::limits::{KEY_CHARS_MAX, NAME_CHARS_MAX};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_eventbus::{

@@ -132,11 +132,11 @@ impl Bus {
     fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
         let method = named(&message)?;
         self.speaks_for(context, &message.requester_agent_id, "requester_agent_id")?;
-        let mut accepted = mapped(context.caller.actor(), self.clock.now(), method, message)?;
-        // `published_before` compares neither, so that another setting changes no answer.
-        if accepted.deadline.is_none()
-            && let Some(ttl) = self.ttl
-        {
+        let has_deadline = message.deadline.is_some();
+        let actor = context.caller.actor();
+        let mut accepted = mapped(actor, self.clock.now(), method, message)?;
+        // `published_before` does not compare it, so that another setting changes no answer.
+        if !has_deadline && let Some(ttl) = self.ttl {
             accepted.task["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
         }
         Ok(accepted)
