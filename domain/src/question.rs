@@ -53,6 +53,17 @@ pub struct Question {
     pub fallback: Fallback,
 }
 
+/// For what a task waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asks {
+    /// An answer.
+    #[default]
+    Input,
+    /// Credentials. They are set where secrets are kept, never said in an answer, which only says that they are there.
+    Auth,
+}
+
 /// What an answer is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {

@@ -1,10 +1,12 @@
 //! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
+mod message;
 mod rejected;
 mod specification;
 mod suspended;
 
+pub use message::RunOrigin;
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use specification::{Dependency, Specification};
 pub use suspended::{

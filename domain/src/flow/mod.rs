@@ -13,6 +13,7 @@ mod lines;
 mod overview;
 mod refusal;
 mod sound;
+mod stage;
 pub(crate) mod state;
 mod waits;
 mod wires;
@@ -25,11 +26,11 @@ pub use coverage::covers;
 pub use dialogues::{Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunStarted,
-    RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
-    TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved,
-    TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
-    TaskSuspended, TaskSuspensionExpired, UserChanged,
+    OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin,
+    RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
+    TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
+    TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
+    TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
@@ -38,4 +39,5 @@ pub use refusal::{
     Refusal, Rejection, RunConflict, SelfDependency, TransitionFault, TreeFault, UnknownDependency,
     UnknownExecutor,
 };
+pub use stage::RunStage;
 pub use state::{Archived, Flow, TaskSummary};
