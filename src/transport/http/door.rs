@@ -207,12 +207,13 @@ impl<C: Send + Sync + 'static> Door<C> {
         let finishes_alone = self.dispatcher.finishes_alone(&envelope);
         let waiting = self.waiting(head, &envelope);
         let door = Arc::clone(self);
-        let work = async move {
+        // Boxed at once: whoever waits for it in one of three ways would hold room for it three times.
+        let work: BoxFuture<'static, Answered> = Box::pin(async move {
             let mut room = door.answers.share();
             let answer = door.dispatcher.answer(envelope, context, &mut room).await;
             drop(share);
             (answer, Kept { permit, room })
-        };
+        });
         if !finishes_alone {
             let answered = match waiting {
                 None => work.await,
@@ -226,7 +227,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             return Ok(Admitted { answered, stream });
         }
         let detaching = Detaching {
-            work: Some(Box::pin(work)),
+            work: Some(work),
             tracker: self.detached.clone(),
             cut: self.cut.clone(),
         };
