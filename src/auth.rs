@@ -135,8 +135,8 @@ mod tests {
         }
 
         fn remembered(&self, bearer: &str) -> Option<Arc<Caller>> {
-            let name = Name::new("anita").expect("a name");
-            (bearer == "anita").then(|| Arc::new(Caller::user(&name, Scopes::NONE)))
+            let name = Name::new("annie").expect("a name");
+            (bearer == "annie").then(|| Arc::new(Caller::user(&name, Scopes::NONE)))
         }
 
         fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
@@ -189,14 +189,14 @@ mod tests {
         let counted = Arc::new(Counted::default());
         let authenticator = Authenticator::new(vec![Arc::new(Ann)], Some(counted.clone()));
         let from = Some(IpAddr::from([127, 0, 0, 1]));
-        assert!(authenticator.remembered("anita", from).is_some());
+        assert!(authenticator.remembered("annie", from).is_some());
         assert!(authenticator.remembered("ann", from).is_none());
         assert!(authenticator.remembered("bob", from).is_none());
         for _ in 0..2 {
             let here = from.expect("an address");
             counted.failed(here, Denied::Unknown);
         }
-        assert!(authenticator.remembered("anita", from).is_none());
-        assert!(authenticator.remembered("anita", None).is_some());
+        assert!(authenticator.remembered("annie", from).is_none());
+        assert!(authenticator.remembered("annie", None).is_some());
     }
 }

@@ -43,6 +43,11 @@ pub const TYPE_DEPTH_MAX: usize = 64;
 pub const TYPE_NODES_MAX: usize = 10_000;
 /// JSON Schemas in the types of one task: each may take tens of milliseconds to compile.
 pub const TYPE_SCHEMAS_MAX: usize = 16;
+/// Steps (about 15 ns each) that compiling the JSON Schemas in the types of all tasks of one call may take: a second and a
+/// half of one thread.
+pub const TYPE_SCHEMA_STEPS_PER_CALL_MAX: u64 = 100_000_000;
+/// What a JSON Schema costs of them that is refused: at most a few milliseconds, for the meta-schema's violations.
+pub const REFUSED_SCHEMA_STEPS: u64 = 100_000;
 /// Values in one `enum` of a type: those that are no texts are compared one by one.
 pub const ENUM_VALUES_MAX: usize = 1_000;
 /// Steps (about 10 ns each) that a check of an output against its types may take.
@@ -94,6 +99,8 @@ pub const CANCEL_GRACE_MS_MAX: u64 = 3600 * 1000;
 pub const CANCEL_GRACE_MS_DEFAULT: u64 = 30_000;
 /// Unicode scalar values in what a worker says of its progress.
 pub const MESSAGE_CHARS_MAX: usize = 1000;
+/// Bytes of JSON of what a worker says beside its progress or its outcome, each: it may be said every second.
+pub const REMARK_BYTES_MAX: usize = 256 * 1024;
 /// Attempts that one claim begins.
 pub const CLAIMS_MAX: usize = 100;
 /// Interruptions of a task, by restarts or by workers that were lost, after which the next one fails it, per run.

@@ -1,5 +1,7 @@
 //! Stored forms that are released: each keeps its meaning for ever. Files are added, never changed.
 
+#[path = "golden/least.rs"]
+mod least;
 #[path = "golden/names.rs"]
 mod names;
 #[path = "golden/snapshots.rs"]
@@ -21,6 +23,13 @@ fn folder() -> PathBuf {
 
 fn payload(text: &str) -> Payload {
     Payload::parse(text).expect("a JSON object")
+}
+
+/// What a worker says of how it did it.
+const EXECUTION: &str = r#"{"seconds":1.50}"#;
+
+fn remarks(data: &str, execution: Option<&str>) -> Option<Remarks> {
+    Remarks::of(Some(payload(data)), execution.map(payload))
 }
 
 const A: &str = "a";
@@ -156,6 +165,7 @@ fn full() -> Vec<Event> {
             attempt: 2,
             progress: Progress::from_millionths(650_000),
             message: Some("page 65 of 100".to_owned()),
+            remarks: remarks(r#"{"page":65}"#, None),
         }),
         Event::TaskClaimRejected(TaskClaimRejected {
             task_id,
@@ -236,6 +246,7 @@ fn full() -> Vec<Event> {
             task_id,
             attempt: 2,
             result: payload(r#"{"output":[1,2.50,null]}"#),
+            remarks: Remarks::of(None, Some(payload(EXECUTION))),
         }),
         Event::TaskFailed(TaskFailed {
             task_id,
@@ -244,6 +255,7 @@ fn full() -> Vec<Event> {
             reason: FailureReason::Unanswered,
             progress: Progress::from_millionths(1),
             will_retry: true,
+            remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
             breach: Some(Box::new(Breach {
                 phase_name: Some("report".to_owned()),
                 broken: Broken::Upstream {
@@ -266,6 +278,7 @@ fn full() -> Vec<Event> {
             error: "cancelled on request".to_owned(),
             reason: CancelReason::Requested,
             progress: Progress::from_millionths(250_000),
+            remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
         }),
         Event::RunEnded(RunEnded {
             run_id: run("run"),
@@ -289,9 +302,7 @@ fn full() -> Vec<Event> {
             sha256: "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb".to_owned(),
             events: 12,
             runs: vec![run("run")],
-            owner: Some(LastOwner {
-                user_id: Some("user-123".to_owned()),
-            }),
+            owner: Some(LastOwner::of(Some("user-123"))),
         }),
         Event::MessageReceived(MessageReceived {
             run_id: run("run"),
@@ -299,149 +310,6 @@ fn full() -> Vec<Event> {
             body_hash: HASH.to_owned(),
             message: payload(r#"{"messageId":"m-2","parts":[{"text":"Yes"}]}"#),
             suspension_id: Some(SuspensionId(id("question").0)),
-        }),
-    ]
-}
-
-/// The kinds that have optional members, without them.
-fn min() -> Vec<Event> {
-    let task_id = id(A);
-    vec![
-        Event::TaskCreated(TaskCreated {
-            task_id,
-            ordinal: 0,
-            parent_id: None,
-            name: "a".to_owned(),
-            user_id: None,
-            priority: Priority::NORMAL,
-            dependencies: Vec::new(),
-            specification: least(),
-            copied_from: None,
-            run_id: None,
-        }),
-        Event::UserChanged(UserChanged {
-            task_id,
-            user_id: None,
-        }),
-        Event::DependenciesChanged(DependenciesChanged {
-            task_id,
-            dependencies: Vec::new(),
-        }),
-        Event::TaskRespecified(TaskRespecified {
-            task_id,
-            specification: least(),
-            absent: Vec::new(),
-        }),
-        Event::TaskStarted(TaskStarted {
-            task_id,
-            attempt: 1,
-            run_id: run("run"),
-            lease: None,
-        }),
-        Event::TaskClaimRejected(TaskClaimRejected {
-            task_id,
-            worker: "worker-1".to_owned(),
-            unresolvable_refs: Vec::new(),
-            breach: None,
-        }),
-        Event::TaskCompletionRejected(TaskCompletionRejected {
-            task_id,
-            attempt: 1,
-            fault: OutputFault {
-                missing: vec!["expenses".to_owned()],
-                mismatches: Vec::new(),
-                too_large: None,
-            },
-            phase_name: None,
-        }),
-        Event::TaskSuspended(TaskSuspended {
-            task_id,
-            attempt: 1,
-            suspension_id: SuspensionId(id("question").0),
-            question: payload(r#"{"question":"Which one?"}"#),
-            asks: Asks::Input,
-            on_answer: OnAnswer::Continue,
-            expires_at: None,
-            remind_every_ms: None,
-            reminders: 0,
-            ladder: Vec::new(),
-            on_expiry: OnExpiry::Fail,
-        }),
-        Event::TaskReminded(TaskReminded {
-            task_id,
-            attempt: 1,
-            suspension_id: SuspensionId(id("question").0),
-            number: 1,
-            of: 1,
-            escalation: None,
-        }),
-        Event::TaskAnswered(TaskAnswered {
-            task_id,
-            attempt: 1,
-            suspension_id: SuspensionId(id("question").0),
-            answer: payload(r#"{"value":1}"#),
-            responded_by: "anonymous".to_owned(),
-            on_behalf_of: None,
-        }),
-        Event::TaskSuspensionExpired(TaskSuspensionExpired {
-            task_id,
-            attempt: 1,
-            suspension_id: SuspensionId(id("question").0),
-            policy: OnExpiry::Fail,
-        }),
-        Event::TaskFailed(TaskFailed {
-            task_id,
-            attempt: 1,
-            error: "boom".to_owned(),
-            reason: FailureReason::Group,
-            progress: Progress::ZERO,
-            will_retry: false,
-            breach: None,
-        }),
-        Event::TaskRequeued(TaskRequeued {
-            task_id,
-            run_id: run("run"),
-            reason: RequeueReason::Rerun,
-            next_attempt_at: None,
-        }),
-        Event::RunStarted(RunStarted {
-            run_id: run("run"),
-            task_id,
-            kind: RunKind::Execute,
-            covers: vec![(0, 0)],
-            allow_unknown_executors: false,
-            executor_wait_ms: 0,
-            callback: None,
-            origin: None,
-        }),
-        Event::RunEnded(RunEnded {
-            run_id: run("run"),
-            task_id,
-            state: RunState::Completed,
-            counts: StatusCounts::default(),
-            root: None,
-            others: 0,
-        }),
-        Event::TaskCancelled(TaskCancelled {
-            task_id,
-            attempt: None,
-            error: "cancelled on request".to_owned(),
-            reason: CancelReason::Deadline,
-            progress: Progress::ZERO,
-        }),
-        Event::FlowArchived(FlowArchived {
-            file: "f".to_owned(),
-            sha256: "s".to_owned(),
-            events: 1,
-            runs: Vec::new(),
-            owner: None,
-        }),
-        Event::MessageReceived(MessageReceived {
-            run_id: run("run"),
-            message_id: "m-2".to_owned(),
-            body_hash: HASH.to_owned(),
-            message: payload("{}"),
-            suspension_id: None,
         }),
     ]
 }
@@ -454,7 +322,7 @@ fn files() -> Vec<(String, Event)> {
         (name, event)
     };
     let full = full().into_iter().map(|e| named(e, ".json"));
-    full.chain(min().into_iter().map(|e| named(e, ".min.json")))
+    full.chain(least::min().into_iter().map(|e| named(e, ".min.json")))
         .collect()
 }
 
@@ -482,14 +350,8 @@ fn each_golden_event_is_read_and_written_byte_for_byte() {
 #[test]
 fn every_kind_and_every_version_has_a_golden_file_that_can_be_read() {
     let entries = std::fs::read_dir(folder().join("events")).expect("the folder exists");
-    let names: BTreeSet<String> = entries
-        .map(|e| {
-            e.expect("readable")
-                .file_name()
-                .into_string()
-                .expect("text")
-        })
-        .collect();
+    let names = entries.map(|e| e.expect("readable").file_name());
+    let names: BTreeSet<String> = names.map(|n| n.into_string().expect("text")).collect();
     for (kind, version) in codec::KINDS {
         for v in 1..=*version {
             let name = format!("{kind}.v{v}.json");

@@ -12,6 +12,8 @@ pub mod documents;
 #[cfg(any(feature = "server", test))]
 pub mod envelope;
 #[cfg(any(feature = "server", test))]
+pub mod eventbus;
+#[cfg(any(feature = "server", test))]
 pub mod jwt;
 pub mod task_parser;
 pub mod templates;

@@ -134,6 +134,7 @@ async fn main() {
                 task_id,
                 attempt,
                 result: Payload::parse(r#"{"ok":true}"#).unwrap(),
+                remarks: None,
             };
             log.push(root.as_flow(), Event::TaskCompleted(completed));
         }

@@ -112,6 +112,7 @@ fn a_flow_of_the_largest_size_is_rebuilt_and_walked_without_recursion() {
         task_id: task(last),
         attempt: 1,
         result: Payload::empty(),
+        remarks: None,
     };
     apply(&mut past, Event::TaskCompleted(completed));
 

@@ -71,6 +71,7 @@ async fn large(ground: &Ground) -> (ReadModels, TaskId) {
                 error: "stopped".to_owned(),
                 reason: CancelReason::Requested,
                 progress: taskledger_domain::task::Progress::ZERO,
+                remarks: None,
             };
             world.push_quick(root.as_flow(), Event::TaskCancelled(cancelled));
         }

@@ -87,6 +87,7 @@ fn ends(world: &mut World, task_id: TaskId, attempt: u32, run_id: RunId) {
         task_id,
         attempt,
         result: Payload::empty(),
+        remarks: None,
     };
     push(world, task_id, Event::TaskCompleted(completed));
     let ended = RunEnded {

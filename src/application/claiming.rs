@@ -1,11 +1,12 @@
 //! Claims of workers on the node that owns the flows: what is on offer, who may have it, and its beginning.
 
 use super::App;
-use super::api::work::{Begun, ClaimHere, Wanted};
+use super::api::work::{Begun, ClaimHere, Left, Wanted};
 use super::context::Context;
 use super::error::Error;
 use super::flows::Flows;
 use super::guard::Guard;
+use super::leases::Holding;
 use super::leasing;
 use super::offers::{Ask, Reservation, Told, Waiting};
 use super::sending::metadata;
@@ -84,6 +85,7 @@ impl App {
     ) -> Result<Untold, Error> {
         let methods = match &claim.wanted {
             Wanted::Task(task) => return self.claim_task(context, claim, *task).await,
+            Wanted::Left(left) => return self.take_over(context, claim, left).await,
             Wanted::Methods(methods) => methods,
         };
         if self.is_silent(context, claim) {
@@ -271,6 +273,69 @@ impl App {
             let _ = tell.send(begun);
         });
         told.await.unwrap_or(Err(Error::OutcomeUnknown))
+    }
+
+    /// The attempts of a worker that nobody keeps for it any more, of flows of this node: it keeps them from now on. A
+    /// server without others knows that nobody keeps what it has found in the log; where nodes share it, silence tells.
+    async fn take_over(
+        &self,
+        context: &Context,
+        claim: &ClaimHere,
+        left: &Left,
+    ) -> Result<Untold, Error> {
+        let caller = &context.caller;
+        let census = self.flows.ownership().census();
+        let (is_single, is_alone) = census.map_or((true, true), |census| {
+            let mut nodes = census.nodes.iter();
+            (false, nodes.all(|(node, _)| node.id == census.me))
+        });
+        let now = self.clock.now();
+        let is_left = |held: &Holding, is_inherited: bool| match left {
+            Left::These(leases) => leases.contains(&held.lease),
+            Left::Silent {
+                methods,
+                beginnings,
+                silent_ms,
+            } => {
+                let silent = now.plus_ms(claim.lease_ms.saturating_sub(*silent_ms));
+                let is_silent = !is_single && held.expires_at <= silent;
+                let mut beginnings = beginnings.iter();
+                (is_silent || is_alone && is_inherited)
+                    && (methods.contains(&held.method)
+                        || beginnings.any(|it| held.method.starts_with(&**it)))
+            }
+        };
+        let is_allowed = |held: &Holding| {
+            let allowed = caller.methods();
+            allowed.is_none_or(|allowed| allowed.contains(&held.method))
+        };
+        let worker = (claim.worker.clone(), Some(caller.actor().clone()));
+        let times = (now, now.plus_ms(claim.lease_ms));
+        let taken = self
+            .flows
+            .leases
+            .take_over(&worker, times, claim.max, |held, is_inherited| {
+                is_allowed(held) && is_left(held, is_inherited)
+            });
+        let mut kept = Vec::with_capacity(taken.len());
+        // Given back when the worker goes away meanwhile.
+        let begun = taken.iter().cloned();
+        let mut untold = self.untold(
+            context,
+            begun.map(|held| leasing::begun(held, None)).collect(),
+        );
+        for held in taken {
+            match self.flows.renew(&held, Some(claim.lease_ms)).await {
+                Ok(Some(_)) => kept.push(held.lease),
+                Ok(None) => {}
+                // It ends, or the worker asks again.
+                Err(error) => {
+                    tracing::debug!(task.id = %held.task, %error, "an attempt was not taken over");
+                }
+            }
+        }
+        untold.begun.retain(|begun| kept.contains(&begun.lease));
+        Ok(untold)
     }
 
     /// Attempts whose worker has not been told of them.

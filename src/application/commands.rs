@@ -1,7 +1,7 @@
 //! The state-changing calls: each becomes one command for one flow.
 
 use super::App;
-use super::api::{Created, Reply, Started, Target, TaskIds};
+use super::api::{Cancel, Created, Reply, Started, Target, TaskIds};
 use super::authorize::UseCase;
 use super::context::Context;
 use super::defaults;
@@ -343,17 +343,12 @@ impl App {
                     return Err(Error::invalid(faults));
                 }
             }
-            let looked = match &current {
-                Some((_, specification)) => {
-                    let merged = specification.clone().updated(updates);
-                    let on = update.dependencies.as_deref();
-                    self.look_into_results(context, (flow, task), &merged, on)
-                        .await?
-                }
-                None => None,
-            };
+            let current = current.as_ref();
+            let looked = self
+                .look_into_results(context, flow, current, &update)
+                .await?;
             let command = Command::Update(Update {
-                current,
+                current: current.cloned(),
                 looked,
                 ..update.clone()
             });
@@ -403,6 +398,26 @@ impl App {
         cascade: bool,
         reason: Option<String>,
     ) -> Result<Reply, Error> {
+        let cancel = Cancel {
+            task,
+            cascade,
+            reason,
+            remarks: None,
+        };
+        self.cancel_remarked(context, cancel).await
+    }
+
+    /// The same, with what the worker of the task says beside it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn cancel_remarked(&self, context: &Context, cancel: Cancel) -> Result<Reply, Error> {
+        let Cancel {
+            task,
+            cascade,
+            reason,
+            remarks,
+        } = cancel;
         let flow = self.flow_of(Argument::Task, task).await?;
         let reply: ReplyOf = Arc::new(move |_| Reply::Cancelled { task });
         let command = Command::Cancel {
@@ -410,6 +425,7 @@ impl App {
             cascade,
             reason,
         };
+        let command = command.remarked(remarks);
         self.simple(context, UseCase::CancelTasks, (flow, task), command, reply)
             .await
     }

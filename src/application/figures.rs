@@ -216,8 +216,9 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
 }
 
 fn reports_failure(order: &Order) -> bool {
+    let command = order.command.as_ref().map(Command::plain);
     matches!(
-        order.command,
+        command,
         Some(Command::Fail { .. } | Command::FailBreached { .. })
     )
 }

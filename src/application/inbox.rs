@@ -14,10 +14,10 @@ use super::stream_reader::StreamReader;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_broker::{BrokerStore, NAMES_MAX, Outcome, Owner, ROWS_MAX};
-use taskledger_domain::flow::{CancelReason, Event, FailureReason, Refusal};
+use taskledger_domain::flow::{CancelReason, Event, FailureReason, Refusal, Remarks};
 use taskledger_domain::limits::LIST_LIMIT_MAX;
 use taskledger_domain::task::Status;
-use taskledger_domain::{Recorded, TaskId, Timestamp, Version};
+use taskledger_domain::{Payload, Recorded, TaskId, Timestamp, Version};
 use taskledger_projections::{ListFilter, Order, Start};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -104,11 +104,14 @@ impl Inbox {
             Err(error) => return Err(error),
         }
         let reader = StreamReader::of(&*self.app.store, flow);
-        let found = reader.before(outcome.version + 1, 1).await?;
+        // Often the attempt has begun among them.
+        let found = reader
+            .before(outcome.version + 1, LOOK_BACK_EVENTS_FIRST)
+            .await?;
         let Some(recorded) = found.first().filter(|it| it.version == outcome.version) else {
             return Ok(None);
         };
-        let Some((end, attempt)) = end(&recorded.event) else {
+        let Some((end, attempt, remarks)) = end(&recorded.event) else {
             return Ok(None);
         };
         let worker = match attempt {
@@ -119,10 +122,19 @@ impl Inbox {
                     task: outcome.task_id,
                     attempt,
                 };
-                self.said(of, outcome.version).await?.worker
+                let mut said = Said::default();
+                let oldest = found.last().map_or(outcome.version, |it| it.version);
+                match found.iter().any(|recorded| said.takes(recorded, of)) {
+                    true => said.worker,
+                    false => self.said(of, oldest).await?.worker,
+                }
             }
         };
-        Ok(Some(Ended { end, worker }))
+        Ok(Some(Ended {
+            end,
+            worker,
+            remarks: remarks.cloned(),
+        }))
     }
 
     /// What agents call a task of this inbox; `None`: it is not of this inbox.
@@ -185,6 +197,7 @@ impl Inbox {
                 external_id,
                 progress: row.progress,
                 message: said.message,
+                data: said.data,
                 worker: said.worker,
                 at: said.at.map_or(row.updated_at, |at| at),
             });
@@ -217,6 +230,7 @@ impl Inbox {
 struct Said {
     worker: Option<Arc<str>>,
     message: Option<Arc<str>>,
+    data: Option<Payload>,
     at: Option<Timestamp>,
 }
 
@@ -228,6 +242,7 @@ impl Said {
             && self.at.is_none()
         {
             self.message = said.message.as_deref().map(Arc::from);
+            self.data = said.remarks.as_ref().and_then(|it| it.data.clone());
             self.at = Some(recorded.time);
         }
         if let Event::TaskStarted(started) = recorded.event.as_ref()
@@ -241,11 +256,12 @@ impl Said {
     }
 }
 
-/// The end that an event is, and of which attempt.
-fn end(event: &Event) -> Option<(End, Option<u32>)> {
+/// The end that an event is, of which attempt, and what was said beside it.
+fn end(event: &Event) -> Option<(End, Option<u32>, Option<&Remarks>)> {
     let text = |text: &str| Arc::from(text);
     if let Event::TaskCompleted(e) = event {
-        return Some((End::Completed(e.result.clone()), Some(e.attempt)));
+        let end = End::Completed(e.result.clone());
+        return Some((end, Some(e.attempt), e.remarks.as_ref()));
     }
     if let Event::TaskFailed(e) = event {
         let is_late = e.reason == FailureReason::Deadline;
@@ -253,14 +269,14 @@ fn end(event: &Event) -> Option<(End, Option<u32>)> {
             true => End::TooLate(text(&e.error)),
             false => End::Failed(text(&e.error)),
         };
-        return Some((end, Some(e.attempt)));
+        return Some((end, Some(e.attempt), e.remarks.as_ref()));
     }
     if let Event::TaskCancelled(e) = event {
         let end = match e.reason {
             CancelReason::Deadline => End::TooLate(text(&e.error)),
             CancelReason::Requested => End::Cancelled(text(&e.error)),
         };
-        return Some((end, e.attempt));
+        return Some((end, e.attempt, e.remarks.as_ref()));
     }
     None
 }

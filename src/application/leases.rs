@@ -6,6 +6,7 @@
 //! it here first, and from then on it cannot be renewed: a worker that was told of a renewal holds its
 //! attempt. An attempt that was taken back is remembered for as long as its worker may take to stop.
 
+mod left;
 mod memory;
 
 pub use memory::MemoryRenewals;
@@ -89,6 +90,15 @@ impl Holding {
     }
 }
 
+/// How this process has come to a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The attempt has begun here.
+    Begun,
+    /// Its flow was loaded; whether something is stored of it beside the log.
+    Loaded { is_renewed: bool },
+}
+
 #[derive(Debug)]
 struct Record {
     holding: Holding,
@@ -96,6 +106,8 @@ struct Record {
     ending: bool,
     /// Whether something is stored beside the log.
     renewed: bool,
+    /// Its flow was loaded, and nobody has renewed it since.
+    inherited: bool,
     /// When progress was last recorded.
     reported_at: Timestamp,
     /// Held for what dropping it does: the slot is free again.
@@ -191,8 +203,7 @@ impl Leases {
     }
 
     /// Keeps a lease from now on, with the slot of its attempt. One that is kept already stays as it is.
-    /// `is_renewed`: something is stored of it beside the log.
-    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held, is_renewed: bool) {
+    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held, source: Source) {
         let mut inner = self.inner();
         if inner.records.contains_key(&leased.lease) {
             // The slot is the same one.
@@ -205,7 +216,8 @@ impl Leases {
         let record = Record {
             holding,
             ending: false,
-            renewed: is_renewed,
+            renewed: source == Source::Loaded { is_renewed: true },
+            inherited: source != Source::Begun,
             reported_at: Timestamp::default(),
             _slot: slot,
         };
@@ -257,6 +269,7 @@ impl Leases {
             expiring.insert((until, lease));
         }
         record.renewed = true;
+        record.inherited = false;
         Some(record.holding.clone())
     }
 
@@ -457,6 +470,14 @@ impl Leases {
             }
         }
         workers
+    }
+
+    /// The tasks that a worker of a principal holds, at most `most`. Cost: O(leases).
+    pub(super) fn tasks_of_worker(&self, worker: &str, holder: &str, most: usize) -> Vec<TaskId> {
+        let inner = self.inner();
+        let held = inner.records.values().map(|record| &record.holding);
+        let own = held.filter(|it| &*it.worker == worker && it.is_for(it.task, holder));
+        own.map(|it| it.task).take(most).collect()
     }
 
     /// These partitions belong to another node now, which keeps their leases from what is stored.

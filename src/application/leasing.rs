@@ -5,7 +5,7 @@ use super::api::work::{Begun, LeaseLoss, StopReason};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::guard::Guard;
-use super::leases::Holding;
+use super::leases::{Holding, Source};
 use super::mailbox::Answer;
 use super::offers::OnItsWay;
 use super::ownership::Place;
@@ -288,7 +288,9 @@ impl Flows {
                 let method = Arc::from(leased.method.as_str());
                 tickets.push((method, leased.lease, leased.expires_at));
             }
-            self.leases.hold(id, &leased, slot, until.is_some());
+            let is_renewed = until.is_some();
+            self.leases
+                .hold(id, &leased, slot, Source::Loaded { is_renewed });
         }
         self.keep_tickets(tickets);
         Ok(())
@@ -370,7 +372,7 @@ impl Flows {
     }
 }
 
-fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
+pub(super) fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
     Begun {
         flow: held.flow,
         task: held.task,

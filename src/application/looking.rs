@@ -6,10 +6,10 @@ use super::api::Consistency;
 use super::context::Context;
 use super::error::Error;
 use super::sending::engine_metadata;
-use taskledger_domain::flow::{Dependency, Flow, Looked, Specification};
+use taskledger_domain::flow::{Flow, Looked, Specification, Update};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::wiring::{self, Wiring};
-use taskledger_domain::{FlowId, TaskId};
+use taskledger_domain::{FlowId, TaskId, Version};
 
 impl App {
     /// Looks for what a task needs, as it will be, in the results of dependencies that have completed; `None` for one
@@ -21,20 +21,24 @@ impl App {
     pub(super) async fn look_into_results(
         &self,
         context: &Context,
-        (flow, task): (FlowId, TaskId),
-        specification: &Specification,
-        dependencies: Option<&[Dependency]>,
+        flow: FlowId,
+        current: Option<&(Version, Specification)>,
+        update: &Update,
     ) -> Result<Option<Looked>, Error> {
-        if !wiring::is_wired(specification) {
+        let Some((_, specification)) = current else {
+            return Ok(None);
+        };
+        let specification = specification.clone().updated(&update.updates);
+        if !wiring::is_wired(&specification) {
             return Ok(None);
         }
-        let given = dependencies.map(<[_]>::to_vec);
+        let (task, given) = (update.task, update.dependencies.clone());
         let look = move |state: &Flow| given.clone().or_else(|| state.dependencies_of(task));
         let Some(dependencies) = self.flows.look(flow, engine_metadata(), look).await? else {
             return Ok(None);
         };
         let id = |text: &str| TaskId::parse(text).ok();
-        let Ok(Some(resolved)) = wiring::resolve(specification, &dependencies, id) else {
+        let Ok(Some(resolved)) = wiring::resolve(&specification, &dependencies, id) else {
             return Ok(None);
         };
         let wiring = Wiring::of(&resolved);

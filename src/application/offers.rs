@@ -11,6 +11,7 @@
 
 mod coming;
 mod matching;
+mod method;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -404,6 +405,8 @@ pub(super) struct TooManyWait;
 pub struct RemoteWork {
     /// Tasks that nobody has claimed.
     pub ready: usize,
+    /// Since when the oldest of them waits, of those that each flow would give away next.
+    pub oldest: Option<Timestamp>,
     /// Attempts under way.
     pub leased: usize,
     /// Workers that wait for tasks at this node.

@@ -210,6 +210,9 @@ pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
 pub trait Exposition: Send + Sync + fmt::Debug + 'static {
     /// All of them, as OpenMetrics text. Never held up by a store that does not answer.
     async fn text(&self) -> String;
+
+    /// Those of the agent broker under the names of the public one, as `text/plain; version=0.0.4`.
+    async fn broker_text(&self) -> String;
 }
 
 /// Bytes of results and errors of its dependencies that an attempt may be given.

@@ -4,7 +4,7 @@ use taskledger_domain::flow::Command;
 
 /// How many tasks a command may touch in a flow of `flow_tasks`. Cost: O(1).
 pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
-    match command {
+    match command.plain() {
         Command::Create(tasks) => tasks.len(),
         Command::Execute(execute) => flow_tasks + execute.create.len(),
         Command::Delete { cascade, .. } => flow_tasks * usize::from(*cascade),
@@ -18,6 +18,7 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         | Command::Fail { .. }
         | Command::FailBreached { .. }
         | Command::Report { .. }
+        | Command::Remarked { .. }
         | Command::RejectCompletion { .. }
         | Command::RejectClaim { .. }
         | Command::Suspend(_)

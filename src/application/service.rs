@@ -24,7 +24,7 @@ pub use auth::{Access, HasAccess};
 pub use presence::Connected;
 
 use super::App;
-use super::api::{Cancel, Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
+use super::api::{Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
 use super::authorize::{UseCase, authorize};
 use super::claim_ends::ClaimEnds;
 use super::commands::ExecuteOptions;
@@ -273,11 +273,7 @@ impl Service {
             Request::Delete(Delete { task, cascade }) => {
                 Box::pin(app.delete(context, task, cascade)).await
             }
-            Request::Cancel(Cancel {
-                task,
-                cascade,
-                reason,
-            }) => Box::pin(app.cancel(context, task, cascade, reason)).await,
+            Request::Cancel(cancel) => Box::pin(app.cancel_remarked(context, cancel)).await,
             Request::Copy(Copy {
                 task,
                 copy_children,
@@ -307,6 +303,10 @@ impl Service {
             Request::Hint(hint) => {
                 app.flows.offers.hint(hint.node, &hint.methods);
                 Ok(Reply::Hinted)
+            }
+            Request::TasksHeld(worker) => {
+                let tasks = self.tasks_held_here(context, &worker);
+                Ok(Reply::TasksHeld(tasks))
             }
             Request::HeldHere => Ok(Reply::HeldHere(self.held_here(&context.caller))),
             Request::MethodFigures => {

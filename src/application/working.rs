@@ -84,7 +84,7 @@ impl App {
     async fn report(&self, context: &Context, held: &Holding, renew: &Renew) -> Result<(), Error> {
         let Some(progress) = renew
             .progress
-            .or(renew.message.is_some().then_some(held.progress))
+            .or((renew.message.is_some() || renew.remarks.is_some()).then_some(held.progress))
         else {
             return Ok(());
         };
@@ -102,6 +102,7 @@ impl App {
             message: renew.message.clone(),
             lease: Some(held.lease),
         };
+        let report = report.remarked(renew.remarks.clone());
         match self.flows.tell(held.flow, report, metadata(context)).await {
             // The next renewal says so.
             Ok(_) | Err(Error::Outdated(Outdated::Attempt)) => Ok(()),
@@ -122,13 +123,17 @@ impl App {
             task,
             lease,
             output,
+            remarks,
         } = complete;
         let result = output.clone();
-        let command = |attempt| Command::Complete {
-            task,
-            attempt,
-            result,
-            lease: Some(lease),
+        let command = |attempt| {
+            let complete = Command::Complete {
+                task,
+                attempt,
+                result,
+                lease: Some(lease),
+            };
+            complete.remarked(remarks)
         };
         let said = Said::Complete(&output);
         self.end(context, (task, lease), command, said).await
@@ -189,23 +194,26 @@ impl App {
     pub(super) async fn fail(&self, context: &Context, fail: Fail) -> Result<Ended, Error> {
         let (task, lease) = (fail.task, fail.lease);
         let (reason, progress) = (reason(fail.retryable), Progress::ZERO);
-        let command = |attempt| match &fail.breach {
-            None => Command::Fail {
-                task,
-                attempt,
-                error: fail.error.clone(),
-                reason,
-                progress,
-                lease: Some(lease),
-            },
-            Some(breach) => Command::FailBreached {
-                task,
-                attempt,
-                breach: breach.clone(),
-                reason,
-                progress,
-                lease: Some(lease),
-            },
+        let command = |attempt| {
+            let failure = match &fail.breach {
+                None => Command::Fail {
+                    task,
+                    attempt,
+                    error: fail.error.clone(),
+                    reason,
+                    progress,
+                    lease: Some(lease),
+                },
+                Some(breach) => Command::FailBreached {
+                    task,
+                    attempt,
+                    breach: breach.clone(),
+                    reason,
+                    progress,
+                    lease: Some(lease),
+                },
+            };
+            failure.remarked(fail.remarks.clone())
         };
         let said = Said::Fail(&fail);
         self.end(context, (task, lease), command, said).await

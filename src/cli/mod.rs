@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
 pub mod api;
+mod broker;
 mod certificates;
 mod completions;
 mod error;
@@ -99,6 +100,7 @@ enum Command {
     Watch(watch::Args),
     Worker(worker::Args),
     Workers(workers::Args),
+    Broker(broker::Args),
     Workflows(workflows::Args),
     Respond(respond::Args),
     Webhooks(webhooks::Args),
@@ -144,6 +146,7 @@ impl Cli {
             Command::Watch(args) => watch::watch(args, &mut out).await,
             Command::Worker(args) => worker::worker(args, &mut out).await,
             Command::Workers(args) => workers::workers(args, &mut out).await,
+            Command::Broker(args) => broker::broker(args, &mut out).await,
             Command::Workflows(args) => workflows::workflows(args, &mut out).await,
             Command::Respond(args) => respond::respond(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
@@ -212,6 +215,12 @@ mod tests {
             "worker --method m --concurrency 4 --progress --url http://h:1 -- sh -c x".to_owned(),
             "worker --method a --method b --worker w --lease-seconds 5 --json -- p --json"
                 .to_owned(),
+            "broker publish --type t --parameters {} --wait --url http://h:1".to_owned(),
+            "broker publish --type t --agent a --to b --id i --priority critical --within 60"
+                .to_owned(),
+            "broker subscribe --agent a --type t --type u.* --result {} --count 1".to_owned(),
+            "broker subscribe --window 5 --json -- jq -c .".to_owned(),
+            "broker results --agent a --id i --progress --count 2 --json".to_owned(),
             "workers list --json".to_owned(),
             "workers methods --url http://h:1".to_owned(),
             "workers drain w --off".to_owned(),

@@ -10,7 +10,7 @@ use crate::engine::executor::RegistryBuilder;
 use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Server, Storage};
-use crate::transport::http::{self, Inside};
+use crate::transport::http::{self, Inside, Shows};
 use std::net::ToSocketAddrs as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -62,7 +62,12 @@ async fn start_server(
     let issuers = config.oidc.issuers();
     let issuers = issuers.map_err(|error| CliError::Usage(error.to_string()))?;
     // A name that means nothing is told when the door opens.
-    let own = [Some(&config.listen), config.admin_listen.as_ref()];
+    let own = [
+        Some(&config.listen),
+        config.admin_listen.as_ref(),
+        config.broker.listen.as_ref(),
+        config.broker.metrics_listen.as_ref(),
+    ];
     let own = own
         .into_iter()
         .flatten()
@@ -136,14 +141,24 @@ async fn start_server(
     let options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
     let shutdown = server.stopped().child_token();
     let bound = async {
-        let admin = match config.admin() {
-            None => None,
-            Some(options) => Some(http::Admin::bind(options, service, shutdown.clone()).await?),
-        };
-        let bound = http::Service::bind(options, dispatcher, inside, clock).await?;
-        Ok::<_, http::BindError>((bound, admin))
+        let bound = http::Service::bind(options, dispatcher, inside, clock.clone()).await?;
+        let listens = [
+            (config.admin(), Shows::Server),
+            (config.broker_metrics(), Shows::Broker),
+        ];
+        let mut monitored = Vec::new();
+        for (options, shows) in listens {
+            if let Some(options) = options {
+                let served = bound.1.broker_addr.unwrap_or(bound.1.local_addr);
+                let of = (served, clock.clone());
+                let listener =
+                    http::Admin::bind((options, shows), service.clone(), of, shutdown.clone());
+                monitored.push((shows, listener.await?));
+            }
+        }
+        Ok::<_, http::BindError>((bound, monitored))
     };
-    let ((service, handle), admin) = match bound.await {
+    let ((service, handle), monitored) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             server.close().await;
@@ -158,10 +173,20 @@ async fn start_server(
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
     let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
     let admin_stop = CancellationToken::new();
-    let admin = admin.map(|admin| {
-        tracing::info!(address = %admin.local_addr(), "metrics and probes are served");
-        tokio::spawn(admin.run(admin_stop.clone()))
+    let monitored = monitored.into_iter().map(|(shows, listener)| {
+        let address = listener.local_addr();
+        match shows {
+            Shows::Server => tracing::info!(%address, "metrics and probes are served"),
+            Shows::Broker => {
+                tracing::info!(%address, "metrics and probes of the broker are served")
+            }
+        }
+        tokio::spawn(listener.run(admin_stop.clone()))
     });
+    let monitored: Vec<_> = monitored.collect();
+    if let Some(address) = handle.broker_addr {
+        tracing::info!(%address, "agents of the broker are served");
+    }
     tracing::info!(
         address = %handle.local_addr,
         url = handle.url,
@@ -171,9 +196,9 @@ async fn start_server(
     );
     service.run(shutdown).await;
     admin_stop.cancel();
-    if let Some(admin) = admin {
+    for listener in monitored {
         // It fails only by a panic, which is in the log.
-        let _ = admin.await;
+        let _ = listener.await;
     }
     let taken_over = server.stopped().is_cancelled();
     server.close().await;

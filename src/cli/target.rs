@@ -101,8 +101,12 @@ impl Target {
         &self.url
     }
 
+    /// What is believed beside the authorities of the system.
+    pub(super) fn authorities(&self) -> &[Authority] {
+        &self.given.authorities
+    }
+
     /// What is sent along with each request.
-    #[cfg(test)]
     pub(super) fn headers(&self) -> &HeaderMap {
         &self.given.headers
     }

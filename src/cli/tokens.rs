@@ -142,12 +142,13 @@ fn words(object: &Value, name: &str) -> String {
 
 /// A token; its secret, if it is there, at the end.
 fn show(token: &Value, out: &mut Output) -> io::Result<()> {
-    const MEMBERS: [&str; 13] = [
+    const MEMBERS: [&str; 14] = [
         "id",
         "kind",
         "name",
         "scopes",
         "methods",
+        "agents",
         "note",
         "state",
         "created_at",

@@ -12,7 +12,7 @@ mod calls;
 mod claim;
 mod ending;
 mod pace;
-mod program;
+pub(super) mod program;
 mod progress;
 mod telling;
 mod work;

@@ -4,6 +4,7 @@
 //! and within its bounds. May not touch: anything that runs.
 
 mod auth;
+mod broker;
 mod egress;
 mod engine;
 mod limits;
@@ -16,6 +17,7 @@ mod tls;
 mod webhooks;
 
 pub use auth::{AuthConfig, AuthMode};
+pub use broker::BrokerConfig;
 pub use egress::{EgressConfig, ProxyUrl};
 pub use engine::{EngineConfig, ExecutorLimit, FairShareWeight};
 pub use limits::LimitsConfig;

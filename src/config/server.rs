@@ -1,8 +1,8 @@
 //! How the server serves.
 
 use super::{
-    AuthConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig, TlsConfig,
-    seconds,
+    AuthConfig, BrokerConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig,
+    TlsConfig, seconds,
 };
 use crate::tls::Certificates;
 use crate::transport::http;
@@ -140,6 +140,10 @@ pub struct ServerConfig {
     )]
     pub trusted_proxies: Vec<IpNet>,
 
+    /// The agent broker.
+    #[command(flatten)]
+    pub broker: BrokerConfig,
+
     /// Where the data is and what may run.
     #[command(flatten)]
     pub engine: EngineConfig,
@@ -169,9 +173,14 @@ impl ServerConfig {
     /// Whether other machines can reach it; a name that cannot be looked up counts as one that they can.
     #[must_use]
     pub fn is_reachable(&self) -> bool {
-        let addresses = self.listen.to_socket_addrs();
-        addresses.map_or(true, |mut all| {
-            all.any(|address| !address.ip().is_loopback())
+        let mut listens = [Some(&self.listen), self.broker.listen.as_ref()]
+            .into_iter()
+            .flatten();
+        listens.any(|listen| {
+            let addresses = listen.to_socket_addrs();
+            addresses.map_or(true, |mut all| {
+                all.any(|address| !address.ip().is_loopback())
+            })
         })
     }
 
@@ -203,6 +212,7 @@ impl ServerConfig {
             trusted_proxies: self.trusted_proxies.clone(),
             request_timeout: self.request_timeout,
             shutdown_grace: self.shutdown_grace,
+            broker: self.broker.options(),
             ..http::Options::default()
         }
     }
@@ -212,17 +222,26 @@ impl ServerConfig {
     /// The part that concerns the listener for monitoring, if there is one.
     #[must_use]
     pub fn admin(&self) -> Option<http::Options> {
-        let listen = self.admin_listen.clone()?;
-        Some(http::Options {
+        Some(self.monitoring(self.admin_listen.clone()?))
+    }
+
+    /// The part that concerns the listener for monitoring of the agent broker, if there is one.
+    #[must_use]
+    pub fn broker_metrics(&self) -> Option<http::Options> {
+        Some(self.monitoring(self.broker.metrics_listen.clone()?))
+    }
+
+    fn monitoring(&self, listen: String) -> http::Options {
+        http::Options {
             listen,
             public_url: None,
             allowed_origins: Vec::new(),
             ..self.http(None)
-        })
+        }
     }
 }
 
-fn listen(text: &str) -> Result<String, String> {
+pub(super) fn listen(text: &str) -> Result<String, String> {
     let port = text
         .rsplit_once(':')
         .filter(|(host, _)| !host.is_empty())
@@ -334,6 +353,11 @@ mod tests {
             ["--listen", "8000"],
             ["--max-connections", "0"],
             ["--max-streams", "0"],
+            ["--broker-listen", "50051"],
+            ["--broker-metrics-listen", ":8080"],
+            ["--broker-message-bytes", "1024"],
+            ["--broker-message-bytes", "100000000"],
+            ["--broker-ttl", "0"],
             ["--allow-host", "http://a"],
             ["--allow-host", "a:80"],
             ["--allow-origin", "*"],
@@ -341,6 +365,17 @@ mod tests {
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn the_broker_may_be_reachable_where_other_calls_are_not() {
+        let reachable = |arguments: &[&str]| parse(arguments).unwrap().is_reachable();
+        assert!(!reachable(&["--broker-listen", "127.0.0.1:50051"]));
+        assert!(reachable(&["--broker-listen", "0.0.0.0:50051"]));
+        let broker = parse(&["--broker-ttl", "60"]).unwrap().http(None).broker;
+        assert_eq!(broker.ttl, Some(Duration::from_secs(60)));
+        assert_eq!(broker.message_bytes_max, 4 * 1024 * 1024);
+        assert_eq!(broker.listen, None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Every figure of the [`table`](super::table), read where it is counted.
 
+use super::broker;
 use super::page::Page;
 use super::slow::Figures as Slow;
 use super::table as t;
@@ -31,6 +32,12 @@ pub(super) fn all(page: &mut Page, sources: &Sources, slow: &Slow, started: Time
     flows(page, &sources.app, figures, slow);
     executors(page, &sources.app, figures, &sources.engine);
     webhooks(page, &sources.deliveries, slow);
+    broker::own(
+        page,
+        &sources.app,
+        sources.doors.broker(),
+        broker::Types::Known,
+    );
     nodes(page, &sources.app, sources.peers.as_deref());
     storage(page, &sources.place, slow);
     process(page, slow, started);
@@ -223,7 +230,7 @@ fn storage(page: &mut Page, place: &Place, slow: &Slow) {
     }
 }
 
-fn process(page: &mut Page, slow: &Slow, started: Timestamp) {
+pub(super) fn process(page: &mut Page, slow: &Slow, started: Timestamp) {
     let process = &slow.process;
     if let Some(seconds) = process.cpu_seconds {
         page.add_float(&t::PROCESS_CPU, &[], seconds);

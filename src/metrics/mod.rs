@@ -7,8 +7,10 @@
 //! Figures that cost a query or a look at the disk are one second old at most while the store answers
 //! (`slow`), and a scrape never waits for a store that does not.
 
+pub mod broker;
 mod gather;
 mod page;
+mod plain;
 mod process;
 mod slow;
 pub mod table;
@@ -93,5 +95,10 @@ impl Exposition for Metrics {
         let mut page = Page::default();
         gather::all(&mut page, &self.sources, &slow, self.started);
         page.text()
+    }
+
+    async fn broker_text(&self) -> String {
+        let slow = self.slow.figures(&self.sources).await;
+        broker::text(&self.sources, &slow, self.started)
     }
 }

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// A figure.
 #[derive(Debug, Clone)]
-enum Value {
+pub(super) enum Value {
     Whole(u64),
     Float(f64),
     Ranges(Reading),
@@ -69,6 +69,12 @@ impl Page {
         let labels = labels.iter().map(|label| (*label).to_owned()).collect();
         let samples = self.samples.entry(row.name).or_default();
         samples.push(Sample { labels, value });
+    }
+
+    /// The figures of a row, with the values of its labels in its order.
+    pub(super) fn of(&self, row: &Row) -> impl Iterator<Item = (&[String], &Value)> {
+        let samples = self.samples.get(row.name).into_iter().flatten();
+        samples.map(|sample| (sample.labels.as_slice(), &sample.value))
     }
 
     /// As OpenMetrics text.

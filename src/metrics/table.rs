@@ -77,6 +77,8 @@ macro_rules! table {
     (@on $on:ident) => { On::$on };
 }
 
+pub(super) use table;
+
 table! {
     CALLS = Histogram "rpc_server_call_duration_seconds" ["rpc_method" "rpc_response_status_code" "door"]
         "Calls of methods, from the parsed call to its result; `OK` or the code of the error.";
@@ -161,6 +163,17 @@ table! {
         "Notices that were sent on streams.";
     STREAM_ENDED = Counter "taskledger_stream_ended_total" ["reason"]
         "Streams that the server has ended: slow client, credentials that do not hold any more, server stopped.";
+
+    BROKER_STREAMS = Gauge "taskledger_broker_streams" ["kind"]
+        "Streams of agents of the broker that are open.";
+    BROKER_QUEUE = Gauge "taskledger_broker_queue_depth" ["event_type"]
+        "Tasks that wait for an agent or another worker, of its flows, by type.";
+    BROKER_OLDEST = Gauge "taskledger_broker_queue_oldest_seconds" ["event_type"]
+        "How long the task has waited for an agent or another worker that has waited longest; 0 when none waits.";
+    BROKER_HELD = Gauge "taskledger_broker_leases" ["event_type"]
+        "Tasks that agents and other workers hold, of its flows, by type.";
+    BROKER_REDELIVERIES = Counter "taskledger_broker_redeliveries_total" []
+        "Tasks that were given to an agent again, because the one before was lost or gave them back.";
 
     #[Database] NODES = Gauge "taskledger_nodes_alive" []
         "Servers on the database that live, this one included.";

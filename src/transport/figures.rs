@@ -3,6 +3,7 @@
 //! Calls are counted in a table by method, outcome and door, which is made at the start: no name is
 //! looked up when a call ends. A place of the table is filled when it is first used.
 
+use super::eventbus::Figures as Broker;
 use super::jsonrpc::ErrorKind;
 use crate::application::api::Denied;
 use crate::meters::{Buckets, Counter, Histogram, Population, Presence, Reading};
@@ -161,6 +162,7 @@ pub struct Figures {
     streams: [Population; Carrier::ALL.len()],
     notices: [Counter; Carrier::ALL.len()],
     streams_ended: [Counter; StreamEnd::ALL.len()],
+    broker: Broker,
     listening: Mutex<Vec<Listening>>,
 }
 
@@ -193,6 +195,7 @@ impl Figures {
             streams: from_fn(|_| Population::default()),
             notices: from_fn(|_| Counter::default()),
             streams_ended: from_fn(|_| Counter::default()),
+            broker: Broker::default(),
             listening: Mutex::default(),
         }
     }
@@ -296,6 +299,12 @@ impl Figures {
     pub fn streams_ended(&self) -> impl Iterator<Item = (StreamEnd, u64)> {
         let counts = self.streams_ended.iter().map(Counter::get);
         StreamEnd::ALL.into_iter().zip(counts)
+    }
+
+    /// What the agent broker counts.
+    #[must_use]
+    pub const fn broker(&self) -> &Broker {
+        &self.broker
     }
 
     /// A listener opens: its connections, and its room for requests.

@@ -8,6 +8,7 @@
 mod admin;
 mod agent_card;
 mod body;
+mod broker_monitor;
 mod connection;
 mod credentials;
 mod door;
@@ -26,7 +27,7 @@ mod sockets;
 mod streams;
 mod tls;
 
-pub use admin::Admin;
+pub use admin::{Admin, Shows};
 pub use agent_card::AgentCard;
 pub use health::Readiness;
 pub use hosts::host;
@@ -43,6 +44,7 @@ use chrono::{DateTime, Utc};
 use connection::{Connections, Place, Timeouts};
 use door::Door;
 use forwarded::TrustedProxies;
+use hosts::Hosts;
 use ipnet::IpNet;
 use std::io;
 use std::net::SocketAddr;
@@ -60,6 +62,30 @@ pub const STREAMS_MAX: usize = 10_000;
 /// Connections at once, unless set otherwise: all streams, and as many for calls as many programs
 /// keep open.
 pub const CONNECTIONS_MAX: usize = 12_288;
+
+/// Bytes of a message of the agent broker, unless set otherwise: as the public broker takes them.
+pub const MESSAGE_BYTES_DEFAULT: u32 = 4 * 1024 * 1024;
+
+/// How agents reach the broker.
+#[derive(Debug, Clone)]
+pub struct BrokerOptions {
+    /// `host:port` of a listener of its own, beside that of all calls.
+    pub listen: Option<String>,
+    /// Bytes of a message.
+    pub message_bytes_max: usize,
+    /// How long a task without a deadline waits for an agent; `None`: for ever.
+    pub ttl: Option<Duration>,
+}
+
+impl Default for BrokerOptions {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            message_bytes_max: MESSAGE_BYTES_DEFAULT as usize,
+            ttl: None,
+        }
+    }
+}
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -105,6 +131,8 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// What requests that are under way get to finish once the server is told to stop.
     pub shutdown_grace: Duration,
+    /// The agent broker.
+    pub broker: BrokerOptions,
 }
 
 impl Default for Options {
@@ -127,6 +155,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             shutdown_grace: Duration::from_secs(10),
+            broker: BrokerOptions::default(),
         }
     }
 }
@@ -181,6 +210,8 @@ impl BindError {
 /// A bound server that does not accept yet.
 pub struct Service<C> {
     listener: TcpListener,
+    /// For agents only, and under which names it is asked.
+    of_agents: Option<(TcpListener, Arc<Hosts>)>,
     door: Arc<Door<C>>,
     options: Options,
 }
@@ -218,6 +249,8 @@ pub struct Handle {
     pub local_addr: SocketAddr,
     /// The same as a URL, without a `/` at the end.
     pub url: String,
+    /// Where agents are listened to beside it.
+    pub broker_addr: Option<SocketAddr>,
     connections: TaskTracker,
     tls: Option<Arc<Certificates>>,
 }
@@ -253,16 +286,32 @@ impl<C: Send + Sync + 'static> Service<C> {
         let local_addr = listener
             .local_addr()
             .map_err(|error| BindError::new(&options.listen, error))?;
+        let of_agents = match &options.broker.listen {
+            None => None,
+            Some(listen) => {
+                let failed = |error| BindError::of(listen, "--broker-listen", error);
+                let listener = TcpListener::bind(listen).await.map_err(failed)?;
+                let address = listener.local_addr().map_err(failed)?;
+                let own = Options {
+                    listen: listen.clone(),
+                    ..options.clone()
+                };
+                Some((address, (listener, Arc::new(Hosts::new(&own, address)))))
+            }
+        };
+        let (broker_addr, of_agents) = of_agents.unzip();
         let inside = inside.into();
         let door = Arc::new(Door::new(&options, local_addr, dispatcher, inside, clock));
         let handle = Handle {
             local_addr,
             url: options.url(local_addr),
+            broker_addr,
             connections: door.connections.clone(),
             tls: options.tls.clone(),
         };
         let service = Self {
             listener,
+            of_agents,
             door,
             options,
         };
@@ -274,6 +323,7 @@ impl<C: Send + Sync + 'static> Service<C> {
     pub async fn run(self, shutdown: CancellationToken) {
         let Self {
             listener,
+            of_agents,
             door,
             options,
         } = self;
@@ -282,9 +332,9 @@ impl<C: Send + Sync + 'static> Service<C> {
             grpc.serves(true).await;
         }
         let tracker = door.connections.clone();
-        let connections = Arc::new(Connections {
-            router: router::router(Arc::clone(&door), &options.allowed_origins),
-            hosts: Arc::clone(&door.hosts),
+        let connections = |router, hosts| Connections {
+            router,
+            hosts,
             timeouts: Timeouts {
                 header: options.header_timeout,
                 idle: options.idle_timeout,
@@ -294,21 +344,35 @@ impl<C: Send + Sync + 'static> Service<C> {
             cut: door.cut.clone(),
             names_peers: door.authenticate.is_some(),
             proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        });
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = shutdown.cancelled() => break,
-                accepted = accept(&listener, &room) => accepted,
-            };
-            let connections = Arc::clone(&connections);
-            let (stream, permit) = accepted;
-            tracker.spawn(async move {
-                connections.serve(stream, Place(Arc::new(permit))).await;
-            });
+        };
+        let all = router::router(Arc::clone(&door), &options.allowed_origins);
+        let mut listeners = vec![(
+            listener,
+            Arc::new(connections(all, Arc::clone(&door.hosts))),
+        )];
+        if let Some((listener, hosts)) = of_agents {
+            let agents = connections(router::agents(Arc::clone(&door)), hosts);
+            listeners.push((listener, Arc::new(agents)));
         }
-        // Closed at once, so that a successor can listen and callers are refused, not kept waiting.
-        drop(listener);
+        let accepting = listeners.into_iter().map(|(listener, connections)| {
+            let (room, tracker, shutdown) = (&room, &tracker, &shutdown);
+            async move {
+                loop {
+                    let (stream, permit) = tokio::select! {
+                        biased;
+                        () = shutdown.cancelled() => break,
+                        accepted = accept(&listener, room) => accepted,
+                    };
+                    let connections = Arc::clone(&connections);
+                    tracker.spawn(async move {
+                        connections.serve(stream, Place(Arc::new(permit))).await;
+                    });
+                }
+                // Closed at once, so that a successor can listen and callers are refused, not kept waiting.
+                drop(listener);
+            }
+        });
+        futures_util::future::join_all(accepting).await;
         if let Some(grpc) = &door.grpc {
             grpc.serves(false).await;
         }

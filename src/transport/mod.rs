@@ -4,7 +4,7 @@
 //! touch: the log, SQL, rules.
 
 mod budget;
-mod eventbus;
+pub mod eventbus;
 pub mod figures;
 pub mod http;
 pub mod jsonrpc;

@@ -65,6 +65,11 @@ fn every_template_of_the_corpus_is_refused_with_reasons_or_filled() {
 }
 
 #[test]
+fn every_message_of_the_corpus_becomes_a_task_or_is_refused_by_the_name_of_a_member() {
+    replay("eventbus", targets::eventbus::run);
+}
+
+#[test]
 fn every_token_of_the_corpus_is_refused_or_names_a_caller_within_bounds() {
     replay("jwt", targets::jwt::run);
 }

@@ -47,6 +47,12 @@ const AIMS: &[(&str, Aim)] = &[
         "fan-out of 500 with fan-in, launched: submission to end",
         Aim::AtMost(50.0),
     ),
+    ("broker, publish, 64 callers: rate", Aim::AtLeast(10_000.0)),
+    (
+        "broker, round trip, 64 in flight: rate",
+        Aim::AtLeast(3_000.0),
+    ),
+    ("broker, round trip, 1 in flight: p50", Aim::AtMost(3.0)),
     ("chain of 100, wired: of the same without", Aim::AtMost(1.3)),
     (
         "fan-out of 500 with fan-in, wired: of the same without",

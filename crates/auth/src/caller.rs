@@ -136,6 +136,8 @@ pub struct Caller {
     scopes: Scopes,
     /// The methods that it may claim as a worker; `None` for all.
     methods: Option<Arc<[Arc<str>]>>,
+    /// The agents of the broker for which it may speak beside its own name; `None` for no others.
+    agents: Option<Arc<[Arc<str>]>>,
     /// The id of the token, or what else names the credential in the audit log.
     credential: Option<Arc<str>>,
     /// When the credential ends, in milliseconds since 1970.
@@ -178,6 +180,7 @@ impl Caller {
             tenant: Arc::from(MAIN_TENANT),
             scopes,
             methods: None,
+            agents: None,
             credential: None,
             expires_ms: None,
         }
@@ -187,6 +190,13 @@ impl Caller {
     #[must_use]
     pub fn narrowed(mut self, methods: Option<Arc<[Arc<str>]>>) -> Self {
         self.methods = methods;
+        self
+    }
+
+    /// The same, allowed to speak for these agents of the broker too.
+    #[must_use]
+    pub fn with_agents(mut self, agents: Option<Arc<[Arc<str>]>>) -> Self {
+        self.agents = agents;
         self
     }
 
@@ -267,6 +277,21 @@ impl Caller {
         self.methods.as_ref()
     }
 
+    /// The agents of the broker for which it may speak beside its own name; `None` for no others.
+    #[must_use]
+    pub const fn agents(&self) -> Option<&Arc<[Arc<str>]>> {
+        self.agents.as_ref()
+    }
+
+    /// Whether it may speak for an agent of the broker: its own name, one of those that its credential names, or any
+    /// with [`Scope::UsersAny`]. Cost: O(agents).
+    #[must_use]
+    pub fn speaks_for(&self, agent: &str) -> bool {
+        let name = self.actor.split_once(':').map(|(_, name)| name);
+        let mut named = self.agents.iter().flat_map(|all| all.iter());
+        self.may(Scope::UsersAny) || name == Some(agent) || named.any(|it| **it == *agent)
+    }
+
     /// What names the credential in the audit log: the id of a token, never its secret.
     #[must_use]
     pub const fn credential(&self) -> Option<&Arc<str>> {
@@ -323,6 +348,16 @@ mod tests {
         assert!(service.reach().covers(Some("service:ci")));
         assert!(!user.reach().covers(None));
         assert!(Caller::anonymous().reach().covers(None));
+    }
+
+    #[test]
+    fn a_caller_speaks_for_its_own_name_and_the_agents_of_its_credential() {
+        let ann = Caller::user(&name("ann"), Scopes::of([Scope::Worker]));
+        assert!(ann.speaks_for("ann") && !ann.speaks_for("robot") && !ann.speaks_for("user:ann"));
+        let ann = ann.with_agents(Some([Arc::from("robot")].into()));
+        assert!(ann.speaks_for("robot") && !ann.speaks_for("robo"));
+        assert!(Caller::user(&name("chief"), Scopes::of([Scope::UsersAny])).speaks_for("x"));
+        assert!(Caller::anonymous().speaks_for("x"));
     }
 
     #[test]

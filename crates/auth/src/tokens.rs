@@ -15,7 +15,7 @@ pub use changes::{Created, New};
 pub use denied::StoredDenyList;
 pub use first::{ADMIN_TOKEN_FILE, AdminTokens, FirstError};
 pub use rules::{
-    GRACE_DEFAULT_S, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, NOTE_CHARS_MAX, Refusal,
+    AGENTS_MAX, GRACE_DEFAULT_S, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, NOTE_CHARS_MAX, Refusal,
     USER_LIFETIME_S,
 };
 
@@ -289,5 +289,6 @@ fn judge(row: Option<&TokenRow>, shown: &Digest, now: Timestamp) -> Result<Arc<C
         Some(row.id.as_str().clone()),
         ends.map(|ends| ends.0 / 1000),
     );
+    let caller = caller.map(|caller| caller.with_agents(row.agents.clone()));
     caller.map(Arc::new).ok_or(Denial::Unknown)
 }

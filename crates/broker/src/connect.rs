@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use taskledger_log::{postgres as log, private};
+use taskledger_sql::Engine;
 use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
 use taskledger_sql::migrations::migrator;
 
@@ -84,7 +85,11 @@ impl BrokerStore {
         let made = private::make_if_missing(&path).map_err(sqlx::Error::from);
         made.map_err(|error| failed(error.into()))?;
         let connections = Connections::of_file(&path, &SETTINGS, &MIGRATIONS).await;
-        Ok(Self::new(connections.map_err(failed)?, tenant))
+        Ok(Self::new(
+            Engine::Sqlite,
+            connections.map_err(failed)?,
+            tenant,
+        ))
     }
 
     /// Opens the tables of a database, made or brought up to date if need be. The log's are there. `tenant`: whose log
@@ -95,6 +100,6 @@ impl BrokerStore {
     pub async fn of_database(options: &log::Options, tenant: Arc<str>) -> Result<Self, OpenError> {
         log::take(options, STEPS).await?;
         let connections = Connections::of_database(&options.connect, SETTINGS);
-        Ok(Self::new(connections, tenant))
+        Ok(Self::new(Engine::Postgres, connections, tenant))
     }
 }

@@ -21,13 +21,26 @@ struct Batch<'a> {
     ends: Vec<(TaskId, &'a Recorded)>,
 }
 
+impl Batch<'_> {
+    fn tasks(&self) -> Vec<TaskId> {
+        tasks(&self.ends)
+    }
+}
+
+fn tasks(ends: &[(TaskId, &Recorded)]) -> Vec<TaskId> {
+    let mut tasks: Vec<TaskId> = ends.iter().map(|(task, _)| *task).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    tasks
+}
+
 impl BrokerStore {
-    /// Up to where the events of the log are dealt with; 0: none was.
+    /// Up to where the events of the log are dealt with, by any server or as this process has read them; 0: none was.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn position(&self) -> Result<Position, Error> {
-        Ok(self.state().await?.position)
+        Ok(self.state().await?.position.max(self.passed.upto()))
     }
 
     /// The number of the newest outcome, whether it is still there or not; 0: there was none. Wakes
@@ -46,8 +59,9 @@ impl BrokerStore {
     /// afterwards, behind which to read on: below `after`, nothing was noted, because events between them are missing;
     /// above `upto`, another server is ahead.
     ///
-    /// Cost: one transaction; one query for all tasks that end in the batch, one statement each if it publishes or ends
-    /// published tasks. On PostgreSQL others who note wait meanwhile.
+    /// Cost: nothing, if no task was ever published, or the batch neither publishes nor ends any; a query for the tasks
+    /// that end in it. Else a transaction with one statement each for what it publishes and ends; on PostgreSQL others who
+    /// note wait meanwhile. Where nothing follows, the place is stored now and then only.
     ///
     /// # Errors
     /// [`Error`]: nothing was noted, or it is not known; do it again.
@@ -57,9 +71,59 @@ impl BrokerStore {
         batch: &[Arc<Recorded>],
         upto: Position,
     ) -> Result<Position, Error> {
-        let state = self.order(self.note(after, batch, upto)).await?;
+        let sorted = self.sorted(batch.iter());
+        if sorted.published.is_empty() {
+            if self.is_irrelevant(&sorted).await? && self.passed.pass(after, upto) {
+                return Ok(upto);
+            }
+        } else {
+            self.passed.set_used(true);
+        }
+        let state = match self.noted_by_others(upto).await? {
+            Some(state) => state,
+            None => self.order(self.note(after, batch, upto)).await?,
+        };
+        self.passed.store(state.position, upto);
         self.wake(state.newest);
         Ok(state.position)
+    }
+
+    /// Whether nothing follows from events that publish nothing. All that were published before are stored.
+    async fn is_irrelevant(&self, batch: &Batch<'_>) -> Result<bool, Error> {
+        if batch.ends.is_empty() {
+            return Ok(true);
+        }
+        let work = async {
+            let mut tx = self.read().await?;
+            let is_used = match self.passed.is_used() {
+                Some(is_used) => is_used,
+                None => {
+                    let args = tx.args();
+                    let any = tx.fetch_optional(ANY, args).await?.is_some();
+                    self.passed.set_used(any);
+                    any
+                }
+            };
+            let found = match is_used {
+                true => among(&mut tx, &batch.tasks()).await?,
+                false => Vec::new(),
+            };
+            tx.commit().await?;
+            Ok(found.is_empty())
+        };
+        match self.passed.is_used() {
+            Some(false) => Ok(true),
+            Some(true) | None => self.order(work).await,
+        }
+    }
+
+    /// Where several servers note, whether another one was faster: then nobody has to wait for the lock.
+    async fn noted_by_others(&self, upto: Position) -> Result<Option<State>, Error> {
+        if self.is_alone() {
+            return Ok(None);
+        }
+        let state = self.state().await?;
+        Ok((state.position >= upto).then_some(state))
     }
 
     async fn note(
@@ -69,7 +133,7 @@ impl BrokerStore {
         upto: Position,
     ) -> Result<State, Error> {
         let (mut tx, state) = self.hold().await?;
-        if state.position < after || state.position >= upto {
+        if state.position < self.passed.rests_on(after) || state.position >= upto {
             tx.rollback().await?;
             return Ok(state);
         }
@@ -112,6 +176,7 @@ impl BrokerStore {
             };
             put(&mut tx, state).await?;
             tx.commit().await?;
+            self.passed.store(head, head);
             Ok(true)
         };
         self.order(work).await
@@ -171,10 +236,7 @@ async fn note_ends(
     ends: &[(TaskId, &Recorded)],
     newest: u64,
 ) -> Result<u64, Error> {
-    let mut tasks: Vec<TaskId> = ends.iter().map(|(task, _)| *task).collect();
-    tasks.sort_unstable();
-    tasks.dedup();
-    let published = among(tx, &tasks).await?;
+    let published = among(tx, &tasks(ends)).await?;
     let published: HashMap<TaskId, Published> =
         published.into_iter().map(|it| (it.task_id, it)).collect();
     let known = ends
@@ -206,6 +268,7 @@ async fn put(tx: &mut Tx<'_>, state: State) -> Result<(), Error> {
 }
 
 const SYNC: &str = "SET LOCAL synchronous_commit = 'on'";
+const ANY: &str = "SELECT task_id FROM published LIMIT 1";
 const PUT_STATE: &str = "UPDATE state SET position = $1, newest = $2 WHERE one = 1";
 // By `outcomes_position`.
 const REWIND_OUTCOMES: &str = "DELETE FROM outcomes WHERE position > $1";

@@ -10,6 +10,7 @@ mod inbox;
 mod intake;
 mod keys;
 mod mark;
+mod passed;
 mod published;
 mod sweep;
 
@@ -19,6 +20,7 @@ pub use keys::Owner;
 pub use mark::{ID_BYTES_MAX, MEMBER};
 pub use published::{NAMESAKES_MAX, Published};
 
+use passed::Passed;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_sql::beside::Connections;
@@ -59,10 +61,12 @@ impl From<taskledger_sql::Error> for Error {
 /// The tables in one place. Lasts as long as the server; `close` lets go of the connections.
 pub struct BrokerStore {
     connections: Connections,
+    engine: Engine,
     /// Whose log it is: events do not say it.
     tenant: Arc<str>,
     /// The highest number of an outcome that this process knows of.
     newest: watch::Sender<u64>,
+    passed: Passed,
 }
 
 impl std::fmt::Debug for BrokerStore {
@@ -79,11 +83,13 @@ struct State {
 }
 
 impl BrokerStore {
-    fn new(connections: Connections, tenant: Arc<str>) -> Self {
+    fn new(engine: Engine, connections: Connections, tenant: Arc<str>) -> Self {
         Self {
             connections,
+            engine,
             tenant,
             newest: watch::Sender::new(0),
+            passed: Passed::default(),
         }
     }
 
@@ -93,6 +99,14 @@ impl BrokerStore {
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
+    }
+
+    /// Whether no other server can note anything: a folder has one.
+    const fn is_alone(&self) -> bool {
+        match self.engine {
+            Engine::Sqlite => true,
+            Engine::Postgres => false,
+        }
     }
 
     /// Tells those who wait that outcomes up to a number are there.

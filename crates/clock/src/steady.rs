@@ -3,13 +3,14 @@
 //! Somebody sets the clock of a machine, or a time server corrects it, by an hour perhaps. Leases, time-outs and
 //! schedules are differences of two times, so an hour too many would end all leases at once, and an hour too few would
 //! let them hold for an hour more. So a jump is taken over little by little: between two answers at least half and at
-//! most one and a half of the time passes that has passed in truth, which the machine counts since it was started,
-//! whatever its clock says. What differs by no more than [`FOLLOWED_US`] is the machine's own time.
+//! most one and a half of the time passes that has passed in truth, which the machine counts apart from its clock. What
+//! differs by no more than [`FOLLOWED_US`] is the machine's own time. The time that a machine has slept has passed.
 
 use super::{Clock, fresh_uuid};
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 use taskledger_domain::Timestamp;
 use uuid::Uuid;
 
@@ -20,6 +21,8 @@ const LEAP_US: i64 = 24 * 3_600 * 1_000_000;
 /// Microseconds between two answers of which at most half is taken over: whoever does not ask for long has not
 /// noticed what happened meanwhile.
 const NOTICED_US: i64 = 1_000_000;
+/// Microseconds from which a machine counts as having slept: more than rounding and a pause of the program.
+const SLEPT_US: i64 = 5_000_000;
 /// Nothing was asked yet.
 const UNKNOWN: i64 = i64::MIN;
 
@@ -28,7 +31,7 @@ const UNKNOWN: i64 = i64::MIN;
 pub struct Reading {
     /// Since 1970, as far as the machine knows. May jump.
     pub wall_us: i64,
-    /// Since some moment in the past, times in which the machine slept included. Never jumps.
+    /// Since some moment in the past, without times in which the machine slept. Never jumps.
     pub running_us: i64,
 }
 
@@ -36,11 +39,29 @@ pub struct Reading {
 pub trait Machine: fmt::Debug + Send + Sync + 'static {
     /// What it says now.
     fn read(&self) -> Reading;
+    /// How many microseconds more it has slept than at some moment in the past, to a second.
+    fn slept_us(&self) -> i64;
 }
 
 /// The machine that the program runs on.
-#[derive(Debug, Default)]
-pub struct ThisMachine;
+#[derive(Debug)]
+pub struct ThisMachine {
+    begun: Instant,
+}
+
+impl Default for ThisMachine {
+    fn default() -> Self {
+        Self {
+            begun: Instant::now(),
+        }
+    }
+}
+
+impl ThisMachine {
+    fn running_us(&self) -> i64 {
+        i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+}
 
 impl Machine for ThisMachine {
     #[expect(clippy::disallowed_methods, reason = "this is the clock port")]
@@ -48,16 +69,23 @@ impl Machine for ThisMachine {
         let wall_us = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        let counted = rustix::time::ClockId::Boottime;
-        // Elsewhere it goes on while the machine sleeps.
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let counted = rustix::time::ClockId::Monotonic;
-        let counted = rustix::time::clock_gettime(counted);
         Reading {
             wall_us,
-            running_us: counted.tv_sec * 1_000_000 + counted.tv_nsec / 1_000,
+            running_us: self.running_us(),
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn slept_us(&self) -> i64 {
+        // Since the start of the machine, sleep included.
+        let awake_or_not_us = rustix::system::sysinfo().uptime.saturating_mul(1_000_000);
+        awake_or_not_us - self.running_us()
+    }
+
+    /// Not known: what a machine has slept counts as a jump.
+    #[cfg(not(target_os = "linux"))]
+    fn slept_us(&self) -> i64 {
+        0
     }
 }
 
@@ -69,8 +97,8 @@ pub struct SteadyClock<M> {
     latest: AtomicI64,
     /// What answers have more than the machine's running time.
     offset: AtomicI64,
-    /// Held by whoever changes the offset.
-    changing: Mutex<()>,
+    /// How long the machine had slept when the offset was last changed. Held by whoever changes it.
+    slept: Mutex<i64>,
 }
 
 impl<M> SteadyClock<M> {
@@ -81,26 +109,39 @@ impl<M> SteadyClock<M> {
             machine,
             latest: AtomicI64::new(0),
             offset: AtomicI64::new(UNKNOWN),
-            changing: Mutex::new(()),
+            slept: Mutex::new(0),
         }
     }
+}
 
+impl<M: Machine> SteadyClock<M> {
     /// The time while the machine's own one is another than the one before led to expect.
     fn adjusted(&self, reading: Reading) -> i64 {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (offset, wanted) = (
+        let mut slept = self.slept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut offset, wanted) = (
             self.offset.load(Ordering::Relaxed),
             reading.wall_us - reading.running_us,
         );
-        let offset = if offset == UNKNOWN || wanted - offset > LEAP_US {
-            wanted
+        let slept_us = self.machine.slept_us();
+        let more_us = slept_us - *slept;
+        if offset == UNKNOWN || wanted - offset > LEAP_US {
+            offset = wanted;
+            *slept = slept_us;
         } else {
+            if more_us >= SLEPT_US {
+                // That has passed, as far as the clock says so too.
+                offset += more_us.min((wanted - offset).max(0));
+                *slept = slept_us;
+            }
             let passed = reading.running_us + offset - self.latest.load(Ordering::Relaxed);
             let most = passed.clamp(0, NOTICED_US) / 2;
-            offset + (wanted - offset).clamp(-most, most)
-        };
+            offset += (wanted - offset).clamp(-most, most);
+        }
         self.offset.store(offset, Ordering::Relaxed);
-        reading.running_us + offset
+        let micros = reading.running_us + offset;
+        // Before the next one changes the offset: what has passed counts once.
+        self.latest.fetch_max(micros, Ordering::Relaxed);
+        micros
     }
 }
 
@@ -140,30 +181,41 @@ mod tests {
 
     /// A machine whose time the test sets.
     #[derive(Debug, Clone)]
-    struct Set(Arc<Mutex<Reading>>);
+    struct Set(Arc<Mutex<(Reading, i64)>>);
 
     impl Set {
         fn new() -> Self {
-            Self(Arc::new(Mutex::new(Reading {
+            let reading = Reading {
                 wall_us: BEGIN,
                 running_us: 5 * SECOND,
-            })))
+            };
+            Self(Arc::new(Mutex::new((reading, 90 * SECOND))))
         }
 
         fn passes(&self, micros: i64) {
-            let mut reading = self.0.lock().expect("no test panics here");
-            reading.wall_us += micros;
-            reading.running_us += micros;
+            let mut said = self.0.lock().expect("no test panics here");
+            said.0.wall_us += micros;
+            said.0.running_us += micros;
         }
 
         fn jumps(&self, micros: i64) {
-            self.0.lock().expect("no test panics here").wall_us += micros;
+            self.0.lock().expect("no test panics here").0.wall_us += micros;
+        }
+
+        fn sleeps(&self, micros: i64) {
+            let mut said = self.0.lock().expect("no test panics here");
+            said.0.wall_us += micros;
+            said.1 += micros;
         }
     }
 
     impl Machine for Set {
         fn read(&self) -> Reading {
-            *self.0.lock().expect("no test panics here")
+            self.0.lock().expect("no test panics here").0
+        }
+
+        fn slept_us(&self) -> i64 {
+            self.0.lock().expect("no test panics here").1
         }
     }
 
@@ -234,9 +286,21 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_both_times() {
-        let (first, second) = (ThisMachine.read(), ThisMachine.read());
-        assert!(second.running_us >= first.running_us && first.running_us > 0);
+    fn the_time_that_the_machine_has_slept_has_passed() {
+        let (clock, machine) = clock();
+        machine.sleeps(8 * HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN + 8 * HOUR));
+        machine.jumps(HOUR);
+        assert_eq!(passed(&clock, &machine, 20 * SECOND), 30 * SECOND);
+    }
+
+    #[test]
+    fn this_machine_has_both_times_and_is_awake() {
+        let machine = ThisMachine::default();
+        let (first, second) = (machine.read(), machine.read());
+        assert!(second.running_us >= first.running_us && first.running_us >= 0);
         assert!(first.wall_us > BEGIN / 2);
+        let slept = machine.slept_us();
+        assert!((machine.slept_us() - slept).abs() < SLEPT_US);
     }
 }

@@ -8,8 +8,8 @@ const HEAD: &str = "\
 # Conformance
 
 Every clause of the protocol documents (`data-model`, `validation`, `interface`), and every rule that
-this project decided where they are silent (`semantics`), with the test that looks at it over HTTP or
-the reason why none can. Run them against any server:
+this project decided where they are silent (`semantics`), and what RFC-0024 demands of workflow documents
+(`workflows`), with the test that looks at it over HTTP or the reason why none can. Run them against any server:
 
 ```sh
 taskledger-conformance --url http://127.0.0.1:8000

@@ -25,6 +25,9 @@ pub use generated::eventbus::{
     TaskProgress, TaskResult, TaskStatus,
 };
 
+/// Reads and writes messages as bytes.
+pub use prost::Message;
+
 /// The service and its messages as an encoded `google.protobuf.FileDescriptorSet`, for gRPC reflection.
 /// Holds the well-known types that they import, and no comments.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptor_set.bin");

@@ -9,11 +9,14 @@
 //! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
 //! of a run is a `task_status_update` of its root with `final`.
 
+mod parts;
+
+pub use parts::{Suspension, Told};
+
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
-use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{
     EventId, Payload, Recorded, RunId, SuspensionId, TaskId, Timestamp, Version,
@@ -226,67 +229,9 @@ pub struct Notice {
     /// Why the attempt that ended was taken from whoever did it; absent when that was not so.
     #[serde(skip)]
     pub taken_back: Option<TakenBack>,
-}
-
-/// What a notice says of a contract that was not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
-    task: TaskId,
-    breach: Breach,
-}
-
-impl Told {
-    /// Bytes that it takes, roughly. Cost: O(entries).
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.breach.bytes()
-    }
-}
-
-impl Serialize for Told {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.breach.payload(self.task).serialize(serializer)
-    }
-}
-
-/// What a notice says of a wait for a person.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Suspension {
-    /// Its id.
-    #[serde(rename = "suspension_id")]
-    pub id: SuspensionId,
-    /// What is asked, when it begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub question: Option<Payload>,
-    /// When nobody will answer any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// Number of a reminder, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reminder: Option<u32>,
-    /// Whom the reminder goes to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub escalation: Option<Escalation>,
-    /// `responded` or `expired`, when it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resolution: Option<&'static str>,
-    /// Who has answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub responded_by: Option<Arc<str>>,
-}
-
-impl Suspension {
-    const fn of(id: SuspensionId) -> Self {
-        Self {
-            id,
-            question: None,
-            expires_at: None,
-            reminder: None,
-            escalation: None,
-            resolution: None,
-            responded_by: None,
-        }
-    }
+    /// What the worker says in detail of its progress: told to its requester alone.
+    #[serde(skip)]
+    pub progress_data: Option<Payload>,
 }
 
 /// A run at its end.
@@ -331,6 +276,7 @@ impl Notice {
             is_followed: false,
             joins: None,
             taken_back: None,
+            progress_data: None,
         }
     }
 
@@ -353,7 +299,7 @@ impl Notice {
         let (kind, status) = of;
         let mut notice = Self::of(recorded, task, status, Progress::ZERO);
         notice.kind = kind;
-        notice.contract_error = Some(Arc::new(Told { task, breach }));
+        notice.contract_error = Some(Arc::new(Told::of(task, breach)));
         notice
     }
 
@@ -375,7 +321,11 @@ impl Notice {
         const FIXED: usize = 400;
         let result = self.result.as_ref().map_or(0, |r| r.as_str().len());
         let asked = self.suspension.as_ref().and_then(|s| s.question.as_ref());
-        let result = result + asked.map_or(0, |question| question.as_str().len());
+        let data = self
+            .progress_data
+            .as_ref()
+            .map_or(0, |it| it.as_str().len());
+        let result = result + data + asked.map_or(0, |question| question.as_str().len());
         let told = self.contract_error.as_ref();
         let told = told.map_or(0, |told| told.bytes());
         FIXED + result + told + self.error.as_ref().map_or(0, |e| e.len())
@@ -405,6 +355,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             moved.kind = Kind::ProgressUpdate;
             moved.attempt = Some(e.attempt);
             moved.message = e.message.as_deref().map(Arc::from);
+            moved.progress_data = e.remarks.as_ref().and_then(|it| it.data.clone());
             (Some(moved), None)
         }
         Event::TaskSuspended(e) => {
@@ -460,10 +411,8 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             update.attempt = Some(e.attempt);
             update.taken_back = TakenBack::by_failure(e.reason);
             let task = e.task_id;
-            let told = e.breach.as_ref().map(|breach| Told {
-                task,
-                breach: Breach::clone(breach),
-            });
+            let told = e.breach.as_ref();
+            let told = told.map(|breach| Told::of(task, Breach::clone(breach)));
             update.contract_error = told.map(Arc::new);
             if e.will_retry {
                 update.will_retry = true;

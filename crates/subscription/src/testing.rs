@@ -30,6 +30,7 @@ pub async fn append(store: &MemoryStore, version: u64) {
         attempt: 1,
         progress: Progress::ZERO,
         message: None,
+        remarks: None,
     });
     append_event(store, version, event).await;
 }

@@ -127,15 +127,14 @@ impl Known {
 
 /// The owner that an event gives its flow, or says that it had in the end.
 fn owner_in(recorded: &Recorded) -> Option<Owner> {
-    let user = match &*recorded.event {
-        Event::FlowArchived(archived) => archived.owner.as_ref()?.user_id.as_deref(),
-        event => {
-            let (task, user) = event.user_said()?;
-            if task != recorded.flow.root() {
-                return None;
-            }
-            user
+    let user = if let Event::FlowArchived(archived) = &*recorded.event {
+        archived.owner.as_ref()?.user_id.as_deref()
+    } else {
+        let (task, user) = recorded.event.user_said()?;
+        if task != recorded.flow.root() {
+            return None;
         }
+        user
     };
     Some(user.map_or(Owner::Nobody, |user| Owner::User(Arc::from(user))))
 }
@@ -176,8 +175,7 @@ mod tests {
     }
 
     fn user(name: Option<&str>) -> Option<LastOwner> {
-        let user_id = name.map(str::to_owned);
-        Some(LastOwner { user_id })
+        Some(LastOwner::of(name))
     }
 
     #[tokio::test]

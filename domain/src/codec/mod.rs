@@ -104,17 +104,17 @@ events! {
     TaskDeleted = 1,
     RunStarted = 3,
     TaskStarted = 3,
-    TaskProgressed = 2,
+    TaskProgressed = 3,
     TaskClaimRejected = 2,
     TaskCompletionRejected = 2,
     TaskSuspended = 3,
     TaskReminded = 1,
     TaskAnswered = 1,
     TaskSuspensionExpired = 1,
-    TaskCompleted = 1,
-    TaskFailed = 5,
+    TaskCompleted = 2,
+    TaskFailed = 6,
     TaskRequeued = 3,
-    TaskCancelled = 2,
+    TaskCancelled = 3,
     RunEnded = 3,
     FlowArchived = 2,
     MessageReceived = 1,
@@ -142,6 +142,13 @@ fn read_with<T: DeserializeOwned>(
     }
     if found == 0 || found > known {
         return Err(DecodeError::UnknownVersion { kind, found, known });
+    }
+    if !steps
+        .iter()
+        .any(|step| step.kind == kind && step.from >= found)
+    {
+        // What was added since is absent, and payloads keep their text.
+        return serde_json::from_str(data).map_err(malformed);
     }
     let value = serde_json::from_str(data).map_err(malformed)?;
     let value = upcast::upcast(steps, kind, found, known, value);

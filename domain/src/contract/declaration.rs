@@ -46,6 +46,8 @@ enum Member {
 pub(super) struct Room {
     pub(super) nodes: usize,
     pub(super) schemas: usize,
+    /// For compiling them; shared by all tasks of a call.
+    pub(super) steps: u64,
 }
 
 impl Default for Room {
@@ -53,6 +55,7 @@ impl Default for Room {
         Self {
             nodes: limits::TYPE_NODES_MAX,
             schemas: limits::TYPE_SCHEMAS_MAX,
+            steps: limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX,
         }
     }
 }
@@ -292,9 +295,22 @@ impl Reader {
         };
         self.room.schemas = left;
         let schema = Schema::new(source);
-        if self.vetting == Vetting::Thorough
-            && let Err(violations) = schema.compiled()
-        {
+        if self.vetting == Vetting::Trusted {
+            return Some(Arc::new(Node::Schema(schema)));
+        }
+        if self.room.steps == 0 {
+            let expected = "fewer or simpler JSON Schemas in the types of one call";
+            self.fault(
+                "The JSON Schemas are too costly to compile together",
+                expected,
+                &Value::Null,
+            );
+            return None;
+        }
+        let compiled = schema.compiled().as_ref();
+        let steps = compiled.map_or(limits::REFUSED_SCHEMA_STEPS, |it| it.compile_steps());
+        self.room.steps = self.room.steps.saturating_sub(steps);
+        if let Err(violations) = schema.compiled() {
             for violation in violations {
                 let steps = violation.path.iter().map(super::pointer::step);
                 let mut path = self.path.clone();

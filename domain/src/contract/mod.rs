@@ -71,7 +71,10 @@ impl Outputs {
     /// As [`Self::of`], of the members of `schemas`.
     #[must_use]
     pub fn of_map(schemas: &Map<String, Value>) -> Option<Self> {
-        Self::compile(schemas, Vetting::Trusted).ok().flatten()
+        let steps_left = &mut { limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX };
+        Self::compile(schemas, Vetting::Trusted, steps_left)
+            .ok()
+            .flatten()
     }
 
     /// Compiles the declaration in `schemas`; `None` when there is none, or an empty one. Cost: O(size), and for
@@ -80,17 +83,33 @@ impl Outputs {
     /// # Errors
     /// Everything that its author has to mend, at most [`limits::VIOLATIONS_MAX`] faults, with paths below `schemas`.
     pub fn parse(schemas: &Map<String, Value>) -> Result<Option<Self>, Vec<FormFault>> {
-        Self::compile(schemas, Vetting::Thorough)
+        Self::parse_within(schemas, &mut { limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX })
+    }
+
+    /// The same for many tasks that share the steps of compiling JSON Schemas.
+    ///
+    /// # Errors
+    /// As for [`Outputs::parse`].
+    pub fn parse_within(
+        schemas: &Map<String, Value>,
+        steps_left: &mut u64,
+    ) -> Result<Option<Self>, Vec<FormFault>> {
+        Self::compile(schemas, Vetting::Thorough, steps_left)
     }
 
     fn compile(
         schemas: &Map<String, Value>,
         vetting: Vetting,
+        steps_left: &mut u64,
     ) -> Result<Option<Self>, Vec<FormFault>> {
         let Some(outputs) = schemas.get(OUTPUTS) else {
             return Ok(None);
         };
-        let mut reader = Reader::new(Vec::new(), Room::default(), vetting);
+        let room = Room {
+            steps: *steps_left,
+            ..Room::default()
+        };
+        let mut reader = Reader::new(Vec::new(), room, vetting);
         let names = Arc::new(reader.types(schemas.get(TYPES)));
         let fields = reader.outputs(outputs);
         let shallow = match schemas.get(VALIDATION).map(|it| (it, it.as_str())) {
@@ -104,6 +123,7 @@ impl Outputs {
             }
         };
         reader.check_defaults(&names);
+        *steps_left = reader.room.steps;
         if !reader.faults.is_empty() {
             return Err(reader.faults);
         }

@@ -26,7 +26,18 @@ impl Types {
     /// Everything that its author has to mend, at most [`limits::VIOLATIONS_MAX`] faults, with paths that
     /// begin with `types`.
     pub fn parse(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
-        Self::vetted(types, Vetting::Thorough)
+        Self::parse_within(types, &mut { limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX })
+    }
+
+    /// The same for many tasks that share the steps of compiling JSON Schemas.
+    ///
+    /// # Errors
+    /// As for [`Types::parse`].
+    pub fn parse_within(
+        types: Option<&Value>,
+        steps_left: &mut u64,
+    ) -> Result<Self, Vec<FormFault>> {
+        Self::vetted(types, Vetting::Thorough, steps_left)
     }
 
     /// As [`Types::parse`], but the types without faults can be used although others have some, in whose place `any`
@@ -52,13 +63,24 @@ impl Types {
     /// # Errors
     /// As for [`Types::parse`]: no release has accepted them.
     pub fn stored(types: Option<&Value>) -> Result<Self, Vec<FormFault>> {
-        Self::vetted(types, Vetting::Trusted)
+        Self::vetted(types, Vetting::Trusted, &mut {
+            limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX
+        })
     }
 
-    fn vetted(types: Option<&Value>, vetting: Vetting) -> Result<Self, Vec<FormFault>> {
-        let mut reader = Reader::new(Vec::new(), Room::default(), vetting);
+    fn vetted(
+        types: Option<&Value>,
+        vetting: Vetting,
+        steps_left: &mut u64,
+    ) -> Result<Self, Vec<FormFault>> {
+        let room = Room {
+            steps: *steps_left,
+            ..Room::default()
+        };
+        let mut reader = Reader::new(Vec::new(), room, vetting);
         let names = Arc::new(reader.types(types));
         reader.check_defaults(&names);
+        *steps_left = reader.room.steps;
         if !reader.faults.is_empty() {
             return Err(reader.faults);
         }
@@ -77,6 +99,23 @@ impl Types {
     /// As for [`Types::parse`], with paths from `declaration`.
     pub fn type_of(&self, declaration: &Value) -> Result<Type, Vec<FormFault>> {
         self.read(|reader| reader.type_of(declaration))
+    }
+
+    /// The same for many types that share the steps of compiling JSON Schemas.
+    ///
+    /// # Errors
+    /// As for [`Types::type_of`].
+    pub fn type_of_within(
+        &self,
+        declaration: &Value,
+        steps_left: &mut u64,
+    ) -> Result<Type, Vec<FormFault>> {
+        self.read(|reader| {
+            reader.room.steps = *steps_left;
+            let node = reader.type_of(declaration);
+            *steps_left = reader.room.steps;
+            node
+        })
     }
 
     /// Compiles a member of `outputs`: its type, and whether it is required. Cost: as for [`Types::parse`].

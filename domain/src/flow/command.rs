@@ -1,7 +1,7 @@
 //! The orders. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
-use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, RunKind, RunOrigin};
+use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, Remarks, RunKind, RunOrigin};
 use crate::contract::{Breach, Broken, OutputFault};
 use crate::question::Question;
 use crate::task::call::NewTask;
@@ -93,6 +93,14 @@ pub enum Command {
         /// The lease under which the attempt runs outside the server; `None` for one of this process.
         lease: Option<LeaseId>,
     },
+    /// What a worker says of its attempt, with remarks that are kept with the event: one of `Report`, `Complete`,
+    /// `Fail` and `Cancel`. Remarks beside another command are not kept.
+    Remarked {
+        /// What is said.
+        said: Box<Command>,
+        /// What is said beside it.
+        remarks: Remarks,
+    },
     /// A worker outside the server completes its attempt with a result that is not what the task declares. The
     /// attempt goes on.
     RejectCompletion {
@@ -159,6 +167,30 @@ pub enum Command {
     Wake,
     /// Everything that happened was copied to an archive: end the stream.
     Archive(Archive),
+}
+
+impl Command {
+    /// The command with remarks, if there are any.
+    #[must_use]
+    pub fn remarked(self, remarks: Option<Remarks>) -> Self {
+        match remarks {
+            None => self,
+            Some(remarks) => Self::Remarked {
+                said: Box::new(self),
+                remarks,
+            },
+        }
+    }
+
+    /// The command without remarks.
+    #[must_use]
+    pub fn plain(&self) -> &Self {
+        let mut plain = self;
+        while let Self::Remarked { said, .. } = plain {
+            plain = said;
+        }
+        plain
+    }
 }
 
 /// See [`Command::Archive`].

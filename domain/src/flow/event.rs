@@ -1,20 +1,26 @@
 //! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
+mod archived;
 mod message;
 mod rejected;
+mod remarks;
+mod run_ended;
 mod specification;
 mod suspended;
 
+pub use archived::{FlowArchived, LastOwner};
 pub use message::{MessageReceived, RunOrigin};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
+pub use remarks::Remarks;
+pub use run_ended::{RootAtEnd, RunEnded, RunState, StatusCounts};
 pub use specification::{Dependency, Specification};
 pub use suspended::{
     OnAnswer, OnExpiry, TaskAnswered, TaskReminded, TaskSuspended, TaskSuspensionExpired,
 };
 
 use crate::contract::Breach;
-use crate::task::{Priority, Progress, Status};
+use crate::task::{Priority, Progress};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -314,6 +320,9 @@ pub struct TaskProgressed {
     /// What its worker says of it. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What its worker says beside it. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// See [`Event::TaskCompleted`].
@@ -325,6 +334,9 @@ pub struct TaskCompleted {
     pub attempt: u32,
     /// What it returned.
     pub result: Payload,
+    /// What its worker says beside it. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// Why an attempt failed.
@@ -378,6 +390,9 @@ pub struct TaskFailed {
     /// The contract that the attempt did not keep, where that is why it failed. Since version 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breach: Option<Box<Breach>>,
+    /// What its worker says beside it. Since version 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remarks: Option<Remarks>,
 }
 
 /// Why a failed task became pending again.
@@ -435,92 +450,7 @@ pub struct TaskCancelled {
     /// How far the attempt had come. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]
     pub progress: Progress,
-}
-
-/// How a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// Something of it can still move.
-    Running,
-    /// All of it that counts completed.
-    Completed,
-    /// Something failed or stayed blocked.
-    Failed,
-    /// Its root was cancelled.
-    Cancelled,
-}
-
-/// Tasks by status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct StatusCounts {
-    /// Not started.
-    pub pending: u32,
-    /// Under way.
-    pub in_progress: u32,
-    /// Ended with a result.
-    pub completed: u32,
-    /// Ended with an error.
-    pub failed: u32,
-    /// Stopped.
-    pub cancelled: u32,
-}
-
-/// See [`Event::RunEnded`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunEnded {
-    /// The run.
-    pub run_id: RunId,
-    /// Its root.
-    pub task_id: TaskId,
-    /// Its verdict; never `Running`.
-    pub state: RunState,
-    /// Covered tasks by status at the end: those that run something. Before version 3 groups were
-    /// counted too.
-    pub counts: StatusCounts,
-    /// How the run's root stands. Since version 2.
+    /// What its worker says beside it, if it was its worker that gave it up. Since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<RootAtEnd>,
-    /// Runs of the flow that go on. Since version 2; zero in older events.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub others: u32,
-}
-
-/// How the root of a run stands when the run ends: it may be pending still, when it was blocked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RootAtEnd {
-    /// Its status.
-    pub status: Status,
-    /// How far its last attempt came.
-    pub progress: Progress,
-}
-
-/// See [`Event::FlowArchived`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowArchived {
-    /// Name of the file in the archive's folder.
-    pub file: String,
-    /// SHA-256 of the whole file, in hexadecimal.
-    pub sha256: String,
-    /// Events of the flow that are in it: all before this one.
-    pub events: u64,
-    /// Runs that the flow had: whoever keeps something of them finds it by these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub runs: Vec<RunId>,
-    /// Whose the flow was, as long as nothing else of it is in the log; `None` before version 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<LastOwner>,
-}
-
-/// Whose a flow was when it was archived.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LastOwner {
-    /// The user of its root; `None`: nobody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
+    pub remarks: Option<Remarks>,
 }

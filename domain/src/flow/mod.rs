@@ -27,7 +27,7 @@ pub use coverage::covers;
 pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
-    Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd,
+    Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd,
     RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
     TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
     TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,

@@ -29,6 +29,7 @@ pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
             task_id: task.id,
             attempt: task.attempt,
             result: Payload::from_map(&result),
+            remarks: None,
         });
     }
     Event::TaskFailed(TaskFailed {
@@ -38,6 +39,7 @@ pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
         reason: FailureReason::Group,
         progress: flow.progress_of(group),
         will_retry: false,
+        remarks: None,
         breach: None,
     })
 }

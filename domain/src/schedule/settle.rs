@@ -140,6 +140,7 @@ impl Turn<'_> {
             reason,
             progress,
             will_retry: false,
+            remarks: None,
             breach: None,
         }));
     }
@@ -165,6 +166,7 @@ impl Turn<'_> {
                     error: format!("the deadline {at} passed before the task could start"),
                     reason: CancelReason::Deadline,
                     progress: Progress::ZERO,
+                    remarks: None,
                 }));
             }
         }
@@ -187,6 +189,7 @@ impl Turn<'_> {
                 reason: FailureReason::Timeout,
                 progress,
                 will_retry: again.is_some(),
+                remarks: None,
                 breach: None,
             }));
             again.into_iter().for_each(|event| self.emit(event));
@@ -239,6 +242,7 @@ impl Turn<'_> {
                 reason,
                 progress,
                 will_retry: false,
+                remarks: None,
                 breach: None,
             })
         };
@@ -248,6 +252,7 @@ impl Turn<'_> {
                 task_id,
                 attempt,
                 result: result.clone(),
+                remarks: None,
             }),
             OnExpiry::Continue { .. } if open.declines() => {
                 let error = format!("declined by the default answer: {late}");

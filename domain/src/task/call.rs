@@ -184,11 +184,13 @@ fn walk(nodes: Vec<Node<'_>>, mut violations: Vec<Violation>) -> Result<TaskList
         around: Vec::new(),
     };
     let mut seen = 0_usize;
+    let mut schema_steps = limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX;
     while let Some((object, path, around)) = stack.pop() {
         seen += 1;
         let index = list.tasks.len();
         // Also one with faults: others may refer to it.
-        list.tasks.push(fields(object, &path, &mut violations));
+        list.tasks
+            .push(fields(object, &path, (&mut violations, &mut schema_steps)));
         list.around.push(around);
         match object.get("children") {
             None => {}
@@ -226,10 +228,10 @@ fn walk(nodes: Vec<Node<'_>>, mut violations: Vec<Violation>) -> Result<TaskList
 fn fields(
     object: &Map<String, Value>,
     path: &[PathSegment],
-    violations: &mut Vec<Violation>,
+    (violations, schema_steps): (&mut Vec<Violation>, &mut u64),
 ) -> TaskFields {
     let Some(inner) = object.get("task") else {
-        return spec::task(object, path, &["children"], violations);
+        return spec::task(object, path, &["children"], (violations, schema_steps));
     };
     for (key, value) in object
         .iter()
@@ -242,13 +244,13 @@ fn fields(
     }
     let at = below(path, &["task".into()]);
     if let Some(task) = inner.as_object() {
-        return spec::task(task, &at, &[], violations);
+        return spec::task(task, &at, &[], (violations, schema_steps));
     }
     Violation::report(violations, || {
         Violation::new(&at, "Wrong type", "a task object", inner)
     });
     // A task of which nothing is known; that it has no name was said already.
-    spec::task(&Map::new(), &at, &[], &mut Vec::new())
+    spec::task(&Map::new(), &at, &[], (&mut Vec::new(), schema_steps))
 }
 
 impl TaskList {

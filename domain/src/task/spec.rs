@@ -9,6 +9,7 @@ pub use params::{ENGINE_PARAMS, unknown_params};
 
 use super::{Priority, RetryPolicy, Status, schema, wiring};
 use crate::flow::Specification;
+use crate::limits;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
 use reader::Reader;
@@ -234,12 +235,13 @@ pub(super) fn task(
     map: &Map<String, Value>,
     path: &[PathSegment],
     extra: &[&str],
-    violations: &mut Vec<Violation>,
+    (violations, schema_steps): (&mut Vec<Violation>, &mut u64),
 ) -> TaskFields {
     let mut r = Reader {
         map,
         path,
         violations,
+        schema_steps,
     };
     r.refuse_unknown(&schema::NAMES, extra);
     r.refuse_server_written();
@@ -282,6 +284,7 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         map,
         path: &path,
         violations: &mut violations,
+        schema_steps: &mut { limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX },
     };
     r.refuse_unknown(&schema::NAMES, &[]);
     r.refuse_server_written();

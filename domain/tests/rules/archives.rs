@@ -57,6 +57,7 @@ fn an_archived_flow_says_whose_it_was_in_the_end() {
         dependencies: None,
         parent: None,
         current: None,
+        looked: None,
     }));
     let s = s.accepted();
     let order = archive(&s, Rest::Idle);

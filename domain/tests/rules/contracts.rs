@@ -143,7 +143,7 @@ fn a_value_that_a_template_needs_keeps_workers_off_as_a_wired_one_does() {
     let s = completes(claimed(s, "a"), "a", r#"{"other":1}"#);
     let reference = format!("{}.key", id("a"));
     assert_eq!(s.flow.unresolvable(id("b")), [reference]);
-    let (s, told) = refuses(s, "b");
+    let (_, told) = refuses(s, "b");
     assert_eq!(told, 1);
 }
 

@@ -24,6 +24,7 @@ mod next_steps;
 mod order;
 mod precedence;
 mod recovery;
+mod remarks;
 mod retries;
 mod runs;
 mod support;

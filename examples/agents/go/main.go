@@ -3,8 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"log"
 	"os"
 	"strings"
@@ -23,52 +21,33 @@ import (
 
 const agent = "go-agent"
 
-func execute(ctx context.Context, bus pb.EventBusClient, task *pb.TaskMessage) error {
-	progress := &pb.TaskProgress{
-		TaskId:             task.TaskId,
-		Status:             pb.TaskStatus_TASK_STATUS_IN_PROGRESS,
-		ProgressMessage:    "counting",
-		ProgressPercentage: 50,
-		ExecutorAgentId:    agent,
-		UpdatedAt:          timestamppb.Now(),
-	}
-	if _, err := bus.PublishTaskProgress(ctx, &pb.PublishTaskProgressRequest{Progress: progress}); err != nil {
-		return err
-	}
+func count(task *pb.TaskMessage) *pb.TaskResult {
 	result := &pb.TaskResult{TaskId: task.TaskId, ExecutorAgentId: agent, CompletedAt: timestamppb.Now()}
-	if text, ok := task.GetParameters().AsMap()["text"].(string); ok {
-		words := structpb.NewNumberValue(float64(len(strings.Fields(text))))
-		result.Result = &structpb.Struct{Fields: map[string]*structpb.Value{"words": words}}
-		result.Status = pb.TaskStatus_TASK_STATUS_COMPLETED
-	} else {
-		result.ErrorMessage = "the parameter `text` must be a string"
+	text, ok := task.GetParameters().AsMap()["text"].(string)
+	if !ok {
 		result.Status = pb.TaskStatus_TASK_STATUS_FAILED
+		result.ErrorMessage = "the parameter `text` must be a string"
+		return result
 	}
-	_, err := bus.PublishTaskResult(ctx, &pb.PublishTaskResultRequest{Result: result})
-	return err
+	words := structpb.NewNumberValue(float64(len(strings.Fields(text))))
+	result.Result = &structpb.Struct{Fields: map[string]*structpb.Value{"words": words}}
+	result.Status = pb.TaskStatus_TASK_STATUS_COMPLETED
+	return result
 }
 
 func serve(ctx context.Context, bus pb.EventBusClient) error {
-	request := &pb.SubscribeToTasksRequest{AgentId: agent, TaskTypes: []string{"text.words"}}
-	tasks, err := bus.SubscribeToTasks(ctx, request)
-	if err != nil {
-		return err
-	}
-	for {
-		task, err := tasks.Recv()
-		if err != nil {
+	tasks, err := bus.SubscribeToTasks(ctx, &pb.SubscribeToTasksRequest{AgentId: agent, TaskTypes: []string{"text.words"}})
+	for err == nil {
+		var task *pb.TaskMessage
+		if task, err = tasks.Recv(); err != nil {
 			return err
 		}
-		switch err := execute(ctx, bus, task); status.Code(err) {
-		case codes.OK:
-			fmt.Println("executed", task.TaskId)
-		case codes.FailedPrecondition:
-			// The task has ended without us, for example because it was cancelled.
-			fmt.Println("gave up", task.TaskId, err)
-		default:
-			return err
+		_, err = bus.PublishTaskResult(ctx, &pb.PublishTaskResultRequest{Result: count(task)})
+		if status.Code(err) == codes.FailedPrecondition {
+			err = nil // The task has ended without us, for example because it was cancelled.
 		}
 	}
+	return err
 }
 
 func main() {
@@ -80,15 +59,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := context.Background()
-	if token := os.Getenv("TASKLEDGER_TOKEN"); token != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
-	}
+	ctx := metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer "+os.Getenv("TASKLEDGER_TOKEN"))
 	for {
-		err := serve(ctx, pb.NewEventBusClient(connection))
-		if err != io.EOF && status.Code(err) != codes.Unavailable {
-			log.Fatal(err)
-		}
+		log.Print(serve(ctx, pb.NewEventBusClient(connection)))
 		time.Sleep(time.Second) // The server restarts. Tasks that were not finished come again.
 	}
 }

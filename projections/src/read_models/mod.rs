@@ -282,6 +282,7 @@ mod tests {
                 attempt: 1,
                 progress,
                 message: None,
+                remarks: None,
             })),
         })
     }

@@ -383,6 +383,7 @@ impl World {
                 error: "stopped".to_owned(),
                 reason: CancelReason::Requested,
                 progress: Progress::ZERO,
+                remarks: None,
             }),
             (Status::Pending, _) => {
                 let Some(run_id) = run else { return };
@@ -398,11 +399,13 @@ impl World {
                 attempt,
                 progress: Progress::from_millionths(self.dice.below(1_000_001) as u32),
                 message: None,
+                remarks: None,
             }),
             (Status::InProgress, 2) => Event::TaskCompleted(TaskCompleted {
                 task_id,
                 attempt,
                 result: Payload::parse(r#"{"ok":true}"#).unwrap(),
+                remarks: None,
             }),
             (Status::InProgress, 3) => {
                 let will_retry = self.dice.below(2) == 0;
@@ -416,6 +419,7 @@ impl World {
                         reason: FailureReason::Executor,
                         progress,
                         will_retry,
+                        remarks: None,
                         breach: None,
                     }),
                 );
@@ -436,6 +440,7 @@ impl World {
                 error: "stopped".to_owned(),
                 reason: CancelReason::Deadline,
                 progress: Progress::ZERO,
+                remarks: None,
             }),
             (Status::Failed, _) => {
                 let Some(run_id) = run else { return };

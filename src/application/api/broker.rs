@@ -3,6 +3,7 @@
 pub use crate::application::inbox::Inbox;
 use std::sync::Arc;
 pub use taskledger_broker::{MEMBER, NAMES_MAX, Outcome};
+use taskledger_domain::flow::Remarks;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 
@@ -13,6 +14,8 @@ pub struct Ended {
     pub end: End,
     /// The worker of its last attempt; `None`: it ran in the server, or never.
     pub worker: Option<Arc<str>>,
+    /// What its worker said beside it.
+    pub remarks: Option<Remarks>,
 }
 
 /// One of the ends of a task.
@@ -48,6 +51,8 @@ pub struct Running {
     pub progress: Progress,
     /// What its worker says of that.
     pub message: Option<Arc<str>>,
+    /// The same in detail.
+    pub data: Option<Payload>,
     /// The worker; `None`: it runs in the server.
     pub worker: Option<Arc<str>>,
     /// When it was said, or when the attempt began.

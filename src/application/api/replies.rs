@@ -54,6 +54,8 @@ pub enum Reply {
     Hinted,
     /// Workers that hold tasks of a node.
     HeldHere(Vec<HeldBy>),
+    /// Tasks of a node that a worker holds.
+    TasksHeld(Vec<TaskId>),
     /// Tasks of a node that are for workers, by method.
     MethodFigures(Vec<MethodFigures>),
     /// A lease was extended.

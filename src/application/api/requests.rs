@@ -7,7 +7,9 @@ use super::work::{
 };
 use super::{History, UseCase};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use taskledger_domain::TaskId;
+use taskledger_domain::flow::Remarks;
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::Updates;
 
@@ -62,6 +64,8 @@ pub enum Request {
     Hint(Hint),
     /// Say which workers hold tasks of this node.
     HeldHere,
+    /// Say which tasks of this node a worker of the caller's principal holds.
+    TasksHeld(Arc<str>),
     /// Count the tasks of this node that are for workers.
     MethodFigures,
 }
@@ -95,6 +99,8 @@ impl Request {
             Self::Lease(_) => UseCase::RenewLease,
             Self::Hint(_) => UseCase::ClaimTasks,
             Self::HeldHere => UseCase::ListWorkers,
+            // A step of what a worker says of its task.
+            Self::TasksHeld(_) => UseCase::RenewLease,
             Self::MethodFigures => UseCase::ListMethods,
         }
     }
@@ -134,6 +140,7 @@ impl Request {
             | Self::Lease(_)
             | Self::Hint(_)
             | Self::HeldHere
+            | Self::TasksHeld(_)
             | Self::MethodFigures => 1,
         }
     }
@@ -167,6 +174,7 @@ impl Request {
             | Self::Lease(_)
             | Self::Hint(_)
             | Self::HeldHere
+            | Self::TasksHeld(_)
             | Self::MethodFigures => false,
         }
     }
@@ -237,6 +245,8 @@ pub struct Cancel {
     pub cascade: bool,
     /// The text of `error`; absent for the default.
     pub reason: Option<String>,
+    /// What the worker of the task says beside it, if it is its worker that gives it up.
+    pub remarks: Option<Remarks>,
 }
 
 /// Copies a task.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::Turn;
+use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
@@ -39,6 +39,24 @@ pub enum Wanted {
     Methods(Arc<[Arc<str>]>),
     /// This one.
     Task(TaskId),
+    /// Those that it has begun already, through something that is gone: it has come back.
+    Left(Left),
+}
+
+/// Attempts of a worker under leases that nobody keeps for it any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Left {
+    /// These.
+    These(Arc<[LeaseId]>),
+    /// Those that a server has found in the log and nobody has renewed since, or for some time.
+    Silent {
+        /// Of these methods.
+        methods: Arc<[Arc<str>]>,
+        /// And of those that begin so.
+        beginnings: Arc<[Arc<str>]>,
+        /// For how many milliseconds, where another node may be renewing them.
+        silent_ms: u64,
+    },
 }
 
 /// What a worker gets.
@@ -141,6 +159,8 @@ pub struct Renew {
     pub progress: Option<Progress>,
     /// What it says of that; at most `limits::MESSAGE_CHARS_MAX` characters.
     pub message: Option<String>,
+    /// The same in detail.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker has a result.
@@ -152,6 +172,8 @@ pub struct Complete {
     pub lease: LeaseId,
     /// The result.
     pub output: Payload,
+    /// What it says beside it.
+    pub remarks: Option<Remarks>,
 }
 
 /// A worker could not do it.
@@ -165,6 +187,8 @@ pub struct Fail {
     pub error: String,
     /// Whether another attempt may end otherwise.
     pub retryable: bool,
+    /// What it says beside it.
+    pub remarks: Option<Remarks>,
     /// The contract that was not kept, where the server itself ends the attempt for it; says `error`, too.
     pub breach: Option<Box<Breach>>,
 }

@@ -3,6 +3,7 @@
 use super::Driver;
 use crate::application::batch::Batch;
 use crate::application::error::Failure;
+use crate::application::leases::Source;
 use crate::application::ownership::{Place, Refuted};
 use crate::application::slots::Held;
 use crate::store;
@@ -41,7 +42,7 @@ impl Driver<'_> {
             for (leased, slot) in holds {
                 self.flows
                     .leases
-                    .hold(self.mailbox.flow, &leased, slot, false);
+                    .hold(self.mailbox.flow, &leased, slot, Source::Begun);
             }
         }
         for event in recorded {

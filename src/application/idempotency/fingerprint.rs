@@ -92,6 +92,8 @@ impl Canonical {
                 task,
                 cascade,
                 reason,
+                // Said by workers, who have no keys.
+                remarks: _,
             }) => {
                 self.task(*task);
                 self.byte(u8::from(*cascade));
@@ -111,6 +113,7 @@ impl Canonical {
             | Request::Lease(_)
             | Request::Hint(_)
             | Request::HeldHere
+            | Request::TasksHeld(_)
             | Request::MethodFigures => {}
             Request::Renew(Renew { task, .. })
             | Request::Complete(Complete { task, .. })

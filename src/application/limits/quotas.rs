@@ -108,6 +108,7 @@ impl InUse {
             | Command::Fail { .. }
             | Command::FailBreached { .. }
             | Command::Report { .. }
+            | Command::Remarked { .. }
             | Command::RejectCompletion { .. }
             | Command::RejectClaim { .. }
             | Command::Suspend(_)

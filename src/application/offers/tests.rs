@@ -299,6 +299,7 @@ fn figures_count_tasks_attempts_and_workers() {
     let of = |method: &str| offers.figures().get(method).copied().unwrap_or_default();
     let figures = |ready, leased, workers_waiting| RemoteWork {
         ready,
+        oldest: (ready > 0).then(|| rank(0).1),
         leased,
         workers_waiting,
     };

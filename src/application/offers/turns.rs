@@ -1,12 +1,17 @@
 //! Whose tasks of a method come next when owners share its workers fairly: within a priority by what owners have had,
 //! then by age, as in the lines of executors (`slots/fair.rs`). In memory only, for the flows of this node.
 
-use super::matching::{Owner, Place};
+use super::Rank;
 use crate::application::slots::{Fair, Weights};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskledger_domain::FlowId;
 use taskledger_domain::task::Priority;
+
+/// Whom a flow belongs to; `None`: nobody.
+pub(super) type Owner = Option<Arc<str>>;
+/// Where what a flow has of a method stands by age.
+pub(super) type Place = (Rank, FlowId);
 
 /// The order of what is open of one method.
 #[derive(Debug)]

@@ -269,6 +269,7 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
         task: id("a"),
         cascade: false,
         reason: None,
+        remarks: None,
     });
     let body = sent_by(&caller(None), &cancel);
     let text = String::from_utf8(body).expect("it is text");

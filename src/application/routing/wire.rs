@@ -36,6 +36,7 @@ struct Cover<'a> {
     tenant: Cow<'a, str>,
     scopes: Scopes,
     methods: Option<Arc<[Arc<str>]>>,
+    agents: Option<Arc<[Arc<str>]>>,
     credential: Option<Arc<str>>,
     expires_ms: Option<i64>,
     #[serde(borrow)]
@@ -84,6 +85,7 @@ pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<
         tenant: Cow::from(&**caller.tenant()),
         scopes: caller.scopes(),
         methods: caller.methods().cloned(),
+        agents: caller.agents().cloned(),
         credential: caller.credential().cloned(),
         expires_ms: caller.expires_ms(),
         correlation: Cow::from(&*context.correlation),
@@ -127,6 +129,7 @@ fn read(body: &[u8]) -> Option<Arrived> {
         cover.credential,
         cover.expires_ms,
     )?;
+    let caller = caller.with_agents(cover.agents);
     let mut context = Context::of(Arc::new(caller), Arc::from(&*cover.correlation));
     context.trace = cover
         .trace

@@ -300,6 +300,8 @@ fn refused(refusal: Refusal, id: Option<&TokenId>) -> Error {
             "methods to which your own credential is narrowed",
         ),
         Refusal::NarrowedTo => ("methods", "a list of methods"),
+        Refusal::Agents => ("agents", "agents for which the caller speaks"),
+        Refusal::Named => ("agents", "a list of agents"),
         Refusal::Unknown => ("id", "the id of a token, as `tokens.list` shows it"),
         Refusal::Ended => ("id", "the id of a token that has not ended"),
         Refusal::Taken => ("id", "an id that no token has"),

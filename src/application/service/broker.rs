@@ -1,13 +1,16 @@
 //! What the agent broker asks beyond tasks: which of them an agent means, which methods wait, and inboxes.
 
 use super::Service;
-use crate::application::api::Error;
+use crate::application::api::{Error, Reply, Request};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
 use std::sync::Arc;
 use taskledger_broker::{Owner, Published};
 use taskledger_domain::TaskId;
+
+/// Tasks that a worker is asked about: as many as a stream of the broker may hold.
+const TASKS_HELD_MAX: usize = 1_000;
 
 impl Service {
     /// The tasks that the caller's principal has published under an id, newest first. Cost: O(rows of the answer); it
@@ -30,6 +33,34 @@ impl Service {
         }
         caught_up(&self.app, &self.broker).await?;
         Ok(ids(self.broker.by_external_id(&owner, None, &id).await?))
+    }
+
+    /// The tasks that a worker of the caller's principal holds on all nodes that answer, at most
+    /// [`TASKS_HELD_MAX`] of each. Cost: O(leases); asks the other nodes.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn tasks_held(
+        &self,
+        context: &Context,
+        worker: &Arc<str>,
+    ) -> Result<Vec<TaskId>, Error> {
+        // A step of what a worker says of its task.
+        authorize(context, UseCase::RenewLease)?;
+        let mut held = self.tasks_held_here(context, worker);
+        let others = Request::TasksHeld(worker.clone());
+        for reply in self.ask_others(context, &others).await {
+            if let Reply::TasksHeld(tasks) = reply {
+                held.extend(tasks);
+            }
+        }
+        Ok(held)
+    }
+
+    /// The same of the flows of this node.
+    pub(super) fn tasks_held_here(&self, context: &Context, worker: &str) -> Vec<TaskId> {
+        let leases = &self.app.flows.leases;
+        leases.tasks_of_worker(worker, context.caller.actor(), TASKS_HELD_MAX)
     }
 
     /// The methods that tasks wait for which the caller sees, known to workers or not. Cost: O(methods); asks the

@@ -75,6 +75,18 @@ impl Service {
         Ok(metrics.text().await)
     }
 
+    /// The figures of the agent broker, for monitoring that knows the public one.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn broker_metrics(&self, context: &Context) -> Result<String, Error> {
+        self.admit(context, UseCase::ReadMetrics)?;
+        let Some(metrics) = &self.metrics else {
+            return Err(Failure::Broken("no metrics are kept".to_owned()).into());
+        };
+        Ok(metrics.broker_text().await)
+    }
+
     /// The executors, by name.
     ///
     /// # Errors

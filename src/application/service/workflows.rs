@@ -145,6 +145,7 @@ impl Service {
             | Reply::Claimed(_)
             | Reply::Hinted
             | Reply::HeldHere(_)
+            | Reply::TasksHeld(_)
             | Reply::MethodFigures(_)
             | Reply::Renewed(_)
             | Reply::Ended(_)

@@ -19,6 +19,9 @@ pub(super) struct Args {
     /// The only methods that a worker may claim with it, separated by commas
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     methods: Vec<String>,
+    /// An agent of the broker for which it speaks beside NAME; may be repeated
+    #[arg(long = "agent", value_name = "NAME")]
+    agents: Vec<String>,
     /// How long it lasts, such as 12h or 30d; without it 90 days for a user, without end for a service
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     expires_in: Option<u64>,
@@ -38,6 +41,7 @@ impl Args {
             self.scopes
         };
         let methods = (!self.methods.is_empty()).then_some(self.methods);
+        let agents = (!self.agents.is_empty()).then_some(self.agents);
         let kind = if self.service { "service" } else { "user" };
         Request {
             method: "tokens.create",
@@ -46,6 +50,7 @@ impl Args {
                 .with("kind", kind)
                 .with("scopes", scopes)
                 .maybe("methods", methods)
+                .maybe("agents", agents)
                 .maybe("expires_in_seconds", self.expires_in)
                 .maybe("note", self.note)
                 .maybe("id", self.id)

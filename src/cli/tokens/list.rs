@@ -47,6 +47,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
             member(token, "expires_at"),
             member(token, "last_used_at"),
             words(token, "scopes"),
+            words(token, "agents"),
             member(token, "note"),
         ]
     };
@@ -58,6 +59,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         "EXPIRES",
         "LAST USED",
         "SCOPES",
+        "AGENTS",
         "NOTE",
     ];
     out.lines(table(&head, &rows))?;

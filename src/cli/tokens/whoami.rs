@@ -13,12 +13,13 @@ pub(super) fn request() -> Request {
 }
 
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    const MEMBERS: [&str; 7] = [
+    const MEMBERS: [&str; 8] = [
         "principal",
         "user_id",
         "tenant",
         "scopes",
         "methods",
+        "agents",
         "credential",
         "expires_at",
     ];

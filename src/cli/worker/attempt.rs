@@ -5,7 +5,7 @@ use super::calls::{Answer, Shared};
 use super::claim::Claim;
 use super::ending::{Ending, Outcome};
 use super::pace::Pace;
-use super::program::{self, Verdict};
+use super::program::{self, Assignment, Verdict};
 use super::progress::Progress;
 use super::say;
 use super::telling::{Told, released, told};
@@ -67,9 +67,10 @@ async fn ended(shared: &Shared, claim: &Claim) -> std::io::Result<Told> {
     let (order, orders) = mpsc::unbounded_channel();
     let (reported, latest) = watch::channel(None);
     let reported = shared.settings.progress.then_some(reported);
+    let assignment = Assignment::from(claim);
     let mut running = std::pin::pin!(program::run(
         &shared.settings.program,
-        claim,
+        &assignment,
         orders,
         reported
     ));

@@ -24,15 +24,42 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// Bytes of a line on stderr that are kept together.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
+/// What a program is given.
+#[derive(Debug)]
+pub(in crate::cli) struct Assignment {
+    pub(in crate::cli) task_id: String,
+    pub(in crate::cli) attempt: u64,
+    pub(in crate::cli) method: String,
+    pub(in crate::cli) run_id: Option<String>,
+    pub(in crate::cli) traceparent: Option<String>,
+    pub(in crate::cli) input: Map<String, Value>,
+}
+
+impl From<&Claim> for Assignment {
+    fn from(claim: &Claim) -> Self {
+        Self {
+            task_id: claim.task_id().to_owned(),
+            attempt: claim.lease.attempt,
+            method: claim.method().to_owned(),
+            run_id: claim.context.run_id.clone(),
+            traceparent: claim.context.traceparent.clone(),
+            input: claim.input.clone(),
+        }
+    }
+}
+
 /// What the end of a program means for its task.
 #[derive(Debug, PartialEq)]
-pub(super) enum Verdict {
+pub(in crate::cli) enum Verdict {
     Completed(Map<String, Value>),
     Failed { error: String, retryable: bool },
 }
 
 /// That `program` can be started, as far as can be seen before there is a task.
-pub(super) fn check(program: &OsStr, search_path: Option<OsString>) -> Result<(), CliError> {
+pub(in crate::cli) fn check(
+    program: &OsStr,
+    search_path: Option<OsString>,
+) -> Result<(), CliError> {
     let is_program = |path: &Path| {
         let mode = std::fs::metadata(path).map(|it| (it.is_file(), it.permissions().mode()));
         mode.is_ok_and(|(is_file, mode)| is_file && mode & 0o111 != 0)
@@ -53,13 +80,13 @@ pub(super) fn check(program: &OsStr, search_path: Option<OsString>) -> Result<()
     )))
 }
 
-/// Runs the program for a claim to its end.
+/// Runs the program for a task to its end.
 ///
 /// # Errors
 /// It cannot be started or waited for.
-pub(super) async fn run(
+pub(in crate::cli) async fn run(
     line: &[OsString],
-    claim: &Claim,
+    given: &Assignment,
     mut orders: mpsc::UnboundedReceiver<Order>,
     reported: Option<watch::Sender<Option<Progress>>>,
 ) -> io::Result<Verdict> {
@@ -69,24 +96,24 @@ pub(super) async fn run(
         .env_remove(TOKEN_VARIABLE)
         .env_remove("TASKLEDGER_RUN_ID")
         .env_remove("TRACEPARENT")
-        .env("TASKLEDGER_TASK_ID", claim.task_id())
-        .env("TASKLEDGER_ATTEMPT", claim.lease.attempt.to_string())
-        .env("TASKLEDGER_METHOD", claim.method())
+        .env("TASKLEDGER_TASK_ID", &given.task_id)
+        .env("TASKLEDGER_ATTEMPT", given.attempt.to_string())
+        .env("TASKLEDGER_METHOD", &given.method)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    if let Some(run) = &claim.context.run_id {
+    if let Some(run) = &given.run_id {
         command.env("TASKLEDGER_RUN_ID", run);
     }
-    if let Some(trace) = &claim.context.traceparent {
+    if let Some(trace) = &given.traceparent {
         command.env("TRACEPARENT", trace);
     }
-    let input = Value::Object(claim.input.clone()).to_string();
+    let input = Value::Object(given.input.clone()).to_string();
     let mut child = command.spawn()?;
     let (to, from, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let mut stdout = Captured::new(OUTPUT_BYTES_MAX, Scrubber::default());
-    let mut stderr = Stderr::new(claim.task_id(), reported);
+    let mut stderr = Stderr::new(&given.task_id, reported);
     let traffic = async {
         tokio::join!(
             feed(to, Some(input)),
@@ -200,7 +227,9 @@ mod tests {
     async fn ran(script: &str) -> Verdict {
         let (_orders, received) = mpsc::unbounded_channel();
         let line = ["sh", "-c", script].map(OsString::from);
-        run(&line, &claim(), received, None).await.unwrap()
+        run(&line, &Assignment::from(&claim()), received, None)
+            .await
+            .unwrap()
     }
 
     fn error(verdict: Verdict) -> (String, bool) {

@@ -4,7 +4,7 @@ use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 
 /// How far a program is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Progress {
+pub(in crate::cli) struct Progress {
     /// 0.0 to 1.0.
     pub(super) value: f64,
     /// Cut to what a server takes; absent when the line has none.

@@ -1,14 +1,14 @@
 //! `SubscribeToTasks`: a stream of an agent is a worker for the types that it asks for.
 //!
 //! A task is claimed when it is written to the stream, and kept for its agent as long as the stream lives: HTTP/2
-//! pings tell. When the stream has ended, a stream of the same agent takes over what it held; without one, it goes
-//! to others, unless the agent speaks of it meanwhile.
+//! pings tell. When the stream has ended, a stream of the same agent takes over what it held, also when the server of
+//! the first one has ended; without one, it goes to others, unless the agent speaks of it meanwhile.
 
 use super::held::{Agent, Held, HeldTask};
 use super::patterns::Patterns;
-use super::{Bus, LEASE_MS, published, status};
+use super::{Bus, LEASE_MS, Topic, published, status};
 use crate::application::api::work::{
-    Claim, ClaimEnd, Claimed, Connection, HeldClaims, Release, Renew, Wanted,
+    Claim, ClaimEnd, Claimed, Connection, HeldClaims, Left, Release, Renew, Wanted,
 };
 use crate::application::api::{Error, Reply, Request};
 use crate::application::{Context, Service};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use taskledger_domain::limits::CLAIMS_MAX;
 use taskledger_eventbus::TaskMessage;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
@@ -27,6 +27,12 @@ const WAIT: Duration = Duration::from_secs(30);
 const LOOK_FOR_TYPES: Duration = Duration::from_secs(1);
 /// How often leases are renewed: three times before one ends.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
+/// Milliseconds without a renewal after which a stream that another node had is taken to be gone: longer than
+/// [`RENEW_EVERY`], with time for a renewal to arrive.
+const SILENT_MS: u64 = 12_000;
+/// When a stream asks again, in seconds after it has opened, for what its agent held before a server ended: flows are
+/// loaded one by one after a start, and leases are silent after a while. Leases that nobody keeps end before the last.
+const LOOK_FOR_LEFT: [u64; 7] = [1, 2, 4, 8, 14, 20, 30];
 /// How long tasks stay with an agent whose stream has ended, in case it comes back.
 const GRACE: Duration = Duration::from_secs(3);
 /// Pause after a call has failed.
@@ -96,9 +102,11 @@ impl Delivery {
             Ok(watch) => watch,
             Err(error) => return status::of(&*self.bus.clock, error),
         };
+        let _counted = self.bus.figures().stream(Topic::Tasks);
         let name = Some(self.agent.name.clone());
         let _connected = self.bus.service.connected(&self.context, name);
-        let (stream, taken) = self.bus.held.open(&self.agent);
+        let is_for_it = |held: &HeldTask| self.patterns.covers(&held.method);
+        let (stream, taken) = self.bus.held.open(&self.agent, is_for_it);
         let open = Open {
             service: self.bus.service.clone(),
             held: self.bus.held.clone(),
@@ -108,17 +116,20 @@ impl Delivery {
         };
         tokio::select! {
             end = self.claim(&open, &watch.held, taken) => end,
+            end = self.take_over(&open, &watch.held) => end,
             end = self.note_ends(watch.ends) => end,
             end = self.renew(&open) => end,
         }
     }
 
     async fn claim(&self, open: &Open, watched: &HeldClaims, taken: Vec<HeldTask>) -> Status {
-        for held in taken {
-            watched.hold(held.task, held.attempt);
-            if self.out.send(Ok((*held.message).clone())).await.is_err() {
-                return gone();
+        for held in taken.chunks(CLAIMS_MAX) {
+            if let Err(end) = self.left(open, watched, held).await {
+                return end;
             }
+        }
+        if let Err(end) = self.silent(open, watched).await {
+            return end;
         }
         loop {
             let room = self.room(open.stream).await;
@@ -143,15 +154,8 @@ impl Delivery {
             match self.bus.service.claim(&self.context, claim).await {
                 Ok(claims) if claims.draining => sleep(DRAINED_PAUSE).await,
                 Ok(claims) => {
-                    for claimed in &claims.claims {
-                        self.hold(open.stream, watched, claimed);
-                    }
-                    for claimed in claims.claims {
-                        let message =
-                            published::message(&claimed.task, &claimed.input, claimed.attempt);
-                        if self.out.send(Ok(message)).await.is_err() {
-                            return gone();
-                        }
+                    if let Err(end) = self.give(open, watched, claims.claims).await {
+                        return end;
                     }
                 }
                 Err(Error::Busy { retry_after_ms, .. } | Error::RateLimited { retry_after_ms }) => {
@@ -165,6 +169,7 @@ impl Delivery {
                     | Error::OutOfTime { .. }),
                 ) => {
                     tracing::warn!(%error, "a stream of tasks could not claim");
+                    self.bus.figures().cut_off();
                     sleep(PAUSE).await;
                 }
                 Err(error) => return status::of(&*self.bus.clock, error),
@@ -172,13 +177,106 @@ impl Delivery {
         }
     }
 
+    /// Asks now and then for what the agent held through a stream of a server that has ended.
+    async fn take_over(&self, open: &Open, watched: &HeldClaims) -> Status {
+        let opened = Instant::now();
+        for after in LOOK_FOR_LEFT {
+            sleep_until(opened + Duration::from_secs(after)).await;
+            if let Err(end) = self.silent(open, watched).await {
+                return end;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Gives the agent what ended streams of this server held for it.
+    async fn left(
+        &self,
+        open: &Open,
+        watched: &HeldClaims,
+        left: &[HeldTask],
+    ) -> Result<(), Status> {
+        let leases = left.iter().map(|held| held.lease).collect();
+        let claims = self.come_back(Left::These(leases), left.len()).await;
+        for held in left {
+            if claims.iter().all(|claimed| claimed.lease != held.lease) {
+                self.bus.held.release(&self.agent, held.task, held.attempt);
+            }
+        }
+        self.give(open, watched, claims).await
+    }
+
+    /// Gives the agent what it held and no server keeps for it, whatever its window is by now.
+    async fn silent(&self, open: &Open, watched: &HeldClaims) -> Result<(), Status> {
+        loop {
+            let left = self.patterns.left(SILENT_MS);
+            let mut claims = self.come_back(left, CLAIMS_MAX).await;
+            let is_all = claims.len() < CLAIMS_MAX;
+            claims.retain(|claimed| !self.bus.held.has(&self.agent, claimed.lease));
+            self.give(open, watched, claims).await?;
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Claims what the agent has left.
+    async fn come_back(&self, left: Left, max: usize) -> Vec<Claimed> {
+        let claim = Claim {
+            worker: Some(self.agent.name.clone()),
+            wanted: Wanted::Left(left),
+            max,
+            lease_ms: LEASE_MS,
+            wait: Duration::ZERO,
+            connection: Connection::Socket,
+            heard_at: Instant::now(),
+        };
+        match self.bus.service.claim(&self.context, claim).await {
+            Ok(claims) => claims.claims,
+            Err(error) => {
+                tracing::debug!(%error, "a stream of tasks could not take over what its agent held");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Writes what was claimed.
+    async fn give(
+        &self,
+        open: &Open,
+        watched: &HeldClaims,
+        claims: Vec<Claimed>,
+    ) -> Result<(), Status> {
+        for claimed in &claims {
+            self.hold(open.stream, watched, claimed);
+        }
+        for claimed in claims {
+            let message = published::message(&claimed.task, &claimed.input, claimed.attempt);
+            let event = message.task_type.clone();
+            if self.out.send(Ok(message)).await.is_err() {
+                return Err(gone());
+            }
+            self.count(&event, &claimed);
+        }
+        Ok(())
+    }
+
+    fn count(&self, event: &str, claimed: &Claimed) {
+        let (figures, agent) = (self.bus.figures(), &self.agent.name);
+        let after = self.bus.since(claimed.task.created_at);
+        figures.delivered(Topic::Tasks, event, agent, after);
+        if claimed.attempt > 1 {
+            figures.redelivered();
+        }
+    }
+
     fn hold(&self, stream: u64, watched: &HeldClaims, claimed: &Claimed) {
-        let message = published::message(&claimed.task, &claimed.input, claimed.attempt);
         let held = HeldTask {
             task: claimed.task.id,
             attempt: claimed.attempt,
             lease: claimed.lease,
-            message: Arc::new(message),
+            external_id: published::external_id(&claimed.task),
+            method: Arc::from(claimed.task.method.as_deref().unwrap_or_default()),
             said_at: None,
         };
         self.bus.held.hold(stream, &self.agent, held);
@@ -234,6 +332,7 @@ impl Delivery {
                     lease_ms: Some(LEASE_MS),
                     progress: None,
                     message: None,
+                    remarks: None,
                 };
                 let is_over = match self
                     .bus

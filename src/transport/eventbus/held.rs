@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::{LeaseId, TaskId};
-use taskledger_eventbus::TaskMessage;
 use tokio::time::Instant;
 
 /// An agent: its principal, and the name that it gives.
@@ -23,8 +22,9 @@ pub(super) struct HeldTask {
     pub(super) task: TaskId,
     pub(super) attempt: u32,
     pub(super) lease: LeaseId,
-    /// As it was sent.
-    pub(super) message: Arc<TaskMessage>,
+    /// What the agent calls it.
+    pub(super) external_id: Arc<str>,
+    pub(super) method: Arc<str>,
     /// When the agent last said something of it.
     pub(super) said_at: Option<Instant>,
 }
@@ -54,8 +54,12 @@ impl Held {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream of an agent opens, and takes over what streams of it held that have ended.
-    pub(super) fn open(&self, agent: &Agent) -> (u64, Vec<HeldTask>) {
+    /// A stream of an agent opens, and takes over what streams of it held that have ended, as far as it is for it.
+    pub(super) fn open(
+        &self,
+        agent: &Agent,
+        is_for_it: impl Fn(&HeldTask) -> bool,
+    ) -> (u64, Vec<HeldTask>) {
         let mut inner = self.inner();
         inner.last += 1;
         let stream = inner.last;
@@ -64,7 +68,8 @@ impl Held {
             agents, streams, ..
         } = &mut *inner;
         let left = agents.get_mut(agent).into_iter().flatten();
-        let left = left.filter(|entry| !streams.contains_key(&entry.stream));
+        let left =
+            left.filter(|entry| !streams.contains_key(&entry.stream) && is_for_it(&entry.held));
         let taken = left.map(|entry| {
             entry.stream = stream;
             entry.held.clone()
@@ -134,9 +139,16 @@ impl Held {
     pub(super) fn meant(&self, agent: &Agent, external_id: &str) -> Option<HeldTask> {
         let mut inner = self.inner();
         let mut entries = inner.agents.get_mut(agent)?.iter_mut();
-        let entry = entries.find(|entry| entry.held.message.task_id == external_id)?;
+        let entry = entries.find(|entry| *entry.held.external_id == *external_id)?;
         entry.held.said_at = Some(Instant::now());
         Some(entry.held.clone())
+    }
+
+    /// Whether an agent holds an attempt.
+    pub(super) fn has(&self, agent: &Agent, lease: LeaseId) -> bool {
+        let inner = self.inner();
+        let mut entries = inner.agents.get(agent).into_iter().flatten();
+        entries.any(|entry| entry.held.lease == lease)
     }
 
     /// What a stream holds.
@@ -172,10 +184,8 @@ mod tests {
             task: id(external),
             attempt: 1,
             lease: LeaseId(id("lease").0),
-            message: Arc::new(TaskMessage {
-                task_id: external.to_owned(),
-                ..TaskMessage::default()
-            }),
+            external_id: Arc::from(external),
+            method: Arc::from("x"),
             said_at: None,
         }
     }
@@ -183,23 +193,25 @@ mod tests {
     #[test]
     fn a_stream_takes_over_what_ended_streams_of_its_agent_held() {
         let held = Held::default();
-        let (first, none) = held.open(&agent());
+        let (first, none) = held.open(&agent(), |_| true);
         assert!(none.is_empty());
         held.hold(first, &agent(), task("t"));
-        let (second, none) = held.open(&agent());
+        let (second, none) = held.open(&agent(), |_| true);
         assert!(none.is_empty(), "the first one is still there");
         held.close(first);
         held.close(second);
-        let (third, taken) = held.open(&agent());
+        let (_, none) = held.open(&agent(), |held| &*held.method == "y");
+        assert!(none.is_empty(), "it is not for this one");
+        let (third, taken) = held.open(&agent(), |_| true);
         assert_eq!(taken.len(), 1);
-        assert_eq!(held.count(third, &agent()), 1);
         assert!(held.left_by(first, &agent(), Duration::ZERO).is_empty());
+        assert_eq!(held.count(third, &agent()), 1);
     }
 
     #[test]
     fn what_a_stream_leaves_is_given_back_unless_its_agent_speaks() {
         let held = Held::default();
-        let (stream, _) = held.open(&agent());
+        let (stream, _) = held.open(&agent(), |_| true);
         held.hold(stream, &agent(), task("quiet"));
         held.hold(stream, &agent(), task("told"));
         assert!(

@@ -5,6 +5,7 @@
 //! Specification: docs/guides/agent-broker.md
 
 mod delivery;
+mod figures;
 mod held;
 mod outcomes;
 mod patterns;
@@ -15,34 +16,37 @@ mod results;
 mod status;
 mod values;
 
-use crate::application::api::Caller;
+pub use figures::{Figures, SERVICE, Topic};
+pub(crate) use values::{json_of, struct_of};
+
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
+use crate::transport::figures::Figures as Doors;
 use delivery::Delivery;
 use held::{Agent, Held};
 use patterns::Patterns;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger_auth::{Kind, Reach};
-use taskledger_domain::TaskId;
 use taskledger_domain::limits::{KEY_CHARS_MAX, NAME_CHARS_MAX};
+use taskledger_domain::{TaskId, Timestamp};
 use taskledger_eventbus::{
     EventBus, PublishResponse, PublishTaskProgressRequest, PublishTaskRequest,
     PublishTaskResultRequest, SubscribeToTaskResultsRequest, SubscribeToTasksRequest, TaskMessage,
     TaskProgress, TaskResult,
 };
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-/// Bytes of a message, unless set otherwise; as the public broker takes them.
-pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Milliseconds for which a task is kept for an agent that is silent.
 const LEASE_MS: u64 = 30_000;
 /// The header with how many unfinished tasks a stream may hold.
-const WINDOW: &str = "taskledger-window";
+pub(crate) const WINDOW: &str = "taskledger-window";
 /// How many without it.
 const WINDOW_DEFAULT: usize = 100;
 /// How many at most.
@@ -62,9 +66,12 @@ pub(super) struct Came {
 pub(super) struct Bus {
     service: Arc<Service>,
     clock: SharedClock,
+    doors: Arc<Doors>,
     held: Arc<Held>,
     /// Told when something that a stream held is over.
     room: Notify,
+    /// How long a task without a deadline waits for an agent; `None`: for ever.
+    ttl: Option<Duration>,
 }
 
 /// [`Bus`], shared by all calls.
@@ -72,30 +79,56 @@ pub(super) struct Bus {
 pub(super) struct Shared(Arc<Bus>);
 
 impl Shared {
-    pub(super) fn new(service: Arc<Service>, clock: SharedClock) -> Self {
+    pub(super) fn new(
+        service: Arc<Service>,
+        clock: SharedClock,
+        doors: Arc<Doors>,
+        ttl: Option<Duration>,
+    ) -> Self {
         Self(Arc::new(Bus {
             service,
             clock,
+            doors,
             held: Arc::default(),
             room: Notify::new(),
+            ttl,
         }))
     }
 }
 
 impl Bus {
-    /// Whether a caller may speak for an agent: without authentication for any, else for its own name, or with
-    /// `users:any`.
+    fn figures(&self) -> &Figures {
+        self.doors.broker()
+    }
+
+    /// The answer to a call that publishes something, counted.
+    async fn counted(
+        &self,
+        topic: Topic,
+        event: &str,
+        work: impl Future<Output = Result<(), Status>>,
+    ) -> Result<Response<PublishResponse>, Status> {
+        let began = Instant::now();
+        let done = work.await;
+        let error = done.as_ref().err().map(Status::code);
+        let took = began.elapsed();
+        self.figures().published(topic, event, error, took);
+        done.map(|()| {
+            Response::new(PublishResponse {
+                success: true,
+                error: String::new(),
+            })
+        })
+    }
+
+    /// How long ago something was, for what is counted.
+    fn since(&self, at: Timestamp) -> Duration {
+        Duration::from_millis(self.clock.now().ms_since(at))
+    }
+
+    /// Whether a caller may speak for an agent.
     fn speaks_for(&self, context: &Context, agent: &str, field: &str) -> Result<(), Status> {
-        let caller: &Caller = &context.caller;
-        let is_own = match caller.kind() {
-            Kind::Anonymous => true,
-            Kind::User | Kind::Service => {
-                let actor = caller.actor();
-                let name = actor.split_once(':').map_or(&**actor, |(_, name)| name);
-                name == agent || caller.reach() == Reach::All
-            }
-        };
-        match is_own {
+        match context.caller.speaks_for(agent) {
             true => Ok(()),
             false => Err(Status::permission_denied(format!(
                 "{field}: the credentials are not those of this agent"
@@ -133,8 +166,11 @@ impl EventBus for Shared {
         request: Request<PublishTaskRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        self.0.publish(&context, request.into_inner().task).await?;
-        Ok(Response::new(done()))
+        let task = request.into_inner().task;
+        let event = task.as_ref().map(|it| it.task_type.clone());
+        let work = self.0.publish(&context, task);
+        let event = event.unwrap_or_default();
+        self.0.counted(Topic::Tasks, &event, work).await
     }
 
     async fn publish_task_result(
@@ -142,8 +178,9 @@ impl EventBus for Shared {
         request: Request<PublishTaskResultRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        self.0.ended(&context, request.into_inner().result).await?;
-        Ok(Response::new(done()))
+        let work = self.0.ended(&context, request.into_inner().result);
+        let topic = Topic::Results;
+        self.0.counted(topic, topic.event(), work).await
     }
 
     async fn publish_task_progress(
@@ -151,10 +188,9 @@ impl EventBus for Shared {
         request: Request<PublishTaskProgressRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        self.0
-            .progressed(&context, request.into_inner().progress)
-            .await?;
-        Ok(Response::new(done()))
+        let work = self.0.progressed(&context, request.into_inner().progress);
+        let topic = Topic::Progress;
+        self.0.counted(topic, topic.event(), work).await
     }
 
     async fn subscribe_to_tasks(
@@ -230,13 +266,6 @@ impl EventBus for Shared {
     }
 }
 
-const fn done() -> PublishResponse {
-    PublishResponse {
-        success: true,
-        error: String::new(),
-    }
-}
-
 fn came<T>(request: &Request<T>) -> Result<Came, Status> {
     let came = request.extensions().get::<Came>().cloned();
     came.ok_or_else(|| Status::internal("the call has no caller"))
@@ -249,6 +278,26 @@ fn window<T>(request: &Request<T>) -> Result<usize, Status> {
     let number = given.to_str().ok().and_then(|text| text.parse().ok());
     let number = number.filter(|it| (1..=WINDOW_MAX).contains(it));
     number.ok_or_else(|| values::invalid(WINDOW, format!("not a number from 1 to {WINDOW_MAX}")))
+}
+
+/// What a message becomes that anybody publishes at `now`: a task as `tasks.create` takes it. Nothing is published; for
+/// tests that make messages up.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the member that is wrong.
+pub fn task_of(message: TaskMessage, now: Timestamp) -> Result<serde_json::Value, Status> {
+    publish::task_of("anonymous", now, message)
+}
+
+/// What is wrong with a struct of a message, or the same as JSON and back; see [`task_of`].
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with the place of what is wrong.
+pub fn there_and_back(
+    given: prost_types::Struct,
+    field: &str,
+) -> Result<prost_types::Struct, Status> {
+    values::json_of(given, field).map(values::struct_of)
 }
 
 /// Why a stream ends that the server ends.

@@ -5,6 +5,7 @@
 
 use super::held::Agent;
 use super::publish::ID_CHARS_MAX;
+use super::published::Published;
 use super::values::{invalid, json_of, name_of, time_of};
 use super::{Bus, LEASE_MS, status};
 use crate::application::Context;
@@ -13,7 +14,10 @@ use crate::application::api::work::{
 };
 use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
 use std::time::Duration;
-use taskledger_domain::limits::{KEY_CHARS_MAX, MESSAGE_CHARS_MAX, cut};
+use taskledger_domain::flow::Remarks;
+use taskledger_domain::limits::{
+    KEY_CHARS_MAX, MESSAGE_CHARS_MAX, PAYLOAD_BYTES_MAX, REMARK_BYTES_MAX, cut,
+};
 use taskledger_domain::task::{Progress, Status as TaskState};
 use taskledger_domain::{LeaseId, Payload, TaskId};
 use taskledger_eventbus::{TaskProgress, TaskResult, TaskStatus};
@@ -73,8 +77,9 @@ impl Bus {
             )
         })?;
         stamped(said.updated_at, "updated_at")?;
-        // Checked, and told to nobody yet: the log keeps numbers and a text.
-        json_of(said.progress_data.unwrap_or_default(), "progress_data")?;
+        let data = said.progress_data;
+        let data = data.map(|it| remark(it, "progress_data", REMARK_BYTES_MAX));
+        let remarks = Remarks::of(data.transpose()?, None);
         let spoken = self
             .spoken(context, &said.task_id, &said.executor_agent_id)
             .await?;
@@ -89,6 +94,7 @@ impl Bus {
             lease_ms: Some(LEASE_MS),
             progress: Some(Progress::from_millionths(u32::from(percent) * 10_000)),
             message: message.map(|it| it.chars().take(MESSAGE_CHARS_MAX).collect()),
+            remarks,
         };
         match self.service.call(context, Request::Renew(renew)).await {
             Ok(Reply::Renewed(renewed)) if renewed.stop.is_none() => Ok(()),
@@ -107,19 +113,23 @@ impl Bus {
         let said = result.ok_or_else(|| Status::invalid_argument("result cannot be nil"))?;
         self.named(context, &said.task_id, &said.executor_agent_id)?;
         stamped(said.completed_at, "completed_at")?;
-        json_of(
-            said.execution_metadata.unwrap_or_default(),
-            "execution_metadata",
-        )?;
-        let result = json_of(said.result.unwrap_or_default(), "result")?;
+        let execution = said.execution_metadata;
+        let execution = execution.map(|it| remark(it, "execution_metadata", REMARK_BYTES_MAX));
+        let execution = execution.transpose()?;
+        let result = said.result;
+        let result = result.map(|it| remark(it, "result", PAYLOAD_BYTES_MAX));
+        let result = result.transpose()?;
         let reason = match said.error_message.is_empty() {
             true => NO_REASON.to_owned(),
             false => said.error_message,
         };
-        let end = match TaskStatus::try_from(said.status) {
-            Ok(TaskStatus::Completed) => End::Completed(Payload::from_map(&result)),
-            Ok(TaskStatus::Failed) => End::Failed(reason),
-            Ok(TaskStatus::Cancelled) => End::Cancelled(reason),
+        let (end, remarks) = match TaskStatus::try_from(said.status) {
+            Ok(TaskStatus::Completed) => {
+                let output = result.unwrap_or_else(Payload::empty);
+                (End::Completed(output), Remarks::of(None, execution))
+            }
+            Ok(TaskStatus::Failed) => (End::Failed(reason), Remarks::of(result, execution)),
+            Ok(TaskStatus::Cancelled) => (End::Cancelled(reason), Remarks::of(result, execution)),
             Ok(TaskStatus::Unspecified | TaskStatus::Pending | TaskStatus::InProgress) | Err(_) => {
                 return Err(invalid(
                     "status",
@@ -130,10 +140,16 @@ impl Bus {
         let spoken = self
             .spoken(context, &said.task_id, &said.executor_agent_id)
             .await?;
-        self.end(context, &spoken, end).await
+        self.end(context, &spoken, end, remarks).await
     }
 
-    async fn end(&self, context: &Context, spoken: &Spoken, end: End) -> Result<(), Status> {
+    async fn end(
+        &self,
+        context: &Context,
+        spoken: &Spoken,
+        end: End,
+        remarks: Option<Remarks>,
+    ) -> Result<(), Status> {
         let task = spoken.task;
         if spoken.lease.is_none()
             && let Some(answered) = self.repeated(context, task, &end).await?
@@ -153,12 +169,14 @@ impl Bus {
                 task,
                 lease,
                 output: output.clone(),
+                remarks,
             }),
             (End::Failed(error), Some(lease)) => Request::Fail(Fail {
                 task,
                 lease,
                 error: error.clone(),
                 retryable: false,
+                remarks,
                 breach: None,
             }),
             (End::Completed(_) | End::Failed(_), None) => {
@@ -168,6 +186,7 @@ impl Bus {
                 task,
                 cascade: true,
                 reason: Some(reason.clone()),
+                remarks,
             }),
         };
         match self.service.call(context, request).await {
@@ -266,12 +285,46 @@ impl Bus {
             }
             spoken.get_or_insert(task);
         }
+        if let Some((task, lease)) = self.held_as(context, &agent, external_id).await? {
+            let lease = Some(lease);
+            return Ok(Spoken { task, agent, lease });
+        }
         let task = spoken.ok_or_else(unknown)?;
         Ok(Spoken {
             task,
             agent,
             lease: None,
         })
+    }
+
+    /// The task that an agent holds under an id that another principal has given it, when this server does not
+    /// remember that: leases say which tasks these are. Cost: a look at each task that the agent holds.
+    async fn held_as(
+        &self,
+        context: &Context,
+        agent: &Agent,
+        external_id: &str,
+    ) -> Result<Option<(TaskId, LeaseId)>, Status> {
+        let told = |error| status::of(&*self.clock, error);
+        let held = self.service.tasks_held(context, &agent.name).await;
+        for task in held.map_err(told)? {
+            let found = self.service.get(context, task, Consistency::Strong).await;
+            let Ok(view) = found else { continue };
+            let published = Published::of(&view.row);
+            if published.is_none_or(|it| it.task_id != external_id) {
+                continue;
+            }
+            let of = LeaseOf {
+                task,
+                worker: agent.name.clone(),
+            };
+            match self.service.call(context, Request::Lease(of)).await {
+                Ok(Reply::Lease(Some(held))) => return Ok(Some((task, held.lease))),
+                Ok(_) => {}
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Ok(None)
     }
 
     /// Claims a task that its agent speaks of without holding it: one that nobody works on.
@@ -332,6 +385,25 @@ fn stamped(given: Option<prost_types::Timestamp>, field: &str) -> Result<(), Sta
     let given =
         given.ok_or_else(|| Status::invalid_argument(format!("{field} cannot be empty")))?;
     time_of(given, field).map(|_| ())
+}
+
+/// What a task can keep of a struct.
+fn remark(given: prost_types::Struct, field: &str, bytes_max: usize) -> Result<Payload, Status> {
+    let payload = Payload::checked(&json_of(given, field)?);
+    let payload = payload.map_err(|unfit| {
+        invalid(
+            field,
+            format!("{}, expected {}", unfit.reason(), unfit.expected()),
+        )
+    })?;
+    let bytes = payload.as_str().len();
+    match bytes <= bytes_max {
+        true => Ok(payload),
+        false => Err(invalid(
+            field,
+            format!("Too large: {bytes} bytes of JSON, expected at most {bytes_max} bytes"),
+        )),
+    }
 }
 
 fn over(reason: &str) -> Status {

@@ -3,6 +3,7 @@
 //! The method of a published task is its type, and `type@agent` for one that is addressed: so no other agent claims
 //! it. `x.*` and an empty list mean types that are not known beforehand: those that tasks are waiting for.
 
+use crate::application::api::work::Left;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -76,6 +77,15 @@ impl Patterns {
         responder_of(method).is_none_or(|agent| *agent == *self.agent)
             && (self.exact.iter().any(|it| it == of)
                 || self.below.iter().any(|it| of.starts_with(it.as_str())))
+    }
+
+    /// The attempts that an agent left, as far as they are of these types.
+    pub(super) fn left(&self, silent_ms: u64) -> Left {
+        Left::Silent {
+            methods: self.methods(std::iter::empty()),
+            beginnings: self.below.iter().map(|it| Arc::from(&**it)).collect(),
+            silent_ms,
+        }
     }
 
     /// The methods to ask for, of which some are `known` to have tasks.

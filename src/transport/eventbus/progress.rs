@@ -2,8 +2,8 @@
 
 use super::published::NOBODY;
 use super::results::Asked;
-use super::values::timestamp_of;
-use super::{Bus, Sent, ended, status};
+use super::values::{struct_of, timestamp_of};
+use super::{Bus, Sent, Topic, ended, status};
 use crate::application::Context;
 use crate::application::api::broker::{Attempt, Inbox, Running};
 use crate::application::api::{Error, Watch, Watching};
@@ -31,13 +31,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 impl Bus {
     /// How far tasks of a requester are, without an end.
     pub(super) async fn progress(
-        &self,
+        self: &Arc<Self>,
         context: Context,
         asked: Asked,
         ending: CancellationToken,
     ) -> Result<Sent<TaskProgress>, Status> {
         let told = |error| status::of(&*self.clock, error);
-        let inbox = self.service.inbox(&context, asked.requester).await;
+        let requester = asked.requester;
+        let inbox = self.service.inbox(&context, requester.clone()).await;
         let inbox = inbox.map_err(told)?;
         let watch = Watch {
             kinds: Some(vec![Kind::ProgressUpdate]),
@@ -48,7 +49,9 @@ impl Bus {
         let (out, sent) = mpsc::channel(WAITING_MAX);
         let wanted = asked.ids.map(|ids| ids.into_iter().collect());
         let telling = Telling {
+            bus: self.clone(),
             inbox,
+            requester,
             wanted,
             names: HashMap::new(),
             workers: HashMap::new(),
@@ -69,7 +72,9 @@ impl Bus {
 
 /// One stream.
 struct Telling {
+    bus: Arc<Bus>,
     inbox: Inbox,
+    requester: Arc<str>,
     wanted: Option<HashSet<Arc<str>>>,
     /// What agents call tasks; `None`: they are not of this inbox.
     names: HashMap<TaskId, Option<Arc<str>>>,
@@ -79,6 +84,7 @@ struct Telling {
 
 impl Telling {
     async fn run(mut self, mut notices: Notices) {
+        let _counted = self.bus.clone().figures().stream(Topic::Progress);
         match self.inbox.running().await {
             Ok(running) => {
                 for one in running {
@@ -101,6 +107,7 @@ impl Telling {
                 Ok(Item::Silence) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a stream of progress waits for the log");
+                    self.bus.figures().cut_off();
                     sleep(PAUSE).await;
                 }
             }
@@ -145,6 +152,7 @@ impl Telling {
             external_id,
             progress: notice.progress,
             message: notice.message.clone(),
+            data: notice.progress_data.clone(),
             worker,
             at: notice.timestamp,
         })
@@ -164,11 +172,15 @@ impl Telling {
             progress_message: running.message.as_deref().unwrap_or_default().to_owned(),
             // At most 100.
             progress_percentage: i32::try_from(percent).unwrap_or(100),
-            progress_data: None,
+            progress_data: running.data.map(|it| struct_of(it.to_map())),
             executor_agent_id: running.worker.as_deref().unwrap_or(NOBODY).to_owned(),
             updated_at: Some(timestamp_of(running.at.0)),
         };
         // Whoever is gone ends the stream.
-        let _ = self.out.send(Ok(told)).await;
+        if self.out.send(Ok(told)).await.is_ok() {
+            let (topic, after) = (Topic::Progress, self.bus.since(running.at));
+            let figures = self.bus.figures();
+            figures.delivered(topic, topic.event(), &self.requester, after);
+        }
     }
 }

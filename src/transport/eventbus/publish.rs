@@ -6,9 +6,9 @@ use super::{Bus, patterns, status};
 use crate::application::Context;
 use crate::application::api::{Cancel, Consistency, Error, Execute, Request, Target};
 use serde_json::{Map, Value, json};
-use taskledger_domain::TaskId;
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
 use taskledger_domain::task::{Status as TaskStatus, call};
+use taskledger_domain::{TaskId, Timestamp};
 use taskledger_eventbus::TaskMessage;
 use taskledger_projections::TaskRow;
 use tonic::Status;
@@ -17,6 +17,8 @@ use tonic::Status;
 pub(super) const ID_CHARS_MAX: usize = 1024;
 /// The text of a task whose deadline has passed, as clients look for it.
 pub(super) const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
+/// The member of `params` with the deadline.
+const DEADLINE: &str = "deadline";
 /// Members of `metadata` that open the tree of tasks to publishers.
 const USER: &str = "user_id";
 const PARENT: &str = "parent_id";
@@ -27,10 +29,26 @@ struct Accepted {
     id: TaskId,
     /// As `tasks.create` takes it.
     task: Value,
-    /// Its deadline has passed already.
+    /// When it must have ended, in microseconds.
+    deadline: Option<i64>,
+    /// That has passed already.
     is_late: bool,
     /// It belongs to a flow that is there.
     is_below: bool,
+}
+
+impl Accepted {
+    /// Notes that its deadline has passed by now; whether it had not before.
+    fn becomes_late(&mut self, now: Timestamp) -> bool {
+        let is_late = !self.is_late && self.deadline.is_some_and(|at| at <= now.0);
+        if is_late {
+            self.is_late = true;
+            if let Some(params) = self.task["params"].as_object_mut() {
+                params.remove(DEADLINE);
+            }
+        }
+        is_late
+    }
 }
 
 impl Bus {
@@ -41,8 +59,13 @@ impl Bus {
         message: Option<TaskMessage>,
     ) -> Result<(), Status> {
         let message = message.ok_or_else(|| Status::invalid_argument("task cannot be nil"))?;
-        let accepted = self.accepted(context, message)?;
-        match self.begin(context, &accepted).await {
+        let mut accepted = self.accepted(context, message)?;
+        let mut begun = self.begin(context, &accepted).await;
+        // It may pass on the way: accepted all the same.
+        if begun.is_err() && accepted.becomes_late(self.clock.now()) {
+            begun = self.begin(context, &accepted).await;
+        }
+        match begun {
             Ok(()) => Ok(()),
             Err(Error::Refused(refused)) => {
                 let refusal = Error::Refused(refused);
@@ -70,6 +93,7 @@ impl Bus {
                 task: accepted.id,
                 cascade: true,
                 reason: Some(DEADLINE_EXCEEDED.to_owned()),
+                remarks: None,
             }),
             false => Request::Execute(execute(Target::Stored(accepted.id))),
         };
@@ -106,88 +130,118 @@ impl Bus {
     }
 
     fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
-        for (text, empty) in [
-            (&message.task_id, "task_id cannot be empty"),
-            (&message.task_type, "task_type cannot be empty"),
-            (
-                &message.requester_agent_id,
-                "requester_agent_id cannot be empty",
-            ),
-        ] {
-            if text.is_empty() {
-                return Err(Status::invalid_argument(empty));
-            }
-        }
-        name_of(&message.task_id, "task_id", ID_CHARS_MAX)?;
-        name_of(&message.task_type, "task_type", NAME_CHARS_MAX)?;
-        name_of(
-            &message.requester_agent_id,
-            "requester_agent_id",
-            KEY_CHARS_MAX,
-        )?;
-        name_of(
-            &message.responder_agent_id,
-            "responder_agent_id",
-            KEY_CHARS_MAX,
-        )?;
-        if !patterns::is_type(&message.task_type) {
-            return Err(invalid(
-                "task_type",
-                "`@` is not accepted; it stands before the agent that a task is addressed to",
-            ));
-        }
+        let method = named(&message)?;
         self.speaks_for(context, &message.requester_agent_id, "requester_agent_id")?;
-        let method = patterns::method(&message.task_type, &message.responder_agent_id);
-        name_of(&method, "responder_agent_id", NAME_CHARS_MAX)?;
-        let created_at = message.created_at;
-        let created_at =
-            created_at.ok_or_else(|| Status::invalid_argument("created_at cannot be empty"))?;
-        let priority = priority_of(message.priority)?;
-        let has_parameters = message.parameters.is_some();
-        let inputs = json_of(message.parameters.unwrap_or_default(), "parameters")?;
-        let metadata = message
-            .metadata
-            .map(|it| json_of(it, "metadata"))
-            .transpose()?;
-        let actor = context.caller.actor();
-        let id = task_id(actor, &message.requester_agent_id, &message.task_id);
-        let published = Published {
-            task_id: message.task_id,
-            requester: message.requester_agent_id,
-            created_at: kept_time(created_at, "created_at")?,
-            deadline: message
-                .deadline
-                .map(|it| kept_time(it, "deadline"))
-                .transpose()?,
-            priority: message.priority,
-            metadata,
-            has_parameters,
-        };
-        let mut task = json!({
-            "id": id,
-            "name": message.task_type,
-            "priority": priority,
-            "inputs": inputs,
-            "schemas": {"type": "remote", "method": method},
-            "params": {(MEMBER): published},
-        });
-        let mut is_late = false;
-        if let Some(deadline) = message.deadline {
-            let at = time_of(deadline, "deadline")?;
-            is_late = at.timestamp_micros() <= self.clock.now().0;
-            if !is_late {
-                let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
-                task["params"]["deadline"] = Value::from(at);
-            }
+        let mut accepted = mapped(context.caller.actor(), self.clock.now(), method, message)?;
+        // `published_before` compares neither, so that another setting changes no answer.
+        if accepted.deadline.is_none()
+            && let Some(ttl) = self.ttl
+        {
+            accepted.task["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
         }
-        let is_below = placed(&mut task, published.metadata.as_ref())?;
-        Ok(Accepted {
-            id,
-            task,
-            is_late,
-            is_below,
-        })
+        Ok(accepted)
     }
+}
+
+/// The task that a message becomes, as `tasks.create` takes it, published by `actor` at `now`.
+///
+/// # Errors
+/// `INVALID_ARGUMENT`, with what is wrong.
+pub(super) fn task_of(actor: &str, now: Timestamp, message: TaskMessage) -> Result<Value, Status> {
+    let method = named(&message)?;
+    mapped(actor, now, method, message).map(|accepted| accepted.task)
+}
+
+/// Checks what names a task and the agents; its method.
+fn named(message: &TaskMessage) -> Result<String, Status> {
+    for (text, empty) in [
+        (&message.task_id, "task_id cannot be empty"),
+        (&message.task_type, "task_type cannot be empty"),
+        (
+            &message.requester_agent_id,
+            "requester_agent_id cannot be empty",
+        ),
+    ] {
+        if text.is_empty() {
+            return Err(Status::invalid_argument(empty));
+        }
+    }
+    name_of(&message.task_id, "task_id", ID_CHARS_MAX)?;
+    name_of(&message.task_type, "task_type", NAME_CHARS_MAX)?;
+    name_of(
+        &message.requester_agent_id,
+        "requester_agent_id",
+        KEY_CHARS_MAX,
+    )?;
+    name_of(
+        &message.responder_agent_id,
+        "responder_agent_id",
+        KEY_CHARS_MAX,
+    )?;
+    if !patterns::is_type(&message.task_type) {
+        return Err(invalid(
+            "task_type",
+            "`@` is not accepted; it stands before the agent that a task is addressed to",
+        ));
+    }
+    let method = patterns::method(&message.task_type, &message.responder_agent_id);
+    name_of(&method, "responder_agent_id", NAME_CHARS_MAX)?;
+    Ok(method)
+}
+
+fn mapped(
+    actor: &str,
+    now: Timestamp,
+    method: String,
+    message: TaskMessage,
+) -> Result<Accepted, Status> {
+    let created_at = message.created_at;
+    let created_at =
+        created_at.ok_or_else(|| Status::invalid_argument("created_at cannot be empty"))?;
+    let priority = priority_of(message.priority)?;
+    let has_parameters = message.parameters.is_some();
+    let inputs = json_of(message.parameters.unwrap_or_default(), "parameters")?;
+    let metadata = message
+        .metadata
+        .map(|it| json_of(it, "metadata"))
+        .transpose()?;
+    let id = task_id(actor, &message.requester_agent_id, &message.task_id);
+    let published = Published {
+        task_id: message.task_id,
+        requester: message.requester_agent_id,
+        created_at: kept_time(created_at, "created_at")?,
+        deadline: message
+            .deadline
+            .map(|it| kept_time(it, "deadline"))
+            .transpose()?,
+        priority: message.priority,
+        metadata,
+        has_parameters,
+    };
+    let mut task = json!({
+        "id": id,
+        "name": message.task_type,
+        "priority": priority,
+        "inputs": inputs,
+        "schemas": {"type": "remote", "method": method},
+        "params": {(MEMBER): published},
+    });
+    let deadline = message.deadline.map(|it| time_of(it, "deadline"));
+    let deadline = deadline.transpose()?;
+    if let Some(at) = deadline {
+        let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        task["params"][DEADLINE] = Value::from(at);
+    }
+    let is_below = placed(&mut task, published.metadata.as_ref())?;
+    let mut accepted = Accepted {
+        id,
+        task,
+        deadline: deadline.map(|at| at.timestamp_micros()),
+        is_late: false,
+        is_below,
+    };
+    let _ = accepted.becomes_late(now);
+    Ok(accepted)
 }
 
 /// Takes over what `metadata` says of the place of a task. Returns whether it belongs to a flow that is there.

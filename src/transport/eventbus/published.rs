@@ -7,6 +7,7 @@ use prost_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
 use taskledger_domain::task::Priority;
 use taskledger_domain::{Payload, TaskId};
 use taskledger_eventbus::TaskMessage;
@@ -68,6 +69,14 @@ pub(super) fn task_id(actor: &str, requester: &str, external_id: &str) -> TaskId
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
     TaskId(uuid::Builder::from_random_bytes(bytes).into_uuid())
+}
+
+/// What agents call a task.
+pub(super) fn external_id(row: &TaskRow) -> Arc<str> {
+    match Published::of(row) {
+        Some(published) => published.task_id.into(),
+        None => row.id.to_string().into(),
+    }
 }
 
 /// The message of a task whose attempt works on `input`.

@@ -7,13 +7,14 @@
 use super::publish::{DEADLINE_EXCEEDED, ID_CHARS_MAX};
 use super::published::NOBODY;
 use super::values::{invalid, name_of, struct_of, timestamp_of};
-use super::{Bus, Sent, ended, status};
+use super::{Bus, Sent, Topic, ended, status};
 use crate::application::Context;
 use crate::application::api::Error;
 use crate::application::api::broker::{End, Ended, Inbox, NAMES_MAX, Outcome};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use taskledger_domain::flow::Remarks;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_eventbus::{SubscribeToTaskResultsRequest, TaskResult, TaskStatus};
 use tokio::sync::mpsc;
@@ -81,18 +82,21 @@ impl Bus {
 
     /// The outcomes of tasks of a requester, without an end.
     pub(super) async fn results(
-        &self,
+        self: &Arc<Self>,
         context: Context,
         asked: Asked,
         ending: CancellationToken,
     ) -> Result<Sent<TaskResult>, Status> {
-        let inbox = self.service.inbox(&context, asked.requester).await;
+        let requester = asked.requester;
+        let inbox = self.service.inbox(&context, requester.clone()).await;
         let inbox = inbox.map_err(|error| status::of(&*self.clock, error))?;
         // One at a time: what was taken out of it is on its way.
         let (out, stream) = mpsc::channel(1);
         let unsettled = Arc::new(Unsettled::default());
         let results = Results {
+            bus: self.clone(),
             inbox,
+            requester,
             ids: asked.ids,
             unsettled: unsettled.clone(),
             out,
@@ -110,7 +114,9 @@ impl Bus {
 
 /// One stream.
 struct Results {
+    bus: Arc<Bus>,
     inbox: Inbox,
+    requester: Arc<str>,
     ids: Option<Vec<Arc<str>>>,
     unsettled: Arc<Unsettled>,
     out: mpsc::Sender<Result<(u64, TaskResult), Status>>,
@@ -129,6 +135,7 @@ impl Results {
     }
 
     async fn tell(&self) -> Status {
+        let _counted = self.bus.figures().stream(Topic::Results);
         let mut changes = self.inbox.changes();
         let wanted: Option<HashSet<&str>> = self
             .ids
@@ -136,7 +143,7 @@ impl Results {
             .map(|ids| ids.iter().map(|it| &**it).collect());
         let mut told = HashSet::new();
         if let Some(ids) = &self.ids {
-            let named = answer(|| self.inbox.named(ids)).await;
+            let named = self.answer(|| self.inbox.named(ids)).await;
             for outcome in named {
                 told.insert(outcome.number);
                 if let Err(end) = self.send(&outcome).await {
@@ -147,7 +154,7 @@ impl Results {
         let mut last = 0;
         loop {
             changes.borrow_and_update();
-            let found = answer(|| self.inbox.undelivered(last)).await;
+            let found = self.answer(|| self.inbox.undelivered(last)).await;
             if found.is_empty() {
                 // Nothing told so far comes again: numbers only rise.
                 told.clear();
@@ -173,12 +180,30 @@ impl Results {
         while self.unsettled.len() >= UNSETTLED_MAX {
             sleep(PAUSE).await;
         }
-        let ended = answer(|| self.inbox.end_of(outcome)).await;
+        let ended = self.answer(|| self.inbox.end_of(outcome)).await;
         // What has left the log is told to nobody any more.
         let Some(ended) = ended else { return Ok(()) };
         let told = (outcome.number, result(outcome, ended));
         let sent = self.out.send(Ok(told)).await;
-        sent.map_err(|_| Status::cancelled("the stream is closed"))
+        sent.map_err(|_| Status::cancelled("the stream is closed"))?;
+        let (topic, after) = (Topic::Results, self.bus.since(outcome.at));
+        let figures = self.bus.figures();
+        figures.delivered(topic, topic.event(), &self.requester, after);
+        Ok(())
+    }
+
+    /// Asks until there is an answer.
+    async fn answer<T, F: Future<Output = Result<T, Error>>>(&self, ask: impl Fn() -> F) -> T {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(error) => {
+                    tracing::warn!(%error, "an inbox of the broker waits for its store");
+                    self.bus.figures().cut_off();
+                    sleep(PAUSE).await;
+                }
+            }
+        }
     }
 
     /// Marks what has been on its way for long enough.
@@ -195,19 +220,6 @@ impl Results {
                 Err(error) => {
                     tracing::warn!(%error, "outcomes were not marked as delivered, trying again");
                 }
-            }
-        }
-    }
-}
-
-/// Asks until there is an answer.
-async fn answer<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> T {
-    loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(error) => {
-                tracing::warn!(%error, "an inbox of the broker waits for its store");
-                sleep(PAUSE).await;
             }
         }
     }
@@ -248,6 +260,8 @@ impl Unsettled {
 
 /// An outcome as its requester is told of it.
 fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
+    let Remarks { data, execution } = ended.remarks.unwrap_or_default();
+    let partial = data.map(|it| struct_of(it.to_map()));
     let too_late = || (TaskStatus::Failed, None, DEADLINE_EXCEEDED.to_owned());
     let (status, result, error_message) = match ended.end {
         End::Completed(output) => (
@@ -258,8 +272,8 @@ fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
         End::TooLate(_) => too_late(),
         // It was so when it was published.
         End::Cancelled(error) if *error == *DEADLINE_EXCEEDED => too_late(),
-        End::Failed(error) => (TaskStatus::Failed, None, error.to_string()),
-        End::Cancelled(error) => (TaskStatus::Cancelled, None, error.to_string()),
+        End::Failed(error) => (TaskStatus::Failed, partial, error.to_string()),
+        End::Cancelled(error) => (TaskStatus::Cancelled, partial, error.to_string()),
     };
     TaskResult {
         task_id: outcome.external_id.to_string(),
@@ -268,7 +282,7 @@ fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
         error_message,
         executor_agent_id: ended.worker.as_deref().unwrap_or(NOBODY).to_owned(),
         completed_at: Some(timestamp_of(outcome.at.0)),
-        execution_metadata: None,
+        execution_metadata: execution.map(|it| struct_of(it.to_map())),
     }
 }
 

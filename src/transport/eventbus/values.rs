@@ -12,16 +12,23 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// How deep values may lie in each other; as deep as `inputs` may.
 const DEPTH_MAX: usize = 100;
 
+/// Characters of a place within a message that a refusal tells: it travels in a header.
+const PLACE_CHARS_MAX: usize = 200;
+
 /// A refusal that names a member of the message.
 pub(super) fn invalid(field: &str, reason: impl std::fmt::Display) -> Status {
-    Status::invalid_argument(format!("{field}: {reason}"))
+    let cut = field.char_indices().nth(PLACE_CHARS_MAX);
+    Status::invalid_argument(match cut {
+        None => format!("{field}: {reason}"),
+        Some((end, _)) => format!("{}..: {reason}", &field[..end]),
+    })
 }
 
 /// A struct as JSON. Whole numbers become integers. Cost: O(size).
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` with the place of a number that JSON cannot say, or of a value that lies too deep.
-pub(super) fn json_of(given: Struct, field: &str) -> Result<Map<String, Value>, Status> {
+pub(crate) fn json_of(given: Struct, field: &str) -> Result<Map<String, Value>, Status> {
     object(given, &mut field.to_owned(), DEPTH_MAX)
 }
 
@@ -40,7 +47,7 @@ fn object(given: Struct, place: &mut String, depth: usize) -> Result<Map<String,
 fn one(kind: Option<Kind>, place: &mut String, depth: usize) -> Result<Value, Status> {
     let Some(inner) = depth.checked_sub(1) else {
         let reason = format!("values lie deeper than {DEPTH_MAX} levels");
-        return Err(Status::invalid_argument(reason));
+        return Err(invalid(place, reason));
     };
     match kind {
         None | Some(Kind::NullValue(_)) => Ok(Value::Null),
@@ -77,7 +84,7 @@ fn number(it: f64) -> Result<Value, &'static str> {
 }
 
 /// JSON as a struct. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.
-pub(super) fn struct_of(map: Map<String, Value>) -> Struct {
+pub(crate) fn struct_of(map: Map<String, Value>) -> Struct {
     let fields = map.into_iter().map(|(key, value)| (key, value_of(value)));
     Struct {
         fields: fields.collect(),
@@ -219,6 +226,9 @@ mod tests {
         };
         let refused = json_of(struct_of(map), "parameters").expect_err("too deep");
         assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+        let place = "parameters.k[0][0][0]";
+        assert!(refused.message().starts_with(place), "{refused}");
+        assert!(refused.message().len() < 400, "{refused}");
     }
 
     #[test]

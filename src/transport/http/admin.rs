@@ -9,14 +9,16 @@ use super::forwarded::TrustedProxies;
 use super::health::Probe;
 use super::hosts::Hosts;
 use super::scrape::{self, Scraped};
-use super::{BindError, Inside, Options, accept, refusal, router};
+use super::{BindError, Inside, Options, accept, broker_monitor, refusal, router};
 use crate::application::Context;
+use crate::clock::SharedClock;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::{Method, Uri};
 use axum::routing::{MethodRouter, get};
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
+use taskledger_domain::Timestamp;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -29,28 +31,52 @@ const CONNECTIONS_MAX: usize = 64;
 pub struct Admin {
     listener: TcpListener,
     options: Options,
+    shows: Shows,
     shared: Arc<Shared>,
     local_addr: SocketAddr,
 }
 
-struct Shared {
-    probe: Probe,
-    metrics: Option<Arc<dyn Scraped>>,
-    draining: CancellationToken,
+pub(super) struct Shared {
+    pub(super) probe: Probe,
+    pub(super) metrics: Option<Arc<dyn Scraped>>,
+    pub(super) draining: CancellationToken,
+    pub(super) clock: SharedClock,
+    pub(super) started: Timestamp,
+    /// Where agents of the broker are served.
+    pub(super) of_agents: SocketAddr,
+}
+
+/// What a listener for monitoring shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shows {
+    /// The server.
+    Server,
+    /// The agent broker, as monitoring of the public one asks for it.
+    Broker,
+}
+
+impl Shows {
+    const fn flag(self) -> &'static str {
+        match self {
+            Self::Server => "--admin-listen",
+            Self::Broker => "--broker-metrics-listen",
+        }
+    }
 }
 
 impl Admin {
-    /// Takes the address `options.listen`; of the other options the time-outs and the names count.
-    /// Probes say that the server drains once `draining` is cancelled.
+    /// Takes the address `options.listen`; of the other options the time-outs and the names count. Agents of
+    /// the broker are served at `served`. Probes say that the server drains once `draining` is cancelled.
     ///
     /// # Errors
     /// [`BindError`]: the operator chooses another address.
     pub async fn bind(
-        options: Options,
+        (options, shows): (Options, Shows),
         inside: impl Into<Inside>,
+        (served, clock): (SocketAddr, SharedClock),
         draining: CancellationToken,
     ) -> Result<Self, BindError> {
-        let failed = |error| BindError::of(&options.listen, "--admin-listen", error);
+        let failed = |error| BindError::of(&options.listen, shows.flag(), error);
         let listener = TcpListener::bind(&options.listen).await.map_err(failed)?;
         let local_addr = listener.local_addr().map_err(failed)?;
         let inside = inside.into();
@@ -58,11 +84,15 @@ impl Admin {
             probe: Probe::new(inside.readiness),
             metrics: inside.metrics,
             draining,
+            started: clock.now(),
+            clock,
+            of_agents: served,
         };
         Ok(Self {
             listener,
             shared: Arc::new(shared),
             options,
+            shows,
             local_addr,
         })
     }
@@ -75,8 +105,12 @@ impl Admin {
 
     /// Serves until `stop` is cancelled. Scrapes that are under way end with it.
     pub async fn run(self, stop: CancellationToken) {
+        let router = match self.shows {
+            Shows::Server => routes(self.shared),
+            Shows::Broker => broker_monitor::routes(self.shared),
+        };
         let connections = Arc::new(Connections {
-            router: routes(self.shared),
+            router,
             hosts: Arc::new(Hosts::new(&self.options, self.local_addr)),
             timeouts: Timeouts {
                 header: self.options.header_timeout,
@@ -125,7 +159,7 @@ fn only_reads(route: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
 }
 
 /// Whoever reaches this listener.
-fn operator() -> Context {
+pub(super) fn operator() -> Context {
     static REQUEST: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("admin listener"));
     Context::anonymous(REQUEST.clone())
 }

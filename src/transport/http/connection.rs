@@ -290,13 +290,16 @@ impl Write for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::application::Service;
+    use crate::application::api::work::Claim;
+    use crate::application::{Context as CallContext, Service};
     use crate::transport::http::door::Door;
     use axum::body::Body;
 
-    /// Bytes of a connection, and of a call on it, beside what hyper holds in buffers: thousands are open at once.
+    /// Bytes of a connection, of a call on it, and of a claim that waits, beside what hyper holds in buffers: thousands are
+    /// open at once.
     const CONNECTION_BYTES_MAX: usize = 8 * 1024;
     const CALL_BYTES_MAX: usize = 3 * 1024;
+    const CLAIM_BYTES_MAX: usize = 2 * 1024;
 
     fn of_connection<'a, F>(_: impl FnOnce(&'a Connections, TcpStream, Place) -> F) -> usize {
         size_of::<F>()
@@ -306,10 +309,16 @@ mod tests {
         size_of::<F>()
     }
 
+    fn of_claim<'a, F>(_: impl FnOnce(&'a Service, &'a CallContext, Claim) -> F) -> usize {
+        size_of::<F>()
+    }
+
     #[test]
     fn a_connection_is_small_and_so_is_a_call_that_waits() {
         let (connection, call) = (of_connection(Connections::serve), of_call(Door::call));
         assert!(connection <= CONNECTION_BYTES_MAX, "{connection} bytes");
         assert!(call <= CALL_BYTES_MAX, "{call} bytes");
+        let claim = of_claim(Service::claim);
+        assert!(claim <= CLAIM_BYTES_MAX, "{claim} bytes");
     }
 }

@@ -119,9 +119,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             TaskTracker::new(),
             Arc::new(Semaphore::new(options.requests_max)),
         );
-        let grpc = inside.broker;
-        let grpc = grpc.map(|service| Grpc::new(service, clock.clone()));
         let figures = dispatcher.figures();
+        let grpc = inside.broker.map(|service| {
+            let doors = figures.clone();
+            Grpc::new(service, clock.clone(), doors, &options.broker)
+        });
         figures.listens(connections.clone(), requests.clone());
         Self {
             agent_card: Bytes::from(card.to_json()),
@@ -159,7 +161,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let deadline = Instant::now() + self.request_timeout;
         let (head, body) = request.into_parts();
         let (correlation, echo) = self.correlation(&head.headers);
-        let mut response = match self.admit(&head, body, deadline, correlation).await {
+        let mut response = match self.admit(head, body, deadline, correlation).await {
             Ok(Admitted {
                 answered: (answer, kept),
                 stream,
@@ -173,7 +175,7 @@ impl<C: Send + Sync + 'static> Door<C> {
     /// The answer's body, or the refusal of the whole HTTP request.
     async fn admit(
         self: &Arc<Self>,
-        head: &Parts,
+        head: Parts,
         body: Body,
         deadline: Instant,
         correlation: Arc<str>,
@@ -181,7 +183,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let headers = &head.headers;
         refusal::unless_json(headers)?;
         // Before anything of the body is read.
-        let caller = match self.caller(head).await {
+        let caller = match self.caller(&head).await {
             Ok(caller) => caller,
             Err(denied) => {
                 return Err(Box::new(
@@ -198,14 +200,16 @@ impl<C: Send + Sync + 'static> Door<C> {
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
         let deadline = deadline + working::wait(&envelope);
-        let context = context(head, caller, correlation).until(Some(deadline));
+        let context = context(&head, caller, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
-            Some((streams::place(&self.streams)?, self.session(head)))
+            Some((streams::place(&self.streams)?, self.session(&head)))
         } else {
             None
         };
         let finishes_alone = self.dispatcher.finishes_alone(&envelope);
-        let waiting = self.waiting(head, &envelope);
+        let waiting = self.waiting(&head, &envelope);
+        // Its headers are in the buffer of the connection, which holds nothing else while the call waits.
+        drop(head);
         let door = Arc::clone(self);
         // Boxed at once: whoever waits for it in one of three ways would hold room for it three times.
         let work: BoxFuture<'static, Answered> = Box::pin(async move {

@@ -3,11 +3,12 @@
 
 use super::connection::KeptAlive;
 use super::door::{Door, context};
-use super::{body, streams};
+use super::{BrokerOptions, body, streams};
 use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
-use crate::transport::eventbus::{Came, MESSAGE_BYTES_MAX, Shared};
+use crate::transport::eventbus::{Came, Shared};
+use crate::transport::figures::Figures;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -36,6 +37,7 @@ pub(super) struct Grpc {
     health: Served,
     reflection: [Served; 2],
     reporter: HealthReporter,
+    message_bytes_max: usize,
 }
 
 /// Paths of the services, with the name of the call behind.
@@ -57,10 +59,16 @@ pub(super) enum Of {
 }
 
 impl Grpc {
-    pub(super) fn new(service: Arc<Application>, clock: SharedClock) -> Self {
+    pub(super) fn new(
+        service: Arc<Application>,
+        clock: SharedClock,
+        doors: Arc<Figures>,
+        options: &BrokerOptions,
+    ) -> Self {
         let (reporter, health) = health_reporter();
-        let bus = EventBusServer::new(Shared::new(service, clock))
-            .max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let message_bytes_max = options.message_bytes_max;
+        let bus = EventBusServer::new(Shared::new(service, clock, doors, options.ttl))
+            .max_decoding_message_size(message_bytes_max);
         let reflected = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -75,6 +83,7 @@ impl Grpc {
                 served(reflected().build_v1alpha().expect(checked)),
             ],
             reporter,
+            message_bytes_max,
         }
     }
 
@@ -132,7 +141,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             // Probes have no credentials.
             Of::Health => Ok(request),
             Of::Reflection | Of::ReflectionAlpha => self.known(request).await,
-            Of::Bus => return self.of_bus(service, request).await,
+            Of::Bus => return self.of_bus(service, request, grpc.message_bytes_max).await,
         };
         match prepared {
             Ok(request) => answered(&mut service, request).await,
@@ -148,7 +157,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         Ok(Request::from_parts(head, body))
     }
 
-    async fn of_bus(&self, mut service: Served, request: Request<Body>) -> Response {
+    async fn of_bus(
+        &self,
+        mut service: Served,
+        request: Request<Body>,
+        message_bytes_max: usize,
+    ) -> Response {
         let (mut head, body) = request.into_parts();
         let is_stream = head
             .uri
@@ -164,11 +178,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             return refused(&Status::unavailable("the server has too many requests"));
         };
         let deadline = Instant::now() + allowed(&head, self.request_timeout);
-        let bytes_max = MESSAGE_BYTES_MAX + PREFIX_BYTES;
+        let bytes_max = message_bytes_max + PREFIX_BYTES;
         let received = body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await;
         let (bytes, _share) = match received {
             Ok(received) => received,
-            Err(refusal) => return refused(&unreceived(refusal.status())),
+            Err(refusal) => return refused(&unreceived(refusal.status(), message_bytes_max)),
         };
         let (correlation, _) = self.correlation(&head.headers);
         let ending = self.draining.child_token();
@@ -294,10 +308,10 @@ fn unauthenticated(denied: &Denied) -> Status {
     }
 }
 
-fn unreceived(status: StatusCode) -> Status {
+fn unreceived(status: StatusCode, message_bytes_max: usize) -> Status {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => Status::resource_exhausted(format!(
-            "the message is larger than {MESSAGE_BYTES_MAX} bytes"
+            "the message is larger than {message_bytes_max} bytes"
         )),
         StatusCode::REQUEST_TIMEOUT => {
             Status::deadline_exceeded("the message did not arrive in time")

@@ -71,7 +71,8 @@ impl Probe {
         (ready, body.to_string())
     }
 
-    async fn checks(&self) -> Vec<Check> {
+    /// What was checked a second ago at most.
+    pub(super) async fn checks(&self) -> Vec<Check> {
         let mut latest = self.latest.lock().await;
         if let Some((at, checks)) = &*latest
             && at.elapsed() < FRESH

@@ -31,10 +31,7 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
         .route(PEER_CALLS, peers())
-        .route(paths::BUS, grpc(Of::Bus))
-        .route(paths::HEALTH, grpc(Of::Health))
-        .route(paths::REFLECTION, grpc(Of::Reflection))
-        .route(paths::REFLECTION_ALPHA, grpc(Of::ReflectionAlpha));
+        .merge(broker());
     let routes = match &door.metrics {
         None => routes,
         Some(_) => routes.route(scrape::PATH, reads(get(metrics::<C>))),
@@ -46,6 +43,25 @@ pub(super) fn router<C: Send + Sync + 'static>(
         None => routes,
         Some(cors) => routes.layer(cors),
     }
+}
+
+/// What agents of the broker call, and nothing else.
+pub(super) fn agents<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
+    broker()
+        .fallback(|uri: Uri| async move { refusal::nothing_at(uri.path(), AGENTS_CALL) })
+        .with_state(door)
+}
+
+/// What is at an address for agents.
+const AGENTS_CALL: &str =
+    "POST /eventbus.EventBus/{call} over HTTP/2 with content-type application/grpc";
+
+fn broker<C: Send + Sync + 'static>() -> Router<Arc<Door<C>>> {
+    Router::new()
+        .route(paths::BUS, grpc(Of::Bus))
+        .route(paths::HEALTH, grpc(Of::Health))
+        .route(paths::REFLECTION, grpc(Of::Reflection))
+        .route(paths::REFLECTION_ALPHA, grpc(Of::ReflectionAlpha))
 }
 
 fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {

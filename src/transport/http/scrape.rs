@@ -14,12 +14,16 @@ use std::sync::Arc;
 
 /// The path.
 pub(super) const PATH: &str = "/metrics";
+const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Where the figures come from.
 pub trait Scraped: Send + Sync + 'static {
     /// All figures as OpenMetrics text, for a caller who may see them.
     fn scrape<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>>;
+
+    /// Those of the agent broker, in the older text format of Prometheus.
+    fn scrape_broker<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>>;
 }
 
 impl Scraped for Service {
@@ -27,17 +31,31 @@ impl Scraped for Service {
         let told = |error| refusals::told(&**self.clock(), error);
         async move { self.metrics(caller).await.map_err(told) }.boxed()
     }
+
+    fn scrape_broker<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>> {
+        let told = |error| refusals::told(&**self.clock(), error);
+        async move { self.broker_metrics(caller).await.map_err(told) }.boxed()
+    }
 }
 
 /// The answer to a scrape.
 pub(super) async fn answer(scraped: &dyn Scraped, caller: &Context) -> Response {
-    let text = match scraped.scrape(caller).await {
+    shown(scraped.scrape(caller).await, OPEN_METRICS)
+}
+
+/// The answer to a scrape of the agent broker.
+pub(super) async fn answer_broker(scraped: &dyn Scraped, caller: &Context) -> Response {
+    shown(scraped.scrape_broker(caller).await, PLAIN_TEXT)
+}
+
+fn shown(text: Result<String, RpcError>, content_type: &'static str) -> Response {
+    let text = match text {
         Ok(text) => text,
         Err(error) => return refusal::of_call(&error),
     };
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -12,7 +12,7 @@ use axum::response::Response;
 use std::sync::Arc;
 
 /// Read at once. Allocated for each socket when it opens: most of what an idle one would cost.
-const READ_BUFFER_BYTES: usize = 8 * 1024;
+const READ_BUFFER_BYTES: usize = 4 * 1024;
 
 impl<C: Send + Sync + 'static> Door<C> {
     /// Answers `GET /ws`: 101, or the refusal.

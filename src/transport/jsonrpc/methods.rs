@@ -147,6 +147,7 @@ fn tasks() -> Vec<Method<Service>> {
                         task: p.task_id,
                         cascade: p.cascade,
                         reason: p.reason,
+                        remarks: None,
                     };
                     called(&service, &call.context, Request::Cancel(cancel)).await
                 })

@@ -61,6 +61,7 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::OfRun(done) => raw(done),
         Reply::Hinted => raw(&()),
         Reply::HeldHere(held) => raw(held),
+        Reply::TasksHeld(tasks) => raw(tasks),
         Reply::MethodFigures(figures) => raw(figures),
         Reply::Renewed(renewed) => work::renewed(renewed),
         Reply::Ended(ended) => work::ended(ended),

@@ -210,6 +210,7 @@ impl Broker {
             task: held.task.id,
             lease: held.lease,
             output: object(&output),
+            remarks: None,
         };
         self.ended(context, Request::Complete(complete)).await
     }
@@ -225,6 +226,7 @@ impl Broker {
             lease: held.lease,
             error: error.to_owned(),
             retryable,
+            remarks: None,
             breach: None,
         };
         self.ended(&caller(), Request::Fail(fail)).await
@@ -253,6 +255,7 @@ impl Broker {
             lease_ms: None,
             progress: None,
             message: None,
+            remarks: None,
         };
         match soon(self.service.call(context, Request::Renew(renew))).await? {
             Reply::Renewed(renewed) => Ok(renewed),

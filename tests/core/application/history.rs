@@ -330,6 +330,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
             attempt: 1,
             progress,
             message: None,
+            remarks: None,
         };
         event(n, Event::TaskProgressed(report))
     }));

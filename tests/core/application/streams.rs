@@ -109,12 +109,14 @@ fn nth(flow: FlowId, n: usize) -> Event {
             task_id,
             attempt: 1,
             result: Payload::parse(&format!("{{\"n\": {n}}}")).unwrap(),
+            remarks: None,
         }),
         1 => Event::TaskProgressed(TaskProgressed {
             task_id,
             attempt: 1,
             progress: Progress::ZERO,
             message: None,
+            remarks: None,
         }),
         _ => Event::TaskRenamed(TaskRenamed {
             task_id,

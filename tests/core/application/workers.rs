@@ -356,7 +356,7 @@ async fn more_workers_than_there_may_be_are_refused() {
     assert!(matches!(
         refused,
         Err(AskRefusal::TooMany {
-            what: "workers",
+            what: "workers of one principal",
             ..
         })
     ));

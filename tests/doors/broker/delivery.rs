@@ -234,3 +234,21 @@ async fn a_result_without_a_stream_begins_and_ends_its_task() {
     assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
     bus.complete("b", &addressed.task_id).await.unwrap();
 }
+
+#[tokio::test]
+async fn subscriptions_to_tasks_that_make_no_sense_are_refused() {
+    let bus = Bus::start().await;
+    let many: Vec<String> = (0..65).map(|n| format!("t{n}")).collect();
+    let many: Vec<&str> = many.iter().map(|it| &**it).collect();
+    for (agent, types, text) in [
+        ("", &[][..], "agent_id cannot be empty"),
+        ("a\u{0}", &[], "agent_id: "),
+        ("a", &[""], "task_types: "),
+        ("a", &["x@b"], "task_types: "),
+        ("a", &many, "task_types: 65 types"),
+    ] {
+        let refused = bus.try_subscribe(agent, types, None).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().starts_with(text), "{refused}");
+    }
+}

@@ -4,8 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod delivery;
+mod hostile;
+mod listeners;
+mod nodes;
 mod progress;
 mod publishing;
+mod remarks;
 mod results;
 mod services;
 mod strangers;
@@ -36,8 +40,21 @@ const NOW: Timestamp = Timestamp {
 /// A server with a client.
 struct Bus {
     server: Server,
-    client: EventBusClient<Channel>,
+    peer: Peer,
     folder: Folder,
+}
+
+impl std::ops::Deref for Bus {
+    type Target = Peer;
+
+    fn deref(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+/// A client of a server.
+struct Peer {
+    client: EventBusClient<Channel>,
 }
 
 async fn connected(server: &Server) -> EventBusClient<Channel> {
@@ -53,10 +70,10 @@ impl Bus {
 
     async fn of(folder: Folder) -> Self {
         let server = Server::start(&folder).await;
-        let client = connected(&server).await;
+        let peer = Peer::of(&server).await;
         Self {
             server,
-            client,
+            peer,
             folder,
         }
     }
@@ -65,6 +82,13 @@ impl Bus {
     async fn killed(self) -> Self {
         self.server.kill().await;
         Self::of(self.folder).await
+    }
+}
+
+impl Peer {
+    async fn of(server: &Server) -> Self {
+        let client = connected(server).await;
+        Self { client }
     }
 
     /// Results for a requester, or only those of some tasks.

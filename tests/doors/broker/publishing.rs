@@ -6,7 +6,7 @@ use prost_types::value::Kind;
 use serde_json::json;
 use taskledger_eventbus::{
     PublishTaskProgressRequest, PublishTaskRequest, PublishTaskResultRequest, TaskMessage,
-    TaskStatus,
+    TaskProgress, TaskResult, TaskStatus,
 };
 use tonic::Code;
 
@@ -107,6 +107,60 @@ async fn results_and_progress_without_what_they_need_are_refused() {
     ] {
         let refused = bus.end("a", "t", status, None, "").await.unwrap_err();
         assert!(refused.message().starts_with("status: "), "{refused}");
+    }
+    let mut client = bus.client.clone();
+    let result = |change: fn(&mut TaskResult)| {
+        let mut result = TaskResult {
+            task_id: "t".to_owned(),
+            status: TaskStatus::Completed.into(),
+            executor_agent_id: "a".to_owned(),
+            completed_at: Some(NOW),
+            ..TaskResult::default()
+        };
+        change(&mut result);
+        PublishTaskResultRequest {
+            result: Some(result),
+        }
+    };
+    let faulty: [(&str, fn(&mut TaskResult)); 4] = [
+        ("completed_at cannot be empty", |it| it.completed_at = None),
+        ("status: ", |it| it.status = 6),
+        ("result.n: ", |it| {
+            it.result = Some(one("n", Kind::NumberValue(f64::INFINITY)));
+        }),
+        ("execution_metadata.n: ", |it| {
+            it.execution_metadata = Some(one("n", Kind::NumberValue(f64::NAN)));
+        }),
+    ];
+    for (text, fault) in faulty {
+        let refused = client.publish_task_result(result(fault)).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().starts_with(text), "{text}: {refused}");
+    }
+    let progress = |change: fn(&mut TaskProgress)| {
+        let mut progress = TaskProgress {
+            task_id: "t".to_owned(),
+            executor_agent_id: "a".to_owned(),
+            updated_at: Some(NOW),
+            ..TaskProgress::default()
+        };
+        change(&mut progress);
+        PublishTaskProgressRequest {
+            progress: Some(progress),
+        }
+    };
+    let faulty: [(&str, fn(&mut TaskProgress)); 3] = [
+        ("updated_at cannot be empty", |it| it.updated_at = None),
+        ("status: ", |it| it.status = TaskStatus::Completed.into()),
+        ("progress_data.n: ", |it| {
+            it.progress_data = Some(one("n", Kind::NumberValue(f64::NAN)));
+        }),
+    ];
+    for (text, fault) in faulty {
+        let refused = client.publish_task_progress(progress(fault)).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+        assert!(refused.message().starts_with(text), "{text}: {refused}");
     }
     let refused = bus.complete("a", "unknown").await.unwrap_err();
     assert_eq!(refused.code(), Code::NotFound);

@@ -1,11 +1,13 @@
 //! What requesters find in their inboxes: after an absence, after a kill, by the ids that they name.
 
 use super::{Bus, NOW, next, nothing, one, task};
+use crate::webhooks::site::ALLOWED;
 use prost_types::Timestamp;
 use prost_types::value::Kind;
 use serde_json::{Value, json};
 use taskledger_eventbus::{TaskResult, TaskStatus};
-use taskledger_testkit::server::Folder;
+use taskledger_testkit::receiver::Receiver;
+use taskledger_testkit::server::{Folder, Server};
 use tonic::Code;
 
 /// Status, error and executor.
@@ -169,8 +171,19 @@ async fn an_id_that_is_no_uuid_is_found_without_a_stream() {
 }
 
 #[tokio::test]
-async fn json_rpc_events_and_the_broker_tell_one_story() {
-    let bus = Bus::start().await;
+async fn json_rpc_events_webhooks_and_the_broker_tell_one_story() {
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &ALLOWED).await;
+    let client = super::connected(&server).await;
+    let bus = Bus {
+        server,
+        client,
+        folder,
+    };
+    let receiver = Receiver::start().await;
+    let kinds = ["task_progress_update", "task_completed"];
+    let webhook = json!({"url": receiver.url("/hook"), "events": kinds});
+    bus.server.api.call("webhooks.create", webhook).await;
     let id = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d11";
     let (mut going, mut results) = (
         bus.going("requester", &[]).await,
@@ -217,6 +230,25 @@ async fn json_rpc_events_and_the_broker_tell_one_story() {
         (&found["status"], &found["result"], &last["result"]),
         (&json!("completed"), &json!({"n": 1}), &json!({"n": 1}))
     );
+    let posted = receiver.wait_for(2).await;
+    let posted: Vec<Value> = posted
+        .iter()
+        .map(|it| serde_json::from_slice(&it.body).unwrap())
+        .collect();
+    let about: Vec<_> = posted
+        .iter()
+        .map(|it| (&it["type"], &it["task_id"], &it["progress"]))
+        .collect();
+    let id = &json!(id);
+    assert_eq!(
+        about,
+        [
+            (&json!("task_progress_update"), id, &json!(0.4)),
+            (&json!("task_completed"), id, &json!(1.0)),
+        ],
+        "{posted:?}"
+    );
+    assert_eq!(posted[1]["result"], found["result"]);
     let at = result.completed_at.unwrap();
     let at = chrono::DateTime::from_timestamp(at.seconds, u32::try_from(at.nanos).unwrap());
     let said = found["completed_at"].as_str().unwrap();

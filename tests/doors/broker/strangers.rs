@@ -2,9 +2,12 @@
 
 use super::{next, nothing, of_requester, task};
 use crate::isolation::world::{World, user};
+use serde_json::json;
+use std::sync::Arc;
 use taskledger_auth::{Scope, Scopes};
 use taskledger_eventbus::{
-    EventBusClient, PublishTaskRequest, PublishTaskResultRequest, TaskResult, TaskStatus,
+    EventBusClient, PublishTaskRequest, PublishTaskResultRequest, SubscribeToTasksRequest,
+    TaskResult, TaskStatus,
 };
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
@@ -81,5 +84,104 @@ async fn strangers_get_nothing() {
     let mut own = told("ann", "ann", &[]).await.unwrap();
     assert_eq!(next(&mut own).await.task_id, "t");
     drop(own);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_speaks_for_the_agents_that_it_names_and_no_others() {
+    let world = World::start().await;
+    let scopes = Scopes::of([
+        Scope::TasksRead,
+        Scope::TasksRun,
+        Scope::TasksWrite,
+        Scope::Worker,
+    ]);
+    let fleet = user("ann", scopes).with_agents(Some([Arc::from("robot")].into()));
+    world.known.put("fleet", fleet);
+    let mut client = client(&world).await;
+    for (agent, speaks) in [
+        ("ann", true),
+        ("robot", true),
+        ("other", false),
+        ("bob", false),
+    ] {
+        let mut message = task(agent, "x");
+        message.requester_agent_id = agent.to_owned();
+        let publish = PublishTaskRequest {
+            task: Some(message),
+        };
+        let mut end = ended(agent);
+        if let Some(result) = &mut end.result {
+            result.task_id = agent.to_owned();
+        }
+        let tasks = SubscribeToTasksRequest {
+            agent_id: agent.to_owned(),
+            task_types: vec!["y".to_owned()],
+        };
+        let answers = [
+            client.publish_task(with("fleet", publish)).await.map(drop),
+            client
+                .publish_task_result(with("fleet", end))
+                .await
+                .map(drop),
+            client
+                .subscribe_to_tasks(with("fleet", tasks))
+                .await
+                .map(drop),
+            client
+                .subscribe_to_task_results(with("fleet", of_requester(agent, &[])))
+                .await
+                .map(drop),
+            client
+                .subscribe_to_task_progress(with("fleet", of_requester(agent, &[])))
+                .await
+                .map(drop),
+        ];
+        for (call, answer) in answers.into_iter().enumerate() {
+            let denied = answer.err().map(|status| status.code());
+            let expected = (!speaks).then_some(Code::PermissionDenied);
+            assert_eq!(denied, expected, "call {call} as {agent}");
+        }
+    }
+    // Inboxes of agents of one principal are apart.
+    let told = async |agent: &str| {
+        let mut client = client.clone();
+        let request = with("fleet", of_requester(agent, &[]));
+        let results = client.subscribe_to_task_results(request).await;
+        results.unwrap().into_inner()
+    };
+    let mut own = told("robot").await;
+    assert_eq!(next(&mut own).await.task_id, "robot");
+    nothing(&mut own).await;
+    drop((own, client));
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_another_principal_reports_by_the_id_that_it_was_given() {
+    let world = World::start().await;
+    let mut client = client(&world).await;
+    let mut message = task("t", "x");
+    message.requester_agent_id = "ann".to_owned();
+    let request = PublishTaskRequest {
+        task: Some(message),
+    };
+    client.publish_task(with("ann", request)).await.unwrap();
+    // Its lease is all that the server knows: no stream has given it the task.
+    let claim = json!({"methods": ["x"], "worker": "robot"});
+    let claims = world.call("chief", "tasks.claim", claim).await;
+    assert_eq!(claims["claims"].as_array().unwrap().len(), 1, "{claims}");
+    let other = client
+        .publish_task_result(with("chief", ended("drone")))
+        .await;
+    assert_eq!(other.unwrap_err().code(), Code::NotFound);
+    let end = client.publish_task_result(with("chief", ended("robot")));
+    end.await.unwrap();
+    let request = with("ann", of_requester("ann", &[]));
+    let results = client.subscribe_to_task_results(request).await;
+    let mut results = results.unwrap().into_inner();
+    let told = next(&mut results).await;
+    assert_eq!((&*told.task_id, &*told.executor_agent_id), ("t", "robot"));
+    drop((results, client));
     world.close().await;
 }

@@ -8,7 +8,7 @@ use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
 use taskledger::server::{LogIn, Parts, Server, TablesIn};
 use taskledger::store::faulty::FaultyStore;
 use taskledger::store::memory::MemoryStore;
-use taskledger::transport::http::{Admin, Options};
+use taskledger::transport::http::{Admin, Options, Shows};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -35,14 +35,20 @@ async fn a_store_that_does_not_answer_holds_up_no_scrape() {
     };
     let registry = with_built_ins(Registry::builder(), options).unwrap();
     let registry = registry.build().unwrap();
-    let server = Server::open(parts, registry, clock).await.unwrap();
+    let server = Server::open(parts, registry, clock.clone()).await.unwrap();
     let options = Options {
         listen: "127.0.0.1:0".to_owned(),
         ..Options::default()
     };
     let stop = CancellationToken::new();
     let draining = CancellationToken::new();
-    let admin = Admin::bind(options, server.service().clone(), draining.clone());
+    let served = "127.0.0.1:8000".parse().unwrap();
+    let admin = Admin::bind(
+        (options, Shows::Server),
+        server.service().clone(),
+        (served, clock),
+        draining.clone(),
+    );
     let admin = admin.await.unwrap();
     let url = format!("http://{}", admin.local_addr());
     let serving = tokio::spawn(admin.run(stop.clone()));

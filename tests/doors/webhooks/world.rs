@@ -367,6 +367,7 @@ impl World {
             attempt: 1,
             progress: Progress::from_millionths(of_million),
             message: None,
+            remarks: None,
         });
         self.push(task(flow).as_flow(), event).await;
     }
@@ -376,6 +377,7 @@ impl World {
             task_id,
             attempt: 1,
             result: Payload::empty(),
+            remarks: None,
         });
         self.push(task(flow).as_flow(), event).await
     }

@@ -81,7 +81,7 @@ async fn refusals_have_the_same_members_in_answers_histories_streams_and_webhook
         ("task_claim_rejected", "pending", &late),
     ];
     // History.
-    let types = json!({"task_id": ids["r"], "order": "asc", "types": &KINDS[..2]});
+    let types = json!({"task_id": ids["r"], "scope": "flow", "order": "asc", "types": &KINDS[..2]});
     let history = api.call("tasks.history", types).await;
     let entries = history["events"].as_array().unwrap();
     assert_eq!(entries.len(), expected.len(), "{history}");

@@ -5,6 +5,7 @@
 
 mod bad_bodies;
 mod bad_calls;
+mod broker;
 mod canaries;
 mod cli;
 mod crash;

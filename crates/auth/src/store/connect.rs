@@ -27,6 +27,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0003_denied_jwts",
             include_str!("../../../../migrations/postgres/auth/0003_denied_jwts.sql"),
         ),
+        (
+            "0004_agents",
+            include_str!("../../../../migrations/postgres/auth/0004_agents.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -42,6 +46,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0003_denied_jwts",
             include_str!("../../../../migrations/sqlite/auth/0003_denied_jwts.sql"),
+        ),
+        (
+            "0004_agents",
+            include_str!("../../../../migrations/sqlite/auth/0004_agents.sql"),
         ),
     ])
 });

@@ -79,6 +79,8 @@ pub struct TokenRow {
     pub scopes: Scopes,
     /// The methods that a worker may claim with it; `None`: all.
     pub methods: Option<Arc<[Arc<str>]>>,
+    /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
+    pub agents: Option<Arc<[Arc<str>]>>,
     /// For people.
     pub note: Arc<str>,
     /// Of the present secret.
@@ -120,6 +122,8 @@ pub struct NewToken {
     pub scopes: Scopes,
     /// The methods that a worker may claim with it; `None`: all.
     pub methods: Option<Arc<[Arc<str>]>>,
+    /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
+    pub agents: Option<Arc<[Arc<str>]>>,
     /// For people.
     pub note: Arc<str>,
     /// Of its secret.
@@ -282,7 +286,8 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: &NewToken, now: Timestamp) -> R
     args.text(Arc::<str>::from(new.owner.name.as_str()));
     args.text(new.owner.tenant.clone());
     args.owned(new.scopes.to_string());
-    args.text(new.methods.as_deref().map(methods_text));
+    args.text(new.methods.as_deref().map(names_text));
+    args.text(new.agents.as_deref().map(names_text));
     args.text(new.note.clone());
     args.bytes(new.digest.0.to_vec());
     args.time(now);
@@ -320,8 +325,8 @@ pub(crate) async fn revoke(tx: &mut Tx<'_>, no: i64, now: Timestamp) -> Result<(
     Ok(())
 }
 
-fn methods_text(methods: &[Arc<str>]) -> Arc<str> {
-    Arc::from(serde_json::json!(methods).to_string())
+fn names_text(names: &[Arc<str>]) -> Arc<str> {
+    Arc::from(serde_json::json!(names).to_string())
 }
 
 fn token(row: &Row) -> Result<TokenRow, Error> {
@@ -339,6 +344,8 @@ fn token(row: &Row) -> Result<TokenRow, Error> {
     let scopes = c.word()?.parse().map_err(|_| damaged("scopes"))?;
     let methods = c.opt_text()?;
     let methods: Option<Vec<Arc<str>>> = methods.map(|text| json(&text)).transpose()?;
+    let agents = c.opt_text()?;
+    let agents: Option<Vec<Arc<str>>> = agents.map(|text| json(&text)).transpose()?;
     let note = c.text()?;
     let digest = |bytes: &[u8]| bytes.try_into().map(Digest).map_err(|_| damaged("digest"));
     let present = digest(c.bytes()?)?;
@@ -350,6 +357,7 @@ fn token(row: &Row) -> Result<TokenRow, Error> {
         owner: Owner { kind, name, tenant },
         scopes,
         methods: methods.map(Arc::from),
+        agents: agents.map(Arc::from),
         note,
         digest: present,
         previous: previous.zip(previous_until),
@@ -362,11 +370,11 @@ fn token(row: &Row) -> Result<TokenRow, Error> {
 }
 
 /// Columns that [`token`] reads, in its order.
-const TOKEN: &str = "no, id, kind, name, tenant, scopes, methods, note, digest, previous, \
-    previous_until, created_at, rotated_at, expires_at, revoked_at, last_used_at";
+const TOKEN: &str = "no, id, kind, name, tenant, scopes, methods, agents, note, digest, \
+    previous, previous_until, created_at, rotated_at, expires_at, revoked_at, last_used_at";
 const INSERT: &str = "INSERT INTO tokens
-    (id, kind, name, tenant, scopes, methods, note, digest, created_at, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    (id, kind, name, tenant, scopes, methods, agents, note, digest, created_at, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const ROTATE: &str = "UPDATE tokens
     SET digest = $1, previous = $2, previous_until = $3, rotated_at = $4, expires_at = $5
     WHERE no = $6";

@@ -1,6 +1,6 @@
 //! Making, listing, rotating and revoking tokens.
 
-use super::rules::{METHODS_MAX, NOTE_CHARS_MAX, Refusal};
+use super::rules::{AGENTS_MAX, METHODS_MAX, NOTE_CHARS_MAX, Refusal};
 use super::{Tokens, rules};
 use crate::audit::{Action, By, Entry, Origin};
 use crate::caller::{Caller, Kind, Name};
@@ -22,6 +22,8 @@ pub struct New {
     pub scopes: Scopes,
     /// The methods that a worker may claim with it; `None`: all.
     pub methods: Option<Arc<[Arc<str>]>>,
+    /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
+    pub agents: Option<Arc<[Arc<str>]>>,
     /// How many seconds it lasts; `None`: [`super::USER_LIFETIME_S`] for users, without end for services.
     pub lifetime_s: Option<u64>,
     /// For people.
@@ -58,7 +60,12 @@ impl Tokens {
             tenant: caller.tenant().clone(),
         };
         let allowed = allowed(caller, &new).and_then(|()| {
-            rules::may_give(caller, &owner, new.scopes, new.methods.as_ref())?;
+            rules::may_give(
+                caller,
+                &owner,
+                new.scopes,
+                (new.methods.as_ref(), new.agents.as_ref()),
+            )?;
             rules::ends(new.kind, new.lifetime_s, now)
         });
         let expires_at = match allowed {
@@ -79,6 +86,7 @@ impl Tokens {
             owner,
             scopes: new.scopes,
             methods: new.methods,
+            agents: new.agents,
             note: new.note,
             digest: token.digest(),
             expires_at,
@@ -111,6 +119,7 @@ impl Tokens {
             "owner": shown(&new.owner),
             "scopes": new.scopes,
             "methods": new.methods,
+            "agents": new.agents,
             "expires_at": new.expires_at,
         });
         append(&mut tx, &entry.with(detail), now).await?;
@@ -276,7 +285,13 @@ fn allowed(caller: &Caller, new: &New) -> Result<(), Refusal> {
         return Err(Refusal::Note);
     }
     match &new.methods {
-        Some(methods) if !(1..=METHODS_MAX).contains(&methods.len()) => Err(Refusal::NarrowedTo),
+        Some(methods) if !(1..=METHODS_MAX).contains(&methods.len()) => {
+            return Err(Refusal::NarrowedTo);
+        }
+        Some(_) | None => {}
+    }
+    match &new.agents {
+        Some(agents) if !(1..=AGENTS_MAX).contains(&agents.len()) => Err(Refusal::Named),
         Some(_) | None => Ok(()),
     }
 }
@@ -293,7 +308,8 @@ fn may_rotate(
     if !rules::is_open(&held, now) {
         return Err(Refusal::Ended);
     }
-    rules::may_give(caller, &held.owner, held.scopes, held.methods.as_ref())?;
+    let names = (held.methods.as_ref(), held.agents.as_ref());
+    rules::may_give(caller, &held.owner, held.scopes, names)?;
     let until = rules::grace(&held, grace_s, now)?;
     Ok((held, until))
 }

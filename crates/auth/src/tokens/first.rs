@@ -171,6 +171,7 @@ impl Tokens {
             },
             scopes: Scopes::all(),
             methods: None,
+            agents: None,
             note: Arc::from("made at the first start"),
             digest: token.digest(),
             expires_at: None,

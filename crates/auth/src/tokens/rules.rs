@@ -18,6 +18,8 @@ pub const GRACE_MAX_S: u64 = 7 * 24 * 3_600;
 pub const NOTE_CHARS_MAX: usize = 1_000;
 /// Methods to which a token can be narrowed.
 pub const METHODS_MAX: usize = 100;
+/// Agents of the broker that a token can name.
+pub const AGENTS_MAX: usize = 100;
 
 /// Scopes by which one reaches flows: for a token of somebody else, flows of others.
 const OF_FLOWS: [Scope; 6] = [
@@ -38,6 +40,9 @@ pub enum Refusal {
     /// The caller is narrowed to some methods, and the token would not be.
     #[error("a credential that is narrowed to some methods cannot give out others")]
     Methods,
+    /// The token would speak for agents of the broker for which the caller does not.
+    #[error("a credential cannot give out agents for which it does not speak itself")]
+    Agents,
     /// There is no such token, or it is somebody else's.
     #[error("there is no token with this id")]
     Unknown,
@@ -59,6 +64,9 @@ pub enum Refusal {
     /// It is narrowed to no method or to too many.
     #[error("a token is narrowed to between 1 and {METHODS_MAX} methods")]
     NarrowedTo,
+    /// It names no agent or too many.
+    #[error("a token names between 1 and {AGENTS_MAX} agents")]
+    Named,
     /// It would allow nothing.
     #[error("a token needs at least one scope")]
     Nothing,
@@ -74,12 +82,15 @@ pub enum Refusal {
     DeniedFull(i64),
 }
 
+/// Names that a token has, if it has any.
+type Names<'a> = Option<&'a Arc<[Arc<str>]>>;
+
 /// Whether a caller may give out a token of `owner` that allows this.
 pub(super) fn may_give(
     caller: &Caller,
     owner: &Owner,
     scopes: Scopes,
-    methods: Option<&Arc<[Arc<str>]>>,
+    (methods, agents): (Names<'_>, Names<'_>),
 ) -> Result<(), Refusal> {
     if let Some(lacking) = scopes.iter().find(|scope| !caller.may(*scope)) {
         return Err(Refusal::Scope(lacking));
@@ -88,6 +99,11 @@ pub(super) fn may_give(
     if of_others && !caller.may(Scope::UsersAny) && OF_FLOWS.iter().any(|scope| scopes.has(*scope))
     {
         return Err(Refusal::Scope(Scope::UsersAny));
+    }
+    // For its own name its owner speaks without being told.
+    let is_own = |agent: &Arc<str>| caller.speaks_for(agent) || **agent == *owner.name.as_str();
+    if !agents.is_none_or(|agents| agents.iter().all(is_own)) {
+        return Err(Refusal::Agents);
     }
     match (caller.methods(), methods) {
         (Some(own), Some(given)) if given.iter().all(|method| own.contains(method)) => Ok(()),

@@ -21,6 +21,7 @@ on_both_engines!(
 async fn a_token_tells_who_shows_it(world: World) {
     let narrowed = New {
         methods: Some([Arc::from("pdf")].into()),
+        agents: Some([Arc::from("robot")].into()),
         ..service("ci", reader())
     };
     let created = world.made(narrowed).await;
@@ -31,6 +32,7 @@ async fn a_token_tells_who_shows_it(world: World) {
     assert_eq!(&**caller.actor(), "service:ci");
     assert_eq!(caller.scopes(), reader());
     assert_eq!(caller.methods().unwrap()[..], [Arc::from("pdf")]);
+    assert_eq!(caller.agents().unwrap()[..], [Arc::from("robot")]);
     assert_eq!(caller.credential(), Some(created.token.id().as_str()));
     assert_eq!(caller.expires_ms(), None);
 }

@@ -4,7 +4,9 @@ use crate::on_both_engines;
 use crate::world::{World, name, reader, root, service, user};
 use std::sync::Arc;
 use taskledger_auth::store::Owner;
-use taskledger_auth::tokens::{Created, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, New, Refusal};
+use taskledger_auth::tokens::{
+    AGENTS_MAX, Created, GRACE_MAX_S, LIFETIME_MAX_S, METHODS_MAX, New, Refusal,
+};
 use taskledger_auth::{Caller, Denial, Kind, MAIN_TENANT, Origin, Scope, Scopes, TokenId};
 
 on_both_engines!(
@@ -64,6 +66,22 @@ async fn only_admins_make_tokens_and_nobody_gives_what_he_lacks(world: World) {
         let created = world.create(&narrowed, worker(methods)).await;
         assert_eq!(created.is_ok(), allowed, "{methods:?}");
     }
+
+    let own = caller("ann", &[Admin, Worker]).with_agents(Some([Arc::from("robot")].into()));
+    let speaking = |agent: &str| New {
+        agents: Some([Arc::from(agent)].into()),
+        ..new(&[Worker])
+    };
+    for (agent, allowed) in [("robot", true), ("ann", true), ("other", false)] {
+        let created = world.create(&own, speaking(agent)).await;
+        let refused = (!allowed).then_some(Refusal::Agents);
+        assert_eq!(created.err(), refused, "{agent}");
+    }
+    let created = world.create(&root(), speaking("other")).await;
+    let row = created
+        .expect("who reaches all users may name any agent")
+        .row;
+    assert_eq!(row.agents.as_deref(), Some(&[Arc::from("other")][..]));
 }
 
 async fn what_no_token_can_be_is_refused(world: World) {
@@ -105,6 +123,20 @@ async fn what_no_token_can_be_is_refused(world: World) {
                 ..ann()
             },
             Refusal::NarrowedTo,
+        ),
+        (
+            New {
+                agents: methods(0),
+                ..ann()
+            },
+            Refusal::Named,
+        ),
+        (
+            New {
+                agents: methods(AGENTS_MAX + 1),
+                ..ann()
+            },
+            Refusal::Named,
         ),
     ] {
         assert_eq!(world.create(&root(), new).await.err(), Some(refusal));

@@ -155,6 +155,7 @@ pub(crate) fn user(text: &str, scopes: Scopes) -> New {
         name: name(text),
         scopes,
         methods: None,
+        agents: None,
         lifetime_s: None,
         note: Arc::from("for a test"),
         id: None,

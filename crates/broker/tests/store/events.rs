@@ -109,6 +109,7 @@ pub(crate) fn completed(position: Position, id: u128) -> Arc<Recorded> {
         task_id: task(id),
         attempt: 1,
         result: Payload::empty(),
+        remarks: None,
     });
     recorded("engine", position, task(id), event)
 }
@@ -121,6 +122,7 @@ pub(crate) fn failed(position: Position, id: u128, will_retry: bool) -> Arc<Reco
         reason: FailureReason::Executor,
         progress: Progress::ZERO,
         will_retry,
+        remarks: None,
         breach: None,
     });
     recorded("engine", position, task(id), event)
@@ -143,6 +145,7 @@ pub(crate) fn cancelled(position: Position, id: u128) -> Arc<Recorded> {
         error: "cancelled".to_owned(),
         reason: CancelReason::Requested,
         progress: Progress::ZERO,
+        remarks: None,
     });
     recorded("engine", position, task(id), event)
 }

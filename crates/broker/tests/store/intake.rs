@@ -261,6 +261,48 @@ pub(crate) async fn a_large_batch_is_taken_in(world: World) {
     assert_eq!(waiting(store, "ann").await, [""; 0]);
 }
 
+pub(crate) async fn what_brings_nothing_is_passed_over_and_read_again_after_a_restart(
+    world: World,
+) {
+    let store = &world.store;
+    assert_eq!(take(store, 0, &[completed(1, 9)]).await, 1);
+    let events = [published(2, 1, "ann", "a"), completed(3, 9)];
+    assert_eq!(take(store, 1, &events).await, 3);
+    let nothing = [completed(4, 9), completed(7, 8)];
+    assert_eq!(take(store, 3, &nothing).await, 7);
+    assert_eq!(store.position().await.unwrap(), 7);
+    let world = world.reopened().await;
+    let store = &world.store;
+    assert_eq!(store.position().await.unwrap(), 3);
+    assert_eq!(take(store, 3, &nothing).await, 7);
+    assert_eq!(take(store, 7, &[completed(8, 1)]).await, 8);
+    assert_eq!(waiting(store, "ann").await, ["1 a 8"]);
+    // After very many events the place is stored.
+    assert_eq!(store.intake(8, &[], 1_000_000).await.unwrap(), 1_000_000);
+    let world = world.reopened().await;
+    assert_eq!(world.store.position().await.unwrap(), 1_000_000);
+}
+
+#[tokio::test]
+async fn what_brings_nothing_waits_for_nobody() {
+    let world = World::on_postgres().await;
+    let store = &world.store;
+    let mut other = world.admin().await;
+    other
+        .run("BEGIN; SELECT * FROM taskledger_broker.state FOR UPDATE")
+        .await;
+    assert_eq!(take(store, 0, &[completed(1, 9), completed(2, 8)]).await, 2);
+    other.run("COMMIT").await;
+    take(store, 2, &[published(3, 1, "ann", "a")]).await;
+    other
+        .run("BEGIN; SELECT * FROM taskledger_broker.state FOR UPDATE")
+        .await;
+    assert_eq!(take(store, 3, &[completed(4, 9)]).await, 4);
+    other.run("COMMIT").await;
+    assert_eq!(take(store, 4, &[completed(5, 1)]).await, 5);
+    assert_eq!(waiting(store, "ann").await, ["1 a 5"]);
+}
+
 #[tokio::test]
 async fn an_intake_waits_for_the_one_before_it_and_passes_over_what_that_noted() {
     let world = World::on_postgres().await;

@@ -96,6 +96,7 @@ on_both_engines! {
     intake::the_place_and_the_numbers_go_on_after_a_restart,
     intake::a_log_that_was_restored_is_taken_in_again,
     intake::a_large_batch_is_taken_in,
+    intake::what_brings_nothing_is_passed_over_and_read_again_after_a_restart,
     inbox::strangers_see_nothing,
     inbox::what_was_delivered_is_told_no_more_and_keeps_its_first_time,
     inbox::two_who_deliver_mark_each_outcome_once,

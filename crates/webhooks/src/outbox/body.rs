@@ -90,6 +90,7 @@ mod tests {
                 task_id: TaskId(id),
                 attempt: 1,
                 result: Payload::from_map(&result),
+                remarks: None,
             })),
         }
     }

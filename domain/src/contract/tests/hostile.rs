@@ -299,3 +299,28 @@ fn a_default_that_is_costly_to_check_is_a_fault_of_its_declaration() {
     let expected = [("outputs/x/a/default".to_owned(), "Wrong type")];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn json_schemas_of_many_tasks_share_their_steps() {
+    let text = |n: usize| json!({"type": "string", "pattern": format!("^[a-z]{{{n}}}$")});
+    let declared = |n: usize| {
+        let schemas = json!({"outputs": {"k": {"schema": text(n)}}});
+        schemas.as_object().cloned().unwrap()
+    };
+    let mut steps_left = 1;
+    assert!(Outputs::parse_within(&declared(1), &mut steps_left).is_ok());
+    assert_eq!(steps_left, 0, "the one that goes beyond them is the last");
+    let faults = Outputs::parse_within(&declared(2), &mut steps_left).unwrap_err();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0].path, ["outputs", "k", "schema"]);
+    assert_eq!(
+        faults[0].reason,
+        "The JSON Schemas are too costly to compile together"
+    );
+    // What has no JSON Schema needs none of them.
+    let plain = json!({"outputs": {"k": "string"}});
+    let plain = plain.as_object().cloned().unwrap();
+    assert!(Outputs::parse_within(&plain, &mut steps_left).is_ok());
+    let types = json!({"T": {"schema": text(3)}});
+    assert!(Types::parse_within(Some(&types), &mut steps_left).is_err());
+}

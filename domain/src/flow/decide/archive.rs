@@ -11,9 +11,8 @@ pub(super) fn archive(flow: &Flow, order: &Archive) -> Decision {
     if let Some(fault) = fault(flow, order) {
         return Err(Refusal::NotArchivable(fault).into());
     }
-    let user_id = flow.owner().map(str::to_owned);
     let archived = FlowArchived {
-        owner: Some(LastOwner { user_id }),
+        owner: Some(LastOwner::of(flow.owner())),
         ..order.copy.clone()
     };
     Ok((vec![Event::FlowArchived(archived)], Done::Ok))

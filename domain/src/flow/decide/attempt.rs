@@ -45,6 +45,7 @@ pub(super) fn complete(flow: &Flow, named: Named, result: &Payload) -> Decision 
         task_id: id,
         attempt,
         result: result.clone(),
+        remarks: None,
     });
     Ok((vec![event], Done::Status(Status::Completed)))
 }
@@ -62,6 +63,7 @@ pub(super) fn report(
         attempt,
         progress,
         message: message.map(str::to_owned),
+        remarks: None,
     });
     let events = if task.progress == progress && message.is_none() {
         Vec::new()
@@ -111,6 +113,7 @@ pub(super) fn fail(
         reason,
         progress,
         will_retry: retry_at.is_some(),
+        remarks: None,
         breach: breach.cloned(),
     })];
     if let Some(next) = retry_at {
@@ -188,6 +191,7 @@ pub(super) fn recover(
             reason: FailureReason::Interrupted,
             progress: task.progress,
             will_retry: again.is_some(),
+            remarks: None,
             breach: None,
         }));
         if let Some((reason, at)) = again {

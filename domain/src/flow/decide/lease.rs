@@ -206,6 +206,7 @@ fn failed(task: &Task, error: String, reason: FailureReason, will_retry: bool) -
         reason,
         progress: task.progress,
         will_retry,
+        remarks: None,
         breach: None,
     })
 }

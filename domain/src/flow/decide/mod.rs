@@ -8,6 +8,7 @@ mod edit;
 mod execute;
 mod lease;
 mod message;
+mod remarked;
 mod remove;
 mod suspend;
 
@@ -108,6 +109,9 @@ impl Flow {
             } => {
                 let named = (*task, *attempt, *lease);
                 attempt::report(self, named, *progress, message.as_deref())
+            }
+            Command::Remarked { said, remarks } => {
+                remarked::decide(self, said, remarks, now, capacity)
             }
             Command::RejectCompletion {
                 task,

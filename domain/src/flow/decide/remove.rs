@@ -108,5 +108,6 @@ fn cancelled(flow: &Flow, t: u32, reason: Option<&str>) -> Event {
         error: limits::cut(text, limits::ERROR_BYTES_MAX).to_owned(),
         reason: CancelReason::Requested,
         progress: flow.progress_of(t),
+        remarks: None,
     })
 }

@@ -61,13 +61,16 @@ impl<'a> Reader<'a> {
             let at = self.at(&path("templates"));
             self.report(&at, "Wrong type", "true or false", templates);
         }
-        for fault in wiring::form_faults(object) {
+        for fault in wiring::form_faults(object, self.schema_steps) {
             let names = fault.path.into_iter().map(PathSegment::from);
             let below = ["schemas".into(), "wiring".into()].into_iter().chain(names);
             let at = self.at(&below.collect::<Vec<_>>());
             self.report(&at, fault.reason, fault.expected, &fault.found);
         }
-        for fault in Outputs::parse(object).err().unwrap_or_default() {
+        for fault in Outputs::parse_within(object, self.schema_steps)
+            .err()
+            .unwrap_or_default()
+        {
             let names = fault.path.iter().map(|name| PathSegment::from(&**name));
             let below = std::iter::once("schemas".into()).chain(names);
             let at = self.at(&below.collect::<Vec<_>>());
@@ -105,6 +108,7 @@ impl<'a> Reader<'a> {
             map: object,
             path: &path,
             violations: self.violations,
+            schema_steps: self.schema_steps,
         };
         let (retry, timeout_ms, deadline) = (r.retry(), r.timeout_ms(), r.deadline());
         let start_within_ms = r.seconds_as_ms("schedule_to_start_seconds", 0.001);
@@ -152,6 +156,7 @@ impl<'a> Reader<'a> {
             map: object,
             path: &path,
             violations: self.violations,
+            schema_steps: self.schema_steps,
         };
         r.refuse_unknown(
             &[

@@ -15,6 +15,8 @@ pub(super) struct Reader<'a> {
     pub(super) map: &'a Map<String, Value>,
     pub(super) path: &'a [PathSegment],
     pub(super) violations: &'a mut Vec<Violation>,
+    /// Steps that compiling JSON Schemas in types may still take in the whole call.
+    pub(super) schema_steps: &'a mut u64,
 }
 
 impl Reader<'_> {

@@ -9,9 +9,13 @@ use crate::contract::Types;
 use crate::limits;
 use serde_json::{Map, Value};
 
-/// What is wrong with the form of `schemas.wiring`, at most [`limits::VIOLATIONS_MAX`].
+/// What is wrong with the form of `schemas.wiring`, at most [`limits::VIOLATIONS_MAX`]. Tasks of one call share the steps of
+/// compiling JSON Schemas.
 #[must_use]
-pub fn form_faults(schemas: &Map<String, Value>) -> Vec<FormFault<'_>> {
+pub fn form_faults<'a>(
+    schemas: &'a Map<String, Value>,
+    steps_left: &mut u64,
+) -> Vec<FormFault<'a>> {
     let Some(value) = schemas.get(MEMBER) else {
         return Vec::new();
     };
@@ -35,17 +39,17 @@ pub fn form_faults(schemas: &Map<String, Value>) -> Vec<FormFault<'_>> {
     let forms = members
         .iter()
         .flat_map(|(key, value)| input_faults(key, value));
-    let types = type_faults(schemas);
+    let types = type_faults(schemas, steps_left);
     forms.chain(types).take(limits::VIOLATIONS_MAX).collect()
 }
 
 /// What is wrong with the types that are declared for inputs; what is wrong with `types` is told with `outputs`, or
 /// here when there are none.
-fn type_faults(schemas: &Map<String, Value>) -> Vec<FormFault<'_>> {
+fn type_faults<'a>(schemas: &'a Map<String, Value>, steps_left: &mut u64) -> Vec<FormFault<'a>> {
     if !has_types(schemas) {
         return Vec::new();
     }
-    let types = match Types::parse(schemas.get(TYPES)) {
+    let types = match Types::parse_within(schemas.get(TYPES), steps_left) {
         Ok(types) => types,
         Err(_) if schemas.contains_key("outputs") => return Vec::new(),
         Err(faults) => {
@@ -59,12 +63,12 @@ fn type_faults(schemas: &Map<String, Value>) -> Vec<FormFault<'_>> {
         }
     };
     let wires = written(schemas).filter_map(|it| Some((it.key, it.declared?, it.default)));
-    let mut steps_left = limits::DEFAULT_CHECK_STEPS_MAX;
+    let mut check_steps = limits::DEFAULT_CHECK_STEPS_MAX;
     let mut all = Vec::new();
     for (key, declared, default) in wires {
-        match types.type_of(declared) {
+        match types.type_of_within(declared, steps_left) {
             Ok(of) => all.extend(default.and_then(|default| {
-                let mismatch = of.mismatches_within(default, &mut steps_left);
+                let mismatch = of.mismatches_within(default, &mut check_steps);
                 let mismatch = mismatch.into_iter().next()?;
                 Some(FormFault {
                     path: vec![key, DEFAULT],

@@ -215,7 +215,9 @@ fn a_copy_names_what_was_copied_with_it() {
 fn the_form_is_checked_member_by_member() {
     let faults = |wiring: Value| -> Vec<(String, &'static str)> {
         let schemas = json!({"wiring": wiring});
-        let faults = form_faults(schemas.as_object().unwrap());
+        let faults = form_faults(schemas.as_object().unwrap(), &mut {
+            limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX
+        });
         faults
             .into_iter()
             .map(|fault| (fault.path.join("/"), fault.reason))
@@ -267,7 +269,10 @@ fn a_value_must_be_of_the_type_that_is_declared_for_it() {
             "types": {"Size": {"width": "integer"}},
         });
         assert!(
-            form_faults(schemas.as_object().unwrap()).is_empty(),
+            form_faults(schemas.as_object().unwrap(), &mut {
+                limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX
+            })
+            .is_empty(),
             "{schemas}"
         );
         Wiring::of(&with_schemas(&schemas))
@@ -292,7 +297,9 @@ fn a_default_of_another_type_is_a_fault_of_its_input() {
     let faults_of = |default: Value| {
         let schemas =
             json!({"wiring": {"x": {"from": "a.n", "type": "integer", "default": default}}});
-        let faults = form_faults(schemas.as_object().expect("an object"));
+        let faults = form_faults(schemas.as_object().expect("an object"), &mut {
+            limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX
+        });
         faults
             .into_iter()
             .map(|fault| fault.path.join("."))
@@ -307,7 +314,9 @@ fn a_default_of_another_type_is_a_fault_of_its_input() {
 #[test]
 fn a_type_that_is_none_is_a_fault_of_its_input() {
     let schemas = json!({"wiring": {"x": {"from": "a.n", "type": "strin"}}});
-    let faults = form_faults(schemas.as_object().unwrap());
+    let faults = form_faults(schemas.as_object().unwrap(), &mut {
+        limits::TYPE_SCHEMA_STEPS_PER_CALL_MAX
+    });
     let [fault] = faults.as_slice() else {
         panic!("{faults:?}");
     };

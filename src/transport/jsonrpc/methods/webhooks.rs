@@ -354,6 +354,7 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
         | api::Reply::Claimed(_)
         | api::Reply::Hinted
         | api::Reply::HeldHere(_)
+        | api::Reply::TasksHeld(_)
         | api::Reply::MethodFigures(_)
         | api::Reply::Renewed(_)
         | api::Reply::Ended(_)

@@ -56,6 +56,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         lease_ms: p.lease_ms,
                         progress: p.progress,
                         message: p.message,
+                        remarks: None,
                     };
                     called(&service, &call.context, Request::Renew(renew)).await
                 })
@@ -76,6 +77,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         task: p.task,
                         lease: named(p.task, p.lease)?,
                         output: p.output,
+                        remarks: None,
                     };
                     called(&service, &call.context, Request::Complete(complete)).await
                 })
@@ -97,6 +99,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         lease: named(p.task, p.lease)?,
                         error: p.error,
                         retryable: p.retryable,
+                        remarks: None,
                         breach: None,
                     };
                     called(&service, &call.context, Request::Fail(fail)).await

@@ -12,9 +12,9 @@ use crate::application::api::{EventType, HistoryPage};
 use data::{Data, Members, Transition, change};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use taskledger_domain::flow::{Event, OnExpiry, RequeueReason};
+use taskledger_domain::flow::{Event, OnExpiry, Remarks, RequeueReason};
 use taskledger_domain::task::Status;
-use taskledger_domain::{EventId, Position, Recorded, TaskId, Timestamp, Version};
+use taskledger_domain::{EventId, Payload, Position, Recorded, TaskId, Timestamp, Version};
 
 /// The result of `tasks.history`.
 pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
@@ -87,6 +87,14 @@ impl<'a> Entry<'a> {
             data,
         }
     }
+}
+
+fn data_of(remarks: Option<&Remarks>) -> Option<&Payload> {
+    remarks.and_then(|it| it.data.as_ref())
+}
+
+fn execution_of(remarks: Option<&Remarks>) -> Option<&Payload> {
+    remarks.and_then(|it| it.execution.as_ref())
 }
 
 /// `root`: that of the event's flow.
@@ -179,6 +187,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 attempt: e.attempt,
                 progress: e.progress,
                 message: e.message.as_deref(),
+                progress_data: data_of(e.remarks.as_ref()),
             },
         ),
         Event::TaskClaimRejected(e) => (
@@ -242,6 +251,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 status: change(InProgress, Completed),
                 attempt: e.attempt,
                 result: &e.result,
+                execution_metadata: execution_of(e.remarks.as_ref()),
             },
         ),
         Event::TaskFailed(e) => (
@@ -253,6 +263,8 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 reason: e.reason,
                 progress: e.progress,
                 will_retry: e.will_retry,
+                partial_result: data_of(e.remarks.as_ref()),
+                execution_metadata: execution_of(e.remarks.as_ref()),
                 contract_error: e.breach.as_ref().map(|it| it.payload(e.task_id)),
             },
         ),
@@ -284,6 +296,8 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                     attempt: e.attempt,
                     error: &e.error,
                     reason: e.reason,
+                    partial_result: data_of(e.remarks.as_ref()),
+                    execution_metadata: execution_of(e.remarks.as_ref()),
                 },
             )
         }

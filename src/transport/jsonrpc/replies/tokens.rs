@@ -63,6 +63,7 @@ pub(in crate::transport::jsonrpc) fn whoami(caller: &Caller) -> Box<RawValue> {
         "tenant": caller.tenant(),
         "scopes": names(caller.scopes()),
         "methods": caller.methods(),
+        "agents": caller.agents(),
         "credential": caller.credential(),
         "expires_at": expires_at,
     }))
@@ -88,6 +89,7 @@ fn shown(row: &TokenRow, now: Timestamp) -> Map<String, Value> {
         "name": row.owner.name.as_str(),
         "scopes": names(row.scopes),
         "methods": row.methods,
+        "agents": row.agents,
         "note": row.note,
         "state": row.state(now).as_str(),
         "created_at": row.created_at,

@@ -28,6 +28,10 @@ fn scopes() -> Value {
     json!({"type": "array", "items": {"type": "string", "enum": names}})
 }
 
+fn agents() -> Value {
+    json!({"type": ["array", "null"], "items": {"type": "string"}, "description": "Agents of the broker for which it speaks beside its own name; null: no others."})
+}
+
 fn methods() -> Value {
     json!({"type": ["array", "null"], "items": {"type": "string"}, "description": "The only methods that a worker may claim with it; null: all."})
 }
@@ -39,6 +43,7 @@ fn token() -> Value {
         "name": {"type": "string"},
         "scopes": scopes(),
         "methods": methods(),
+        "agents": agents(),
         "note": {"type": "string"},
         "state": {"type": "string", "enum": ["active", "expired", "revoked"]},
         "created_at": time(),
@@ -85,7 +90,7 @@ fn entry() -> Value {
 fn shown() -> Value {
     json!({
         "id": TOKEN, "kind": "service", "name": "ci", "scopes": ["tasks:read", "tasks:run"],
-        "methods": null, "note": "for the examples", "state": "active", "created_at": TIME,
+        "methods": null, "agents": null, "note": "for the examples", "state": "active", "created_at": TIME,
         "rotated_at": null, "previous_until": null, "expires_at": null, "revoked_at": null,
         "last_used_at": null,
     })
@@ -231,7 +236,7 @@ pub fn audit() -> About {
                 "seq": 2, "at": TIME, "principal": "anonymous", "token": null, "address": null,
                 "request": "880e8400-e29b-41d4-a716-446655440000", "action": "token.create",
                 "object": TOKEN, "outcome": "done",
-                "detail": {"owner": "service:ci", "scopes": "tasks:read tasks:run", "methods": null, "expires_at": null},
+                "detail": {"owner": "service:ci", "scopes": "tasks:read tasks:run", "methods": null, "agents": null, "expires_at": null},
             }]}),
         ),
     )
@@ -251,6 +256,7 @@ pub fn whoami() -> About {
             "tenant": {"type": "string"},
             "scopes": scopes(),
             "methods": methods(),
+            "agents": agents(),
             "credential": text_or_null("The id of the token."),
             "expires_at": time_or_null("When the credentials end; null: never."),
         })),
@@ -260,7 +266,7 @@ pub fn whoami() -> About {
             json!({}),
             json!({
                 "kind": "anonymous", "principal": "anonymous", "user_id": null, "tenant": "main",
-                "scopes": all, "methods": null, "credential": null, "expires_at": null,
+                "scopes": all, "methods": null, "agents": null, "credential": null, "expires_at": null,
             }),
         ),
     )

@@ -1,7 +1,7 @@
 //! `tokens.create`.
 
 use super::super::super::reader::{Parameters, Reader, integer, text};
-use super::kinds::{Id, KIND, Methods, NameOf, ScopeList};
+use super::kinds::{Agents, Id, KIND, Methods, NameOf, ScopeList};
 use std::sync::Arc;
 use taskledger_auth::Kind;
 use taskledger_auth::tokens::{LIFETIME_MAX_S, NOTE_CHARS_MAX, New};
@@ -40,12 +40,18 @@ impl Parameters for Params {
             Id,
             "An id of your own, that no token has: then repeating the call makes no second token.",
         );
+        let agents = reader.optional(
+            "agents",
+            Agents,
+            "Agents of the broker for which it speaks beside the name. The caller needs `users:any` to name others than its own.",
+        );
         reader.finish(|| {
             Some(Self(New {
                 kind,
                 name: name?,
                 scopes: scopes?,
                 methods,
+                agents,
                 lifetime_s,
                 note: note.map_or_else(|| Arc::from(""), Arc::from),
                 id,
@@ -63,10 +69,11 @@ mod tests {
     #[test]
     fn everything_is_read() {
         let given = json!({"name": "ci", "scopes": ["worker", "tasks:read"], "kind": "service",
-            "methods": ["pdf"], "expires_in_seconds": 60, "note": "n", "id": "abcdefghij234567"});
+            "methods": ["pdf"], "agents": ["robot"], "expires_in_seconds": 60, "note": "n", "id": "abcdefghij234567"});
         let Params(new) = Params::read(&map(given)).unwrap();
         assert_eq!(new.kind, Kind::Service);
         assert_eq!(new.scopes.to_string(), "tasks:read worker");
+        assert_eq!(new.agents.as_deref(), Some(&[Arc::from("robot")][..]));
         assert_eq!(new.lifetime_s, Some(60));
         assert_eq!(new.id.unwrap().to_string(), "abcdefghij234567");
     }
@@ -74,7 +81,7 @@ mod tests {
     #[test]
     fn every_fault_is_named() {
         let given = json!({"name": "user:ann", "scopes": ["worker", "root"], "kind": "node",
-            "methods": [], "expires_in_seconds": 0, "note": "", "id": "tl_x"});
+            "methods": [], "agents": [""], "expires_in_seconds": 0, "note": "", "id": "tl_x"});
         let fields: Vec<_> = faults(Params::read(&map(given)))
             .into_iter()
             .map(|(field, _)| field)
@@ -87,6 +94,7 @@ mod tests {
             "expires_in_seconds",
             "note",
             "id",
+            "agents",
         ];
         assert_eq!(fields, expected);
     }

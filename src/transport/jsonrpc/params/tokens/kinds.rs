@@ -3,7 +3,7 @@
 use super::super::super::reader::{Choice, Fault, Kind, Refusal, choice};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use taskledger_auth::tokens::METHODS_MAX;
+use taskledger_auth::tokens::{AGENTS_MAX, METHODS_MAX};
 use taskledger_auth::{
     ID_CHARS, Kind as CallerKind, NAME_CHARS_MAX, Name, PREFIX, Scope, Scopes, TokenId,
 };
@@ -115,6 +115,36 @@ impl Kind for Methods {
                 .ok_or_else(|| ("not the name of a method", expected()))
         })?;
         Ok(Arc::from(methods))
+    }
+}
+
+/// Agents of the broker, not empty.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Agents;
+
+impl Kind for Agents {
+    type Out = Arc<[Arc<str>]>;
+
+    fn schema(&self) -> Value {
+        json!({"type": "array", "minItems": 1, "maxItems": AGENTS_MAX,
+            "items": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX,
+                "pattern": r"^[^\x00-\x1f\x7f-\x9f]+$"}})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
+        let expected = || format!("1 to {AGENTS_MAX} names of agents");
+        let agents = each(value, "agents", AGENTS_MAX, expected, |item| {
+            let text = item
+                .as_str()
+                .filter(|text| !text.is_empty() && text.chars().count() <= KEY_CHARS_MAX);
+            let text = text.filter(|text| !text.chars().any(char::is_control));
+            let expected = || {
+                format!("a string of 1 to {KEY_CHARS_MAX} characters without control characters")
+            };
+            text.map(Arc::from)
+                .ok_or_else(|| ("not the name of an agent", expected()))
+        })?;
+        Ok(Arc::from(agents))
     }
 }
 

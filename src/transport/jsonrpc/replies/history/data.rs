@@ -96,6 +96,8 @@ pub(super) enum Data<'a> {
         progress: Progress,
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        progress_data: Option<&'a Payload>,
     },
     ClaimRejected {
         worker: &'a str,
@@ -141,6 +143,8 @@ pub(super) enum Data<'a> {
         status: Transition,
         attempt: u32,
         result: &'a Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        execution_metadata: Option<&'a Payload>,
     },
     Failed {
         status: Transition,
@@ -149,6 +153,10 @@ pub(super) enum Data<'a> {
         reason: FailureReason,
         progress: Progress,
         will_retry: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial_result: Option<&'a Payload>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        execution_metadata: Option<&'a Payload>,
         /// The contract that the attempt did not keep.
         #[serde(skip_serializing_if = "Option::is_none")]
         contract_error: Option<Map<String, Value>>,
@@ -166,6 +174,10 @@ pub(super) enum Data<'a> {
         attempt: Option<u32>,
         error: &'a str,
         reason: CancelReason,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partial_result: Option<&'a Payload>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        execution_metadata: Option<&'a Payload>,
     },
     RunEnded {
         run_id: RunId,

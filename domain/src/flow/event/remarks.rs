@@ -1,0 +1,32 @@
+//! What a worker says beside how far it is and how it ended. Kept with the event and told to whoever waits for
+//! it; no rule looks at it.
+
+use crate::Payload;
+use serde::{Deserialize, Serialize};
+
+/// See the module. At least one member is there. A result, whole or not, has at most `limits::PAYLOAD_BYTES_MAX` bytes, the
+/// others `limits::REMARK_BYTES_MAX`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remarks {
+    /// Of progress: how far it is, in detail. Of a failure or a cancellation: what there was of a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Payload>,
+    /// Of an end: how the attempt was carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Payload>,
+}
+
+impl Remarks {
+    /// `None` if there is nothing to remark.
+    #[must_use]
+    pub fn of(data: Option<Payload>, execution: Option<Payload>) -> Option<Self> {
+        (data.is_some() || execution.is_some()).then_some(Self { data, execution })
+    }
+
+    /// Bytes of JSON text.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let both = [&self.data, &self.execution];
+        both.into_iter().flatten().map(|it| it.as_str().len()).sum()
+    }
+}

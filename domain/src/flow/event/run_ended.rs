@@ -1,0 +1,68 @@
+//! The end of a run.
+
+use crate::task::{Progress, Status};
+use crate::{RunId, TaskId};
+use serde::{Deserialize, Serialize};
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Something of it can still move.
+    Running,
+    /// All of it that counts completed.
+    Completed,
+    /// Something failed or stayed blocked.
+    Failed,
+    /// Its root was cancelled.
+    Cancelled,
+}
+
+/// Tasks by status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StatusCounts {
+    /// Not started.
+    pub pending: u32,
+    /// Under way.
+    pub in_progress: u32,
+    /// Ended with a result.
+    pub completed: u32,
+    /// Ended with an error.
+    pub failed: u32,
+    /// Stopped.
+    pub cancelled: u32,
+}
+
+/// See [`super::Event::RunEnded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// The run.
+    pub run_id: RunId,
+    /// Its root.
+    pub task_id: TaskId,
+    /// Its verdict; never `Running`.
+    pub state: RunState,
+    /// Covered tasks by status at the end: those that run something. Before version 3 groups were
+    /// counted too.
+    pub counts: StatusCounts,
+    /// How the run's root stands. Since version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootAtEnd>,
+    /// Runs of the flow that go on. Since version 2; zero in older events.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub others: u32,
+}
+
+/// How the root of a run stands when the run ends: it may be pending still, when it was blocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootAtEnd {
+    /// Its status.
+    pub status: Status,
+    /// How far its last attempt came.
+    pub progress: Progress,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}

@@ -1,0 +1,208 @@
+//! `taskledger broker subscribe`
+
+use super::results::put;
+use super::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown};
+use crate::cli::output::Output;
+use crate::cli::signals::Signals;
+use crate::cli::worker::program::{self, Assignment, Verdict};
+use crate::cli::{CliError, Remote, storage};
+use crate::engine::executor::command::{Order, TERMINATE_GRACE};
+use crate::transport::eventbus::{WINDOW, struct_of};
+use prost_types::Timestamp;
+use serde_json::{Map, Value};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use taskledger_eventbus::{
+    PublishTaskResultRequest, SubscribeToTasksRequest, TaskMessage, TaskResult, TaskStatus,
+};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tonic::{Request, Status, Streaming};
+
+/// Be given tasks, and show or do them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without --result or a program, tasks are shown and stay unfinished: another agent gets them when this one ends.
+
+The program gets the parameters as a JSON object on stdin, and TASKLEDGER_TASK_ID, TASKLEDGER_METHOD (the type) and
+TASKLEDGER_ATTEMPT in its environment. Exit code 0 completes the task with the JSON object on stdout; other exit codes
+fail it with the end of stderr.")]
+pub(super) struct Args {
+    /// The agent
+    #[arg(long, value_name = "NAME", default_value = AGENT)]
+    agent: String,
+    /// A type of tasks, exactly or below a dot (`data.*`); may be repeated. All unless given
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Unfinished tasks that the agent may have at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    window: Option<u32>,
+    /// Complete each task with this result, a JSON object
+    #[arg(long, value_name = "JSON", value_parser = object, conflicts_with = "program")]
+    result: Option<Map<String, Value>>,
+    /// End after so many tasks
+    #[arg(long, value_name = "N")]
+    count: Option<usize>,
+    /// A program that does each task, one after the other, and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+impl Args {
+    pub(super) async fn run(self, remote: &Remote, out: &mut Output) -> Result<ExitCode, CliError> {
+        if let Some(first) = self.program.first() {
+            program::check(first, std::env::var_os("PATH"))?;
+        }
+        let mut signals = Signals::listen().map_err(|error| CliError::failed(&error))?;
+        let (order, orders) = mpsc::unbounded_channel();
+        let mut work = std::pin::pin!(self.work(remote, orders, out));
+        tokio::select! {
+            ended = &mut work => return ended,
+            () = signals.next() => {}
+        }
+        if self.program.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        // What runs may end in order; its task goes to another agent if it does not.
+        let _ = order.send(Order::Terminate(TERMINATE_GRACE));
+        drop(order);
+        tokio::select! {
+            ended = work => ended,
+            () = signals.next() => Ok(ExitCode::SUCCESS),
+            () = sleep(TERMINATE_GRACE + PAUSE) => Ok(ExitCode::SUCCESS),
+        }
+    }
+
+    async fn work(
+        &self,
+        remote: &Remote,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+        out: &mut Output,
+    ) -> Result<ExitCode, CliError> {
+        let mut left = self.count.unwrap_or(usize::MAX);
+        let mut is_first = true;
+        while left > 0 {
+            let opened = self.stream(remote).await;
+            let (mut client, mut tasks) = match opened {
+                Ok(opened) => opened,
+                Err(CliError::Api(_)) if !is_first => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            is_first = false;
+            while left > 0 {
+                let task = match tasks.message().await {
+                    Ok(Some(task)) => task,
+                    Ok(None) => break,
+                    Err(status) if may_go_on(&status) => break,
+                    Err(status) => return Err(failed(remote, &status)),
+                };
+                put(out, &shown::task(&task), &shown::task_line(&task))?;
+                left -= 1;
+                let Some(result) = self.done(task, &mut orders).await? else {
+                    // It was told to end while it worked.
+                    if orders.is_closed() {
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                    continue;
+                };
+                if let Err(status) = answer(&mut client, result).await {
+                    say(&format!("the result was not taken: {}", status.message()));
+                    if may_go_on(&status) {
+                        break;
+                    }
+                }
+            }
+            if left > 0 {
+                say("the connection has ended; subscribing again");
+                sleep(PAUSE).await;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn stream(&self, remote: &Remote) -> Result<(Client, Streaming<TaskMessage>), CliError> {
+        let mut client = connected(remote).await?;
+        let mut request = Request::new(SubscribeToTasksRequest {
+            agent_id: self.agent.clone(),
+            task_types: self.types.clone(),
+        });
+        // One that does one at a time leaves the others to others.
+        let window = self.window.or((!self.program.is_empty()).then_some(1));
+        if let Some(window) = window {
+            request.metadata_mut().insert(WINDOW, window.into());
+        }
+        let stream = client.subscribe_to_tasks(request).await;
+        let stream = stream.map_err(|status| failed(remote, &status))?;
+        Ok((client, stream.into_inner()))
+    }
+
+    /// What is said of a task; `None`: nothing.
+    async fn done(
+        &self,
+        task: TaskMessage,
+        orders: &mut mpsc::UnboundedReceiver<Order>,
+    ) -> Result<Option<TaskResult>, CliError> {
+        let verdict = if let Some(result) = &self.result {
+            Verdict::Completed(result.clone())
+        } else if self.program.is_empty() {
+            return Ok(None);
+        } else {
+            let (order, own) = mpsc::unbounded_channel();
+            let assignment = assignment(&task);
+            let mut running = std::pin::pin!(program::run(&self.program, &assignment, own, None));
+            let ended = tokio::select! {
+                ended = &mut running => ended,
+                Some(told) = orders.recv() => {
+                    let _ = order.send(told);
+                    // Nothing is said of it: it is another agent's soon.
+                    orders.close();
+                    running.await.map_err(|error| CliError::failed(&error))?;
+                    return Ok(None);
+                }
+            };
+            ended.map_err(|error| CliError::failed(&error))?
+        };
+        let now = storage::clock().now();
+        let (status, result, error_message) = match verdict {
+            Verdict::Completed(result) => (TaskStatus::Completed, Some(result), String::new()),
+            Verdict::Failed { error, .. } => (TaskStatus::Failed, None, error),
+        };
+        Ok(Some(TaskResult {
+            task_id: task.task_id,
+            status: status.into(),
+            result: result.map(struct_of),
+            error_message,
+            executor_agent_id: self.agent.clone(),
+            completed_at: Some(Timestamp {
+                seconds: now.0.div_euclid(1_000_000),
+                nanos: 0,
+            }),
+            execution_metadata: None,
+        }))
+    }
+}
+
+fn assignment(task: &TaskMessage) -> Assignment {
+    /// The key of `metadata` with the number of the attempt, from the second one on.
+    const ATTEMPT: &str = "taskledger.attempt";
+    let shown = shown::task(task);
+    let attempt = shown["metadata"][ATTEMPT].as_u64().unwrap_or(1);
+    Assignment {
+        task_id: task.task_id.clone(),
+        attempt,
+        method: task.task_type.clone(),
+        run_id: None,
+        traceparent: None,
+        input: shown::parameters(task),
+    }
+}
+
+async fn answer(client: &mut Client, result: TaskResult) -> Result<(), Status> {
+    let request = PublishTaskResultRequest {
+        result: Some(result),
+    };
+    client.publish_task_result(request).await.map(|_| ())
+}

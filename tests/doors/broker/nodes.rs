@@ -1,0 +1,226 @@
+//! Several servers on one database: whoever publishes, works or waits may be connected to any of them, and goes on at
+//! another one when its own has ended, or at the same one when it is back.
+
+use super::{Bus, PATIENCE, Peer, next, nothing, task};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use taskledger_eventbus::{TaskMessage, TaskResult, TaskStatus};
+use taskledger_testkit::cluster::Cluster;
+use tokio::time::timeout;
+use tonic::{Code, Status, Streaming};
+
+const NODES: usize = 3;
+/// Enough that flows of every node are among them.
+const TASKS: usize = 12;
+/// What nobody keeps goes to others then.
+const LEASES_END: Duration = Duration::from_secs(30);
+
+async fn started() -> (Cluster, Vec<Peer>) {
+    let cluster = Cluster::of(NODES).await;
+    let mut peers = Vec::new();
+    for node in &cluster.nodes {
+        peers.push(Peer::of(node).await);
+    }
+    (cluster, peers)
+}
+
+fn ids(prefix: &str) -> BTreeSet<String> {
+    (0..TASKS).map(|n| format!("{prefix}{n}")).collect()
+}
+
+/// What comes first: these tasks, each once, as they were sent.
+async fn given(stream: &mut Streaming<TaskMessage>, ids: &BTreeSet<String>) {
+    let mut left = ids.clone();
+    while !left.is_empty() {
+        let given = next(stream).await;
+        let id = given.task_id.clone();
+        assert!(left.remove(&id), "{id} is one of {left:?}");
+        assert_eq!(given.metadata, None, "{id} was sent without any");
+    }
+}
+
+/// The results that come first: of these tasks, each once, by this agent.
+async fn told(results: &mut Streaming<TaskResult>, ids: &BTreeSet<String>, agent: &str) {
+    let mut left = ids.clone();
+    while !left.is_empty() {
+        let told = next(results).await;
+        assert!(
+            left.remove(&told.task_id),
+            "{} is one of {left:?}",
+            told.task_id
+        );
+        assert_eq!(told.status(), TaskStatus::Completed);
+        assert_eq!(told.executor_agent_id, agent);
+    }
+}
+
+async fn end<T: std::fmt::Debug>(stream: &mut Streaming<T>) -> Status {
+    loop {
+        match timeout(PATIENCE, stream.message())
+            .await
+            .expect("the stream ends")
+        {
+            // What was on its way.
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("a stream ends with a status"),
+            Err(status) => return status,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn publisher_agent_and_requester_are_connected_to_three_nodes_on_postgres() {
+    let (cluster, peers) = started().await;
+    let [publisher, worker, requester] = &peers[..] else {
+        panic!("three nodes")
+    };
+    let mut results = requester.results("requester", &[]).await;
+    let mut going = requester.going("requester", &[]).await;
+    let mut stream = worker.subscribe("agent", &["x"]).await;
+    // The other one is where tasks are published, and gets nothing of what is addressed to the first.
+    let mut other = publisher.subscribe("other", &["x"]).await;
+    let (own, others) = (ids("own"), ids("other"));
+    for (ids, agent) in [(&own, "agent"), (&others, "other")] {
+        for id in ids {
+            let mut message = task(id, "x");
+            message.responder_agent_id = agent.to_owned();
+            publisher.publish(message).await.unwrap();
+        }
+    }
+    for (stream, ids) in [(&mut stream, &own), (&mut other, &others)] {
+        let mut left = ids.clone();
+        while !left.is_empty() {
+            assert!(left.remove(&next(stream).await.task_id));
+        }
+        nothing(stream).await;
+    }
+    // What an agent says of its task is heard by every node.
+    let mut heard = BTreeSet::new();
+    for (n, id) in own.iter().enumerate() {
+        peers[n % NODES].progress("agent", id, 40).await.unwrap();
+        heard.insert(id.clone());
+    }
+    while !heard.is_empty() {
+        let progress = next(&mut going).await;
+        let (id, agent) = (&progress.task_id, &progress.executor_agent_id);
+        assert_eq!((progress.progress_percentage, &**agent), (40, "agent"));
+        assert!(heard.remove(id), "{id}");
+    }
+    let refused = requester.progress("other", "own0", 50).await.unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
+    for (ids, agent) in [(&own, "agent"), (&others, "other")] {
+        for (n, id) in ids.iter().enumerate() {
+            peers[(n + 1) % NODES].complete(agent, id).await.unwrap();
+        }
+        told(&mut results, ids, agent).await;
+    }
+    // Ids are unique over all nodes; the first end counts at each.
+    for peer in &peers {
+        let mut again = task("own0", "x");
+        again.responder_agent_id = "agent".to_owned();
+        peer.publish(again.clone()).await.unwrap();
+        again.priority = 4;
+        let refused = peer.publish(again).await.unwrap_err();
+        assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
+        peer.complete("agent", "own0").await.unwrap();
+        let refused = peer
+            .end("agent", "own0", TaskStatus::Failed, None, "no")
+            .await
+            .unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    }
+    nothing(&mut results).await;
+    drop((stream, other, results, going));
+    for node in cluster.nodes {
+        node.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_and_a_requester_go_on_at_other_nodes_when_theirs_end_on_postgres() {
+    let (mut cluster, mut peers) = started().await;
+    let (first, second, third) = (ids("first"), ids("second"), ids("third"));
+    let mut stream = peers[2].subscribe("agent", &["x"]).await;
+    let mut results = peers[2].results("requester", &[]).await;
+    for id in &first {
+        peers[0].publish(task(id, "x")).await.unwrap();
+    }
+    given(&mut stream, &first).await;
+
+    // Node by node: one is killed, the other one stops.
+    cluster.nodes.pop().unwrap().kill().await;
+    end(&mut stream).await;
+    end(&mut results).await;
+    let _ = peers.pop();
+    let mut stream = peers[1].subscribe("agent", &["x"]).await;
+    let mut results = peers[1].results("requester", &[]).await;
+    let mut waiting = peers[0].subscribe("other", &["x"]).await;
+    // Before the leases end, so it is the same attempt, and nobody else gets them.
+    given(&mut stream, &first).await;
+    nothing(&mut waiting).await;
+    for (n, id) in first.iter().enumerate() {
+        peers[n % 2].complete("agent", id).await.unwrap();
+    }
+    told(&mut results, &first, "agent").await;
+    drop(waiting);
+
+    for id in &second {
+        peers[0].publish(task(id, "x")).await.unwrap();
+    }
+    given(&mut stream, &second).await;
+    let stopping = cluster.nodes.pop().unwrap();
+    stopping.ask_to_stop();
+    for ended in [end(&mut stream).await, end(&mut results).await] {
+        assert_eq!(ended.code(), Code::Unavailable, "{ended}");
+    }
+    let (status, log) = stopping.end().await;
+    assert!(status.success(), "{log}");
+    let _ = peers.pop();
+    let last = &peers[0];
+    let mut stream = last.subscribe("agent", &["x"]).await;
+    let mut results = last.results("requester", &[]).await;
+    // All that was told so recently is told again.
+    told(&mut results, &first, "agent").await;
+    given(&mut stream, &second).await;
+    for id in second.iter().chain(&third) {
+        if third.contains(id) {
+            last.publish(task(id, "x")).await.unwrap();
+            assert_eq!(next(&mut stream).await.task_id, *id);
+        }
+        last.complete("agent", id).await.unwrap();
+    }
+    let rest = second.union(&third).cloned().collect();
+    told(&mut results, &rest, "agent").await;
+    nothing(&mut results).await;
+}
+
+#[tokio::test]
+async fn what_an_agent_held_when_its_server_was_killed_comes_back_to_it_at_once() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("agent", &["x", "y.*"]).await;
+    let ids = ids("held");
+    for (n, id) in ids.iter().enumerate() {
+        let task_type = if n % 2 == 0 { "x" } else { "y.z" };
+        bus.publish(task(id, task_type)).await.unwrap();
+    }
+    given(&mut stream, &ids).await;
+    let bus = bus.killed().await;
+    let mut other = bus.subscribe("other", &["x", "y.*"]).await;
+    // A stream that asks for other types gets nothing of it.
+    let mut elsewhere = bus.subscribe("agent", &["q"]).await;
+    nothing(&mut elsewhere).await;
+    let begun = std::time::Instant::now();
+    let mut stream = bus.subscribe("agent", &["x", "y.*"]).await;
+    given(&mut stream, &ids).await;
+    assert!(
+        begun.elapsed() < LEASES_END,
+        "before leases end: {:?}",
+        begun.elapsed()
+    );
+    nothing(&mut other).await;
+    for id in &ids {
+        bus.complete("agent", id).await.unwrap();
+    }
+    let mut results = bus.results("requester", &[]).await;
+    told(&mut results, &ids, "agent").await;
+}
