@@ -73,6 +73,16 @@ pub const HINT_CHARS_MAX: usize = 255;
 pub const CHOICES_MAX: usize = 100;
 /// Choices that a refusal lists.
 pub const SUGGESTED_CHOICES_MAX: usize = 20;
+/// Unicode scalar values in the context of a run.
+pub const CONTEXT_CHARS_MAX: usize = 255;
+/// Unicode scalar values in what a caller calls a message.
+pub const MESSAGE_ID_CHARS_MAX: usize = 255;
+/// Bytes of JSON of a message to a run: every history of the run shows it.
+pub const RUN_MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// Messages to one run behind the one that began it.
+pub const MESSAGES_PER_RUN_MAX: usize = 1000;
+/// Runs that a message may name.
+pub const REFERENCES_MAX: usize = 100;
 /// How often a question is asked.
 pub const REMINDERS_MAX: u32 = 100;
 /// Bytes of an error text that is recorded; longer ones are cut.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError};
 use taskledger_domain::contract::{Breach, Broken, Incomplete, Mismatch, OutputFault, TooLarge};
 use taskledger_domain::flow::*;
-use taskledger_domain::question::Escalation;
+use taskledger_domain::question::{Asks, Escalation};
 use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
 use taskledger_domain::testing::{id, run};
 use taskledger_domain::{CallbackId, LeaseId, Payload, SuspensionId, Timestamp};
@@ -33,6 +33,7 @@ fn remarks(data: &str, execution: Option<&str>) -> Option<Remarks> {
 }
 
 const A: &str = "a";
+const HASH: &str = "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb";
 const TIME: Timestamp = Timestamp(1_736_937_000_123_456);
 
 fn escalation() -> Escalation {
@@ -140,6 +141,11 @@ fn full() -> Vec<Event> {
             allow_unknown_executors: true,
             executor_wait_ms: 300_000,
             callback: Some(CallbackId(id("callback").0)),
+            origin: Some(Box::new(RunOrigin {
+                context: Some("trip to Rome".to_owned()),
+                message: Some(payload(r#"{"messageId":"m-1","parts":[{"text":"Go"}]}"#)),
+                references: vec![run("before")],
+            })),
         }),
         Event::TaskStarted(TaskStarted {
             task_id,
@@ -202,6 +208,7 @@ fn full() -> Vec<Event> {
             attempt: 2,
             suspension_id: SuspensionId(id("question").0),
             question: payload(r#"{"question":"Go on?","response_type":"confirm"}"#),
+            asks: Asks::Auth,
             on_answer: OnAnswer::CompleteOrDecline,
             expires_at: Some(TIME),
             remind_every_ms: Some(60_000),
@@ -296,6 +303,13 @@ fn full() -> Vec<Event> {
             events: 12,
             runs: vec![run("run")],
             owner: Some(LastOwner::of(Some("user-123"))),
+        }),
+        Event::MessageReceived(MessageReceived {
+            run_id: run("run"),
+            message_id: "m-2".to_owned(),
+            body_hash: HASH.to_owned(),
+            message: payload(r#"{"messageId":"m-2","parts":[{"text":"Yes"}]}"#),
+            suspension_id: Some(SuspensionId(id("question").0)),
         }),
     ]
 }

@@ -9,6 +9,7 @@ mod auth;
 pub mod broker;
 mod replies;
 mod requests;
+pub mod runs;
 mod system;
 mod watching;
 pub mod webhooks;

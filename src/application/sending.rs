@@ -134,7 +134,7 @@ pub(super) fn engine_metadata() -> Metadata {
 }
 
 /// What an order holds in a mailbox, roughly.
-fn weight(order: &Order) -> usize {
+pub(super) fn weight(order: &Order) -> usize {
     let tasks = match &order.command {
         Some(Command::Create(tasks)) => tasks.as_slice(),
         Some(Command::Execute(execute)) => &execute.create,
@@ -161,10 +161,15 @@ fn weight(order: &Order) -> usize {
             return order.bytes + suspend.asked.as_str().len() + suspend.on_expiry.bytes();
         }
         Some(Command::Respond(respond)) => return order.bytes + respond.answer.as_str().len(),
+        Some(Command::Receive(receive)) => {
+            let answer = receive.answers.answer.as_str().len();
+            return order.bytes + receive.message.as_str().len() + answer;
+        }
         Some(Command::Remarked { remarks, .. }) => return order.bytes + remarks.bytes(),
         Some(
             Command::Delete { .. }
             | Command::Cancel { .. }
+            | Command::CancelRun(_)
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::FailBreached { .. }

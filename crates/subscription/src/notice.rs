@@ -463,6 +463,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
+        | Event::MessageReceived(_)
         | Event::FlowArchived(_) => (None, None),
     };
     first.into_iter().chain(second)

@@ -14,23 +14,24 @@ mod lines;
 mod overview;
 mod refusal;
 mod sound;
+mod stage;
 pub(crate) mod state;
 mod waits;
 mod wires;
 
 pub use command::{
-    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Looked, Respond, Rest,
-    SlotRequest, Suspend, Then, Update,
+    Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Looked, Receive,
+    Respond, Rest, SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
-pub use dialogues::{Turn, Waits};
+pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
-    Lease, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded,
-    RunKind, RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
-    TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
-    TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
-    TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
+    Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd,
+    RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
+    TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
+    TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
+    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
@@ -39,4 +40,5 @@ pub use refusal::{
     Refusal, Rejection, RunConflict, SelfDependency, TransitionFault, TreeFault, UnknownDependency,
     UnknownExecutor,
 };
+pub use stage::RunStage;
 pub use state::{Archived, Flow, TaskSummary};

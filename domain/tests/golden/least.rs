@@ -58,6 +58,7 @@ pub(super) fn min() -> Vec<Event> {
             attempt: 1,
             suspension_id: SuspensionId(id("question").0),
             question: payload(r#"{"question":"Which one?"}"#),
+            asks: Asks::Input,
             on_answer: OnAnswer::Continue,
             expires_at: None,
             remind_every_ms: None,
@@ -125,6 +126,7 @@ pub(super) fn min() -> Vec<Event> {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         }),
         Event::RunEnded(RunEnded {
             run_id: run("run"),
@@ -148,6 +150,13 @@ pub(super) fn min() -> Vec<Event> {
             events: 1,
             runs: Vec::new(),
             owner: None,
+        }),
+        Event::MessageReceived(MessageReceived {
+            run_id: run("run"),
+            message_id: "m-2".to_owned(),
+            body_hash: HASH.to_owned(),
+            message: payload("{}"),
+            suspension_id: None,
         }),
     ]
 }

@@ -102,6 +102,8 @@ impl InUse {
             Command::Update(_)
             | Command::Delete { .. }
             | Command::Cancel { .. }
+            | Command::CancelRun(_)
+            | Command::Receive(_)
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::FailBreached { .. }

@@ -7,6 +7,7 @@ mod create;
 mod edit;
 mod execute;
 mod lease;
+mod message;
 mod remarked;
 mod remove;
 mod suspend;
@@ -130,6 +131,8 @@ impl Flow {
             } => lease::reject_claim(self, *task, worker, found, breach),
             Command::Suspend(order) => suspend::suspend(self, order, now),
             Command::Respond(order) => suspend::respond(self, order),
+            Command::Receive(order) => message::receive(self, order),
+            Command::CancelRun(order) => remove::cancel_run(self, order, now),
             Command::Claim(claim) => lease::claim(self, claim, now, capacity),
             Command::Release {
                 task,

@@ -54,6 +54,8 @@ const fn subject(said: &Command) -> Option<TaskId> {
         | Command::RejectCompletion { .. }
         | Command::Suspend(_)
         | Command::Respond(_)
+        | Command::Receive(_)
+        | Command::CancelRun(_)
         | Command::Claim(_)
         | Command::Release { .. }
         | Command::EndLease { .. }
