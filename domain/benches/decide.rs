@@ -55,6 +55,7 @@ fn main() {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         })
     });
     for (name, knot) in [

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! question         text, 1 to 4,000 characters
+//! asks             "input" (without it) | "auth": credentials, which go to the task by other ways
 //! response_type    "text" (without it) | "confirm" | "choice" | "form"
 //! choices          [{value, label?, ..}]      of a choice
 //! schema | fields  JSON Schema | {key: type}  of a form; the schema is an object or true
@@ -39,6 +40,8 @@ use serde_json::{Map, Value};
 pub struct Question {
     /// For the person.
     pub text: String,
+    /// For what its task waits.
+    pub asks: Asks,
     /// What an answer is.
     pub expects: Expected,
     /// Milliseconds after which nobody will answer any more; `None`: the wait has no end.
@@ -62,6 +65,15 @@ pub enum Asks {
     Input,
     /// Credentials. They are set where secrets are kept, never said in an answer, which only says that they are there.
     Auth,
+}
+
+impl Asks {
+    /// Whether it is an answer.
+    #[must_use]
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub const fn is_input(&self) -> bool {
+        matches!(self, Self::Input)
+    }
 }
 
 /// What an answer is.

@@ -272,6 +272,7 @@ pub fn start(name: &str, kind: RunKind, run_name: &str) -> Command {
         allow_unknown_executors: false,
         executor_wait_ms: crate::limits::EXECUTOR_WAIT_MS_DEFAULT,
         callback: None,
+        origin: None,
     })
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError};
 use taskledger_domain::contract::{Mismatch, OutputFault};
 use taskledger_domain::flow::*;
-use taskledger_domain::question::Escalation;
+use taskledger_domain::question::{Asks, Escalation};
 use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
 use taskledger_domain::testing::{id, run};
 use taskledger_domain::{CallbackId, LeaseId, Payload, SuspensionId, Timestamp};
@@ -24,6 +24,7 @@ fn payload(text: &str) -> Payload {
 }
 
 const A: &str = "a";
+const HASH: &str = "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb";
 const TIME: Timestamp = Timestamp(1_736_937_000_123_456);
 
 fn escalation() -> Escalation {
@@ -130,6 +131,11 @@ fn full() -> Vec<Event> {
             allow_unknown_executors: true,
             executor_wait_ms: 300_000,
             callback: Some(CallbackId(id("callback").0)),
+            origin: Some(Box::new(RunOrigin {
+                context: Some("trip to Rome".to_owned()),
+                message: Some(payload(r#"{"messageId":"m-1","parts":[{"text":"Go"}]}"#)),
+                references: vec![run("before")],
+            })),
         }),
         Event::TaskStarted(TaskStarted {
             task_id,
@@ -173,6 +179,7 @@ fn full() -> Vec<Event> {
             attempt: 2,
             suspension_id: SuspensionId(id("question").0),
             question: payload(r#"{"question":"Go on?","response_type":"confirm"}"#),
+            asks: Asks::Auth,
             on_answer: OnAnswer::CompleteOrDecline,
             expires_at: Some(TIME),
             remind_every_ms: Some(60_000),
@@ -255,6 +262,13 @@ fn full() -> Vec<Event> {
             events: 12,
             runs: vec![run("run")],
         }),
+        Event::MessageReceived(MessageReceived {
+            run_id: run("run"),
+            message_id: "m-2".to_owned(),
+            body_hash: HASH.to_owned(),
+            message: payload(r#"{"messageId":"m-2","parts":[{"text":"Yes"}]}"#),
+            suspension_id: Some(SuspensionId(id("question").0)),
+        }),
     ]
 }
 
@@ -305,6 +319,7 @@ fn min() -> Vec<Event> {
             attempt: 1,
             suspension_id: SuspensionId(id("question").0),
             question: payload(r#"{"question":"Which one?"}"#),
+            asks: Asks::Input,
             on_answer: OnAnswer::Continue,
             expires_at: None,
             remind_every_ms: None,
@@ -356,6 +371,7 @@ fn min() -> Vec<Event> {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         }),
         Event::RunEnded(RunEnded {
             run_id: run("run"),
@@ -377,6 +393,13 @@ fn min() -> Vec<Event> {
             sha256: "s".to_owned(),
             events: 1,
             runs: Vec::new(),
+        }),
+        Event::MessageReceived(MessageReceived {
+            run_id: run("run"),
+            message_id: "m-2".to_owned(),
+            body_hash: HASH.to_owned(),
+            message: payload("{}"),
+            suspension_id: None,
         }),
     ]
 }

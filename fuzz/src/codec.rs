@@ -109,6 +109,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
             allow_unknown_executors: true,
             executor_wait_ms: 1000,
             callback: None,
+            origin: None,
         })
     };
     let update = Update {

@@ -137,7 +137,9 @@ impl Reader<'_> {
                 0xF0..0xF8 => Step::EndLease(self.byte(), self.seldom()),
                 0xF8..0xFA => Step::Ask(self.byte(), self.seldom(), self.byte()),
                 0xFA..0xFC => Step::Answer(self.byte(), self.seldom(), self.byte()),
-                0xFC..=0xFF => Step::Reject(self.byte(), self.seldom(), self.below(3)),
+                0xFC..0xFE => Step::Reject(self.byte(), self.seldom(), self.below(3)),
+                0xFE => Step::Say(self.byte(), self.seldom(), self.byte()),
+                0xFF => Step::CancelRun(self.byte()),
             },
         }
     }

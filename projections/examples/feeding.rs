@@ -117,6 +117,7 @@ async fn main() {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         };
         log.push(root.as_flow(), Event::RunStarted(run));
         for n in 0..size {

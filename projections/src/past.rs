@@ -100,6 +100,7 @@ impl Past {
             | Event::DependenciesChanged(_)
             | Event::TaskDeleted(_)
             | Event::RunStarted(_)
+            | Event::MessageReceived(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)

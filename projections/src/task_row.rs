@@ -228,6 +228,7 @@ impl TaskRow {
             // Creation made the row, and runs are not events of one task.
             Event::TaskCreated(_)
             | Event::RunStarted(_)
+            | Event::MessageReceived(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => {
                 return Change::None;
@@ -346,6 +347,7 @@ pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
+        | Event::MessageReceived(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
         | Event::TaskClaimRejected(_)

@@ -94,6 +94,7 @@ fn a_flow_of_the_largest_size_is_rebuilt_and_walked_without_recursion() {
         allow_unknown_executors: false,
         executor_wait_ms: 0,
         callback: None,
+        origin: None,
     });
     apply(&mut past, started);
     let last = TASKS - 1;

@@ -240,6 +240,7 @@ fn pair() -> (World, TaskId, TaskId, TaskId, taskledger_domain::RunId) {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         }),
     );
     for task_id in [root.id, first] {
@@ -389,6 +390,7 @@ async fn a_flow_that_only_waits_for_a_retry_is_not_due_before_it(engine: Engine)
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         }),
     );
     world.push(
@@ -510,6 +512,7 @@ async fn a_tree_of_a_hundred_thousand_is_built_run_and_written(engine: Engine) {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         }),
     );
     for events in world.log.chunks(2048) {

@@ -43,6 +43,12 @@ use_cases! {
     ExecuteTasks = "tasks.execute" needs Some(Scope::TasksRun),
     /// Run a failed task again.
     RetryTask = "tasks.retry" needs Some(Scope::TasksRun),
+    /// Begin a run by a message.
+    StartRun = "runs.start" needs Some(Scope::TasksRun),
+    /// Cancel a run.
+    CancelRun = "runs.cancel" needs Some(Scope::TasksRun),
+    /// Say something to a run that waits for it.
+    MessageRun = "runs.message" needs Some(Scope::TasksRun),
     /// Change a task.
     UpdateTask = "tasks.update" needs Some(Scope::TasksWrite),
     /// Delete tasks.
@@ -87,6 +93,14 @@ use_cases! {
     WatchEvents = "events.watch" needs Some(Scope::TasksRead),
     /// Follow a run to its end.
     WatchRun = "runs.watch" needs Some(Scope::TasksRead),
+    /// Read a run.
+    ReadRun = "runs.get" needs Some(Scope::TasksRead),
+    /// Read runs that match a filter.
+    ListRuns = "runs.list" needs Some(Scope::TasksRead),
+    /// Follow how a run stands and what it returns.
+    FollowRun = "runs.follow" needs Some(Scope::TasksRead),
+    /// Wait until a run has ended or waits for its caller.
+    AwaitRun = "runs.await" needs Some(Scope::TasksRead),
     /// Read how tasks ended and go on that one has published through the agent broker.
     ReadInbox = "broker.inbox" needs Some(Scope::TasksRead),
     /// Claim tasks to work on them outside the server.

@@ -16,7 +16,7 @@ use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use taskledger_domain::flow::{
     Argument, CallTask, Command, Done, Execute, Fault, Outdated, ParentFault, ReferenceAt, Refusal,
-    RunKind, Specification, Update,
+    RunKind, RunOrigin, Specification, Update,
 };
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies};
@@ -27,7 +27,7 @@ use taskledger_domain::{CallbackId, FlowId, RunId, TaskId, Version};
 const UPDATE_ROUNDS_MAX: usize = 8;
 
 /// The options of an execution.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ExecuteOptions {
     /// Whether tasks may wait for an executor that does not exist yet.
     pub allow_unknown_executors: bool,
@@ -35,6 +35,8 @@ pub struct ExecuteOptions {
     pub executor_wait_ms: u64,
     /// Where the caller wants to be told of the run.
     pub callback: Option<CallbackId>,
+    /// The message that it is begun by.
+    pub origin: Option<Box<RunOrigin>>,
 }
 
 impl Default for ExecuteOptions {
@@ -43,6 +45,7 @@ impl Default for ExecuteOptions {
             allow_unknown_executors: false,
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
             callback: None,
+            origin: None,
         }
     }
 }
@@ -182,6 +185,7 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
             callback: options.callback,
+            origin: options.origin,
         });
         let sending = Sending {
             flow,
@@ -242,6 +246,7 @@ impl App {
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
             callback: options.callback,
+            origin: options.origin,
         });
         self.simple(context, use_case, (flow, task), command, reply)
             .await

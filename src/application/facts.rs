@@ -39,7 +39,11 @@ pub fn bytes(event: &Event) -> usize {
             Event::TaskRespecified(e) => e.specification.bytes(),
             Event::TaskRenamed(e) => e.name.len(),
             Event::DependenciesChanged(e) => e.dependencies.len() * 24,
-            Event::RunStarted(e) => e.covers.len() * 8,
+            Event::RunStarted(e) => {
+                let message = e.origin.as_ref().and_then(|it| it.message.as_ref());
+                e.covers.len() * 8 + message.map_or(0, |message| message.as_str().len())
+            }
+            Event::MessageReceived(e) => e.message.as_str().len(),
             Event::TaskCompleted(e) => e.result.as_str().len(),
             Event::TaskSuspended(e) => e.question.as_str().len() + e.on_expiry.bytes(),
             Event::TaskAnswered(e) => e.answer.as_str().len(),

@@ -361,6 +361,10 @@ impl Scan<'_> {
                 let from = search.unwrap_or(recorded.version);
                 return self.covered_by(e.run_id, from).await;
             }
+            Event::MessageReceived(e) => {
+                let from = search.unwrap_or(recorded.version);
+                return self.covered_by(e.run_id, from).await;
+            }
             Event::TaskCreated(_)
             | Event::TaskRenamed(_)
             | Event::PriorityChanged(_)

@@ -55,6 +55,7 @@ mod reach;
 pub mod readings;
 pub mod routing;
 pub mod rows;
+mod runs;
 pub mod schema_cache;
 mod sending;
 pub mod service;

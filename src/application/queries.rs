@@ -158,19 +158,22 @@ impl App {
     ) -> Result<FlowId, Error> {
         let flow = self.flow_of(argument, task).await?;
         match consistency {
-            Consistency::Strong => {
-                let end = if self.flows.ownership().is_shared() {
-                    // Any node may have written it, and answered.
-                    let end = self.store.stream_head(flow).await?;
-                    end.map_or(0, |(_, position)| position)
-                } else {
-                    self.positions.awaited(flow, self.projections.checkpoint())
-                };
-                self.await_position(end).await?;
-            }
+            Consistency::Strong => self.await_flow(flow).await?,
             Consistency::Eventual => self.refuse_unfilled()?,
         }
         Ok(flow)
+    }
+
+    /// Waits until the read models show all that was answered of a flow.
+    pub(super) async fn await_flow(&self, flow: FlowId) -> Result<(), Error> {
+        let end = if self.flows.ownership().is_shared() {
+            // Any node may have written it, and answered.
+            let end = self.store.stream_head(flow).await?;
+            end.map_or(0, |(_, position)| position)
+        } else {
+            self.positions.awaited(flow, self.projections.checkpoint())
+        };
+        self.await_position(end).await
     }
 
     /// What is empty until it is filled would say that tasks do not exist.
@@ -211,7 +214,7 @@ impl App {
         })
     }
 
-    async fn await_position(&self, position: Position) -> Result<(), Error> {
+    pub(super) async fn await_position(&self, position: Position) -> Result<(), Error> {
         if position <= self.projections.checkpoint() {
             return Ok(());
         }

@@ -8,7 +8,10 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         Command::Create(tasks) => tasks.len(),
         Command::Execute(execute) => flow_tasks + execute.create.len(),
         Command::Delete { cascade, .. } => flow_tasks * usize::from(*cascade),
-        Command::Cancel { .. } | Command::Recover { .. } | Command::Archive(_) => flow_tasks,
+        Command::Cancel { .. }
+        | Command::CancelRun(_)
+        | Command::Recover { .. }
+        | Command::Archive(_) => flow_tasks,
         // What follows from one outcome is mostly little; a wake-up finds little that is due.
         Command::Update(_)
         | Command::Complete { .. }
@@ -17,6 +20,7 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         | Command::RejectCompletion { .. }
         | Command::Suspend(_)
         | Command::Respond(_)
+        | Command::Receive(_)
         | Command::Claim(_)
         | Command::Release { .. }
         | Command::EndLease { .. }

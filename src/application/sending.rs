@@ -119,7 +119,7 @@ pub(super) fn engine_metadata() -> Metadata {
 }
 
 /// What an order holds in a mailbox, roughly.
-fn weight(order: &Order) -> usize {
+pub(super) fn weight(order: &Order) -> usize {
     let tasks = match &order.command {
         Some(Command::Create(tasks)) => tasks.as_slice(),
         Some(Command::Execute(execute)) => &execute.create,
@@ -146,9 +146,14 @@ fn weight(order: &Order) -> usize {
             return order.bytes + suspend.asked.as_str().len() + suspend.on_expiry.bytes();
         }
         Some(Command::Respond(respond)) => return order.bytes + respond.answer.as_str().len(),
+        Some(Command::Receive(receive)) => {
+            let answer = receive.answers.answer.as_str().len();
+            return order.bytes + receive.message.as_str().len() + answer;
+        }
         Some(
             Command::Delete { .. }
             | Command::Cancel { .. }
+            | Command::CancelRun(_)
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::Report { .. }

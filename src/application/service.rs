@@ -11,6 +11,7 @@ mod hints;
 mod peers;
 mod presence;
 mod reads;
+mod runs;
 mod secrets;
 mod streams;
 mod system;
@@ -250,6 +251,7 @@ impl Service {
                         allow_unknown_executors,
                         executor_wait_ms,
                         callback,
+                        origin: None,
                     };
                     app.execute(context, target, options).await
                 })
@@ -261,6 +263,9 @@ impl Service {
                 }))
                 .await
             }
+            Request::StartRun(start) => Box::pin(app.start_run(context, *start)).await,
+            Request::CancelRun(cancel) => Box::pin(app.cancel_run(context, cancel)).await,
+            Request::FollowUp(message) => Box::pin(app.follow_up(context, *message)).await,
             Request::Update(update) => {
                 Box::pin(app.update(context, update.task, update.updates)).await
             }

@@ -14,6 +14,7 @@ use super::sending::{engine_metadata, metadata};
 use super::stream_reader::StreamReader;
 use super::working::not_held;
 use crate::runtime::maybe_block_in_place;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskledger_domain::contract::Outputs;
@@ -22,7 +23,7 @@ use taskledger_domain::flow::{
     Turn,
 };
 use taskledger_domain::limits::ANSWER_BYTES_MAX;
-use taskledger_domain::question::{Expected, prepare, value_of};
+use taskledger_domain::question::{Expected, answer_of, prepare, value_of};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Payload, Recorded, SuspensionId, Version, Violation};
 use taskledger_projections::TaskRow;
@@ -137,56 +138,11 @@ impl App {
         };
         let expected = Expected::of(&asked.question);
         let expected = expected.ok_or_else(|| broken(flow))?;
-        if answer.as_str().len() > ANSWER_BYTES_MAX {
-            let accepted = format!("at most {ANSWER_BYTES_MAX} bytes of JSON");
-            let found = answer.as_str().len().into();
-            return Err(Error::invalid([Violation::of(
-                VALUE,
-                "too large",
-                accepted,
-                &found,
-            )]));
-        }
         let value = value_of(&answer);
-        maybe_block_in_place(usize::MAX, || expected.check(&value)).map_err(|fault| {
-            let expected = fault.expected();
-            Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
-        })?;
-        let then = match asked.on_answer {
-            OnAnswer::Continue => Then::Continue,
-            on_answer if on_answer.declines(&value) => {
-                Then::Decline(format!("declined by `{responded_by}`"))
-            }
-            OnAnswer::Complete | OnAnswer::CompleteOrDecline => {
-                let result = expected.result(&value, Some(&responded_by));
-                let checked = maybe_block_in_place(usize::MAX, || {
-                    let outputs = row.schemas.as_ref().and_then(Outputs::of);
-                    outputs.map_or(Ok(()), |outputs| outputs.check(&result))
-                });
-                if let Err(fault) = checked {
-                    return Err(Error::OutputRejected {
-                        task,
-                        name: row.name.clone(),
-                        fault: Box::new(fault),
-                    });
-                }
-                let result = Payload::checked(&result).map_err(|unfit| {
-                    let found = unfit.found().into();
-                    let fault = Violation::of(VALUE, unfit.reason(), unfit.expected(), &found);
-                    Error::invalid([fault])
-                })?;
-                Then::Complete(result)
-            }
-        };
+        let asks = (&asked, &expected);
+        let command = self.answer(context, &row, asks, value.clone(), on_behalf_of)?;
+        let command = Command::Respond(command);
         let choice_label = expected.label_of(&value).map(str::to_owned);
-        let command = Command::Respond(flow::Respond {
-            task,
-            suspension,
-            answer: answer.clone(),
-            responded_by: responded_by.clone(),
-            on_behalf_of,
-            then,
-        });
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => status,
@@ -222,6 +178,70 @@ impl App {
         }
     }
 
+    /// What a value is to the task that asked for it.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a value that is no answer.
+    pub(super) fn answer(
+        &self,
+        context: &Context,
+        row: &TaskRow,
+        (asked, expected): (&TaskSuspended, &Expected),
+        value: Value,
+        on_behalf_of: Option<String>,
+    ) -> Result<flow::Respond, Error> {
+        let (task, answer) = (row.id, answer_of(value.clone()));
+        let responded_by = context.caller.actor().to_string();
+        if answer.as_str().len() > ANSWER_BYTES_MAX {
+            let accepted = format!("at most {ANSWER_BYTES_MAX} bytes of JSON");
+            let found = answer.as_str().len().into();
+            return Err(Error::invalid([Violation::of(
+                VALUE,
+                "too large",
+                accepted,
+                &found,
+            )]));
+        }
+        maybe_block_in_place(usize::MAX, || expected.check(&value)).map_err(|fault| {
+            let expected = fault.expected();
+            Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
+        })?;
+        let then = match asked.on_answer {
+            OnAnswer::Continue => Then::Continue,
+            on_answer if on_answer.declines(&value) => {
+                Then::Decline(format!("declined by `{responded_by}`"))
+            }
+            OnAnswer::Complete | OnAnswer::CompleteOrDecline => {
+                let result = expected.result(&value, Some(&responded_by));
+                let checked = maybe_block_in_place(usize::MAX, || {
+                    let outputs = row.schemas.as_ref().and_then(Outputs::of);
+                    outputs.map_or(Ok(()), |outputs| outputs.check(&result))
+                });
+                if let Err(fault) = checked {
+                    return Err(Error::OutputRejected {
+                        task,
+                        name: row.name.clone(),
+                        fault: Box::new(fault),
+                    });
+                }
+                let result = Payload::checked(&result).map_err(|unfit| {
+                    let found = unfit.found().into();
+                    let fault = Violation::of(VALUE, unfit.reason(), unfit.expected(), &found);
+                    Error::invalid([fault])
+                })?;
+                Then::Complete(result)
+            }
+        };
+        Ok(flow::Respond {
+            task,
+            suspension: asked.suspension_id,
+            answer,
+            responded_by,
+            on_behalf_of,
+            then,
+        })
+    }
+
     /// What was asked and answered before an attempt. Cost: a look at two events for each.
     ///
     /// # Errors
@@ -253,7 +273,7 @@ impl App {
         Ok(answered.collect())
     }
 
-    async fn events_at(
+    pub(super) async fn events_at(
         &self,
         flow: FlowId,
         mut versions: Vec<Version>,
@@ -271,7 +291,11 @@ impl App {
         Ok(found)
     }
 
-    async fn asked(&self, flow: FlowId, version: Version) -> Result<TaskSuspended, Error> {
+    pub(super) async fn asked(
+        &self,
+        flow: FlowId,
+        version: Version,
+    ) -> Result<TaskSuspended, Error> {
         let mut events = self.events_at(flow, vec![version]).await?;
         let event = events.remove(&version).map(|recorded| recorded.event);
         match event.as_deref() {

@@ -150,6 +150,7 @@ fn ended(event: &Event) -> Option<TaskId> {
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
+        | Event::MessageReceived(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
         | Event::TaskClaimRejected(_)

@@ -116,7 +116,11 @@ fn payload_bytes(event: &Event) -> usize {
         Event::TaskSuspensionExpired(e) => e.policy.bytes(),
         Event::TaskFailed(e) => e.error.len(),
         Event::TaskCancelled(e) => e.error.len(),
-        Event::RunStarted(e) => e.covers.len() * 8,
+        Event::RunStarted(e) => {
+            let message = e.origin.as_ref().and_then(|it| it.message.as_ref());
+            e.covers.len() * 8 + optional(message)
+        }
+        Event::MessageReceived(e) => e.message.as_str().len(),
         Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
         | Event::UserChanged(_)

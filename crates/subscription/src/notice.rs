@@ -453,6 +453,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
+        | Event::MessageReceived(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
         | Event::FlowArchived(_) => (None, None),

@@ -102,12 +102,12 @@ events! {
     DependenciesChanged = 1,
     TaskRespecified = 2,
     TaskDeleted = 1,
-    RunStarted = 2,
+    RunStarted = 3,
     TaskStarted = 3,
     TaskProgressed = 2,
     TaskClaimRejected = 1,
     TaskCompletionRejected = 1,
-    TaskSuspended = 2,
+    TaskSuspended = 3,
     TaskReminded = 1,
     TaskAnswered = 1,
     TaskSuspensionExpired = 1,
@@ -117,6 +117,7 @@ events! {
     TaskCancelled = 2,
     RunEnded = 3,
     FlowArchived = 1,
+    MessageReceived = 1,
 }
 
 fn read<T: DeserializeOwned>(

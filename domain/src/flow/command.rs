@@ -1,7 +1,7 @@
 //! The orders. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
-use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, RunKind};
+use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, RunKind, RunOrigin};
 use crate::contract::OutputFault;
 use crate::question::Question;
 use crate::task::call::NewTask;
@@ -94,6 +94,10 @@ pub enum Command {
     Suspend(Suspend),
     /// A person answers.
     Respond(Respond),
+    /// Whoever began a run says something more to it.
+    Receive(Receive),
+    /// Stop a run for good, with everything of it that has not ended.
+    CancelRun(CancelRun),
     /// A worker outside the server begins attempts.
     Claim(Claim),
     /// A worker gives an attempt back: it goes to somebody else, and uses up nothing.
@@ -137,6 +141,30 @@ pub struct Archive {
     pub rest: Rest,
     /// Where the copy is.
     pub copy: FlowArchived,
+}
+
+/// See [`Command::Receive`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receive {
+    /// The run, which must be on.
+    pub run: RunId,
+    /// What the sender calls the message; at most `limits::MESSAGE_ID_CHARS_MAX` characters.
+    pub message_id: String,
+    /// SHA-256 of its name and its text, in hexadecimal. The same message twice is one message.
+    pub body_hash: String,
+    /// The message; at most `limits::RUN_MESSAGE_BYTES_MAX` bytes.
+    pub message: Payload,
+    /// The answer that it is, to a task of the run.
+    pub answers: Respond,
+}
+
+/// See [`Command::CancelRun`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelRun {
+    /// The run, which must be on.
+    pub run: RunId,
+    /// Text for `error` of its tasks.
+    pub reason: Option<String>,
 }
 
 /// See [`Command::Suspend`].
@@ -245,6 +273,8 @@ pub struct Execute {
     pub executor_wait_ms: u64,
     /// Where its caller wants to be told of it.
     pub callback: Option<CallbackId>,
+    /// The message that it is begun by.
+    pub origin: Option<Box<RunOrigin>>,
 }
 
 /// See [`Command::Update`].

@@ -4,7 +4,7 @@ use super::event::{OnExpiry, TaskSuspended, TaskSuspensionExpired};
 use super::state::Flow;
 use crate::question::{Escalation, value_of};
 use crate::task::Status;
-use crate::{Payload, SuspensionId, TaskId, Timestamp, Version};
+use crate::{Payload, RunId, SuspensionId, TaskId, Timestamp, Version};
 use serde::{Deserialize, Serialize};
 
 /// The questions of a task in its run.
@@ -64,6 +64,15 @@ pub struct Waits {
     pub since: Timestamp,
     /// When nobody will answer any more.
     pub expires_at: Option<Timestamp>,
+}
+
+/// What a run waits to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listens {
+    /// The tasks that wait, in order of creation.
+    pub waits: Vec<(TaskId, Waits)>,
+    /// Whether it was told the message before.
+    pub has_heard: bool,
 }
 
 impl Open {
@@ -149,6 +158,26 @@ impl Flow {
             asked_at: open.asked_at,
             since: open.since,
             expires_at: open.expires_at,
+        })
+    }
+
+    /// What an active run waits to be told, and whether it was told this before; `None` once it has ended. Cost:
+    /// O(questions of the flow + messages of the run).
+    #[must_use]
+    pub fn listens(&self, run: RunId, body_hash: &str) -> Option<Listens> {
+        let key = *self.run_keys.get(&run)?;
+        let asking = self.dialogues.keys().copied();
+        let of_run = asking.filter(|&i| self.at(i).run == key);
+        let waits = of_run.filter_map(|i| {
+            let id = self.at(i).id;
+            Some((id, self.waits(id)?))
+        });
+        Some(Listens {
+            waits: waits.collect(),
+            has_heard: self.runs[&key]
+                .heard
+                .iter()
+                .any(|hash| **hash == *body_hash),
         })
     }
 

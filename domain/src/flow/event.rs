@@ -6,7 +6,7 @@ mod rejected;
 mod specification;
 mod suspended;
 
-pub use message::RunOrigin;
+pub use message::{MessageReceived, RunOrigin};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use specification::{Dependency, Specification};
 pub use suspended::{
@@ -38,6 +38,8 @@ pub enum Event {
     TaskDeleted(TaskDeleted),
     /// The execution of a set of tasks began.
     RunStarted(RunStarted),
+    /// Whoever began a run said something more. What follows from it stands in the same append.
+    MessageReceived(MessageReceived),
     /// An attempt began (for a group: its run reached it).
     TaskStarted(TaskStarted),
     /// An attempt reported how far it is.
@@ -71,7 +73,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// The task that the event is about; `None` for `RunStarted`, `RunEnded` and `FlowArchived`.
+    /// The task that the event is about; `None` for `RunStarted`, `MessageReceived`, `RunEnded` and `FlowArchived`.
     #[must_use]
     pub const fn task_id(&self) -> Option<TaskId> {
         Some(match self {
@@ -95,7 +97,10 @@ impl Event {
             Self::TaskFailed(e) => e.task_id,
             Self::TaskRequeued(e) => e.task_id,
             Self::TaskCancelled(e) => e.task_id,
-            Self::RunStarted(_) | Self::RunEnded(_) | Self::FlowArchived(_) => return None,
+            Self::RunStarted(_)
+            | Self::MessageReceived(_)
+            | Self::RunEnded(_)
+            | Self::FlowArchived(_) => return None,
         })
     }
 
@@ -112,6 +117,7 @@ impl Event {
             | Self::TaskRespecified(_)
             | Self::TaskDeleted(_)
             | Self::RunStarted(_)
+            | Self::MessageReceived(_)
             | Self::TaskStarted(_)
             | Self::TaskProgressed(_)
             | Self::TaskClaimRejected(_)
@@ -251,6 +257,9 @@ pub struct RunStarted {
     /// hold no secrets. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback: Option<CallbackId>,
+    /// The message that it was begun by; absent when no message was. Since version 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<RunOrigin>>,
 }
 
 /// See [`Event::TaskStarted`].

@@ -37,6 +37,14 @@ impl Flow {
             Event::TaskRespecified(e) => self.respecified(e.task_id, &e.specification),
             Event::TaskDeleted(e) => self.deleted(e.task_id),
             Event::RunStarted(e) => self.run_started(e, time),
+            Event::MessageReceived(e) => {
+                if let Some(key) = self.run_keys.get(&e.run_id)
+                    && let Some(run) = self.runs.get_mut(key)
+                {
+                    run.heard.push(e.body_hash.as_str().into());
+                    self.heard += 1;
+                }
+            }
             Event::TaskStarted(e) => {
                 let i = self.ordinal(e.task_id);
                 self.set_status(i, Status::InProgress, time);
@@ -404,6 +412,7 @@ impl Flow {
                 allow_unknown_executors: e.allow_unknown_executors,
                 executor_wait_ms: e.executor_wait_ms,
                 members: members.clone(),
+                heard: Vec::new(),
                 running: 0,
                 ready: 0,
                 open_groups: Default::default(),
@@ -439,6 +448,7 @@ impl Flow {
             .get_mut(&key)
             .expect("the index names active runs");
         let members = std::mem::take(&mut run.members);
+        self.heard -= run.heard.len();
         for i in members {
             if self.at(i).run == key {
                 self.unlink(i);

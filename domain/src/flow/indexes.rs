@@ -209,6 +209,7 @@ impl Flow {
             .map(|(i, t)| (t.id, i as u32))
             .collect();
         self.run_keys = self.runs.iter().map(|(key, r)| (r.id, *key)).collect();
+        self.heard = self.runs.values().map(|run| run.heard.len()).sum();
         self.still_runs = self.runs.keys().copied().collect();
         let keys: Vec<u32> = self.runs.keys().copied().collect();
         for key in keys {

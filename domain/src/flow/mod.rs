@@ -19,18 +19,18 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Archive, Capacity, Claim, Claimable, Command, Done, Execute, Respond, Rest, SlotRequest,
-    Suspend, Then, Update,
+    Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Receive, Respond, Rest,
+    SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
-pub use dialogues::{Turn, Waits};
+pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin,
-    RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled,
-    TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed,
-    TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified,
-    TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
+    MessageReceived, OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded,
+    RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
+    TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
+    TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
+    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

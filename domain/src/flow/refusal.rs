@@ -14,7 +14,7 @@ pub use faults::{
 
 use super::state::Archived;
 use crate::task::Status;
-use crate::{FlowId, SuspensionId, TaskId, Timestamp, limits};
+use crate::{FlowId, RunId, SuspensionId, TaskId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 /// Why a command was not accepted.
@@ -135,6 +135,23 @@ pub enum Refusal {
         /// What it does wait for.
         suspension: Option<SuspensionId>,
     },
+    /// No such run, or not for this caller.
+    RunNotFound {
+        /// The id that names nothing.
+        run: RunId,
+    },
+    /// The run has ended: nothing comes after that.
+    RunOver {
+        /// The run.
+        run: RunId,
+    },
+    /// Nobody waits for what is said to the run.
+    RunNotWaiting {
+        /// The run.
+        run: RunId,
+        /// The task that was named, or waited a moment ago.
+        task: Option<TaskId>,
+    },
     /// A task cannot be claimed, because a result that it is wired to waits for a person.
     UpstreamSuspended {
         /// The task.
@@ -189,9 +206,10 @@ impl Refusal {
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
-            Self::TaskNotFound { .. } | Self::TaskArchived { .. } | Self::FlowNotFound { .. } => {
-                Kind::NotFound
-            }
+            Self::TaskNotFound { .. }
+            | Self::TaskArchived { .. }
+            | Self::FlowNotFound { .. }
+            | Self::RunNotFound { .. } => Kind::NotFound,
             Self::Invalid(_) => Kind::Invalid,
             Self::InvalidTree(_) => Kind::InvalidTree,
             Self::InvalidParent(_) => Kind::InvalidParent,
@@ -201,6 +219,8 @@ impl Refusal {
             Self::AlreadyExecuting(_) => Kind::AlreadyExecuting,
             Self::InvalidTransition(_)
             | Self::NotSuspended { .. }
+            | Self::RunOver { .. }
+            | Self::RunNotWaiting { .. }
             | Self::UpstreamSuspended { .. }
             | Self::NotArchivable(_) => Kind::InvalidTransition,
             Self::DeleteNotPending { .. } | Self::DeleteHindered { .. } => Kind::CannotDelete,

@@ -111,6 +111,7 @@ impl Flow {
 
 fn is_sound_run(run: &Run, n: usize) -> bool {
     (run.root as usize) < n
+        && run.heard.len() <= limits::MESSAGES_PER_RUN_MAX
         && run.members.is_sorted_by(|a, b| a < b)
         && run.members.last().is_none_or(|m| (*m as usize) < n)
 }

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Bytes of the hash of a message, and what holds it.
+const HEARD_BYTES: usize = 64 + 32;
+
 /// "No task", "no run", "no method": an ordinal that is never given.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -112,6 +115,8 @@ pub(crate) struct Run {
     pub(crate) executor_wait_ms: u64,
     /// Covered tasks, deleted and completed ones included, ascending.
     pub(crate) members: Vec<u32>,
+    /// Hashes of the messages that it was sent; at most `limits::MESSAGES_PER_RUN_MAX`.
+    pub(crate) heard: Vec<Box<str>>,
 
     // Derived.
     /// Attempts under way.
@@ -254,6 +259,9 @@ pub struct Flow {
     /// What `dialogues` holds, roughly.
     #[serde(skip)]
     pub(crate) dialogues_bytes: usize,
+    /// Messages that active runs were sent.
+    #[serde(skip)]
+    pub(crate) heard: usize,
     /// When somebody is reminded of a question, or nobody will answer any more.
     #[serde(skip)]
     pub(crate) suspension_dues: BTreeSet<(Timestamp, u32)>,
@@ -381,7 +389,15 @@ impl Flow {
             + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
             + self.bounds.len() * (size_of::<Bounds>() + 16);
         let tasks = self.tasks.len() * task + self.edges * edge;
-        tasks + names + leases + self.wires_bytes + self.dialogues_bytes + size_of::<Self>() + 1024
+        let heard = self.heard * HEARD_BYTES;
+        tasks
+            + names
+            + leases
+            + heard
+            + self.wires_bytes
+            + self.dialogues_bytes
+            + size_of::<Self>()
+            + 1024
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

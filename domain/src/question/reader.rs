@@ -2,15 +2,16 @@
 
 mod times;
 
-use super::{Choice, Expected, Fallback, Question, is_answer};
+use super::{Asks, Choice, Expected, Fallback, Question, is_answer};
 use crate::contract::{FormFault, Types, equal};
 use crate::suggestion::suggestion;
 use crate::violation::PathSegment;
 use crate::{Violation, limits};
 use serde_json::{Map, Value, json};
 
-const MEMBERS: [&str; 11] = [
+const MEMBERS: [&str; 12] = [
     "question",
+    "asks",
     "response_type",
     "choices",
     "schema",
@@ -49,6 +50,7 @@ pub(super) fn read(
     if let Some(context) = context {
         reader.fault("context", "has the wrong type", "an object", context);
     }
+    let asks = reader.asks();
     let expects = reader.expects();
     let times = reader.times();
     let fallback = reader.fallback();
@@ -58,10 +60,13 @@ pub(super) fn read(
         let expected = fault.expected();
         reader.fault("fallback_value", "is no answer", &expected, value);
     }
-    match (text, expects, times, fallback) {
-        (Some(text), Some(expects), Some(times), Some(fallback)) if reader.faults.is_empty() => {
+    match (text, asks, expects, times, fallback) {
+        (Some(text), Some(asks), Some(expects), Some(times), Some(fallback))
+            if reader.faults.is_empty() =>
+        {
             Ok(Question {
                 text,
+                asks,
                 expects,
                 expires_after_ms: times.expires_after_ms,
                 remind_every_ms: times.remind_every_ms,
@@ -124,6 +129,20 @@ impl<'a> Reader<'a> {
             Some(_) | None => {
                 let expected = format!("a text of 1 to {chars_max} characters");
                 self.fault_at(path, "is not valid", &expected, value);
+                None
+            }
+        }
+    }
+
+    fn asks(&mut self) -> Option<Asks> {
+        let Some(value) = self.members.get("asks") else {
+            return Some(Asks::Input);
+        };
+        match value.as_str() {
+            Some("input") => Some(Asks::Input),
+            Some("auth") => Some(Asks::Auth),
+            Some(_) | None => {
+                self.fault("asks", "is not valid", "one of: input, auth", value);
                 None
             }
         }

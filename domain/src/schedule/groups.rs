@@ -3,7 +3,9 @@
 use crate::Payload;
 use crate::flow::below::Tally;
 use crate::flow::state::Flow;
-use crate::flow::{Event, FailureReason, RunState, StatusCounts, TaskCompleted, TaskFailed};
+use crate::flow::{
+    Event, FailureReason, RootAtEnd, RunEnded, RunState, StatusCounts, TaskCompleted, TaskFailed,
+};
 use crate::task::Status;
 use serde_json::{Map, Value};
 
@@ -53,11 +55,29 @@ fn what_is_missing(tally: &Tally) -> String {
     text
 }
 
+/// The end of a run in which nothing moves any more. `state`: how it ends, if not by its verdict. Cost as for the
+/// verdict.
+pub(crate) fn end(flow: &Flow, key: u32, state: Option<RunState>) -> RunEnded {
+    let run = &flow.runs[&key];
+    let (run_id, root) = (run.id, flow.at(run.root));
+    let (task_id, status) = (root.id, root.status);
+    let progress = flow.progress_of(run.root);
+    let (verdict, counts) = verdict(flow, key);
+    RunEnded {
+        run_id,
+        task_id,
+        state: state.unwrap_or(verdict),
+        counts,
+        root: Some(RootAtEnd { status, progress }),
+        others: u32::try_from(flow.runs.len() - 1).unwrap_or(u32::MAX),
+    }
+}
+
 /// The verdict over a run that has come to rest. The run is judged like a group whose children are
 /// its root and the covered tasks that are below no covered group: `cancelled` when the root was
 /// cancelled, `failed` when one of them failed, was cancelled or stayed blocked without being
 /// tolerated, else `completed`. Cost: O(members * depth).
-pub(super) fn verdict(flow: &Flow, key: u32) -> (RunState, StatusCounts) {
+fn verdict(flow: &Flow, key: u32) -> (RunState, StatusCounts) {
     let run = &flow.runs[&key];
     let mut counts = StatusCounts::default();
     let mut failed = false;

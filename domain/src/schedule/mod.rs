@@ -6,7 +6,7 @@
 //! which is how a flow that is loaded finds the attempts that a restart has ended. Pure like
 //! everything here: time and free slots are given.
 
-mod groups;
+pub(crate) mod groups;
 mod outside;
 mod settle;
 
@@ -121,6 +121,7 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         | Event::TaskRespecified(_)
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
+        | Event::MessageReceived(_)
         | Event::TaskProgressed(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)

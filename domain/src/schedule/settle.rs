@@ -4,9 +4,8 @@ use super::groups;
 use crate::flow::decide::attempt;
 use crate::flow::state::{Line, Rank, Standing};
 use crate::flow::{
-    CancelReason, Capacity, Event, FailureReason, Flow, OnExpiry, RequeueReason, RootAtEnd,
-    RunEnded, SlotRequest, TaskCancelled, TaskCompleted, TaskFailed, TaskReminded, TaskStarted,
-    TaskSuspensionExpired,
+    CancelReason, Capacity, Event, FailureReason, Flow, OnExpiry, RequeueReason, SlotRequest,
+    TaskCancelled, TaskCompleted, TaskFailed, TaskReminded, TaskStarted, TaskSuspensionExpired,
 };
 use crate::limits;
 use crate::task::{Progress, Status};
@@ -402,19 +401,8 @@ impl Turn<'_> {
             if decided {
                 continue;
             }
-            let run = &self.flow.runs[&key];
-            let (run_id, root) = (run.id, self.flow.at(run.root));
-            let (task_id, status) = (root.id, root.status);
-            let progress = self.flow.progress_of(run.root);
-            let (state, counts) = groups::verdict(self.flow, key);
-            self.emit(Event::RunEnded(RunEnded {
-                run_id,
-                task_id,
-                state,
-                counts,
-                root: Some(RootAtEnd { status, progress }),
-                others: u32::try_from(self.flow.runs.len() - 1).unwrap_or(u32::MAX),
-            }));
+            let end = groups::end(self.flow, key, None);
+            self.emit(Event::RunEnded(end));
         }
     }
 

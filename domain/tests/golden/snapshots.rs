@@ -3,10 +3,12 @@
 use super::folder;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::contract::OutputFault;
-use taskledger_domain::flow::{Claim, Claimable, Command, OnAnswer, Respond, Suspend, Then};
+use taskledger_domain::flow::{
+    Claim, Claimable, Command, OnAnswer, Receive, Respond, Suspend, Then,
+};
 use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::task::Progress;
-use taskledger_domain::testing::{START, Scenario, execute, given, group, id, task};
+use taskledger_domain::testing::{START, Scenario, execute, given, group, id, run, task};
 use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
 
 /// The command by which a task asks whether to go on, with a value for the time after that.
@@ -105,15 +107,21 @@ fn rich() -> Scenario {
         let (suspend, suspension) = asks(&s, name, on_answer);
         s = s.when(suspend).accepted();
         if let Some(then) = then {
-            let respond = Command::Respond(Respond {
-                task: id(name),
-                suspension,
-                answer: answer_of(true.into()),
-                responded_by: "user:ann".to_owned(),
-                on_behalf_of: None,
-                then,
+            let receive = Command::Receive(Receive {
+                run: run("run"),
+                message_id: "m".to_owned(),
+                body_hash: "0f".repeat(32),
+                message: Payload::empty(),
+                answers: Respond {
+                    task: id(name),
+                    suspension,
+                    answer: answer_of(true.into()),
+                    responded_by: "user:ann".to_owned(),
+                    on_behalf_of: None,
+                    then,
+                },
             });
-            s = s.when(respond).accepted();
+            s = s.when(receive).accepted();
         }
     }
     s.after_ms(500).when(report(id("a"))).accepted()

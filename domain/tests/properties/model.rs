@@ -54,6 +54,8 @@ pub(crate) struct Model {
     pub(crate) runs: HashMap<RunId, Run>,
     /// Last attempt number of every task that ever was.
     attempts: HashMap<TaskId, u32>,
+    /// What active runs were told, and those that have ended.
+    heard: BTreeSet<(RunId, String)>,
     /// The task whose question the event before has ended, and what follows.
     answered: Option<(TaskId, Follows)>,
 }
@@ -393,6 +395,23 @@ impl Model {
                     self.tasks.get_mut(&id).expect("a live task").run = None;
                 }
             }
+            Event::MessageReceived(e) => {
+                assert!(
+                    self.runs.contains_key(&e.run_id),
+                    "it is said to a run that is on"
+                );
+                assert!(
+                    self.heard.insert((e.run_id, e.body_hash.clone())),
+                    "said once"
+                );
+                let waits = |t: &Task| t.asks.as_ref().map(|asks| asks.suspension);
+                assert!(
+                    self.tasks
+                        .values()
+                        .any(|t| t.run == Some(e.run_id) && waits(t) == e.suspension_id),
+                    "a task of the run waits for it"
+                );
+            }
             Event::FlowArchived(_) => panic!("nobody archives here"),
         }
         self.answered = answered;
@@ -400,6 +419,12 @@ impl Model {
 
     fn check_verdict(&self, run: &Run, state: RunState, held: &[TaskId]) {
         let root = self.tasks.get(&run.root).map(|t| t.status);
+        if state == RunState::Cancelled && root != Some(Cancelled) {
+            // The run itself was cancelled, behind the end of its root.
+            let members = run.members.iter().filter_map(|m| self.tasks.get(m));
+            let mut statuses = members.map(|t| t.status);
+            return assert!(statuses.any(|s| s == Cancelled));
+        }
         match root {
             Some(Cancelled) => assert_eq!(state, RunState::Cancelled),
             Some(Failed) => assert_eq!(state, RunState::Failed),

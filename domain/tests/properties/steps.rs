@@ -43,6 +43,9 @@ pub(crate) enum Step {
     Ask(u8, bool, u8),
     /// An answer; true for one to another question.
     Answer(u8, bool, u8),
+    /// The same as a message to the run, one of a few; true for one to a run that is not the task's.
+    Say(u8, bool, u8),
+    CancelRun(u8),
     /// A worker claims a task, or so many of the method that workers claim.
     Claim(u8, Option<u8>),
     /// True for a lease that is not the current one.

@@ -10,8 +10,8 @@ use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason, Flow, RunKind,
-    Update,
+    CancelRun, Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason,
+    Flow, RunKind, Update,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -124,6 +124,7 @@ impl World {
                     allow_unknown_executors: *unknown,
                     executor_wait_ms: u64::from(*wait) * 100,
                     callback: None,
+                    origin: None,
                 })
             }
             Step::Rename(t) => self.update(*t, |u| u.updates.name = Some("new".to_owned()))?,
@@ -226,6 +227,11 @@ impl World {
                 self.ask(attempt, *kind)
             }
             Step::Answer(t, wrong, then) => self.answer_one(*t, *wrong, *then)?,
+            Step::Say(t, wrong, then) => self.say(*t, *wrong, *then)?,
+            Step::CancelRun(t) => Command::CancelRun(CancelRun {
+                run: self.run_of(self.any(*t)?),
+                reason: None,
+            }),
             Step::Claim(_, Some(many)) => {
                 let method = REMOTE.to_owned();
                 let next = Claimable::Next {

@@ -19,6 +19,7 @@ mod hostile;
 mod ids_and_aliases;
 mod leases;
 mod limits;
+mod messages;
 mod next_steps;
 mod order;
 mod precedence;

@@ -85,6 +85,7 @@ pub(crate) fn execute_unknown(name: &str, run_name: &str, wait_ms: u64) -> Comma
         allow_unknown_executors: true,
         executor_wait_ms: wait_ms,
         callback: None,
+        origin: None,
     })
 }
 
@@ -98,6 +99,7 @@ pub(crate) fn create_and_execute(tasks: Vec<NewTask>) -> Command {
         allow_unknown_executors: false,
         executor_wait_ms: 0,
         callback: None,
+        origin: None,
     })
 }
 

@@ -8,6 +8,7 @@ mod list;
 mod owners;
 mod reading;
 mod rows;
+mod runs;
 mod select;
 mod snapshot;
 mod totals;
@@ -17,6 +18,7 @@ pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List};
 pub use owners::Usage;
 pub use reading::{Node, Reading};
+pub use runs::{Parts, RunCursor, RunFilter, RunList, RunRow, RunSnapshot, Wait};
 pub use select::{ListFilter, Start};
 pub use snapshot::Snapshot;
 

@@ -51,6 +51,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0003_suspensions",
             include_str!("../../../migrations/sqlite/read_models/0003_suspensions.sql"),
         ),
+        (
+            "0004_run_status",
+            include_str!("../../../migrations/sqlite/read_models/0004_run_status.sql"),
+        ),
     ])
 });
 

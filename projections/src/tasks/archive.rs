@@ -60,7 +60,15 @@ impl<'e> Gone<'e> {
             group.add(group.owner.as_ref(), -1, &mut set.counts);
         }
         // Bodies and attempts are found through the tasks, which go last.
-        for statement in [&*BODIES, &*ATTEMPTS, &*TASKS, &*SUMMARIES, &*OPEN_RUNS] {
+        for statement in [
+            &*BODIES,
+            &*ATTEMPTS,
+            &*TASKS,
+            &*SUMMARIES,
+            &*OPEN_RUNS,
+            &*SAID,
+            &*STANDINGS,
+        ] {
             statement
                 .execute(tx, &flows, |(no, _), args| args.int(*no))
                 .await?;
@@ -138,6 +146,14 @@ static TASKS: LazyLock<MultiRow> = LazyLock::new(|| by("tasks", "flow_no"));
 static SUMMARIES: LazyLock<MultiRow> = LazyLock::new(|| by("flow_summary", "flow_no"));
 static OPEN_RUNS: LazyLock<MultiRow> = LazyLock::new(|| by("open_runs", "flow_no"));
 static ROOTLESS: LazyLock<MultiRow> = LazyLock::new(|| by("rootless_flows", "flow_id"));
+/// By the indexes run_status_flow and the primary key.
+static SAID: LazyLock<MultiRow> = LazyLock::new(|| {
+    let head = "DELETE FROM run_said WHERE run_no IN (
+            SELECT s.run_no FROM run_status s WHERE s.flow_no IN (";
+    MultiRow::new(head, 1, "))")
+});
+/// By the index run_status_flow.
+static STANDINGS: LazyLock<MultiRow> = LazyLock::new(|| by("run_status", "flow_no"));
 /// By the index runs_id.
 static RUNS: LazyLock<MultiRow> = LazyLock::new(|| by("runs", "run_id"));
 
@@ -155,7 +171,7 @@ fn below(table: &str, key: &str) -> MultiRow {
 
 /// All of them with the kinds of their parameters, the one that counts first.
 #[cfg(test)]
-pub(super) fn statements() -> [(&'static MultiRow, &'static str); 8] {
+pub(super) fn statements() -> [(&'static MultiRow, &'static str); 10] {
     [
         (&CELLS, "i"),
         (&BODIES, "i"),
@@ -163,6 +179,8 @@ pub(super) fn statements() -> [(&'static MultiRow, &'static str); 8] {
         (&TASKS, "i"),
         (&SUMMARIES, "i"),
         (&OPEN_RUNS, "i"),
+        (&SAID, "i"),
+        (&STANDINGS, "i"),
         (&RUNS, "b"),
         (&ROOTLESS, "b"),
     ]

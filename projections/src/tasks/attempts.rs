@@ -60,6 +60,7 @@ impl AttemptRow {
             | Event::TaskRespecified(_)
             | Event::TaskDeleted(_)
             | Event::RunStarted(_)
+            | Event::MessageReceived(_)
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)

@@ -1,10 +1,11 @@
 //! Flow summaries and runs in memory: their figures follow the status changes of tasks.
 
+use super::stages::Standing;
 use crate::Error;
 use std::collections::BTreeMap;
 use taskledger_domain::flow::{RunKind, RunState, StatusCounts};
 use taskledger_domain::task::Status;
-use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp};
+use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp, Version};
 use taskledger_sql::{Args, Columns, Row};
 
 /// The counter of `status`.
@@ -153,6 +154,9 @@ pub(crate) struct Run {
     pub(crate) counts: StatusCounts,
     pub(super) started_at: Timestamp,
     pub(super) ended_at: Option<Timestamp>,
+    pub(super) standing: Standing,
+    /// Version of the question that its status shows.
+    pub(super) shown: Option<Version>,
 }
 
 impl Run {
@@ -169,6 +173,8 @@ impl Run {
             counts: read_counts(&mut c)?,
             started_at: c.time()?,
             ended_at: c.opt_time()?,
+            standing: Standing::read(&mut c)?,
+            shown: None,
         })
     }
 

@@ -17,6 +17,7 @@ pub(super) async fn flush(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), E
     write_attempts(set, tx).await?;
     write_flows(set, tx).await?;
     write_runs(set, tx).await?;
+    write_standings(set, tx).await?;
     set.counts.flush(tx).await
 }
 
@@ -235,6 +236,25 @@ async fn write_runs(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> 
     Ok(())
 }
 
+async fn write_standings(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
+    let mut changed = std::mem::take(&mut set.changed_standings);
+    changed.sort_unstable();
+    changed.dedup();
+    let changed: Vec<_> = changed.iter().filter_map(|id| set.runs.get(id)).collect();
+    UPSERT_STANDINGS
+        .execute(tx, &changed, |run, args| run.standing.bind(run.no, args))
+        .await?;
+    let said: Vec<_> = std::mem::take(&mut set.said).into_iter().collect();
+    UPSERT_SAID
+        .execute(tx, &said, |((run_no, version), said), args| {
+            args.int(*run_no);
+            args.position(*version);
+            said.bind(args);
+        })
+        .await?;
+    Ok(())
+}
+
 fn insert(table: &str, columns: &[&[&str]], tail: &str) -> MultiRow {
     let columns = columns.concat();
     let head = format!("INSERT INTO {table} ({})", columns.join(", "));
@@ -380,6 +400,32 @@ static UPSERT_RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
             "started_at",
             "ended_at",
         ],
+    )
+});
+
+static UPSERT_STANDINGS: LazyLock<MultiRow> = LazyLock::new(|| {
+    upsert(
+        "run_status",
+        "run_no",
+        &[
+            "run_no",
+            "flow_no",
+            "version",
+            "has_origin",
+            "owner",
+            "context",
+            "stage",
+            "status_at",
+            "status_position",
+            "waiting",
+        ],
+    )
+});
+static UPSERT_SAID: LazyLock<MultiRow> = LazyLock::new(|| {
+    upsert(
+        "run_said",
+        "run_no, version",
+        &["run_no", "version", "kind", "ordinal", "waits"],
     )
 });
 

@@ -4,11 +4,11 @@ use super::flows::{Flow, Run};
 use super::rows::{COLUMNS, read};
 use super::working_set::WorkingSet;
 use crate::Error;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
-use taskledger_sql::{MultiRow, Tx};
+use taskledger_sql::{Columns, MultiRow, Tx};
 
 /// Loads flows, tasks with their ancestors, and runs. Cost: O(rows that are not in memory).
 /// Flows of which a run is started are loaded whole when they have at most `whole_flow_tasks_max`
@@ -82,13 +82,15 @@ async fn load_tasks(
         let (created, named) = match recorded.event.as_ref() {
             Event::TaskCreated(e) => (Some(e.task_id), [e.parent_id, None]),
             Event::TaskMoved(e) => (None, [Some(e.parent_id), Some(e.task_id)]),
+            // Whose run it is.
+            Event::RunStarted(e) => (None, [Some(e.task_id), None]),
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
             | Event::UserChanged(_)
             | Event::DependenciesChanged(_)
             | Event::TaskRespecified(_)
             | Event::TaskDeleted(_)
-            | Event::RunStarted(_)
+            | Event::MessageReceived(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
             | Event::TaskClaimRejected(_)
@@ -163,6 +165,7 @@ async fn load_runs(
             Event::TaskStarted(e) => Some(e.run_id),
             Event::TaskRequeued(e) => Some(e.run_id),
             Event::RunEnded(e) => Some(e.run_id),
+            Event::MessageReceived(e) => Some(e.run_id),
             Event::RunStarted(e) => {
                 known.insert(e.run_id);
                 None
@@ -197,9 +200,28 @@ async fn load_runs(
         }
     }
     let rows = RUNS.fetch(tx, &missing, |id, args| args.id(id.0)).await?;
+    let mut asking = BTreeMap::new();
     for row in &rows {
         let run = Run::read(row)?;
+        if run.standing.waiting > 0 {
+            asking.insert(run.no, run.id);
+        }
         set.runs.insert(run.id, run);
+    }
+    let wanted: Vec<i64> = asking.keys().copied().collect();
+    let rows = WAITS.fetch(tx, &wanted, |no, args| args.int(*no)).await?;
+    for row in &rows {
+        let mut c = Columns::of(row);
+        let run = asking.get(&c.int()?).and_then(|id| set.runs.get_mut(id));
+        if let Some(run) = run {
+            run.standing.take_wait(&mut c)?;
+        }
+    }
+    for id in asking.values() {
+        if let Some(run) = set.runs.get_mut(id) {
+            run.standing.waits.sort_unstable_by_key(|wait| wait.0);
+            run.shown = run.standing.waits.first().map(|wait| wait.0);
+        }
     }
     Ok(())
 }
@@ -265,13 +287,26 @@ pub(super) static WHOLE_FLOWS: LazyLock<MultiRow> = LazyLock::new(|| {
     )
 });
 
-/// By the index runs_id.
+/// By the index runs_id, then by key.
 pub(super) static RUNS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "SELECT run_no, run_id, flow_id, task_id, kind, state, pending, in_progress, completed, failed,
-            cancelled, started_at, ended_at
-        FROM runs
-        WHERE run_id IN (",
+        "SELECT r.run_no, r.run_id, r.flow_id, r.task_id, r.kind, r.state, r.pending, r.in_progress,
+            r.completed, r.failed, r.cancelled, r.started_at, r.ended_at, s.flow_no, s.version,
+            s.has_origin, s.owner, s.context, s.stage, s.status_at, s.status_position, s.waiting
+        FROM runs r
+        JOIN run_status s ON s.run_no = r.run_no
+        WHERE r.run_id IN (",
+        1,
+        ")",
+    )
+});
+
+/// Questions that wait. By the index run_said_waits.
+pub(super) static WAITS: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "SELECT run_no, version, ordinal, kind
+        FROM run_said
+        WHERE waits = 1 AND run_no IN (",
         1,
         ")",
     )

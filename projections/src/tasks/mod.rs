@@ -11,6 +11,7 @@ mod flush;
 mod load;
 mod owners;
 pub(crate) mod rows;
+mod stages;
 pub(crate) mod working_set;
 
 pub(crate) use flows::{Run, read_counts, total};
@@ -69,8 +70,8 @@ impl TaskProjector {
 
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
-    // 2: runs do not count groups. 3: tasks carry the owner of their flow.
-    const VERSION: i64 = 4;
+    // 2: runs do not count groups. 3: tasks carry the owner of their flow. 5: runs have a stage.
+    const VERSION: i64 = 5;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;

@@ -48,20 +48,31 @@ impl WorkingSet {
             let after = Facets::of(row);
             self.account(recorded.flow, Some(&before), Some(&after))?;
         }
+        self.own_runs(no, to.as_ref());
         self.owners.insert(no, to);
         Ok(None)
+    }
+
+    /// Gives the runs of a flow that are in memory its owner. Cost: O(runs in memory).
+    fn own_runs(&mut self, flow_no: i64, owner: Option<&Arc<str>>) {
+        let runs = self.runs.values_mut().map(|run| &mut run.standing);
+        for standing in runs.filter(|it| it.flow_no == flow_no) {
+            standing.owner = owner.cloned();
+        }
     }
 }
 
 /// Writes the owners of flows that changed. New rows have theirs. Cost: O(tasks of these flows), in SQL.
 pub(super) async fn write(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let owners: Vec<_> = std::mem::take(&mut set.owners).into_iter().collect();
-    UPDATE_OWNERS
-        .execute(tx, &owners, |(flow_no, owner), args| {
-            args.int(*flow_no);
-            args.text(owner.clone());
-        })
-        .await?;
+    for statement in [&*UPDATE_OWNERS, &*UPDATE_RUN_OWNERS] {
+        statement
+            .execute(tx, &owners, |(flow_no, owner), args| {
+                args.int(*flow_no);
+                args.text(owner.clone());
+            })
+            .await?;
+    }
     Ok(())
 }
 
@@ -89,6 +100,7 @@ pub(super) async fn change(
             group.add(change.to.as_ref(), 1, &mut set.counts);
         }
     }
+    set.own_runs(no, change.to.as_ref());
     set.owners.insert(no, change.to);
     write(set, tx).await
 }
@@ -101,4 +113,13 @@ pub(super) static UPDATE_OWNERS: LazyLock<MultiRow> = LazyLock::new(|| {
         ") AS v WHERE tasks.flow_no = v.column1",
     )
     .with_each("UPDATE tasks SET owner = ?2 WHERE flow_no = ?1")
+});
+/// Relies on the index run_status_flow.
+pub(super) static UPDATE_RUN_OWNERS: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "UPDATE run_status SET owner = v.column2 FROM (",
+        2,
+        ") AS v WHERE run_status.flow_no = v.column1",
+    )
+    .with_each("UPDATE run_status SET owner = ?2 WHERE flow_no = ?1")
 });

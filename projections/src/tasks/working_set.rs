@@ -12,12 +12,13 @@ use super::facets::Facets;
 use super::flows::{Flow, Run, shift};
 use super::owners::OwnerChange;
 use super::rows::Placed;
+use super::stages::{Said, Standing};
 use crate::TaskRow;
 use crate::task_row::Change;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunEnded, RunStarted, RunState, StatusCounts, covers};
-use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 use taskledger_sql::int;
 
 /// Tasks kept in memory between batches. About 500 bytes each: 4 MB.
@@ -70,6 +71,10 @@ pub(crate) struct WorkingSet {
     pub(super) changed_flows: Vec<FlowId>,
     /// Runs with something to write; some may stand here twice.
     pub(super) changed_runs: Vec<RunId>,
+    /// Runs that stand otherwise; some may stand here twice.
+    pub(super) changed_standings: Vec<RunId>,
+    /// What was said in runs, by the number of the run and the version of the event.
+    pub(super) said: BTreeMap<(i64, Version), Said>,
     /// Flows of which a task holds more than a cache should.
     heavy: Vec<FlowId>,
     /// A flow was forgotten, and its tasks and runs are still here.
@@ -88,6 +93,7 @@ impl WorkingSet {
     /// # Errors
     /// Why the event contradicts what is known; the set is then useless.
     pub(crate) fn fold(&mut self, recorded: &Recorded) -> Result<Option<InSql>, Contradiction> {
+        let asking = self.asking(&recorded.event);
         let in_sql = match recorded.event.as_ref() {
             Event::TaskCreated(_) => self.create(recorded).map(|()| None),
             Event::RunStarted(e) => self
@@ -97,6 +103,7 @@ impl WorkingSet {
                 self.change_owner(recorded)
             }
             Event::RunEnded(e) => self.end_run(recorded, e).map(|()| None),
+            Event::MessageReceived(_) => Ok(None),
             // Its rows are dropped, not folded.
             Event::FlowArchived(_) => return Ok(None),
             Event::TaskRenamed(_)
@@ -119,6 +126,7 @@ impl WorkingSet {
             | Event::TaskCancelled(_)
             | Event::TaskDeleted(_) => self.change(recorded, Write::State).map(|()| None),
         }?;
+        self.follow_run(recorded, asking)?;
         let flow = self.flow(recorded.flow)?;
         flow.last_position = recorded.position;
         if !std::mem::replace(&mut flow.changed, true) {
@@ -173,6 +181,8 @@ impl WorkingSet {
         self.changed.clear();
         self.changed_flows.clear();
         self.changed_runs.clear();
+        self.changed_standings.clear();
+        self.said.clear();
         self.deleted.clear();
         self.heavy.clear();
     }
@@ -332,6 +342,9 @@ impl WorkingSet {
         recorded: &Recorded,
         e: &RunStarted,
     ) -> Result<Option<CoverInSql>, Contradiction> {
+        let asked = self.tasks.get(&e.task_id);
+        let owner = asked.and_then(|task| task.placed.row.owner.clone());
+        let flow_no = self.flow(recorded.flow)?.no;
         let run = Run {
             no: int(recorded.position),
             id: e.run_id,
@@ -342,7 +355,10 @@ impl WorkingSet {
             counts: StatusCounts::default(),
             started_at: recorded.time,
             ended_at: None,
+            standing: Standing::begun(recorded, e, (flow_no, owner)),
+            shown: None,
         };
+        self.changed_standings.push(e.run_id);
         self.changed_runs.push(e.run_id);
         if self.runs.insert(e.run_id, run).is_some() {
             return Err(Contradiction::RunExists(e.run_id));

@@ -11,6 +11,7 @@ pub fn suspended(row: &TaskRow, expires_at: Timestamp) -> Event {
         task_id: row.id,
         attempt: row.attempt,
         suspension_id: SuspensionId(row.id.0),
+        asks: Default::default(),
         question: Payload::parse(r#"{"question":"Go\u0000 on?"}"#).unwrap(),
         on_answer: OnAnswer::Continue,
         expires_at: Some(expires_at),

@@ -356,6 +356,7 @@ impl World {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback: None,
+            origin: None,
         });
         self.push(flow, event);
     }

@@ -1,5 +1,6 @@
 //! What requests that concern a flow are answered.
 
+use super::runs::FollowedUp;
 use super::work::{
     Begun, Ended, HeldBy, HeldLease, MethodFigures, Renewed, Responded, Sibling, Suspended,
 };
@@ -23,6 +24,8 @@ pub enum Reply {
     Created(Created),
     /// A run was started.
     Started(Started),
+    /// A run was cancelled, or a message to it was recorded.
+    OfRun(FollowedUp),
     /// A task was changed.
     Updated {
         /// The task.

@@ -1,5 +1,6 @@
 //! Requests that concern a flow: every command, and the reads that only the owner of a flow can answer.
 
+use super::runs::{CancelRun, FollowUp, StartRun};
 use super::webhooks::Callback;
 use super::work::{
     ClaimHere, Complete, Fail, Hint, LeaseOf, Release, Renew, Respond, SiblingOutput, Suspend,
@@ -17,6 +18,12 @@ pub enum Request {
     Create(TaskList),
     /// Run new or stored tasks.
     Execute(Execute),
+    /// Begin a run by a message.
+    StartRun(Box<StartRun>),
+    /// Cancel a run.
+    CancelRun(CancelRun),
+    /// Say something to a run.
+    FollowUp(Box<FollowUp>),
     /// Run a failed task again, with the pending tasks behind it and the failed groups around it.
     Retry(Retry),
     /// Change a task.
@@ -66,6 +73,9 @@ impl Request {
         match self {
             Self::Create(_) => UseCase::CreateTasks,
             Self::Execute(_) => UseCase::ExecuteTasks,
+            Self::StartRun(_) => UseCase::StartRun,
+            Self::CancelRun(_) => UseCase::CancelRun,
+            Self::FollowUp(_) => UseCase::MessageRun,
             Self::Retry(_) => UseCase::RetryTask,
             Self::Update(_) => UseCase::UpdateTask,
             Self::Delete(_) => UseCase::DeleteTasks,
@@ -98,8 +108,14 @@ impl Request {
                 target: Target::New(list),
                 ..
             }) => list.len(),
+            Self::StartRun(start) => match &start.target {
+                Target::New(list) => list.len(),
+                Target::Stored(_) => 1,
+            },
             Self::Execute(_)
             | Self::Retry(_)
+            | Self::CancelRun(_)
+            | Self::FollowUp(_)
             | Self::Update(_)
             | Self::Delete(_)
             | Self::Cancel(_)
@@ -128,14 +144,17 @@ impl Request {
         match self {
             Self::Create(_)
             | Self::Execute(_)
+            | Self::StartRun(_)
+            | Self::CancelRun(_)
             | Self::Retry(_)
             | Self::Update(_)
             | Self::Delete(_)
             | Self::Cancel(_)
             | Self::Copy(_)
             | Self::Claim(_) => true,
-            // What a worker says of an attempt twice is heard once.
-            Self::Explain(_)
+            // What a worker says of an attempt twice is heard once, and so is a message.
+            Self::FollowUp(_)
+            | Self::Explain(_)
             | Self::Overview(_)
             | Self::History(_)
             | Self::Renew(_)

@@ -151,17 +151,16 @@ pub struct FollowUp {
 pub struct FollowedUp {
     /// The run.
     pub run: RunId,
-    /// The log behind which the answer has its effect: for [`AwaitRun::behind`].
+    /// The place of the log up to which it has had its effect: what is read from now on shows it.
     pub position: Position,
 }
 
-/// Waits until a run has ended, or waits for its caller.
+/// Waits until a run has ended, or waits for its caller. Behind a message it does not see what the message has answered:
+/// an answer takes effect with the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AwaitRun {
     /// The run.
     pub run: RunId,
-    /// As it is behind this place of the log.
-    pub behind: Option<Position>,
     /// As in [`ReadRun`].
     pub history: Option<usize>,
     /// As in [`ReadRun`].
@@ -188,10 +187,8 @@ pub struct WatchRun {
     pub history: Option<usize>,
     /// Whether changes of single tasks are told too.
     pub nodes: bool,
-    /// The text of the cursor behind which an earlier stream goes on; `None`: the run as it is comes first.
+    /// The text of the place behind which an earlier stream goes on; `None`: the run as it is comes first.
     pub behind: Option<Arc<str>>,
-    /// The run as it is behind this place of the log; of no use with a cursor.
-    pub from: Option<Position>,
 }
 
 /// A stream of updates of a run.
@@ -202,22 +199,53 @@ pub struct WatchedRun {
     /// Its context.
     pub context: Arc<str>,
     /// Where the stream begins.
-    pub cursor: Cursor,
+    pub cursor: RunPlace,
     /// Why an earlier stream does not go on, if it does not.
     pub reset: Option<Reset>,
     /// What happens behind that.
     pub updates: RunUpdates,
 }
 
-/// An update, and the place behind it. Several may have one place: a stream that goes on there tells none of them again.
+/// An update, and the place behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunUpdate {
     /// Behind it.
-    pub cursor: Cursor,
+    pub cursor: RunPlace,
     /// When it happened.
     pub at: Timestamp,
     /// What.
     pub change: RunChange,
+}
+
+/// A place in the stream of a run. To others its text is opaque.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunPlace {
+    /// In the log.
+    pub(in crate::application) cursor: Cursor,
+    /// How many of several updates there were told; 0 for all.
+    pub(in crate::application) told: u8,
+}
+
+impl RunPlace {
+    /// Reads what [`fmt::Display`] writes; `None` for every other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (cursor, told) = match text.split_once('.') {
+            None => (text, 0),
+            Some((cursor, told)) => (cursor, told.parse().ok().filter(|told| *told > 0)?),
+        };
+        let cursor = Cursor::parse(cursor).ok()?;
+        Some(Self { cursor, told })
+    }
+}
+
+impl fmt::Display for RunPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.told {
+            0 => write!(f, "{}", self.cursor),
+            told => write!(f, "{}.{told}", self.cursor),
+        }
+    }
 }
 
 /// What has changed of a run.

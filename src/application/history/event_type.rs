@@ -54,6 +54,7 @@ types! {
     TaskCancelled = "task_cancelled",
     RunEnded = "run_ended",
     FlowArchived = "flow_archived",
+    MessageReceived = "message_received",
 }
 
 impl EventType {

@@ -1,6 +1,7 @@
 //! The fingerprint of a request: equal if and only if two requests ask for the same, whatever the door,
 //! the order of members and the way in which references were written down.
 
+use crate::application::api::runs::{CancelRun, RunOrigin, StartRun};
 use crate::application::api::work::{Complete, Fail, Release, Renew, Respond, Suspend};
 use crate::application::api::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 use crate::webhooks::callback::Callback;
@@ -39,16 +40,40 @@ impl Canonical {
                 executor_wait_ms,
                 callback,
             }) => {
-                match target {
-                    Target::New(list) => self.some(list, Self::list),
-                    Target::Stored(task) => {
-                        self.byte(0);
-                        self.task(*task);
-                    }
-                }
+                self.target(target);
                 self.byte(u8::from(*allow_unknown_executors));
                 self.number(*executor_wait_ms);
                 self.option(callback.as_ref(), Self::callback);
+            }
+            Request::StartRun(start) => {
+                let StartRun {
+                    target,
+                    allow_unknown_executors,
+                    executor_wait_ms,
+                    origin,
+                } = &**start;
+                self.target(target);
+                self.byte(u8::from(*allow_unknown_executors));
+                self.number(*executor_wait_ms);
+                let RunOrigin {
+                    context,
+                    message,
+                    references,
+                } = origin;
+                self.option(context.as_deref(), Self::text);
+                self.option(message.as_ref(), Self::payload);
+                self.number(references.len() as u64);
+                for run in references {
+                    self.0.update(run.0.as_bytes());
+                }
+            }
+            // They are once by themselves.
+            Request::CancelRun(CancelRun { run, .. }) => {
+                self.0.update(run.0.as_bytes());
+            }
+            Request::FollowUp(message) => {
+                self.0.update(message.run.0.as_bytes());
+                self.text(&message.message_id);
             }
             Request::Retry(Retry { task, callback }) => {
                 self.task(*task);
@@ -107,6 +132,16 @@ impl Canonical {
             Request::Explain(task) | Request::Overview(task) => self.task(*task),
             Request::History(history) => self.task(history.task),
             Request::SiblingOutput(wanted) => self.task(wanted.task),
+        }
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::New(list) => self.some(list, Self::list),
+            Target::Stored(task) => {
+                self.byte(0);
+                self.task(*task);
+            }
         }
     }
 

@@ -32,6 +32,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
     match use_case {
         // `WatchRun` is the stream of a call that began a run.
         UseCase::CancelTasks
+        | UseCase::CancelRun
         | UseCase::RenewLease
         | UseCase::WatchRun
         | UseCase::ReadHealth
@@ -51,6 +52,11 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::SubscribeTask
         | UseCase::WatchEvents
         | UseCase::ReadInbox
+        | UseCase::ReadRun
+        | UseCase::ListRuns
+        | UseCase::FollowRun
+        | UseCase::AwaitRun
+        | UseCase::MessageRun
         | UseCase::GetWebhook
         | UseCase::ListWebhooks
         | UseCase::ReadWebhookSecret
@@ -75,6 +81,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::DeleteWorkflow
         | UseCase::CreateTasks
         | UseCase::ExecuteTasks
+        | UseCase::StartRun
         | UseCase::RetryTask
         | UseCase::UpdateTask
         | UseCase::DeleteTasks

@@ -96,6 +96,8 @@ impl InUse {
             | Command::Update(_)
             | Command::Delete { .. }
             | Command::Cancel { .. }
+            | Command::CancelRun(_)
+            | Command::Receive(_)
             | Command::Complete { .. }
             | Command::Fail { .. }
             | Command::Report { .. }

@@ -127,7 +127,8 @@ impl Service {
         let (root, run, ids) = match self.call(context, request).await? {
             Reply::Created(created) => (created.task, None, created.task_ids.unwrap_or_default()),
             Reply::Started(started) => (started.root, Some(started.run), started.task_ids),
-            Reply::Updated { .. }
+            Reply::OfRun(_)
+            | Reply::Updated { .. }
             | Reply::Deleted
             | Reply::Cancelled { .. }
             | Reply::Copied(_)

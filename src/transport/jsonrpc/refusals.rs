@@ -209,6 +209,9 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
             let faults = faults.iter().map(|fault| wording.transition(*fault));
             RpcError::new(ErrorKind::InvalidTransition, faults.collect())
         }
+        Refusal::RunNotFound { run } => people::run_not_found(*run),
+        Refusal::RunOver { run } => people::run_over(*run),
+        Refusal::RunNotWaiting { run, task } => people::run_not_waiting(*run, *task),
         Refusal::NotSuspended { task, suspension } => people::not_suspended(*task, *suspension),
         Refusal::UpstreamSuspended {
             task,

@@ -55,8 +55,10 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::Explained(explained) => explained::explained(explained),
         Reply::Progress(progress) => workflows::workflow_progress(progress),
         Reply::History(page) => history::page(page),
-        // A claim is answered by `work::claims`, which shows the tasks too; the others are between nodes.
+        // A claim is answered by `work::claims`, which shows the tasks too; the others are between nodes, or of other
+        // doors.
         Reply::Claimed(begun) => raw(begun),
+        Reply::OfRun(done) => raw(done),
         Reply::Hinted => raw(&()),
         Reply::HeldHere(held) => raw(held),
         Reply::MethodFigures(figures) => raw(figures),

@@ -320,6 +320,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
         allow_unknown_executors: false,
         executor_wait_ms: 0,
         callback: None,
+        origin: None,
     });
     let mut events = vec![event(0, started)];
     events.extend((1..=reports).map(|n| {

@@ -37,6 +37,7 @@ mod reads;
 mod recovery;
 mod retention;
 mod retried_groups;
+mod runs;
 mod script;
 mod shown;
 mod skew;

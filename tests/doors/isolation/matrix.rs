@@ -193,6 +193,14 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
         // They name no object: `owners.rs` looks at what they show.
         UseCase::WatchRun
+        // No door of this list asks for them: `tests/core/application/runs.rs`.
+        | UseCase::StartRun
+        | UseCase::CancelRun
+        | UseCase::MessageRun
+        | UseCase::ReadRun
+        | UseCase::ListRuns
+        | UseCase::FollowRun
+        | UseCase::AwaitRun
         | UseCase::ListWebhooks
         // Asked for through gRPC: `broker/strangers.rs`.
         | UseCase::ReadInbox

@@ -67,6 +67,7 @@ pub(super) fn execute(
         allow_unknown_executors: command.allow_unknown_executors,
         executor_wait_ms: command.executor_wait_ms,
         callback: command.callback,
+        origin: command.origin.clone(),
     }));
     for &i in covered
         .iter()

@@ -7,6 +7,7 @@ mod create;
 mod edit;
 mod execute;
 mod lease;
+mod message;
 mod remove;
 mod suspend;
 
@@ -104,6 +105,8 @@ impl Flow {
             } => lease::reject(self, (*task, *attempt, Some(*lease)), fault),
             Command::Suspend(order) => suspend::suspend(self, order, now),
             Command::Respond(order) => suspend::respond(self, order),
+            Command::Receive(order) => message::receive(self, order),
+            Command::CancelRun(order) => remove::cancel_run(self, order, now),
             Command::Claim(claim) => lease::claim(self, claim, now, capacity),
             Command::Release {
                 task,

@@ -26,6 +26,7 @@ pub(super) fn suspend(flow: &Flow, order: &Suspend, now: Timestamp) -> Decision 
         attempt: task.attempt,
         suspension_id: order.suspension,
         question: order.asked.clone(),
+        asks: question.asks,
         on_answer: order.on_answer,
         expires_at: question.expires_after_ms.map(|ms| now.plus_ms(ms)),
         remind_every_ms: question.remind_every_ms,

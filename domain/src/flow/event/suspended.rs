@@ -1,6 +1,6 @@
 //! A task that waits for a person: asked, reminded, answered, or given up.
 
-use crate::question::Escalation;
+use crate::question::{Asks, Escalation};
 use crate::{Payload, SuspensionId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,9 @@ pub struct TaskSuspended {
     pub suspension_id: SuspensionId,
     /// What is asked, in the form of [`crate::question`].
     pub question: Payload,
+    /// For what it waits. Since version 3.
+    #[serde(default, skip_serializing_if = "Asks::is_input")]
+    pub asks: Asks,
     /// What an answer is to the task.
     pub on_answer: OnAnswer,
     /// When nobody will answer any more; absent for never.

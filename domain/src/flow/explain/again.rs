@@ -39,6 +39,7 @@ impl Flow {
             allow_unknown_executors: false,
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
             callback: None,
+            origin: None,
         });
         match self.decide(&command, now, capacity) {
             Ok(_) => Again::Accepted,

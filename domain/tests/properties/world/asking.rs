@@ -2,10 +2,10 @@
 
 use super::super::model::REMOTE;
 use super::World;
-use taskledger_domain::flow::{Command, OnAnswer, Respond, Suspend, Then};
+use taskledger_domain::flow::{Command, OnAnswer, Receive, Respond, Suspend, Then};
 use taskledger_domain::question::{answer_of, prepare};
-use taskledger_domain::testing::id;
-use taskledger_domain::{Payload, SuspensionId, TaskId};
+use taskledger_domain::testing::{id, run};
+use taskledger_domain::{Payload, RunId, SuspensionId, TaskId};
 
 impl World {
     /// Tasks that a worker may claim now.
@@ -91,5 +91,30 @@ impl World {
         let other = SuspensionId(id("wrong").0);
         let meant = if wrong { other } else { suspension };
         Some(Self::answer(task, meant, then))
+    }
+
+    /// A message that answers, to the run of the task, or to another one.
+    pub(super) fn say(&self, pick: u8, wrong: bool, then: u8) -> Option<Command> {
+        let Command::Respond(answers) = self.answer_one(pick, false, then)? else {
+            return None;
+        };
+        let run = match wrong {
+            true => run("wrong"),
+            false => self.run_of(answers.task),
+        };
+        let name = format!("m{}", then % 16);
+        Some(Command::Receive(Receive {
+            run,
+            body_hash: name.clone(),
+            message_id: name,
+            message: Payload::empty(),
+            answers,
+        }))
+    }
+
+    /// The run that covers a task, or one that there is not.
+    pub(super) fn run_of(&self, task: TaskId) -> RunId {
+        let of = self.model.tasks.get(&task).and_then(|task| task.run);
+        of.unwrap_or_else(|| run("none"))
     }
 }

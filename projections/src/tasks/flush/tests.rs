@@ -6,7 +6,9 @@ use crate::{Options, ReadModels};
 use taskledger_sql::Engine;
 
 /// Tables, and their names within the statements.
-const STORED: [&str; 12] = [
+const STORED: [&str; 14] = [
+    "run_status",
+    "run_said",
     "tasks",
     "task_bodies",
     "attempts",
@@ -45,6 +47,8 @@ async fn no_statement_of_a_batch_walks_over_a_table() {
         COVERED,
         NEXT_ATTEMPT,
         super::super::owners::UPDATE_OWNERS.text(Engine::Sqlite),
+        super::super::owners::UPDATE_RUN_OWNERS.text(Engine::Sqlite),
+        super::super::load::WAITS.text(Engine::Sqlite),
         super::super::load::FLOWS.text(Engine::Sqlite),
         super::super::load::TASKS.text(Engine::Sqlite),
         super::super::load::WHOLE_FLOWS.text(Engine::Sqlite),
@@ -102,6 +106,8 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         (&*COVER, "biii"),
         (&*super::super::counts::DELETE_FALLEN, "tiitii"),
         (&*super::super::owners::UPDATE_OWNERS, "it"),
+        (&*super::super::owners::UPDATE_RUN_OWNERS, "it"),
+        (&*super::super::load::WAITS, "i"),
         (&*super::super::load::FLOWS, "b"),
         (&*super::super::load::TASKS, "b"),
         (&*super::super::load::WHOLE_FLOWS, "i"),

@@ -344,6 +344,7 @@ async fn begun(service: &Service, context: &Context, request: Request) -> Result
             Reply::Begun(result, run)
         }
         api::Reply::Created(_)
+        | api::Reply::OfRun(_)
         | api::Reply::Updated { .. }
         | api::Reply::Deleted
         | api::Reply::Cancelled { .. }

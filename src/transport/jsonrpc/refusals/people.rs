@@ -2,7 +2,7 @@
 
 use super::super::error::{ErrorKind, RpcError};
 use serde_json::{Value, json};
-use taskledger_domain::{SuspensionId, TaskId, Timestamp};
+use taskledger_domain::{RunId, SuspensionId, TaskId, Timestamp};
 
 /// -31011: the task does not wait for this answer. `data.suspension_id` says for which it does.
 pub(super) fn not_suspended(task: TaskId, suspension: Option<SuspensionId>) -> RpcError {
@@ -19,6 +19,40 @@ pub(super) fn not_suspended(task: TaskId, suspension: Option<SuspensionId>) -> R
     )
     .with("task_id", task.to_string())
     .with("suspension_id", json!(suspension))
+}
+
+/// -32001: there is no such run, or it is somebody else's.
+pub(super) fn run_not_found(run: RunId) -> RpcError {
+    RpcError::of(
+        ErrorKind::TaskNotFound,
+        "run_id",
+        "Run not found",
+        "the id of a run of yours",
+        &run.to_string().into(),
+    )
+}
+
+/// -32006: nothing comes after the end of a run.
+pub(super) fn run_over(run: RunId) -> RpcError {
+    RpcError::of(
+        ErrorKind::InvalidTransition,
+        "run_id",
+        "the run has ended",
+        "a run that is on",
+        &run.to_string().into(),
+    )
+}
+
+/// -31011: nobody waits for what is said to the run.
+pub(super) fn run_not_waiting(run: RunId, task: Option<TaskId>) -> RpcError {
+    RpcError::of(
+        ErrorKind::NotSuspended,
+        "run_id",
+        "no task of the run waits for an answer",
+        "a run in which a task waits",
+        &run.to_string().into(),
+    )
+    .with("task_id", json!(task))
 }
 
 /// -31023: a result that the task is wired to waits for a person.

@@ -301,6 +301,15 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 counts: e.counts,
             },
         ),
+        Event::MessageReceived(e) => (
+            root,
+            Data::MessageReceived {
+                run_id: e.run_id,
+                message_id: &e.message_id,
+                message: &e.message,
+                suspension_id: e.suspension_id,
+            },
+        ),
         Event::FlowArchived(e) => (
             root,
             Data::Archived {

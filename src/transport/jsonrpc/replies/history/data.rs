@@ -71,6 +71,13 @@ pub(super) enum Data<'a> {
         allow_unknown_executors: bool,
         executor_wait_seconds: f64,
     },
+    MessageReceived {
+        run_id: RunId,
+        message_id: &'a str,
+        message: &'a Payload,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        suspension_id: Option<SuspensionId>,
+    },
     Started {
         status: Transition,
         attempt: u32,

@@ -1,0 +1,508 @@
+//! What happens to a run, in typed updates: made of the notices of its flow, in the order of the log.
+//!
+//! A stream begins at a snapshot, and at the place of the log that the snapshot shows; or behind the place where an
+//! earlier stream ended: then the notices since the start of the run are read once more, and told from that place on.
+//! So there is no gap and no repetition, on any node, after any restart.
+
+use super::super::api::runs::{
+    Artifact, AwaitRun, NodeChange, ReadRun, RunChange, RunItem, RunPlace, RunStage, RunStatus,
+    RunUntil, RunUpdate, RunUpdates, RunView, StatusMessage, WatchRun, WatchedRun,
+};
+use super::super::error::{Error, Failure};
+use super::super::readings::failed;
+use super::super::{App, Consistency, Context};
+use super::view::artifact;
+use crate::subscription::cursor::{Cursor, PARTS_ALL};
+use crate::subscription::live::Published;
+use crate::subscription::notice::{Kind, Notice};
+use crate::subscription::runs::covered;
+use crate::subscription::stream::{
+    Batch, Covered, Filter, From, Item, Notices, Reader, Reset, Until,
+};
+use futures_util::stream::unfold;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use taskledger_domain::flow::{Argument, Event, Refusal, RunKind, RunState};
+use taskledger_domain::question::Asks;
+use taskledger_domain::task::Status;
+use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp};
+use taskledger_projections::{Parts, RunSnapshot, Wait};
+use tokio_stream::StreamExt;
+
+/// Nothing beside how the run stands.
+const BARE: Parts = Parts {
+    artifacts_max: 0,
+    artifact_bytes_max: 0,
+    said_max: 0,
+};
+
+impl App {
+    /// A run, and what happens to it. `held` is kept as long as the stream is.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a run of somebody else as for one that does not exist. Of one that has ended the snapshot
+    /// is all.
+    pub(in crate::application) async fn watch_updates(
+        self: &Arc<Self>,
+        context: &Context,
+        watch: WatchRun,
+        held: impl Any + Send,
+    ) -> Result<WatchedRun, Error> {
+        let run = watch.run;
+        let bare = self.run_snapshot(context, run, BARE).await?;
+        let started = self.started(&bare).await?;
+        let mut reset = None;
+        if let Some(text) = watch.behind.as_deref() {
+            match RunPlace::parse(text) {
+                Some(place) => {
+                    let (notices, refused) = self.notices(context, &bare, &started, None).await?;
+                    let known = self.is_known(&started, place.cursor).await?;
+                    if refused.is_none() && known {
+                        let fold = Fold::begun(&bare, &started);
+                        let follower = self.follower(&watch, fold, notices, place, held);
+                        return Ok(WatchedRun {
+                            snapshot: None,
+                            context: bare.run.context,
+                            cursor: place,
+                            reset: None,
+                            updates: RunUpdates::new(unfold(follower, Follower::next)),
+                        });
+                    }
+                    reset = refused.or(Some(Reset::AnotherLog));
+                }
+                None => reset = Some(Reset::Malformed),
+            }
+        }
+        let read = ReadRun {
+            run,
+            history: watch.history,
+            artifacts: true,
+        };
+        let (view, waits) = self.read_whole(context, read).await?;
+        let from = From::Position(view.position);
+        let (notices, refused) = self.notices(context, &bare, &started, Some(from)).await?;
+        let cursor = Cursor {
+            position: view.position,
+            parts: PARTS_ALL,
+            ..Cursor::BEGINNING
+        };
+        let place = RunPlace { cursor, told: 0 };
+        let fold = Fold {
+            flow: view.flow,
+            task: view.task,
+            stage: view.status.stage,
+            at: view.status.at,
+            waits: waits.into(),
+        };
+        let mut follower = self.follower(&watch, fold, notices, place, held);
+        follower.skips_to = view.position;
+        follower.ended = view.status.stage.is_end() || follower.ends_at(view.status.stage);
+        Ok(WatchedRun {
+            context: view.context.clone(),
+            cursor: place,
+            snapshot: Some(Box::new(view)),
+            reset: reset.or(refused),
+            updates: RunUpdates::new(unfold(follower, Follower::next)),
+        })
+    }
+
+    /// A run, once it has ended or waits for its caller.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(in crate::application) async fn await_run(
+        self: &Arc<Self>,
+        context: &Context,
+        wait: AwaitRun,
+        held: impl Any + Send,
+    ) -> Result<RunView, Error> {
+        let read = ReadRun {
+            run: wait.run,
+            history: wait.history,
+            artifacts: wait.artifacts,
+        };
+        let settled = |stage: RunStage| stage.is_end() || stage.waits();
+        let watch = WatchRun {
+            run: wait.run,
+            until: RunUntil::Ended,
+            history: Some(0),
+            nodes: false,
+            behind: None,
+        };
+        let mut watched = self.watch_updates(context, watch, held).await?;
+        let now = watched.snapshot.as_ref().map(|view| view.status.stage);
+        if now.is_some_and(settled) {
+            return self.read_run(context, read).await;
+        }
+        while let Some(item) = watched.updates.next().await {
+            let stage = match item? {
+                RunItem::Update(update) => match update.change {
+                    RunChange::Status(status) => Some(status.stage),
+                    RunChange::Artifact(_) | RunChange::Node(_) => None,
+                },
+                RunItem::Silence => None,
+                RunItem::Reset(_) => break,
+            };
+            if stage.is_some_and(settled) {
+                let view = self.read_run(context, read).await?;
+                // It may have gone on by itself meanwhile: a time-out, somebody else's answer.
+                if settled(view.status.stage) {
+                    return Ok(view);
+                }
+            }
+        }
+        self.read_run(context, read).await
+    }
+
+    /// The event that started a run.
+    async fn started(&self, of: &RunSnapshot) -> Result<Recorded, Error> {
+        let version = of.run.version;
+        let mut events = self.events_at(of.run.flow, vec![version]).await?;
+        let gone = || Refusal::RunNotFound { run: of.run.run };
+        events.remove(&version).ok_or_else(|| gone().into())
+    }
+
+    /// Whether a cursor was made of an event of this run's flow, at or behind its start.
+    async fn is_known(&self, started: &Recorded, cursor: Cursor) -> Result<bool, Error> {
+        if cursor.position < started.position {
+            return Ok(false);
+        }
+        if cursor.version == 0 {
+            // The place of a snapshot: of any flow's event.
+            return Ok(cursor.position <= self.head().await?);
+        }
+        let events = self.events_at(started.flow, vec![cursor.version]).await?;
+        let event = events.get(&cursor.version);
+        Ok(event.is_some_and(|recorded| cursor.names(recorded)))
+    }
+
+    /// The notices of a run. `from`: `None` for its start. Those of a run of some tasks of its flow are always read from
+    /// there, because others may have joined it.
+    async fn notices(
+        &self,
+        context: &Context,
+        of: &RunSnapshot,
+        recorded: &Recorded,
+        from: Option<From>,
+    ) -> Result<(Notices, Option<Reset>), Error> {
+        let Event::RunStarted(started) = &*recorded.event else {
+            let text = format!("run {} has no beginning", of.run.run);
+            return Err(Failure::Broken(text).into());
+        };
+        let flow = of.run.flow;
+        // A retry of the root leaves out what another run may be busy with.
+        let whole = started.task_id == flow.root() && started.kind == RunKind::Execute;
+        let tasks = match whole {
+            true => None,
+            false => Some(covered(&*self.store, flow, started, recorded.version).await?),
+        };
+        let start = From::Cursor(Cursor::behind(recorded, PARTS_ALL));
+        let from = from.filter(|_| whole).unwrap_or(start);
+        let filter = Filter {
+            flow: Some(flow),
+            run: Some(Covered {
+                run: of.run.run,
+                tasks,
+            }),
+            user: context.caller.reach().owner().cloned(),
+            ..Filter::default()
+        };
+        let until = Until::RunEnds(of.run.run);
+        let (reader, reset) = Reader::begin(self.live.clone(), filter, from, until).await?;
+        Ok((reader.into(), reset))
+    }
+
+    fn follower(
+        self: &Arc<Self>,
+        watch: &WatchRun,
+        fold: Fold,
+        mut notices: Notices,
+        behind: RunPlace,
+        held: impl Any + Send,
+    ) -> Box<Follower> {
+        notices.hold(held);
+        Box::new(Follower {
+            app: self.clone(),
+            run: watch.run,
+            until: watch.until,
+            nodes: watch.nodes,
+            fold,
+            notices,
+            behind,
+            skips_to: 0,
+            pending: VecDeque::new(),
+            ready: VecDeque::new(),
+            ended: false,
+        })
+    }
+}
+
+/// How a run stands at a place of its stream.
+#[derive(Clone)]
+struct Fold {
+    flow: FlowId,
+    /// The task that was asked for.
+    task: TaskId,
+    stage: RunStage,
+    at: Timestamp,
+    /// Questions that wait, oldest first.
+    waits: VecDeque<Wait>,
+}
+
+/// What a notice changes, before what it takes to say so was read.
+enum Told {
+    Status,
+    Artifact(TaskId),
+    Node(NodeChange),
+}
+
+impl Fold {
+    /// As the run stands at its start.
+    fn begun(of: &RunSnapshot, started: &Recorded) -> Self {
+        Self {
+            flow: of.run.flow,
+            task: of.run.task,
+            stage: RunStage::Submitted,
+            at: started.time,
+            waits: VecDeque::new(),
+        }
+    }
+
+    /// Takes a notice. What it changes, in the order in which it is told: changes of single tasks are the last.
+    fn take(&mut self, notice: &Notice, run: RunId, asks: Option<Asks>) -> Vec<Told> {
+        let mut told = Vec::new();
+        let before = (self.stage, self.waits.front().map(|wait| wait.version));
+        if notice.run.is_some_and(|ended| ended.id == run) {
+            self.waits.clear();
+            self.stage = notice.run.map_or(self.stage, |ended| ended_as(ended.state));
+        } else {
+            match notice.kind {
+                Kind::Suspended => self.waits.push_back(Wait {
+                    version: notice.sequence,
+                    task: notice.task_id,
+                    asks: asks.unwrap_or_default(),
+                }),
+                Kind::SuspensionEnded => self.waits.retain(|wait| wait.task != notice.task_id),
+                Kind::StatusUpdate => match notice.status {
+                    Status::InProgress if self.stage == RunStage::Submitted => {
+                        self.stage = RunStage::Working;
+                    }
+                    Status::Pending | Status::InProgress => {}
+                    Status::Completed | Status::Failed | Status::Cancelled => {
+                        self.waits.retain(|wait| wait.task != notice.task_id);
+                    }
+                },
+                Kind::Completed => told.push(Told::Artifact(notice.task_id)),
+                Kind::ProgressUpdate
+                | Kind::Failed
+                | Kind::Cancelled
+                | Kind::SuspensionReminder => {}
+            }
+            self.stage = match self.waits.front().map(|wait| wait.asks) {
+                Some(Asks::Input) => RunStage::InputRequired,
+                Some(Asks::Auth) => RunStage::AuthRequired,
+                None if self.stage.waits() => RunStage::Working,
+                None => self.stage,
+            };
+        }
+        if before != (self.stage, self.waits.front().map(|wait| wait.version)) {
+            self.at = self.at.max(notice.timestamp);
+            told.push(Told::Status);
+        }
+        let of_node = matches!(notice.kind, Kind::StatusUpdate | Kind::ProgressUpdate);
+        if of_node && notice.run.is_none() {
+            told.push(Told::Node(NodeChange {
+                task: notice.task_id,
+                status: notice.status,
+                progress: notice.progress,
+                attempt: notice.attempt,
+                message: notice.message.clone().or_else(|| notice.error.clone()),
+            }));
+        }
+        told
+    }
+}
+
+const fn ended_as(state: RunState) -> RunStage {
+    match state {
+        RunState::Completed => RunStage::Completed,
+        RunState::Failed => RunStage::Failed,
+        RunState::Cancelled => RunStage::Cancelled,
+        RunState::Running => RunStage::Working,
+    }
+}
+
+/// Reads one watcher's updates.
+struct Follower {
+    app: Arc<App>,
+    run: RunId,
+    until: RunUntil,
+    nodes: bool,
+    fold: Fold,
+    notices: Notices,
+    /// What lies before is known.
+    behind: RunPlace,
+    /// What stands up to here has changed the fold already.
+    skips_to: Position,
+    /// Notices that were not looked at yet.
+    pending: VecDeque<Arc<Published>>,
+    ready: VecDeque<RunItem>,
+    ended: bool,
+}
+
+impl Follower {
+    fn ends_at(&self, stage: RunStage) -> bool {
+        stage.is_end() || (self.until == RunUntil::EndedOrInput && stage == RunStage::InputRequired)
+    }
+
+    async fn next(mut self: Box<Self>) -> Option<(Result<RunItem, Failure>, Box<Self>)> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some((Ok(item), self));
+            }
+            if self.ended {
+                return None;
+            }
+            if let Some(published) = self.pending.front().cloned() {
+                if let Err(failure) = self.look_at(&published).await {
+                    return Some((Err(failure), self));
+                }
+                self.pending.pop_front();
+                continue;
+            }
+            match self.notices.next().await? {
+                Ok(Item::Silence) => return Some((Ok(RunItem::Silence), self)),
+                Ok(Item::Batch(Batch::Reset(reset))) => {
+                    self.ended = true;
+                    return Some((Ok(RunItem::Reset(reset)), self));
+                }
+                Ok(Item::Batch(batch)) => self.pending.extend(batch.notices().iter().cloned()),
+                Err(error) => return Some((Err(Failure::Store(error)), self)),
+            }
+        }
+    }
+
+    /// Makes updates of a notice. Nothing has changed when what they say cannot be read.
+    async fn look_at(&mut self, published: &Published) -> Result<(), Failure> {
+        let (notice, place) = (&published.notice, published.cursor);
+        if place.position <= self.skips_to {
+            return Ok(());
+        }
+        let mut fold = self.fold.clone();
+        let asks = match notice.kind {
+            Kind::Suspended => {
+                let question = self.app.question(fold.flow, notice.sequence).await;
+                Some(question.map_err(unread)?.asks)
+            }
+            Kind::StatusUpdate
+            | Kind::ProgressUpdate
+            | Kind::Completed
+            | Kind::Failed
+            | Kind::Cancelled
+            | Kind::SuspensionReminder
+            | Kind::SuspensionEnded => None,
+        };
+        let behind = self.behind;
+        let is_known = |told: u8| match behind.cursor.version {
+            // The place of a snapshot.
+            0 => place.position <= behind.cursor.position,
+            _ if place == behind.cursor && behind.told > 0 => told <= behind.told,
+            _ => place <= behind.cursor,
+        };
+        let nodes = self.nodes;
+        let mut all = fold.take(notice, self.run, asks);
+        all.retain(|told| nodes || !matches!(told, Told::Node(_)));
+        let (last, mut ended) = (all.len(), false);
+        let mut updates = Vec::with_capacity(last);
+        for (i, told) in all.into_iter().enumerate() {
+            let number = u8::try_from(i + 1).unwrap_or(u8::MAX);
+            if is_known(number) {
+                continue;
+            }
+            let change = match told {
+                Told::Status => {
+                    let status = status(&self.app, self.run, &fold).await?;
+                    ended |= self.ends_at(status.stage);
+                    Some(RunChange::Status(status))
+                }
+                Told::Artifact(task) => {
+                    let artifact = returned(&self.app, fold.task, task, notice.timestamp).await?;
+                    artifact.map(RunChange::Artifact)
+                }
+                Told::Node(change) => Some(RunChange::Node(change)),
+            };
+            let cursor = RunPlace {
+                cursor: place,
+                told: if i + 1 == last { 0 } else { number },
+            };
+            updates.extend(change.map(|change| RunUpdate {
+                cursor,
+                at: notice.timestamp,
+                change,
+            }));
+        }
+        let items = updates.into_iter().map(|it| RunItem::Update(Box::new(it)));
+        self.ready.extend(items);
+        self.ended |= ended;
+        self.fold = fold;
+        Ok(())
+    }
+}
+
+/// How a run stands, in words.
+async fn status(app: &App, run: RunId, fold: &Fold) -> Result<RunStatus, Failure> {
+    let message = match (fold.waits.front(), fold.stage) {
+        (Some(wait), _) => {
+            let question = app.question(fold.flow, wait.version).await;
+            let question = question.map_err(unread)?;
+            Some(StatusMessage::Question(Box::new(question)))
+        }
+        (None, RunStage::Failed | RunStage::Cancelled) => {
+            let error = app.run_error(fold.flow, run).await;
+            error.map_err(unread)?.map(StatusMessage::Error)
+        }
+        (
+            None,
+            RunStage::Submitted
+            | RunStage::Working
+            | RunStage::InputRequired
+            | RunStage::AuthRequired
+            | RunStage::Completed,
+        ) => None,
+    };
+    Ok(RunStatus {
+        stage: fold.stage,
+        at: fold.at,
+        message,
+    })
+}
+
+/// The result of a task of a run of `root`; none of a group that is not the root.
+async fn returned(
+    app: &App,
+    root: TaskId,
+    task: TaskId,
+    at: Timestamp,
+) -> Result<Option<Artifact>, Failure> {
+    let read = async {
+        app.await_task(Argument::Task, task, Consistency::Strong)
+            .await?;
+        app.queries.get(task).await.map_err(failed)
+    };
+    let Some(found) = read.await.map_err(unread)? else {
+        return Ok(None);
+    };
+    if found.row.is_group() && task != root {
+        return Ok(None);
+    }
+    Ok(artifact(&found.row, root).map(|it| Artifact { at, ..it }))
+}
+
+/// What was to be said could not be read; asking again may help.
+fn unread(error: Error) -> Failure {
+    match error {
+        Error::Failed(failure) => failure,
+        other => Failure::ReadModel(other.to_string()),
+    }
+}

@@ -1,0 +1,120 @@
+//! Runs that are begun by messages, answered, read and followed. Commands go to the node that owns the flow; reads and
+//! streams are served by any.
+
+use super::Service;
+use crate::application::api::runs::{
+    AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
+    StartedRun, WatchRun, WatchedRun,
+};
+use crate::application::api::{Error, Failure, Reply, Request, Started};
+use crate::application::authorize::UseCase;
+use crate::application::context::Context;
+use std::sync::Arc;
+
+impl Service {
+    /// Begins a run by a message, and answers once it is stored: what it creates and its start are one commit.
+    ///
+    /// # Errors
+    /// [`Error`]; nothing is stored then.
+    pub async fn start_run(&self, context: &Context, start: StartRun) -> Result<StartedRun, Error> {
+        let named = start.origin.context.as_deref().map(Arc::from);
+        let request = Request::StartRun(Box::new(start));
+        let Reply::Started(started) = self.call(context, request).await? else {
+            return Err(other_reply("runs.start"));
+        };
+        let Started {
+            root,
+            run,
+            task_ids,
+            task: _,
+        } = started;
+        Ok(StartedRun {
+            run,
+            root,
+            context: named.unwrap_or_else(|| Arc::from(root.to_string())),
+            task_ids,
+        })
+    }
+
+    /// A run as it is.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for somebody else's as for one that does not exist.
+    pub async fn read_run(&self, context: &Context, read: ReadRun) -> Result<RunView, Error> {
+        self.admit(context, UseCase::ReadRun)?;
+        let view = self.app.read_run(context, read).await?;
+        Box::pin(self.was_read(context, view.task)).await;
+        Ok(view)
+    }
+
+    /// Runs of the caller, those whose status is newest first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn list_runs(&self, context: &Context, list: ListRuns) -> Result<RunPage, Error> {
+        self.admit(context, UseCase::ListRuns)?;
+        self.app.list_runs(context, list).await
+    }
+
+    /// Cancels everything of a run that has not ended, and with it the run, as the answer shows.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a run that has ended.
+    pub async fn cancel_run(&self, context: &Context, cancel: CancelRun) -> Result<RunView, Error> {
+        let read = ReadRun {
+            run: cancel.run,
+            history: None,
+            artifacts: true,
+        };
+        self.of_run(context, Request::CancelRun(cancel)).await?;
+        self.app.read_run(context, read).await
+    }
+
+    /// Takes a message to a run as the answer to a question of one of its tasks.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a run that has ended, one in which nobody waits, and a message that is no answer.
+    pub async fn message_run(
+        &self,
+        context: &Context,
+        message: FollowUp,
+    ) -> Result<FollowedUp, Error> {
+        self.of_run(context, Request::FollowUp(Box::new(message)))
+            .await
+    }
+
+    /// A run, and what happens to it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn watch_run(&self, context: &Context, watch: WatchRun) -> Result<WatchedRun, Error> {
+        self.admit(context, UseCase::FollowRun)?;
+        let place = self.limits.stream(context)?;
+        self.app.watch_updates(context, watch, place).await
+    }
+
+    /// A run, once it has ended or waits for its caller. Takes the place of a stream.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn await_run(&self, context: &Context, wait: AwaitRun) -> Result<RunView, Error> {
+        self.admit(context, UseCase::AwaitRun)?;
+        let place = self.limits.stream(context)?;
+        Box::pin(self.app.await_run(context, wait, place)).await
+    }
+
+    async fn of_run(&self, context: &Context, request: Request) -> Result<FollowedUp, Error> {
+        let name = request.use_case().as_str();
+        let Reply::OfRun(done) = self.call(context, request).await? else {
+            return Err(other_reply(name));
+        };
+        Ok(done)
+    }
+}
+
+fn other_reply(name: &str) -> Error {
+    Failure::Broken(format!(
+        "`{name}` was answered with a reply of another kind"
+    ))
+    .into()
+}
