@@ -24,6 +24,9 @@ pub trait Verifier: Send + Sync + fmt::Debug + 'static {
     /// Whether a text has this form. Cost: at most O(length).
     fn knows(&self, bearer: &str) -> bool;
 
+    /// Whose token it is, if that is known without asking anybody.
+    fn remembered(&self, bearer: &str) -> Option<Arc<Caller>>;
+
     /// Whose token it is.
     fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>>;
 }
@@ -98,6 +101,16 @@ impl Authenticator {
 }
 
 impl Authenticate for Authenticator {
+    fn remembered(&self, bearer: &str, from: Option<IpAddr>) -> Option<Arc<Caller>> {
+        if let (Some(failures), Some(from)) = (&self.failures, from)
+            && failures.check(from).is_err()
+        {
+            return None;
+        }
+        let verifier = self.verifiers.iter().find(|it| it.knows(bearer))?;
+        verifier.remembered(bearer)
+    }
+
     fn caller<'a>(
         &'a self,
         bearer: Option<&'a str>,
@@ -119,6 +132,11 @@ mod tests {
     impl Verifier for Ann {
         fn knows(&self, bearer: &str) -> bool {
             bearer.starts_with("ann")
+        }
+
+        fn remembered(&self, bearer: &str) -> Option<Arc<Caller>> {
+            let name = Name::new("anita").expect("a name");
+            (bearer == "anita").then(|| Arc::new(Caller::user(&name, Scopes::NONE)))
         }
 
         fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
@@ -164,5 +182,21 @@ mod tests {
                 Err(Denied::Limited { retry_after_ms: 7 }),
             ]
         );
+    }
+
+    #[test]
+    fn whoever_is_remembered_needs_no_check_unless_too_many_failed_there() {
+        let counted = Arc::new(Counted::default());
+        let authenticator = Authenticator::new(vec![Arc::new(Ann)], Some(counted.clone()));
+        let from = Some(IpAddr::from([127, 0, 0, 1]));
+        assert!(authenticator.remembered("anita", from).is_some());
+        assert!(authenticator.remembered("ann", from).is_none());
+        assert!(authenticator.remembered("bob", from).is_none());
+        for _ in 0..2 {
+            let here = from.expect("an address");
+            counted.failed(here, Denied::Unknown);
+        }
+        assert!(authenticator.remembered("anita", from).is_none());
+        assert!(authenticator.remembered("anita", None).is_some());
     }
 }

@@ -224,6 +224,7 @@ pub const fn limits(config: &LimitsConfig) -> limiting::Options {
             waiting_tasks: NonZeroU32::new(config.quota_waiting_tasks),
             webhooks: NonZeroU32::new(config.quota_webhooks),
             streams: NonZeroU32::new(config.quota_streams),
+            callbacks: NonZeroU32::new(config.quota_callbacks),
         },
     }
 }
@@ -299,11 +300,10 @@ impl Server {
         let catalog = Arc::new(ExecutorDirectory::new(registry));
         let workers = assembly.know_workers(&catalog).await?;
         let usage = assembly.storage.queries.clone();
-        let limits = Limits::new(&limits, usage, clock.clone());
-        let quotas = limits.quotas();
+        let limits = Arc::new(Limits::new(&limits, usage, clock.clone()));
         let (app, engine) =
-            assembly.application(ownership, projections, &catalog, quotas, secrets.clone());
-        app.flows.slots().share(sharing);
+            assembly.application(ownership, projections, &catalog, &limits, secrets.clone());
+        app.flows.share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.
             app.flows.gained(&Partitions::ALL);

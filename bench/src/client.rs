@@ -37,6 +37,24 @@ impl Request {
         );
         Self([head.as_bytes(), body.as_bytes()].concat())
     }
+
+    /// A `GET`.
+    pub(crate) fn get(path: &str) -> Self {
+        Self(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes())
+    }
+
+    /// The same with the token of a caller.
+    pub(crate) fn by(&self, token: &str) -> Self {
+        let line = self.0.iter().position(|byte| *byte == b'\n');
+        let (first, rest) = self.0.split_at(line.map_or(0, |at| at + 1));
+        let shown = format!("authorization: Bearer {token}\r\n");
+        Self([first, shown.as_bytes(), rest].concat())
+    }
+
+    /// As it is sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// The body of a call.
@@ -120,6 +138,11 @@ impl Client {
             .await;
         self.body = whole;
         sent.map(|()| self.body.as_slice())
+    }
+
+    /// Sends a request and reads the answer, whatever it is.
+    pub(crate) async fn fetch(&mut self, request: &Request) -> Result<(), String> {
+        self.exchange(request, |_| {}).await
     }
 
     /// Sends a call, or a batch of them, and looks whether the answer begins with a result.

@@ -30,8 +30,8 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, wired, workers,
-    workflow,
+    callers, create, growth, large_tree, list, mixed, read, rebuild, replay, start, trace, wired,
+    workers, workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,6 +50,7 @@ enum Scenario {
     Workers,
     Wired,
     Mixed,
+    Callers,
     Trace,
     List,
     ColdStart,
@@ -78,6 +79,7 @@ const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
     ("workers", true, Scenario::Workers, "tasks done by a Node worker beside the engine's own; idle workers; claims (needs `clients/typescript`, built)"),
     ("wired", true, Scenario::Wired, "tasks that take inputs from results beside the same without, results of 1 MB, a document of 1,000 phases"),
     ("mixed", true, Scenario::Mixed, "80 % reads, 20 % writes"),
+    ("callers", true, Scenario::Callers, "users with tokens: beside a flood of another, among strangers; metrics that are read"),
     ("wfinstances", true, Scenario::Trace, "recorded workflows (--trace), or the example of the repository"),
     ("list", true, Scenario::List, "tasks.list with 1,000, 100,000 and 1,000,000 tasks: pages, filters"),
     ("cold-start", true, Scenario::ColdStart, "start on the long log, its files not in memory"),
@@ -212,6 +214,7 @@ async fn one(
         Scenario::Workers => workers::workers(args, report).await,
         Scenario::Wired => wired::wired(args, report).await,
         Scenario::Mixed => mixed::mixed(args, report).await,
+        Scenario::Callers => callers::callers(args, report).await,
         Scenario::Trace => trace::traces(args, report).await,
         Scenario::List => list::list(args, long_log, report).await,
         Scenario::ColdStart => start::cold_start(args, long_log, report).await,

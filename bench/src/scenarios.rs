@@ -1,5 +1,6 @@
 //! What is measured, a file for each group.
 
+pub(crate) mod callers;
 pub(crate) mod create;
 pub(crate) mod growth;
 pub(crate) mod large_tree;

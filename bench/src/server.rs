@@ -1,6 +1,6 @@
 //! The server under measurement: a process of its own.
 
-use crate::client::Client;
+use crate::client::{Client, Request};
 use crate::place::Place;
 use crate::process;
 use std::path::Path;
@@ -32,6 +32,21 @@ impl Server {
         place: &Place,
         arguments: &[&str],
     ) -> Result<Self, String> {
+        Self::start_for(program, place, arguments, None).await
+    }
+
+    /// The same for a server that lets nobody in without a token: this one waits for its first answer.
+    pub(crate) async fn start_for(
+        program: &Path,
+        place: &Place,
+        arguments: &[&str],
+        token: Option<&String>,
+    ) -> Result<Self, String> {
+        let health = Request::call("system.health", &serde_json::json!({}));
+        let health = match token {
+            Some(token) => health.by(token),
+            None => health,
+        };
         let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let began = Instant::now();
@@ -55,7 +70,7 @@ impl Server {
         };
         while began.elapsed() < START_PATIENCE {
             if let Ok(mut client) = Client::connect(&server.address).await {
-                client.call("system.health", &serde_json::json!({})).await?;
+                client.send(&health).await?;
                 server.started_in = began.elapsed();
                 return Ok(server);
             }

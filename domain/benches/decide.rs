@@ -83,6 +83,7 @@ fn commands() -> Vec<(&'static str, Give)> {
         dependencies: None,
         parent: None,
         current: None,
+        looked: None,
     };
     let attempt = 1;
     vec![

@@ -8,7 +8,7 @@ mod snapshots;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError};
-use taskledger_domain::contract::{Mismatch, OutputFault};
+use taskledger_domain::contract::{Breach, Broken, Incomplete, Mismatch, OutputFault, TooLarge};
 use taskledger_domain::flow::*;
 use taskledger_domain::question::{Asks, Escalation};
 use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
@@ -121,6 +121,7 @@ fn full() -> Vec<Event> {
         Event::TaskRespecified(TaskRespecified {
             task_id,
             specification: whole(),
+            absent: vec![format!("{}.key", id("b"))],
         }),
         Event::TaskDeleted(TaskDeleted { task_id }),
         Event::RunStarted(RunStarted {
@@ -160,6 +161,17 @@ fn full() -> Vec<Event> {
             task_id,
             worker: "worker-1".to_owned(),
             unresolvable_refs: vec![format!("{task_id}.findings")],
+            breach: Some(Breach {
+                phase_name: Some("analysis".to_owned()),
+                broken: Broken::Inputs {
+                    unresolvable_refs: vec!["research.findings".to_owned()],
+                    incomplete: vec![Incomplete {
+                        task_id: id("b"),
+                        phase_name: Some("research".to_owned()),
+                        status: Status::InProgress,
+                    }],
+                },
+            }),
         }),
         Event::TaskCompletionRejected(TaskCompletionRejected {
             task_id,
@@ -172,7 +184,14 @@ fn full() -> Vec<Event> {
                     expected: "number".to_owned(),
                     actual: "string".to_owned(),
                 }],
+                too_large: Some(TooLarge {
+                    key: Some("findings".to_owned()),
+                    key_bytes: 1_048_571,
+                    bytes: 1_048_577,
+                    limit: 1_048_576,
+                }),
             },
+            phase_name: Some("fetch".to_owned()),
         }),
         Event::TaskSuspended(TaskSuspended {
             task_id,
@@ -225,6 +244,15 @@ fn full() -> Vec<Event> {
             reason: FailureReason::Unanswered,
             progress: Progress::from_millionths(1),
             will_retry: true,
+            breach: Some(Box::new(Breach {
+                phase_name: Some("report".to_owned()),
+                broken: Broken::Upstream {
+                    task_id: id("b"),
+                    phase_name: Some("approve".to_owned()),
+                    suspension_id: SuspensionId(id("question").0),
+                    expires_at: Some(TIME),
+                },
+            })),
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,
@@ -261,6 +289,9 @@ fn full() -> Vec<Event> {
             sha256: "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb".to_owned(),
             events: 12,
             runs: vec![run("run")],
+            owner: Some(LastOwner {
+                user_id: Some("user-123".to_owned()),
+            }),
         }),
         Event::MessageReceived(MessageReceived {
             run_id: run("run"),
@@ -299,6 +330,7 @@ fn min() -> Vec<Event> {
         Event::TaskRespecified(TaskRespecified {
             task_id,
             specification: least(),
+            absent: Vec::new(),
         }),
         Event::TaskStarted(TaskStarted {
             task_id,
@@ -306,13 +338,21 @@ fn min() -> Vec<Event> {
             run_id: run("run"),
             lease: None,
         }),
+        Event::TaskClaimRejected(TaskClaimRejected {
+            task_id,
+            worker: "worker-1".to_owned(),
+            unresolvable_refs: Vec::new(),
+            breach: None,
+        }),
         Event::TaskCompletionRejected(TaskCompletionRejected {
             task_id,
             attempt: 1,
             fault: OutputFault {
                 missing: vec!["expenses".to_owned()],
                 mismatches: Vec::new(),
+                too_large: None,
             },
+            phase_name: None,
         }),
         Event::TaskSuspended(TaskSuspended {
             task_id,
@@ -356,6 +396,7 @@ fn min() -> Vec<Event> {
             reason: FailureReason::Group,
             progress: Progress::ZERO,
             will_retry: false,
+            breach: None,
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,
@@ -393,6 +434,7 @@ fn min() -> Vec<Event> {
             sha256: "s".to_owned(),
             events: 1,
             runs: Vec::new(),
+            owner: None,
         }),
         Event::MessageReceived(MessageReceived {
             run_id: run("run"),

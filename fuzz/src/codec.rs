@@ -122,6 +122,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
         dependencies: Some(Vec::new()),
         parent: None,
         current: None,
+        looked: None,
     };
     vec![
         Command::Create(vec![child]),

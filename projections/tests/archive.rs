@@ -34,6 +34,7 @@ fn archive(world: &mut World, flow: FlowId) {
         sha256: "s".to_owned(),
         events: 1,
         runs: runs.map(|run| run.0).collect(),
+        owner: None,
     };
     world.push_quick(flow, Event::FlowArchived(archived));
 }

@@ -265,6 +265,7 @@ fn failed(task_id: TaskId, attempt: u32, will_retry: bool) -> Event {
         reason: FailureReason::Timeout,
         progress: Progress::from_millionths(500_000),
         will_retry,
+        breach: None,
     })
 }
 

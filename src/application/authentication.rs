@@ -76,6 +76,10 @@ impl Denied {
 
 /// Tells whose credentials these are. One per server, for all doors.
 pub trait Authenticate: Send + Sync + fmt::Debug + 'static {
+    /// The caller who shows this bearer token from this address, if that is known without asking anybody: the way of
+    /// nearly every call, without a future. `None` says nothing about the token.
+    fn remembered(&self, bearer: &str, from: Option<IpAddr>) -> Option<Arc<Caller>>;
+
     /// The caller who shows this bearer token, from this address, as far as that is known.
     fn caller<'a>(
         &'a self,

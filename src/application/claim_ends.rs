@@ -184,7 +184,9 @@ impl ClaimEnds {
                 | Kind::Failed
                 | Kind::Cancelled
                 | Kind::SuspensionReminder
-                | Kind::SuspensionEnded => false,
+                | Kind::SuspensionEnded
+                | Kind::ClaimRejected
+                | Kind::CompletionRejected => false,
             };
             if let (true, Some(attempt)) = (ends, notice.attempt) {
                 inner.ended(ClaimEnd {

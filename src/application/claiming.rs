@@ -13,6 +13,7 @@ use super::task_names::TaskNames;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::contract::Broken;
 use taskledger_domain::flow::{Argument, Claimable, Command, Flow, Refusal};
 use taskledger_domain::{FlowId, Metadata, TaskId, Timestamp};
 use tokio::sync::oneshot;
@@ -307,29 +308,33 @@ impl App {
         let foreign = Refusal::not_found(Argument::Task, task);
         let begun = self.begin_wanted(context, wanted, foreign, reservation);
         match begun.await {
-            Err(Error::UnresolvableInputs { task, refs, .. }) => {
-                let (name, _) = self.declared((flow, task), |_| true).await?;
-                let name = Some(name);
-                let refs = TaskNames::new(self, flow).all_readable(&refs).await?;
-                Err(Error::UnresolvableInputs { task, name, refs })
-            }
-            Err(Error::Refused(refused))
-                if let Refusal::UpstreamSuspended {
-                    task,
-                    upstream,
-                    expires_at,
-                } = refused.refusal =>
-            {
-                let (name, _) = self.declared((flow, task), |_| true).await?;
-                Err(Error::UpstreamSuspended {
-                    task,
-                    name: Some(name),
-                    upstream,
-                    expires_at,
-                })
+            Err(Error::ContractBroken { task, breach }) => {
+                let worker = claim.worker.as_ref();
+                let refused = self.refuse_claim(context, (flow, task), worker, breach.broken);
+                Err(refused.await?)
             }
             other => other,
         }
+    }
+
+    /// What a worker is told that cannot be given a task yet, and records it.
+    async fn refuse_claim(
+        &self,
+        context: &Context,
+        (flow, task): (FlowId, TaskId),
+        worker: &str,
+        found: Broken,
+    ) -> Result<Error, Error> {
+        let breach = TaskNames::new(self, flow).breach(task, &found).await?;
+        let breach = Box::new(breach);
+        let reject = Command::RejectClaim {
+            task,
+            worker: worker.to_owned(),
+            found: Box::new(found),
+            breach: breach.clone(),
+        };
+        self.flows.tell(flow, reject, metadata(context)).await?;
+        Ok(Error::ContractBroken { task, breach })
     }
 }
 

@@ -293,6 +293,7 @@ impl App {
             dependencies,
             parent,
             current: None,
+            looked: None,
         };
         let key = Key::of(context, UseCase::UpdateTask, None);
         let key = key.as_ref();
@@ -320,7 +321,7 @@ impl App {
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => Some(status),
-                Done::Ok | Done::Unresolvable => None,
+                Done::Ok | Done::ClaimRefused => None,
             };
             Reply::Updated { task, status }
         });
@@ -342,8 +343,18 @@ impl App {
                     return Err(Error::invalid(faults));
                 }
             }
+            let looked = match &current {
+                Some((_, specification)) => {
+                    let merged = specification.clone().updated(updates);
+                    let on = update.dependencies.as_deref();
+                    self.look_into_results(context, (flow, task), &merged, on)
+                        .await?
+                }
+                None => None,
+            };
             let command = Command::Update(Update {
                 current,
+                looked,
                 ..update.clone()
             });
             let sending = Sending {

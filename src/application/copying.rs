@@ -160,6 +160,8 @@ impl App {
         let Some(plan) = plan else {
             return Err(self.missing(context, Argument::Task, task, source).await);
         };
+        // What a new task costs, whoever describes it.
+        self.limits.further_tasks(context, plan.tasks.len())?;
         let originals = self.read_originals(source, &plan).await?;
         let ids: HashMap<TaskId, TaskId> = plan
             .tasks

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taskledger_auth::Scope;
-use taskledger_domain::contract::OutputFault;
+use taskledger_domain::TaskId;
+use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
 use taskledger_domain::violation::Violation;
-use taskledger_domain::{TaskId, Timestamp};
 
 /// What a caller is told to wait when the log does not answer, in milliseconds.
 const LOG_AWAY_RETRY_MS: u64 = 1000;
@@ -86,37 +86,14 @@ pub enum Error {
         /// Why.
         reason: LeaseLoss,
     },
-    /// Inputs of a task that was claimed cannot be resolved; it stays ready.
-    #[error("UnresolvableInputError: no value for {}", refs.join(", "))]
-    UnresolvableInputs {
+    /// A contract of a task is not kept: of its inputs, when it is claimed, or of its result. Changes nothing but the
+    /// history of the task.
+    #[error("{}", breach.failure())]
+    ContractBroken {
         /// The task.
         task: TaskId,
-        /// Its name, once it is known.
-        name: Option<Arc<str>>,
-        /// The references, with names of tasks once they are known.
-        refs: Vec<String>,
-    },
-    /// A task that was claimed is wired to a result that waits for a person.
-    #[error("UpstreamIntentSuspendedError: {upstream} waits for a person")]
-    UpstreamSuspended {
-        /// The task.
-        task: TaskId,
-        /// Its name.
-        name: Option<Arc<str>>,
-        /// The task that waits.
-        upstream: TaskId,
-        /// Until when at the latest.
-        expires_at: Option<Timestamp>,
-    },
-    /// The result is not what the task declares; the attempt goes on.
-    #[error("{}: {}", fault.name(), fault.message())]
-    OutputRejected {
-        /// The task.
-        task: TaskId,
-        /// Its name.
-        name: Arc<str>,
-        /// What is wrong.
-        fault: Box<OutputFault>,
+        /// What is not kept; with names once they are known.
+        breach: Box<Breach>,
     },
     /// There is no such webhook, or no such delivery.
     #[error("no such webhook or delivery: `{field}`")]
@@ -226,9 +203,7 @@ impl Error {
             | Self::Forbidden { .. }
             | Self::UnknownWebhook { .. }
             | Self::LeaseNotHeld { .. }
-            | Self::UnresolvableInputs { .. }
-            | Self::UpstreamSuspended { .. }
-            | Self::OutputRejected { .. }
+            | Self::ContractBroken { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.
             Self::Outdated(_)

@@ -216,6 +216,7 @@ impl App {
             tasks_ahead: ahead.min(TASKS_AHEAD_MAX),
             more_tasks_ahead: ahead > TASKS_AHEAD_MAX,
             is_full: limit.is_some() && offers.is_full(method),
+            fair_share: offers.is_fair(),
         };
         Some(match context.caller.reach() {
             Reach::All => workers,
@@ -301,6 +302,9 @@ pub struct AwaitedWorkers {
     /// Whether there are as many attempts as there may be.
     #[serde(default)]
     pub is_full: bool,
+    /// Owners share workers fairly.
+    #[serde(default)]
+    pub fair_share: bool,
 }
 
 impl AwaitedWorkers {

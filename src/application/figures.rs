@@ -216,5 +216,8 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
 }
 
 fn reports_failure(order: &Order) -> bool {
-    matches!(order.command, Some(Command::Fail { .. }))
+    matches!(
+        order.command,
+        Some(Command::Fail { .. } | Command::FailBreached { .. })
+    )
 }

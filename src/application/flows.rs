@@ -15,7 +15,7 @@ use super::partitions::Arrivals;
 use super::ports::{Attempts, Executors, Renewals, Tickets};
 use super::positions::Positions;
 use super::rows::RowCache;
-use super::slots::Slots;
+use super::slots::{Sharing, Slots};
 use super::timers::Timers;
 use crate::clock::SharedClock;
 use crate::store::{EventStore, Snapshot};
@@ -183,6 +183,16 @@ impl Flows {
     #[must_use]
     pub fn remote_work(&self) -> HashMap<Arc<str>, RemoteWork> {
         self.offers.figures()
+    }
+
+    /// Says in which order flows of different owners come that wait for the same executor, or for workers of the same
+    /// method. Once, before the first flow.
+    ///
+    /// # Panics
+    /// When it is said twice, or too late.
+    pub fn share(&self, sharing: Sharing) {
+        self.offers.share(sharing.clone());
+        self.slots.share(sharing);
     }
 
     /// The slots.

@@ -1,10 +1,12 @@
 //! What must hold of a flow before the command of a caller is decided in its turn: that the flow is the
-//! caller's, and that the credentials allow the executors that would run, or the method that is claimed.
+//! caller's, that the credentials allow the executors that would run, or the method that is claimed, and that what
+//! failed and would wait again is within the quotas.
 //!
 //! Checked in the turn, so that no change of owner slips in between.
 
 use super::context::Context;
 use super::error::Error;
+use super::limits::Quotas;
 use super::ports::ExecutorSnapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub(super) struct Guard {
     executors: Option<Arc<dyn ExecutorSnapshot>>,
     /// The only methods that the caller may claim, if the credentials say so.
     methods: Option<Arc<[Arc<str>]>>,
+    /// What the caller may add, for a command that runs stored tasks.
+    quotas: Option<Arc<Quotas>>,
 }
 
 impl Guard {
@@ -42,14 +46,20 @@ impl Guard {
             foreign: foreign(),
             executors: (!is_local).then(executors),
             methods: caller.methods().cloned(),
+            quotas: None,
         }))
     }
 
-    /// Whether the command may be decided. Cost: O(1); for a run of stored tasks by a caller who may not
-    /// start programs O(tasks that it covers).
+    /// The same conditions, and that what failed and would wait again is within these quotas.
+    pub(super) fn within(mut self: Box<Self>, quotas: &Arc<Quotas>) -> Box<Self> {
+        self.quotas = Some(quotas.clone());
+        self
+    }
+
+    /// Whether the command may be decided. Cost: O(1); for a run of stored tasks O(tasks that it covers).
     ///
     /// # Errors
-    /// `Refused` as if there were no such task; `Forbidden`.
+    /// `Refused` as if there were no such task; `Forbidden`; `QuotaExceeded`.
     pub(super) fn check(&self, flow: &Flow, command: &Command) -> Result<(), Error> {
         let exists = flow.version() > 0;
         // Nobody owns a flow that has left the log.
@@ -65,17 +75,33 @@ impl Guard {
                 field: Some(Cow::from("task_id")),
             });
         }
-        let (Some(executors), Command::Execute(execute)) = (&self.executors, command) else {
+        let Command::Execute(execute) = command else {
             return Ok(());
         };
+        let owner = match &self.reach {
+            Reach::Of(owner) if execute.create.is_empty() => Some(owner),
+            Reach::Of(_) | Reach::All => None,
+        };
+        let adding = owner.zip(self.quotas.as_ref());
+        if self.executors.is_none() && adding.is_none() {
+            return Ok(());
+        }
         let covered = flow.run_set(execute.task, execute.kind);
-        if covered
-            .iter()
-            .any(|task| starts_programs(flow, *task, &**executors))
+        if let Some(executors) = &self.executors
+            && covered
+                .iter()
+                .any(|task| starts_programs(flow, *task, &**executors))
         {
             return Err(not_local("task_id"));
         }
-        Ok(())
+        let Some((owner, quotas)) = adding else {
+            return Ok(());
+        };
+        let failed = |task: &&TaskId| {
+            let task = flow.task(**task);
+            task.is_some_and(|task| task.status == Status::Failed)
+        };
+        quotas.requeue(owner, covered.iter().filter(failed).count() as u64)
     }
 }
 

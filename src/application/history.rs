@@ -143,7 +143,7 @@ impl App {
         })
     }
 
-    /// The refused claims and results among the events of a flow, with names.
+    /// The refused claims and results among the events of a flow that were recorded without names, with those of now.
     async fn rejections(
         &self,
         flow: FlowId,
@@ -153,9 +153,12 @@ impl App {
         let mut found = HashMap::new();
         for recorded in events {
             let (task, refs): (_, &[String]) = if let Event::TaskClaimRejected(e) = &*recorded.event
+                && e.breach.is_none()
             {
                 (e.task_id, &e.unresolvable_refs)
-            } else if let Event::TaskCompletionRejected(e) = &*recorded.event {
+            } else if let Event::TaskCompletionRejected(e) = &*recorded.event
+                && e.phase_name.is_none()
+            {
                 (e.task_id, &[])
             } else {
                 continue;

@@ -14,6 +14,7 @@ use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use crate::subscription::notice::TakenBack;
 use std::sync::Arc;
+use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureReason, Flow};
 use taskledger_domain::schedule;
 use taskledger_domain::task::Status;
@@ -109,11 +110,23 @@ impl Flows {
             ) => {}
             (
                 Answer::Done {
-                    done: Done::Unresolvable,
+                    done: Done::ClaimRefused,
                     ..
                 },
                 Some(task),
-            ) => return Err(self.unresolvable(wanted.flow, task).await?),
+            ) => {
+                let look = move |state: &Flow| state.claim_fault(task);
+                let found = self.look(wanted.flow, engine_metadata(), look).await?;
+                // What kept it from its start may have gone meanwhile.
+                return match found {
+                    Some(broken) => {
+                        let phase_name = None;
+                        let breach = Box::new(Breach { phase_name, broken });
+                        Err(Error::ContractBroken { task, breach })
+                    }
+                    None => Ok(Vec::new()),
+                };
+            }
             (Answer::Done { .. } | Answer::Repeated(_), _) => return Ok(Vec::new()),
         }
         // Kept before the claim is answered, unless the flow has moved to another node.
@@ -131,14 +144,6 @@ impl Flows {
             self.keep_tickets(begun.iter().map(ticket).collect());
         }
         Ok(begun)
-    }
-
-    /// Why a task could not be claimed whose inputs are not there.
-    async fn unresolvable(self: &Arc<Self>, flow: FlowId, task: TaskId) -> Result<Error, Error> {
-        let look = move |state: &Flow| state.unresolvable(task);
-        let refs = self.look(flow, engine_metadata(), look).await?;
-        let name = None;
-        Ok(Error::UnresolvableInputs { task, name, refs })
     }
 
     /// Carries out what a worker says of its attempt: an outcome, progress, or that it gives it back.

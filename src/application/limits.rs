@@ -18,6 +18,7 @@ use super::context::Context;
 use super::error::Error;
 use crate::clock::SharedClock;
 use rates::Rates;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 pub use streams::StreamPlace;
 use streams::Streams;
@@ -65,12 +66,40 @@ impl Limits {
         self.rates.take(&context.caller, cost(use_case), tasks)
     }
 
+    /// Counts the tasks that a call makes beyond the first one, when nobody could know how many there are until it was
+    /// under way; so on the node that carries it out. Cost: O(1).
+    ///
+    /// # Errors
+    /// `RateLimited`: the caller has to wait.
+    pub(in crate::application) fn further_tasks(
+        &self,
+        context: &Context,
+        tasks: usize,
+    ) -> Result<(), Error> {
+        let further = tasks.saturating_sub(1);
+        self.rates.take_further(&context.caller, further)
+    }
+
     /// Whether the caller may have one webhook more than these.
     ///
     /// # Errors
     /// `QuotaExceeded`.
     pub fn one_more_webhook(&self, context: &Context, used: u64) -> Result<(), Error> {
         self.quotas.one_more_webhook(context, used)
+    }
+
+    /// Callbacks of runs that one user may have; `None` for no limit, or one who acts for all users.
+    #[must_use]
+    pub fn callbacks_max(&self, context: &Context) -> Option<NonZeroU32> {
+        self.quotas.callbacks_max(context)
+    }
+
+    /// Whether the caller may have one callback more than these.
+    ///
+    /// # Errors
+    /// `QuotaExceeded`.
+    pub fn one_more_callback(&self, context: &Context, used: u64) -> Result<(), Error> {
+        self.quotas.one_more_callback(context, used)
     }
 
     /// A place among the streams of the caller, which it keeps until this is dropped; `None` when nobody counts

@@ -38,6 +38,7 @@ mod leasing;
 pub mod limits;
 mod lineage;
 mod loading;
+mod looking;
 pub mod mailbox;
 pub mod naming;
 mod offers;
@@ -93,7 +94,7 @@ use crate::store::EventStore;
 use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner::Handle as Projections;
-use limits::Quotas;
+use limits::Limits;
 use std::fmt;
 use std::sync::Arc;
 
@@ -123,8 +124,8 @@ pub struct App {
     pub positions: Arc<Positions>,
     /// What happens, for those who watch.
     pub live: Arc<Live>,
-    /// How much users may add.
-    pub quotas: Arc<Quotas>,
+    /// How much callers may ask and add.
+    pub limits: Arc<Limits>,
 }
 
 impl fmt::Debug for App {

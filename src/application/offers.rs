@@ -4,7 +4,8 @@
 //! best rank and how many tasks there are. A worker that asks enters the methods that it wants and whose tasks
 //! it may have. Whenever either changes, the best offer goes to the worker that has waited for the longest
 //! time, as a [`Reservation`]: nobody else is woken for it. The tasks themselves are claimed in the flow's
-//! turn, so an offer that is out of date costs a turn and nothing else.
+//! turn, so an offer that is out of date costs a turn and nothing else. Where owners share fairly, the best offer is
+//! that of the owner who has had least (`turns.rs`), and a worker is given one task at a time while others wait.
 //!
 //! Cost of a change: O(log offers + methods of the flow); memory: about 300 bytes for each flow and method.
 
@@ -12,8 +13,10 @@ mod coming;
 mod matching;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use super::ownership::Partitions;
+use super::slots::Sharing;
 pub(super) use coming::{Coming, OnItsWay};
 use matching::{Inner, Match};
 use std::collections::HashMap;
@@ -101,6 +104,16 @@ impl Offers {
             closed: AtomicBool::new(false),
             unwanted: Notify::new(),
         })
+    }
+
+    /// Says in which order tasks of different owners come; before the first flow.
+    pub(super) fn share(&self, sharing: Sharing) {
+        self.inner().share(sharing);
+    }
+
+    /// Whether owners share workers fairly.
+    pub(super) fn is_fair(&self) -> bool {
+        self.inner().is_fair()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

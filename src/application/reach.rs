@@ -16,8 +16,10 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         Command::Update(_)
         | Command::Complete { .. }
         | Command::Fail { .. }
+        | Command::FailBreached { .. }
         | Command::Report { .. }
         | Command::RejectCompletion { .. }
+        | Command::RejectClaim { .. }
         | Command::Suspend(_)
         | Command::Respond(_)
         | Command::Receive(_)

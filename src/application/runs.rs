@@ -14,7 +14,7 @@ use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::error::{Error, Failure};
 use super::guard::Guard;
-use super::mailbox::{Answer, Begins};
+use super::mailbox::Answer;
 use super::readings::failed;
 use super::sending::{engine_metadata, metadata, weight};
 use sha2::{Digest, Sha256};
@@ -190,7 +190,6 @@ impl App {
         command: Command,
     ) -> Result<Position, Error> {
         self.refuse_when_behind()?;
-        self.quotas.admit(context, &command, Begins::No).await?;
         let mut order = self
             .flows
             .order(Some(command), None, metadata(context), false);

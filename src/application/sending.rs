@@ -3,12 +3,14 @@
 
 use super::App;
 use super::api::Reply;
+use super::authorize::UseCase;
 use super::context::Context;
 use super::error::Error;
 use super::guard::Guard;
 use super::idempotency::{Key, Repeatable, ReplyOf};
 use super::mailbox::{Answer, Begins, Order};
 use crate::store::ClaimKey;
+use std::future::ready;
 use std::sync::Arc;
 use taskledger_domain::flow::{Command, Refusal};
 use taskledger_domain::task::spec::Updates;
@@ -51,6 +53,17 @@ impl App {
         }
     }
 
+    /// The reply to the first call of a repetition, else why it is refused: a repetition adds nothing.
+    pub(super) async fn repeated_or(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+        error: Error,
+    ) -> Result<Reply, Error> {
+        let key = Key::of(context, use_case, None);
+        self.once(key.as_ref(), ready(Err(error))).await
+    }
+
     async fn first_reply(&self, key: &Key) -> Result<Option<Reply>, Error> {
         let places: Vec<_> = key.places().cloned().collect();
         let claims: Vec<_> = places.iter().cloned().map(ClaimKey::Request).collect();
@@ -80,11 +93,13 @@ impl App {
             reply,
             foreign,
         } = sending;
-        self.quotas.admit(context, &command, begins).await?;
+        let quotas = self.limits.quotas();
+        quotas.admit(context, &command, begins).await?;
         let mut order = self
             .flows
             .order(Some(command), None, metadata(context), false);
-        order.guard = Guard::of(context, || self.validation.executors(), || foreign);
+        let guard = Guard::of(context, || self.validation.executors(), || foreign);
+        order.guard = guard.map(|guard| guard.within(quotas));
         order.begins = begins;
         order.repeatable = key.map(|key| Repeatable {
             key: key.clone(),
@@ -156,8 +171,10 @@ pub(super) fn weight(order: &Order) -> usize {
             | Command::CancelRun(_)
             | Command::Complete { .. }
             | Command::Fail { .. }
+            | Command::FailBreached { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
+            | Command::RejectClaim { .. }
             | Command::Claim(_)
             | Command::Release { .. }
             | Command::EndLease { .. }

@@ -77,7 +77,7 @@ pub struct Parts {
     /// The way to other nodes, when there are others.
     pub forward: Option<Arc<dyn Forward>>,
     /// How much each caller may ask.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// The figures for monitoring, if they are kept.
     pub metrics: Option<Arc<dyn Exposition>>,
 }
@@ -120,7 +120,6 @@ impl Service {
             limits,
             metrics,
         } = parts;
-        let limits = Arc::new(limits);
         let live = app.live.clone();
         Self {
             access: Access::new(tokens, app.clock.clone())
@@ -246,7 +245,7 @@ impl Service {
                 executor_wait_ms,
                 callback,
             }) => {
-                self.starting(context, callback, async |callback| {
+                self.starting(context, UseCase::ExecuteTasks, callback, async |callback| {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
@@ -258,9 +257,11 @@ impl Service {
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
-                Box::pin(self.starting(context, callback, async |callback| {
-                    app.retry(context, task, callback).await
-                }))
+                Box::pin(
+                    self.starting(context, UseCase::RetryTask, callback, async |callback| {
+                        app.retry(context, task, callback).await
+                    }),
+                )
                 .await
             }
             Request::StartRun(start) => Box::pin(app.start_run(context, *start)).await,
@@ -331,6 +332,7 @@ impl Service {
     async fn starting(
         &self,
         context: &Context,
+        use_case: UseCase,
         callback: Option<Callback>,
         start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
     ) -> Result<Reply, Error> {
@@ -339,6 +341,11 @@ impl Service {
             // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
             Some(callback) => {
                 let owner = context.caller.reach().owner().cloned();
+                if let Some(owner) = &owner
+                    && let Err(error) = Box::pin(self.one_more_callback(context, owner)).await
+                {
+                    return Box::pin(self.app.repeated_or(context, use_case, error)).await;
+                }
                 Some(Box::pin(self.webhooks.keep_callback(callback, owner)).await?)
             }
         };
@@ -349,5 +356,14 @@ impl Service {
             Box::pin(self.webhooks.drop_callback(callback)).await;
         }
         started
+    }
+
+    /// Whether the caller may have one callback more.
+    async fn one_more_callback(&self, context: &Context, owner: &Arc<str>) -> Result<(), Error> {
+        let Some(max) = self.limits.callbacks_max(context) else {
+            return Ok(());
+        };
+        let used = self.webhooks.callbacks_of(owner, max.get()).await?;
+        self.limits.one_more_callback(context, used)
     }
 }

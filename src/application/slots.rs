@@ -16,6 +16,7 @@ mod view;
 mod waiting;
 mod weights;
 
+pub(super) use fair::Fair;
 pub use queues::Queue;
 pub use view::View;
 pub use weights::{Sharing, Weights};

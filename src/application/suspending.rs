@@ -12,7 +12,7 @@ use super::idempotency::ReplyOf;
 use super::leasing::loss;
 use super::sending::{engine_metadata, metadata};
 use super::stream_reader::StreamReader;
-use super::working::not_held;
+use super::working::{not_held, output_broken};
 use crate::runtime::maybe_block_in_place;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ impl App {
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => status,
-                Done::Ok | Done::Unresolvable => Status::InProgress,
+                Done::Ok | Done::ClaimRefused => Status::InProgress,
             };
             Reply::Responded(Box::new(Responded {
                 task,
@@ -218,11 +218,7 @@ impl App {
                     outputs.map_or(Ok(()), |outputs| outputs.check(&result))
                 });
                 if let Err(fault) = checked {
-                    return Err(Error::OutputRejected {
-                        task,
-                        name: row.name.clone(),
-                        fault: Box::new(fault),
-                    });
+                    return Err(output_broken(task, &row.name, fault));
                 }
                 let result = Payload::checked(&result).map_err(|unfit| {
                     let found = unfit.found().into();

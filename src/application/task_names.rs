@@ -4,6 +4,7 @@ use super::App;
 use super::error::Error;
 use std::collections::HashMap;
 use std::sync::Arc;
+use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::task::wiring::split_source;
 use taskledger_domain::{FlowId, TaskId};
 
@@ -52,6 +53,31 @@ impl<'a> TaskNames<'a> {
             Some(name) => format!("{name}{rest}"),
             None => stored.to_owned(),
         })
+    }
+
+    /// What is wrong with a claim of a task, with names.
+    pub(super) async fn breach(&mut self, task: TaskId, found: &Broken) -> Result<Breach, Error> {
+        let text = |name: Option<Arc<str>>| name.map(|name| name.as_ref().to_owned());
+        let phase_name = text(self.of(task).await?);
+        let mut broken = found.clone();
+        match &mut broken {
+            Broken::Inputs {
+                unresolvable_refs,
+                incomplete,
+            } => {
+                *unresolvable_refs = self.all_readable(unresolvable_refs).await?;
+                for it in incomplete {
+                    it.phase_name = text(self.of(it.task_id).await?);
+                }
+            }
+            Broken::Upstream {
+                task_id,
+                phase_name,
+                ..
+            } => *phase_name = text(self.of(*task_id).await?),
+            Broken::Output(_) => {}
+        }
+        Ok(Breach { phase_name, broken })
     }
 
     /// Stored references, as [`Self::readable`].

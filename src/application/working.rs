@@ -12,7 +12,7 @@ use super::error::Error;
 use super::leases::Holding;
 use super::leasing::loss;
 use super::sending::{engine_metadata, metadata};
-use taskledger_domain::contract::Outputs;
+use taskledger_domain::contract::{Breach, Broken, OutputFault, Outputs};
 use taskledger_domain::flow::{
     Argument, Command, Done, Event, FailureReason, Flow, Kind, Outdated,
 };
@@ -174,15 +174,12 @@ impl App {
             attempt: held.attempt,
             lease: held.lease,
             fault: fault.clone(),
+            phase_name: Some(name.as_ref().to_owned()),
         };
         self.flows
             .tell(held.flow, reject, metadata(context))
             .await?;
-        Err(Error::OutputRejected {
-            task: held.task,
-            name,
-            fault: Box::new(fault),
-        })
+        Err(output_broken(held.task, &name, fault))
     }
 
     /// The failure of an attempt.
@@ -191,13 +188,24 @@ impl App {
     /// [`Error`]; `LeaseNotHeld`.
     pub(super) async fn fail(&self, context: &Context, fail: Fail) -> Result<Ended, Error> {
         let (task, lease) = (fail.task, fail.lease);
-        let command = |attempt| Command::Fail {
-            task,
-            attempt,
-            error: fail.error.clone(),
-            reason: reason(fail.retryable),
-            progress: Progress::ZERO,
-            lease: Some(lease),
+        let (reason, progress) = (reason(fail.retryable), Progress::ZERO);
+        let command = |attempt| match &fail.breach {
+            None => Command::Fail {
+                task,
+                attempt,
+                error: fail.error.clone(),
+                reason,
+                progress,
+                lease: Some(lease),
+            },
+            Some(breach) => Command::FailBreached {
+                task,
+                attempt,
+                breach: breach.clone(),
+                reason,
+                progress,
+                lease: Some(lease),
+            },
         };
         let said = Said::Fail(&fail);
         self.end(context, (task, lease), command, said).await
@@ -252,7 +260,7 @@ impl App {
                     };
                 }
                 Ok(Done::Status(status)) => return Ok(ended(task, status)),
-                Ok(Done::Ok | Done::Unresolvable) | Err(Error::Outdated(Outdated::Attempt)) => {}
+                Ok(Done::Ok | Done::ClaimRefused) | Err(Error::Outdated(Outdated::Attempt)) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -331,6 +339,14 @@ const fn ended(task: TaskId, status: Status) -> Ended {
         status,
         next_attempt_at: None,
     }
+}
+
+/// The result of a task is not what it declares.
+pub(super) fn output_broken(task: TaskId, name: &str, fault: OutputFault) -> Error {
+    let phase_name = Some(name.to_owned());
+    let broken = Broken::Output(fault);
+    let breach = Box::new(Breach { phase_name, broken });
+    Error::ContractBroken { task, breach }
 }
 
 pub(super) const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {

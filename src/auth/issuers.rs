@@ -31,6 +31,11 @@ impl Verifier for IssuerTokens {
         jwt::is_jwt(bearer)
     }
 
+    /// Signatures are checked each time: an issuer's token is not asked for anywhere.
+    fn remembered(&self, _bearer: &str) -> Option<Arc<Caller>> {
+        None
+    }
+
     fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
         async move {
             let now_ms = self.clock.now().0 / MICROS_PER_MILLI;

@@ -29,6 +29,10 @@ impl Verifier for TokenVerifier {
         bearer.starts_with(PREFIX)
     }
 
+    fn remembered(&self, bearer: &str) -> Option<Arc<Caller>> {
+        self.tokens.remembered(bearer, self.clock.now())
+    }
+
     fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
         async move {
             let found = self.tokens.authenticate(bearer, self.clock.now()).await;

@@ -53,4 +53,13 @@ pub struct LimitsConfig {
         default_value_t = 100
     )]
     pub quota_streams: u32,
+
+    /// Callbacks of one user for runs that go on; 0 for no limit
+    #[arg(
+        long = "quota-callbacks",
+        value_name = "N",
+        env = "TASKLEDGER_QUOTA_CALLBACKS",
+        default_value_t = 1_000
+    )]
+    pub quota_callbacks: u32,
 }

@@ -173,6 +173,11 @@ impl Dispatcher {
                 Err(MaterialError::TooLarge) => {
                     return failed(FailureReason::Executor, MaterialError::TooLarge.to_string());
                 }
+                Err(MaterialError::Unresolvable(breach)) => {
+                    let reason = FailureReason::InvalidInputs;
+                    let outcome = AttemptOutcome::Breached { reason, breach };
+                    return (outcome, Progress::ZERO);
+                }
                 Err(MaterialError::Inputs(fault)) => {
                     return failed(FailureReason::InvalidInputs, fault.to_string());
                 }

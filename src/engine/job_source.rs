@@ -8,11 +8,13 @@ use crate::store::{self, EventStore};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
+use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{Event, Specification};
+use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::spec::timeout_ms;
-use taskledger_domain::task::wiring::{InputFault, Wiring};
+use taskledger_domain::task::wiring::{InputFault, Wiring, split_source};
 use taskledger_domain::{Payload, Recorded, TaskId, Version};
 use taskledger_projections::TaskRow;
 
@@ -62,7 +64,10 @@ pub enum MaterialError {
     TooLarge,
     /// The inputs cannot be put together.
     #[error(transparent)]
-    Inputs(#[from] InputFault),
+    Inputs(InputFault),
+    /// Results have not what the inputs need.
+    #[error("{}", .0.failure())]
+    Unresolvable(Box<Breach>),
 }
 
 impl Material {
@@ -78,11 +83,38 @@ impl Material {
             .filter_map(|dependency| Some((dependency.id, dependency.result.as_ref()?)))
             .collect();
         let result = |id: TaskId| results.get(&id).copied();
-        let inputs = wiring.inputs(&self.specification.inputs, result)?;
+        let inputs = wiring.inputs(&self.specification.inputs, result);
+        let inputs = inputs.map_err(|fault| self.unfit(fault))?;
         let literal = self.specification.inputs.clone();
         self.wired = Some(Wired { wiring, literal });
         self.specification = self.specification.with_inputs(inputs);
         Ok(self)
+    }
+}
+
+impl Material {
+    /// Why there are no inputs, with names of tasks.
+    fn unfit(&self, fault: InputFault) -> MaterialError {
+        let refs = match fault {
+            InputFault::Unresolvable(refs) => refs,
+            other @ (InputFault::Unlike(_) | InputFault::Unfit(_)) => {
+                return MaterialError::Inputs(other);
+            }
+        };
+        let named = refs.into_iter().map(|stored| {
+            let named = split_source(&stored).and_then(|(task, rest)| {
+                let source = self.dependencies.iter().find(|it| it.id == task)?;
+                Some(format!("{}{rest}", source.name))
+            });
+            named.unwrap_or(stored)
+        });
+        MaterialError::Unresolvable(Box::new(Breach {
+            phase_name: Some(self.name.clone()),
+            broken: Broken::Inputs {
+                unresolvable_refs: named.take(VIOLATIONS_MAX).collect(),
+                incomplete: Vec::new(),
+            },
+        }))
     }
 }
 

@@ -242,6 +242,7 @@ impl Retention {
                     sha256: file.sha256.clone(),
                     events: copied.version,
                     runs: copied.runs,
+                    owner: None, // the flow says it
                 },
             };
             async move {

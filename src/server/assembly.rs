@@ -2,7 +2,7 @@
 
 use super::storage::Opened;
 use super::{StartError, broker};
-use crate::application::limits::Quotas;
+use crate::application::limits::Limits;
 use crate::application::ownership::Sole;
 use crate::application::ports::{Executors, Tickets};
 use crate::application::watching::ConfirmedReads;
@@ -163,7 +163,7 @@ impl Assembly {
         ownership: Arc<dyn Ownership>,
         projections: runner::Handle,
         catalog: &Arc<ExecutorDirectory>,
-        quotas: &Arc<Quotas>,
+        limits: &Arc<Limits>,
         secrets: Arc<Vault>,
     ) -> (Arc<App>, Arc<Engine>) {
         let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
@@ -217,7 +217,7 @@ impl Assembly {
             rows,
             positions,
             live,
-            quotas: quotas.clone(),
+            limits: limits.clone(),
         };
         (Arc::new(app), engine)
     }

@@ -229,3 +229,22 @@ fn of_error(error: &axum::Error) -> End {
         End::Gone
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::Service;
+
+    /// Bytes of a socket beside its buffers: thousands are open at once.
+    const SOCKET_BYTES_MAX: usize = 8 * 1024;
+
+    fn size<F>(_: impl FnOnce(Arc<Sockets<Service>>, WebSocket) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_socket_is_small() {
+        let bytes = size(Sockets::serve);
+        assert!(bytes <= SOCKET_BYTES_MAX, "{bytes} bytes");
+    }
+}

@@ -126,6 +126,9 @@ async fn run_steps(registry: &Registry) -> BTreeMap<String, DependencyOutcome> {
         let (status, result, error) = match outcome {
             AttemptOutcome::Completed(result) => (Status::Completed, Some(result.to_map()), None),
             AttemptOutcome::Failed { error, .. } => (Status::Failed, None, Some(error)),
+            AttemptOutcome::Breached { breach, .. } => {
+                (Status::Failed, None, Some(breach.failure()))
+            }
             AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => panic!("it asks nobody"),
         };
         ended.insert(

@@ -62,6 +62,22 @@ const AIMS: &[(&str, Aim)] = &[
         Aim::AtLeast(8_000.0),
     ),
     (
+        "callers, one user at a pace beside a flood of another: p99, of that alone",
+        Aim::AtMost(2.0),
+    ),
+    (
+        "callers, strangers without credentials: left of the throughput",
+        Aim::AtLeast(0.9),
+    ),
+    (
+        "callers, strangers with wrong ones: left of the throughput",
+        Aim::AtLeast(0.9),
+    ),
+    (
+        "callers, metrics: scraped, of not scraped",
+        Aim::AtMost(1.01),
+    ),
+    (
         "start with 1,000,000 tasks: to the first answer",
         Aim::AtMost(1_000.0),
     ),

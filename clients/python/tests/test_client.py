@@ -152,14 +152,17 @@ class Cases:
             ("run", "n", {"trigger": {}, "execute": False, "user_id": "u"}, None),
             ("dry_run", "a: b", {"outputs": {"p": {}}, "trigger": {"x": 1}}, None),
             ("progress", "id", {}, {"root_task_id": "id"}),
+            ("schemas", "a: b", {"phase": "p"}, {"document": "a: b", "phase": "p"}),
+            ("schemas", None, {"name": "n", "version": 1}, {"name": "n", "version": 1}),
         ]:
             with self.subTest(name):
-                method, told = f"workflows.{name}", {"deleted": True}
+                method, told = f"workflows.{name}", {"deleted": True, "phases": []}
                 self.fake.methods[method] = lambda params, told=told: told
                 self.fake.calls.clear()
                 self.fake.fault(method, Drop())
                 answer = getattr(client, f"workflows_{name}")(given, **options)
-                self.assertEqual(answer, True if name == "delete" else told)
+                unwrapped = {"delete": True, "schemas": []}
+                self.assertEqual(answer, unwrapped.get(name, told))
                 first = "document" if name == "dry_run" else "name"
                 expected = {first: given, **options} if params is None else params
                 self.assertEqual(self.fake.params_of(method), [expected] * 2)

@@ -72,7 +72,7 @@ const KEYED: ReadonlySet<string> = new Set([
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(workflows\.(validate|dry_run|get|list|versions|diff|progress|save|delete)|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(workflows\.(validate|dry_run|get|list|versions|diff|progress|schemas|save|delete)|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {

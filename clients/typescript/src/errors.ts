@@ -146,10 +146,14 @@ export class InputWiringError extends ContractError {
     return (this.data["invalid_refs"] as string[] | undefined) ?? [];
   }
 }
-/** -31022: no result has what inputs of the claimed task name; the task stays ready. */
+/** -31022: no result has what inputs of the claimed task name, or not yet; the task stays as it is. */
 export class UnresolvableInputError extends ContractError {
   get unresolvableRefs(): string[] {
     return (this.data["unresolvable_refs"] as string[] | undefined) ?? [];
+  }
+  /** What has not completed that the task depends on; empty when results lack values. */
+  get incompleteDependencies(): { task_id: string; phase_name: string | null; status: string }[] {
+    return (this.data["incomplete_dependencies"] as { task_id: string; phase_name: string | null; status: string }[] | undefined) ?? [];
   }
 }
 /** -31023: a result that the claimed task needs waits for a person; the task stays pending. */

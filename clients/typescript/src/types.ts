@@ -381,7 +381,11 @@ export type EventType =
   /** The person has not answered yet. */
   | "task_suspension_reminder"
   /** Answered, or nobody will answer any more. */
-  | "task_suspension_ended";
+  | "task_suspension_ended"
+  /** A worker was refused a task: its inputs cannot be resolved, or not yet. */
+  | "task_claim_rejected"
+  /** A worker was refused a result: it is not what the task declares. */
+  | "task_completion_rejected";
 
 /** What a notice says of a wait for a person. */
 export interface NoticeSuspension {
@@ -414,6 +418,8 @@ export interface Notice {
   result?: JsonObject;
   error?: string;
   message?: string;
+  /** With refusals, and with failures for the same reasons: what the `data` of the worker's error has. */
+  contract_error?: JsonObject & { error: string; task_id: string; phase_name: string | null; message: string };
   /** With the types that tell of a wait for a person. */
   suspension?: NoticeSuspension;
   /** Nothing follows in this run. */

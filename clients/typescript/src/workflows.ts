@@ -38,7 +38,7 @@ export interface WorkflowReport {
 export interface Workflow {
   root_task_id: string;
   /** In the order of the document. */
-  phases: { phase_name: string; task_id: string | null; status: "pending" | "skipped" }[];
+  phases: { phase_name: string; task_id: string | null; status: TaskStatus | "skipped" | "deleted" }[];
   warnings: WorkflowFault[];
   /** Paths of keys that have no effect. */
   not_acted_on: string[];
@@ -128,6 +128,13 @@ export interface PlayedWorkflow {
   phases: { phase: string; status: TaskStatus; reason?: string }[];
 }
 
+/** What a phase takes and gives, as JSON Schemas. */
+export interface PhaseSchemas {
+  phase_name: string;
+  input_schema: JsonObject;
+  output_schema: JsonObject;
+}
+
 /** What `workflows.progress` answers. */
 export interface WorkflowProgress {
   root_task_id: string;
@@ -194,6 +201,19 @@ export class WorkflowsClient {
     options?: CallOptions,
   ): Promise<Workflow> {
     return this.#client.call("workflows.create", { document, ...more }, options);
+  }
+
+  /**
+   * What phases take and give, as JSON Schemas (draft-07): of a document, or of the saved one called `name`; of one
+   * `phase`, or of all.
+   * @throws WorkflowNotFoundError
+   */
+  async schemas(
+    of: { document: WorkflowDocument; phase?: string } | (WorkflowOwner & { name: string; version?: number; phase?: string }),
+    options?: CallOptions,
+  ): Promise<PhaseSchemas[]> {
+    const answer: { phases: PhaseSchemas[] } = await this.#client.call("workflows.schemas", { ...of }, options);
+    return answer.phases;
   }
 
   /**

@@ -73,14 +73,17 @@ test("saved workflow documents: every call with its parameters, repeated when th
     ["run", ["n", { version: 1, trigger: { x: 1 }, user_id: "u", execute: false }], { name: "n", version: 1, trigger: { x: 1 }, user_id: "u", execute: false }],
     ["dryRun", ["a: b", { trigger: {}, outputs: { p: { y: 1 } }, strict: false }], { document: "a: b", trigger: {}, outputs: { p: { y: 1 } }, strict: false }],
     ["progress", ["id"], { root_task_id: "id" }],
+    ["schemas", [{ document: "a: b", phase: "p" }], { document: "a: b", phase: "p" }],
+    ["schemas", [{ name: "n", version: 1 }], { name: "n", version: 1 }],
   ];
   const methodOf = (name) => `workflows.${name === "dryRun" ? "dry_run" : name}`;
-  const server = await serve({ results: Object.fromEntries(calls.map(([name]) => [methodOf(name), (params) => ({ of: params })])) });
+  const server = await serve({ results: Object.fromEntries(calls.map(([name]) => [methodOf(name), (params) => ({ of: params, phases: [params] })])) });
   const client = new Client({ url: server.url });
   for (const [name, args, params] of calls) {
     const before = server.called(methodOf(name)).length;
     server.faults.set(methodOf(name), ["drop"]);
-    assert.deepEqual(await client.workflows[name](...args), { of: params }, name);
+    const answer = name === "schemas" ? [params] : { of: params, phases: [params] };
+    assert.deepEqual(await client.workflows[name](...args), answer, name);
     const made = server.called(methodOf(name)).slice(before);
     assert.deepEqual(made.map(([, given]) => given), [params, params], name);
     const keys = new Set(made.map(([, , , metadata]) => metadata?.idempotency_key));

@@ -22,8 +22,8 @@ pub use rules::{
 use crate::audit::AuditLog;
 use crate::caller::Caller;
 use crate::store::{AuthStore, Error, TokenRow};
-use crate::token::{Digest, Malformed, TOKEN_CHARS, Token, TokenId};
-use cache::{Accepted, Cache, Known};
+use crate::token::{Digest, Malformed, Token, TokenId};
+use cache::{Accepted, Cache, Shown};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,15 +114,21 @@ impl Tokens {
         }
     }
 
-    /// Who shows this credential. Cost: one hash while the credential is in the cache, else one look-up.
-    /// A revocation counts at once on the server where it is made, and within two seconds on others.
+    /// Who shows this credential, if it was accepted lately. Cost: O(1), without a digest and without an allocation.
+    #[must_use]
+    pub fn remembered(&self, text: &str, now: Timestamp) -> Option<Arc<Caller>> {
+        let shown = Shown::of(text)?;
+        self.accepted_lately(&shown, now)?.ok()
+    }
+
+    /// Who shows this credential. Cost: as [`Self::remembered`] while it is accepted, one hash while it is refused, else
+    /// one look-up. A revocation counts at once on the server where it is made, and within two seconds on others.
     ///
     /// # Errors
     /// [`Denial`]; [`Denial::Unavailable`] is the only one that says nothing about the credential.
     pub async fn authenticate(&self, text: &str, now: Timestamp) -> Result<Arc<Caller>, Denial> {
-        // Nothing else is worth a hash.
-        if text.len() == TOKEN_CHARS
-            && let Some(known) = self.remembered(&Digest::of(text), now)
+        if let Some(shown) = Shown::of(text)
+            && let Some(known) = self.accepted_lately(&shown, now)
         {
             return known;
         }
@@ -130,13 +136,20 @@ impl Tokens {
         if let Some(caller) = self.admins.find(&token) {
             return Ok(caller);
         }
+        let shown = Shown::of(text).expect("every token has the same length");
         let key = Digest::of(text);
+        if let Some(denial) = self.refused_lately(&key, now) {
+            return Err(denial);
+        }
         // Whoever comes with the same credential meanwhile waits, and finds the answer in the cache.
         let _lane = self.lanes[usize::from(key.0[0]) % LANES].lock().await;
-        if let Some(known) = self.remembered(&key, now) {
+        if let Some(known) = self.accepted_lately(&shown, now) {
             return known;
         }
-        let (before, epoch) = self.cache.get(&key);
+        if let Some(denial) = self.refused_lately(&key, now) {
+            return Err(denial);
+        }
+        let (epoch, before) = (self.cache.epoch(), self.cache.accepted(&shown));
         let found = if now.0 < self.alone_until.load(Ordering::Relaxed) {
             None
         } else {
@@ -144,9 +157,7 @@ impl Tokens {
         };
         let Some(row) = found else {
             return match before {
-                Some(Known::Accepted(accepted)) if lasts(&accepted, now) => {
-                    self.accept(&accepted, now)
-                }
+                Some(accepted) if lasts(&accepted, now) => self.accept(&accepted, now),
                 Some(_) | None => Err(Denial::Unavailable),
             };
         };
@@ -158,33 +169,40 @@ impl Tokens {
                     since: now,
                     minute: AtomicI64::new(0),
                 });
-                self.cache
-                    .put(key, Known::Accepted(accepted.clone()), epoch);
+                self.cache.accept(shown, accepted.clone(), epoch);
                 self.accept(&accepted, now)
             }
             Err(denial) => {
-                self.cache.put(key, Known::Refused(denial, now), epoch);
+                self.cache.refuse(&shown, key, (denial, now), epoch);
                 Err(denial)
             }
         }
     }
 
-    /// What is known without the store, if that is fresh enough.
-    fn remembered(&self, key: &Digest, now: Timestamp) -> Option<Result<Arc<Caller>, Denial>> {
-        match self.cache.get(key).0? {
-            Known::Accepted(accepted) => (now.ms_since(accepted.since) < ACCEPTED_FOR_MS)
-                .then(|| self.accept(&accepted, now)),
-            Known::Refused(denial, since) => {
-                (now.ms_since(since) < REFUSED_FOR_MS).then_some(Err(denial))
-            }
-        }
+    /// What is known without the store of a credential that it has accepted, if that is fresh enough.
+    fn accepted_lately(
+        &self,
+        shown: &Shown,
+        now: Timestamp,
+    ) -> Option<Result<Arc<Caller>, Denial>> {
+        let accepted = self.cache.accepted(shown)?;
+        let is_fresh = now.ms_since(accepted.since) < ACCEPTED_FOR_MS;
+        is_fresh.then(|| self.accept(&accepted, now))
+    }
+
+    /// The same of one that it has refused.
+    fn refused_lately(&self, key: &Digest, now: Timestamp) -> Option<Denial> {
+        let (denial, since) = self.cache.refused(key)?;
+        (now.ms_since(since) < REFUSED_FOR_MS).then_some(denial)
     }
 
     /// Lets a caller in whose credential the store knows, unless it has ended since.
     fn accept(&self, accepted: &Accepted, now: Timestamp) -> Result<Arc<Caller>, Denial> {
         ended(&accepted.caller, now)?;
         let minute = now.0 / MINUTE;
-        if accepted.minute.swap(minute, Ordering::Relaxed) != minute {
+        if accepted.minute.load(Ordering::Relaxed) != minute
+            && accepted.minute.swap(minute, Ordering::Relaxed) != minute
+        {
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             if used.len() < USED_MAX || used.contains_key(&accepted.id) {
                 used.insert(accepted.id.clone(), Timestamp(minute * MINUTE));
@@ -213,6 +231,13 @@ impl Tokens {
     /// Forgets what it knows: something has changed.
     fn forget(&self) {
         self.cache.clear();
+    }
+
+    /// Forgets credentials that it would not believe any more.
+    fn forget_old(&self, now: Timestamp) {
+        let lasting_us = i64::try_from(ACCEPTED_WITHOUT_STORE_MS * 1000).unwrap_or(i64::MAX);
+        let since = now.0.saturating_sub(lasting_us);
+        self.cache.forget_before(Timestamp(since));
     }
 
     /// The audit log beside the tokens.

@@ -1,5 +1,9 @@
 //! The only place that reads the time or makes something random, so that tests can replace both.
 
+mod steady;
+
+pub use steady::{Machine, Reading, SteadyClock, ThisMachine};
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use taskledger_domain::Timestamp;
@@ -28,25 +32,12 @@ pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
 /// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
 
-/// The machine's clock, kept from running backwards.
-#[derive(Debug, Default)]
-pub struct SystemClock {
-    latest: AtomicI64,
-}
+/// The clock of the machine that the program runs on, without its jumps.
+pub type SystemClock = SteadyClock<ThisMachine>;
 
-impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock port")]
-    fn now(&self) -> Timestamp {
-        let micros = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
-        Timestamp(self.latest.fetch_max(micros, Ordering::Relaxed).max(micros))
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the id port")]
-    fn uuid(&self) -> Uuid {
-        Uuid::new_v4()
-    }
+#[expect(clippy::disallowed_methods, reason = "this is the id port")]
+fn fresh_uuid() -> Uuid {
+    Uuid::new_v4()
 }
 
 /// A clock that stands still until it is moved. For tests.
@@ -76,8 +67,7 @@ impl Clock for ManualClock {
         Timestamp(self.micros.load(Ordering::Relaxed))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the id port")]
     fn uuid(&self) -> Uuid {
-        Uuid::new_v4()
+        fresh_uuid()
     }
 }

@@ -114,7 +114,9 @@ fn payload_bytes(event: &Event) -> usize {
         Event::TaskSuspended(e) => e.question.as_str().len() + e.on_expiry.bytes(),
         Event::TaskAnswered(e) => e.answer.as_str().len(),
         Event::TaskSuspensionExpired(e) => e.policy.bytes(),
-        Event::TaskFailed(e) => e.error.len(),
+        Event::TaskFailed(e) => e.error.len() + e.breach.as_ref().map_or(0, |it| it.bytes()),
+        Event::TaskClaimRejected(e) => e.told().bytes(),
+        Event::TaskCompletionRejected(e) => e.fault.bytes(),
         Event::TaskCancelled(e) => e.error.len(),
         Event::RunStarted(e) => {
             let message = e.origin.as_ref().and_then(|it| it.message.as_ref());
@@ -128,8 +130,6 @@ fn payload_bytes(event: &Event) -> usize {
         | Event::TaskDeleted(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
-        | Event::TaskClaimRejected(_)
-        | Event::TaskCompletionRejected(_)
         | Event::TaskReminded(_)
         | Event::TaskRequeued(_)
         | Event::RunEnded(_)

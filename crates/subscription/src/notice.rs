@@ -5,11 +5,13 @@
 //! spec: interface / Streaming Events
 //!
 //! Each change of status is one `task_status_update`; one that ends a task (no attempt follows) is
-//! followed by `task_completed`, `task_failed` or `task_cancelled` with the result or the error. The end
+//! followed by `task_completed`, `task_failed` or `task_cancelled` with the result or the error. Claims and results
+//! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
 //! of a run is a `task_status_update` of its root with `final`.
 
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
+use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
 use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Progress, Status};
@@ -36,11 +38,15 @@ pub enum Kind {
     SuspensionReminder,
     /// `task_suspension_ended`: answered, or given up.
     SuspensionEnded,
+    /// `task_claim_rejected`: a worker wanted it, and its inputs cannot be resolved, or not yet.
+    ClaimRejected,
+    /// `task_completion_rejected`: what a worker returned is not what the task declares.
+    CompletionRejected,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::StatusUpdate,
         Self::ProgressUpdate,
         Self::Completed,
@@ -49,6 +55,8 @@ impl Kind {
         Self::Suspended,
         Self::SuspensionReminder,
         Self::SuspensionEnded,
+        Self::ClaimRejected,
+        Self::CompletionRejected,
     ];
 
     /// The name in the protocol.
@@ -63,6 +71,8 @@ impl Kind {
             Self::Suspended => "task_suspended",
             Self::SuspensionReminder => "task_suspension_reminder",
             Self::SuspensionEnded => "task_suspension_ended",
+            Self::ClaimRejected => "task_claim_rejected",
+            Self::CompletionRejected => "task_completion_rejected",
         }
     }
 
@@ -195,6 +205,9 @@ pub struct Notice {
     /// Why the task failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
+    /// The contract that was not kept: the members of the error that its worker was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract_error: Option<Arc<Told>>,
     /// What the task waits for, or waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
@@ -213,6 +226,27 @@ pub struct Notice {
     /// Why the attempt that ended was taken from whoever did it; absent when that was not so.
     #[serde(skip)]
     pub taken_back: Option<TakenBack>,
+}
+
+/// What a notice says of a contract that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    task: TaskId,
+    breach: Breach,
+}
+
+impl Told {
+    /// Bytes that it takes, roughly. Cost: O(entries).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.breach.bytes()
+    }
+}
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.breach.payload(self.task).serialize(serializer)
+    }
 }
 
 /// What a notice says of a wait for a person.
@@ -290,6 +324,7 @@ impl Notice {
             next_attempt_at: None,
             result: None,
             error: None,
+            contract_error: None,
             suspension: None,
             is_final: false,
             run: None,
@@ -313,6 +348,15 @@ impl Notice {
         notice
     }
 
+    /// A notice of something that was refused.
+    fn refused(recorded: &Recorded, task: TaskId, of: (Kind, Status), breach: Breach) -> Self {
+        let (kind, status) = of;
+        let mut notice = Self::of(recorded, task, status, Progress::ZERO);
+        notice.kind = kind;
+        notice.contract_error = Some(Arc::new(Told { task, breach }));
+        notice
+    }
+
     /// The notice that follows when a change of status ends the task.
     fn ending(&mut self, kind: Kind, result: Option<&Payload>, error: Option<&str>) -> Self {
         let mut ending = self.clone();
@@ -332,7 +376,9 @@ impl Notice {
         let result = self.result.as_ref().map_or(0, |r| r.as_str().len());
         let asked = self.suspension.as_ref().and_then(|s| s.question.as_ref());
         let result = result + asked.map_or(0, |question| question.as_str().len());
-        FIXED + result + self.error.as_ref().map_or(0, |e| e.len())
+        let told = self.contract_error.as_ref();
+        let told = told.map_or(0, |told| told.bytes());
+        FIXED + result + told + self.error.as_ref().map_or(0, |e| e.len())
     }
 
     /// Appends its JSON. Cost: O(size).
@@ -392,6 +438,17 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             let notice = Notice::waiting(recorded, of, Kind::SuspensionEnded, suspension);
             (Some(notice), None)
         }
+        Event::TaskClaimRejected(e) => {
+            let of = (Kind::ClaimRejected, Status::Pending);
+            let notice = Notice::refused(recorded, e.task_id, of, e.told());
+            (Some(notice), None)
+        }
+        Event::TaskCompletionRejected(e) => {
+            let of = (Kind::CompletionRejected, Status::InProgress);
+            let mut notice = Notice::refused(recorded, e.task_id, of, e.told());
+            notice.attempt = Some(e.attempt);
+            (Some(notice), None)
+        }
         Event::TaskCompleted(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Completed, Progress::DONE);
             update.attempt = Some(e.attempt);
@@ -402,6 +459,12 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             let mut update = Notice::of(recorded, e.task_id, Status::Failed, e.progress);
             update.attempt = Some(e.attempt);
             update.taken_back = TakenBack::by_failure(e.reason);
+            let task = e.task_id;
+            let told = e.breach.as_ref().map(|breach| Told {
+                task,
+                breach: Breach::clone(breach),
+            });
+            update.contract_error = told.map(Arc::new);
             if e.will_retry {
                 update.will_retry = true;
                 update.error = Some(Arc::from(e.error.as_str()));
@@ -454,8 +517,6 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         | Event::TaskDeleted(_)
         | Event::RunStarted(_)
         | Event::MessageReceived(_)
-        | Event::TaskClaimRejected(_)
-        | Event::TaskCompletionRejected(_)
         | Event::FlowArchived(_) => (None, None),
     };
     first.into_iter().chain(second)

@@ -7,6 +7,7 @@ use crate::delivery::Unavailable;
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Recorded, Version};
 use taskledger_log::{EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
@@ -30,7 +31,7 @@ pub enum Owner {
     User(Arc<str>),
     /// Its root has no `user_id`.
     Nobody,
-    /// The log does not say any more: the flow was archived. It has not changed its owner since.
+    /// The log does not say any more: the flow was archived before its last event named the owner.
     Unknown,
 }
 
@@ -124,9 +125,73 @@ impl Known {
     }
 }
 
-/// The owner that an event gives its flow.
+/// The owner that an event gives its flow, or says that it had in the end.
 fn owner_in(recorded: &Recorded) -> Option<Owner> {
-    let (task, user) = recorded.event.user_said()?;
-    let owner = user.map_or(Owner::Nobody, |user| Owner::User(Arc::from(user)));
-    (task == recorded.flow.root()).then_some(owner)
+    let user = match &*recorded.event {
+        Event::FlowArchived(archived) => archived.owner.as_ref()?.user_id.as_deref(),
+        event => {
+            let (task, user) = event.user_said()?;
+            if task != recorded.flow.root() {
+                return None;
+            }
+            user
+        }
+    };
+    Some(user.map_or(Owner::Nobody, |user| Owner::User(Arc::from(user))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_clock::ManualClock;
+    use taskledger_domain::flow::{FlowArchived, LastOwner, UserChanged};
+    use taskledger_domain::testing::{START, id};
+    use taskledger_log::memory::MemoryStore;
+    use taskledger_subscription::testing::append_event;
+
+    /// A flow that was given to each of these users in turn, archived by an event that says so, and dropped.
+    async fn archived(users: &[&str], owner: Option<LastOwner>) -> Owner {
+        let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::at(START))));
+        for (version, user) in (0..).zip(users) {
+            let given = UserChanged {
+                task_id: id("task"),
+                user_id: Some((*user).to_owned()),
+            };
+            append_event(&store, version, Event::UserChanged(given)).await;
+        }
+        let events = users.len() as u64;
+        let end = FlowArchived {
+            file: "file".to_owned(),
+            sha256: "digest".to_owned(),
+            events,
+            runs: Vec::new(),
+            owner,
+        };
+        append_event(&store, events, Event::FlowArchived(end)).await;
+        let flow = id("task").as_flow();
+        let left = store.drop_archived(flow, 100).await;
+        assert_eq!(left.expect("it is archived"), 0);
+        let owners = OwnersInLog::new(store);
+        owners.of(flow).await.expect("the log can be read")
+    }
+
+    fn user(name: Option<&str>) -> Option<LastOwner> {
+        let user_id = name.map(str::to_owned);
+        Some(LastOwner { user_id })
+    }
+
+    #[tokio::test]
+    async fn a_flow_that_has_left_the_log_is_its_last_owners() {
+        let owner = archived(&["ann", "bob"], user(Some("bob"))).await;
+        assert!(owner.allows("bob") && !owner.allows("ann"), "{owner:?}");
+        let owner = archived(&["ann"], user(None)).await;
+        assert!(!owner.allows("ann"), "{owner:?}");
+    }
+
+    #[tokio::test]
+    async fn messages_about_flows_archived_before_owners_were_named_are_still_sent() {
+        let owner = archived(&["ann"], None).await;
+        assert_eq!(owner, Owner::Unknown);
+        assert!(owner.allows("ann"));
+    }
 }

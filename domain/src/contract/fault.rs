@@ -2,8 +2,10 @@
 
 use crate::limits;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
+
+const WRITES: &str = "a string takes what is written";
 
 /// Something that is wrong with the form of `outputs`, `types` or `validation`.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +53,41 @@ impl Mismatch {
     }
 }
 
-/// Why an output is not accepted. At least one list is not empty; each has at most
+/// An output with more bytes than a result may have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TooLarge {
+    /// The key with the most bytes; absent for an output without keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Bytes of JSON of the value of that key.
+    pub key_bytes: u64,
+    /// Bytes of JSON of the whole output.
+    pub bytes: u64,
+    /// Bytes that it may have: [`limits::PAYLOAD_BYTES_MAX`].
+    pub limit: u64,
+}
+
+impl TooLarge {
+    /// Of an output of so many bytes. Cost: O(bytes).
+    #[must_use]
+    pub fn of(output: &Map<String, Value>, bytes: usize) -> Self {
+        let sizes = output
+            .iter()
+            .map(|(key, value)| (key, value.to_string().len()));
+        let largest = sizes.max_by_key(|(_, bytes)| *bytes);
+        Self {
+            key: largest.map(|(key, _)| cut(key, Self::KEY_CHARS_MAX)),
+            key_bytes: largest.map_or(0, |(_, bytes)| bytes as u64),
+            bytes: bytes as u64,
+            limit: limits::PAYLOAD_BYTES_MAX as u64,
+        }
+    }
+
+    /// Characters of `key`; what is longer ends with an ellipsis.
+    pub const KEY_CHARS_MAX: usize = 1024;
+}
+
+/// Why an output is not accepted. At least one list is not empty, or it is too large; each list has at most
 /// [`limits::VIOLATIONS_MAX`] entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFault {
@@ -65,16 +101,43 @@ pub struct OutputFault {
     /// Parts of the output that are not of their types, in the order of the declaration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mismatches: Vec<Mismatch>,
+    /// It has too many bytes; then nothing else was looked at. Since version 2 of `TaskCompletionRejected`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_large: Option<TooLarge>,
 }
 
 impl OutputFault {
     /// Bytes of [`OutputFault::message`].
     pub const MESSAGE_BYTES_MAX: usize = 1024;
 
+    /// An output that is too large.
+    #[must_use]
+    pub const fn of_size(too_large: TooLarge) -> Self {
+        Self {
+            missing: Vec::new(),
+            mismatches: Vec::new(),
+            too_large: Some(too_large),
+        }
+    }
+
+    /// Bytes that it takes, roughly. Cost: O(entries).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let missing = self.missing.iter().map(|key| 24 + key.len());
+        let mismatches = self
+            .mismatches
+            .iter()
+            .map(|it| 96 + it.key.len() + it.pointer.len() + it.expected.len() + it.actual.len());
+        let key = self.too_large.as_ref().and_then(|it| it.key.as_ref());
+        missing.sum::<usize>() + mismatches.sum::<usize>() + key.map_or(0, |key| 64 + key.len())
+    }
+
     /// The name of the error. spec: I/O contracts / 4.1, 4.2
     #[must_use]
     pub fn name(&self) -> &'static str {
-        if self.missing.is_empty() {
+        if self.too_large.is_some() {
+            "OutputTooLargeError"
+        } else if self.missing.is_empty() {
             "OutputTypeMismatchError"
         } else {
             "MissingOutputError"
@@ -88,6 +151,16 @@ impl OutputFault {
         const REST_BYTES: usize = 100;
         let mut text = String::from("Task completion rejected: ");
         let bytes_max = Self::MESSAGE_BYTES_MAX - REST_BYTES;
+        if let Some(large) = &self.too_large {
+            let (bytes, limit) = (large.bytes, large.limit);
+            write!(text, "the output has {bytes} bytes of JSON").expect(WRITES);
+            if let Some(key) = &large.key {
+                let key = limits::cut(key, bytes_max / 2);
+                write!(text, ", {} of them in '{key}'", large.key_bytes).expect(WRITES);
+            }
+            write!(text, "; at most {limit} are kept").expect(WRITES);
+            return text;
+        }
         if !self.missing.is_empty() {
             let one = self.missing.len() == 1;
             text += if one {
@@ -151,7 +224,7 @@ fn list(text: &mut String, items: impl Iterator<Item = String>, bytes_max: usize
     }
     if others > 0 {
         let and = if listed > 0 { " and " } else { "" };
-        write!(text, "{and}{others} more").expect("a string takes what is written");
+        write!(text, "{and}{others} more").expect(WRITES);
     }
 }
 

@@ -17,6 +17,7 @@
 //! A field with a default is optional unless it says `required: true`; the default is documentation, and no value
 //! is changed. Without `outputs`, the other members mean nothing here and are not looked at.
 
+mod breach;
 mod check;
 mod compare;
 mod declaration;
@@ -33,7 +34,8 @@ mod tree;
 mod types;
 mod words;
 
-pub use fault::{FormFault, Mismatch, OutputFault};
+pub use breach::{Breach, Broken, Incomplete};
+pub use fault::{FormFault, Mismatch, OutputFault, TooLarge};
 pub use kinds::equal;
 pub use types::{Compatible, Type, Types, compatible, compatible_within};
 
@@ -145,6 +147,7 @@ impl Outputs {
         Err(OutputFault {
             missing,
             mismatches,
+            too_large: None,
         })
     }
 

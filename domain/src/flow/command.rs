@@ -2,7 +2,7 @@
 
 use super::event::{Dependency, Specification};
 use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, RunKind, RunOrigin};
-use crate::contract::OutputFault;
+use crate::contract::{Breach, Broken, OutputFault};
 use crate::question::Question;
 use crate::task::call::NewTask;
 use crate::task::spec::Updates;
@@ -65,6 +65,21 @@ pub enum Command {
         /// The lease under which the attempt runs outside the server; `None` for one of this process.
         lease: Option<LeaseId>,
     },
+    /// An attempt ended, because a contract of the task was not kept.
+    FailBreached {
+        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// What was not kept; says the error.
+        breach: Box<Breach>,
+        /// Why.
+        reason: FailureReason,
+        /// How far it had come.
+        progress: Progress,
+        /// The lease under which the attempt runs outside the server; `None` for one of this process.
+        lease: Option<LeaseId>,
+    },
     /// An attempt reports how far it is.
     Report {
         /// Whose attempt it is; a report of another attempt than the present one is stale.
@@ -89,6 +104,20 @@ pub enum Command {
         lease: LeaseId,
         /// What is wrong with the result.
         fault: OutputFault,
+        /// The name of the task.
+        phase_name: Option<String>,
+    },
+    /// A worker was refused a task, for what [`Flow::claim_fault`](super::Flow::claim_fault) said. Recorded unless
+    /// that is so no more, or was recorded last.
+    RejectClaim {
+        /// The task.
+        task: TaskId,
+        /// Who wanted it.
+        worker: String,
+        /// What was said.
+        found: Box<Broken>,
+        /// The same with names of tasks, as the worker is told.
+        breach: Box<Breach>,
     },
     /// An attempt asks a person, and ends with it.
     Suspend(Suspend),
@@ -291,6 +320,18 @@ pub struct Update {
     /// The specification as it is, and the version of the event that holds it; needed when inputs,
     /// schemas or params change.
     pub current: Option<(Version, Specification)>,
+    /// What results that are there have of what the task needs of them; `None`: nobody has looked, and a claim
+    /// finds out.
+    pub looked: Option<Looked>,
+}
+
+/// What was found in results of the dependencies of a task that is updated.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Looked {
+    /// Completed tasks whose results were looked into.
+    pub at: Vec<TaskId>,
+    /// References, as they are stored, without a value there.
+    pub absent: Vec<String>,
 }
 
 /// What an accepted command did, for the answer to its sender.
@@ -300,9 +341,9 @@ pub enum Done {
     Ok,
     /// The status of the task that was addressed.
     Status(Status),
-    /// A claim was refused: inputs of the task cannot be resolved. [`Flow::unresolvable`](super::Flow::unresolvable)
-    /// says which.
-    Unresolvable,
+    /// A claim was refused: inputs of the task cannot be resolved, or not yet.
+    /// [`Flow::claim_fault`](super::Flow::claim_fault) says why.
+    ClaimRefused,
 }
 
 /// What a rule needs to know of the server.

@@ -13,6 +13,7 @@ pub use suspended::{
     OnAnswer, OnExpiry, TaskAnswered, TaskReminded, TaskSuspended, TaskSuspensionExpired,
 };
 
+use crate::contract::Breach;
 use crate::task::{Priority, Progress, Status};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -44,7 +45,7 @@ pub enum Event {
     TaskStarted(TaskStarted),
     /// An attempt reported how far it is.
     TaskProgressed(TaskProgressed),
-    /// A claim was refused, because inputs of the task cannot be resolved. The task stays ready.
+    /// A claim was refused, because inputs of the task cannot be resolved, or not yet. The task stays as it is.
     TaskClaimRejected(TaskClaimRejected),
     /// A result of an attempt outside the server was refused, because it is not what the task declares. The
     /// attempt goes on.
@@ -219,6 +220,9 @@ pub struct TaskRespecified {
     pub task_id: TaskId,
     /// The whole new specification.
     pub specification: Specification,
+    /// References of it to results that are there already and have no value for them. Since version 3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
 }
 
 /// See [`Event::TaskDeleted`].
@@ -371,6 +375,9 @@ pub struct TaskFailed {
     /// True when a `TaskRequeued` of the same append follows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub will_retry: bool,
+    /// The contract that the attempt did not keep, where that is why it failed. Since version 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breach: Option<Box<Breach>>,
 }
 
 /// Why a failed task became pending again.
@@ -500,6 +507,17 @@ pub struct FlowArchived {
     /// Runs that the flow had: whoever keeps something of them finds it by these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunId>,
+    /// Whose the flow was, as long as nothing else of it is in the log; `None` before version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<LastOwner>,
+}
+
+/// Whose a flow was when it was archived.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastOwner {
+    /// The user of its root; `None`: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

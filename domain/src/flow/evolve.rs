@@ -34,7 +34,7 @@ impl Flow {
             }
             Event::TaskMoved(e) => self.moved(e.task_id, e.parent_id),
             Event::DependenciesChanged(e) => self.rewired(e.task_id, &e.dependencies, time),
-            Event::TaskRespecified(e) => self.respecified(e.task_id, &e.specification),
+            Event::TaskRespecified(e) => self.respecified(e.task_id, &e.specification, &e.absent),
             Event::TaskDeleted(e) => self.deleted(e.task_id),
             Event::RunStarted(e) => self.run_started(e, time),
             Event::MessageReceived(e) => {
@@ -47,6 +47,7 @@ impl Flow {
             }
             Event::TaskStarted(e) => {
                 let i = self.ordinal(e.task_id);
+                self.forget_claims(i);
                 self.set_status(i, Status::InProgress, time);
                 let task = self.at_mut(i);
                 task.attempt = e.attempt;
@@ -70,9 +71,9 @@ impl Flow {
             }
             Event::TaskClaimRejected(e) => {
                 let i = self.ordinal(e.task_id);
-                if let Some(wires) = self.wires.get_mut(&i) {
-                    wires.is_told = true;
-                }
+                let found = e.found();
+                let told = self.told_claims.entry(i).or_default();
+                *told = told.and(&found);
             }
             Event::TaskSuspended(e) => self.suspended(e, time),
             Event::TaskReminded(e) => self.reminded(e.task_id, e.number),
@@ -344,7 +345,7 @@ impl Flow {
         }
     }
 
-    fn respecified(&mut self, id: TaskId, specification: &Specification) {
+    fn respecified(&mut self, id: TaskId, specification: &Specification, absent: &[String]) {
         let i = self.ordinal(id);
         let method = specification
             .method
@@ -364,6 +365,7 @@ impl Flow {
         let dependencies = self.dependencies(self.at(i));
         let wiring = Wiring::of(specification);
         self.wire(i, &wiring, |id| dependencies.iter().any(|d| d.id == id));
+        self.wire_absent(i, absent);
         let task = self.at_mut(i);
         task.method = method;
         task.remote = specification.remote;
@@ -391,6 +393,7 @@ impl Flow {
         self.drop_dependencies(i);
         self.leave_parent(i, parent);
         self.unwire(i);
+        self.forget_claims(i);
         self.forget_dialogue(i);
         let task = self.at_mut(i);
         task.lacking = false;
@@ -434,6 +437,7 @@ impl Flow {
             task.run = key;
             task.attempts_in_run = 0;
             task.interruptions = 0;
+            self.forget_claims(i);
             self.forget_dialogue(i);
             self.link(i);
         }

@@ -1,6 +1,7 @@
 //! A flow: one task tree, the aggregate. Commands go in, events or a rejection come out.
 
 pub(crate) mod below;
+mod claim_faults;
 mod command;
 mod coverage;
 pub(crate) mod decide;
@@ -19,15 +20,15 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Receive, Respond, Rest,
-    SlotRequest, Suspend, Then, Update,
+    Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Looked, Receive,
+    Respond, Rest, SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
 pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, Lease,
-    MessageReceived, OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd, RunEnded,
-    RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
+    Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, RequeueReason, RootAtEnd,
+    RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
     TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
     TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
     TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,

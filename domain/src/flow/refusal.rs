@@ -152,15 +152,6 @@ pub enum Refusal {
         /// The task that was named, or waited a moment ago.
         task: Option<TaskId>,
     },
-    /// A task cannot be claimed, because a result that it is wired to waits for a person.
-    UpstreamSuspended {
-        /// The task.
-        task: TaskId,
-        /// The task that waits.
-        upstream: TaskId,
-        /// Until when at the latest.
-        expires_at: Option<Timestamp>,
-    },
     /// The task cannot be deleted, because it is no longer pending.
     DeleteNotPending {
         /// The task.
@@ -221,7 +212,6 @@ impl Refusal {
             | Self::NotSuspended { .. }
             | Self::RunOver { .. }
             | Self::RunNotWaiting { .. }
-            | Self::UpstreamSuspended { .. }
             | Self::NotArchivable(_) => Kind::InvalidTransition,
             Self::DeleteNotPending { .. } | Self::DeleteHindered { .. } => Kind::CannotDelete,
         }

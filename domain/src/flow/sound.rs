@@ -27,6 +27,7 @@ impl Flow {
             && self.ended_leases.keys().all(|i| (*i as usize) < n)
             && self.bounds.keys().all(|i| (*i as usize) < n)
             && self.wires.keys().all(|i| (*i as usize) < n)
+            && self.told_claims.keys().all(|i| (*i as usize) < n)
     }
 
     fn is_sound_task(&self, task: &Task) -> bool {

@@ -4,6 +4,7 @@
 //! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
+pub(crate) use super::claim_faults::ToldClaims;
 pub(crate) use super::dialogues::Dialogue;
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
 pub(crate) use super::wires::Wires;
@@ -212,6 +213,8 @@ pub struct Flow {
     pub(crate) dialogues: BTreeMap<u32, Dialogue>,
     /// Of the tasks whose inputs need results.
     pub(crate) wires: BTreeMap<u32, Wires>,
+    /// Of the tasks of which claims were refused.
+    pub(crate) told_claims: BTreeMap<u32, ToldClaims>,
 
     // Derived.
     #[serde(skip)]
@@ -387,7 +390,8 @@ impl Flow {
         let names = self.methods.bytes + self.users.bytes;
         let leases = self.leases.len() * (size_of::<Held>() + 64)
             + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
-            + self.bounds.len() * (size_of::<Bounds>() + 16);
+            + self.bounds.len() * (size_of::<Bounds>() + 16)
+            + self.told_claims.len() * (size_of::<ToldClaims>() + 16);
         let tasks = self.tasks.len() * task + self.edges * edge;
         let heard = self.heard * HEARD_BYTES;
         tasks
@@ -398,6 +402,12 @@ impl Flow {
             + self.dialogues_bytes
             + size_of::<Self>()
             + 1024
+    }
+
+    /// What a live task depends on. Cost: O(dependencies).
+    #[must_use]
+    pub fn dependencies_of(&self, id: TaskId) -> Option<Vec<super::Dependency>> {
+        Some(self.dependencies(self.at(self.live(id)?)))
     }
 
     pub(crate) fn dependencies(&self, task: &Task) -> Vec<super::Dependency> {

@@ -1,12 +1,14 @@
 //! Which inputs of a task cannot be resolved, as soon as the result is there that should have them: workers claim
 //! no task that they could not be given whole (RFC-0024, section 3.1).
 //!
-//! Only what results say is known here. What a task is wired to after the result was recorded is looked at when the
-//! task is claimed; what it was wired to before stays known.
+//! Only what results say is known here. What a task is wired to after a result was recorded is known if whoever
+//! changed the task has looked there (`TaskRespecified.absent`), else it is looked at when the task is claimed; what it
+//! was wired to before stays known.
 
 use super::event::Dependency;
 use super::state::Flow;
 use crate::limits;
+use crate::task::Status;
 use crate::task::wiring::{Need, Wiring};
 use crate::{Payload, TaskId};
 use serde::{Deserialize, Serialize};
@@ -16,8 +18,6 @@ use std::collections::HashSet;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Wires {
     needs: Vec<(Need, State)>,
-    /// The claim that was refused for what is missing now is in the log.
-    pub(crate) is_told: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,10 +41,7 @@ impl Wires {
             (need, state)
         });
         let needs: Vec<_> = needs.collect();
-        (!needs.is_empty()).then_some(Self {
-            needs,
-            is_told: false,
-        })
+        (!needs.is_empty()).then_some(Self { needs })
     }
 
     /// With what is known of the same inputs already.
@@ -59,7 +56,6 @@ impl Wires {
                 *state = State::Absent;
             }
         }
-        self.is_told = known.is_told && self.missing().eq(known.missing());
         self
     }
 
@@ -88,6 +84,18 @@ impl Flow {
             .collect()
     }
 
+    /// As [`Self::unresolvable`], with what tasks have that have not completed.
+    pub(super) fn unresolved_yet(&self, i: u32) -> Vec<String> {
+        let needs = self.wires.get(&i).into_iter().flat_map(|it| &it.needs);
+        let missing = needs.filter(|(need, state)| {
+            let source = need.source().and_then(|id| self.live(id));
+            let completed = |source| self.at(source).status == Status::Completed;
+            *state != State::Open || !source.is_some_and(completed)
+        });
+        let texts = missing.map(|(need, _)| need.text().to_owned());
+        texts.take(limits::VIOLATIONS_MAX).collect()
+    }
+
     /// A task that waits for a person, of those that a task depends on: first of those whose results it cannot do
     /// without. Inputs that it can do without are not known here, so each dependency counts. Cost: O(wired inputs +
     /// dependencies).
@@ -113,6 +121,33 @@ impl Flow {
         self.refresh_lacking(i);
     }
 
+    /// Takes what was looked for in results that are there already, and not found. Not while the task is linked.
+    pub(super) fn wire_absent(&mut self, i: u32, absent: &[String]) {
+        if absent.is_empty() {
+            return;
+        }
+        let absent: HashSet<&str> = absent.iter().map(String::as_str).collect();
+        if let Some(wires) = self.wires.get_mut(&i) {
+            for (need, state) in &mut wires.needs {
+                if *state == State::Open && absent.contains(need.text()) {
+                    *state = State::Absent;
+                }
+            }
+        }
+        self.refresh_lacking(i);
+    }
+
+    /// Whether all completed tasks that a wiring needs something of are among those that were looked at.
+    pub(super) fn has_looked(&self, wiring: &Wiring, at: &[TaskId]) -> bool {
+        wiring.needs().all(|need| {
+            let source = need.source();
+            source.is_none_or(|id| {
+                let completed = |i| self.at(i).status == Status::Completed;
+                !self.live(id).is_some_and(completed) || at.contains(&id)
+            })
+        })
+    }
+
     /// Forgets the inputs of a task, and says what was known of them.
     pub(super) fn unwire(&mut self, i: u32) -> Option<Wires> {
         let wires = self.wires.remove(&i)?;
@@ -125,7 +160,6 @@ impl Flow {
         let Some(wires) = self.wires.get_mut(&i) else {
             return;
         };
-        wires.is_told = false;
         for (need, state) in &mut wires.needs {
             let source = need.source();
             let is_dependency = source.is_some_and(|id| dependencies.iter().any(|d| d.id == id));

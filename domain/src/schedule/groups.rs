@@ -38,6 +38,7 @@ pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
         reason: FailureReason::Group,
         progress: flow.progress_of(group),
         will_retry: false,
+        breach: None,
     })
 }
 

@@ -140,6 +140,7 @@ impl Turn<'_> {
             reason,
             progress,
             will_retry: false,
+            breach: None,
         }));
     }
 
@@ -186,6 +187,7 @@ impl Turn<'_> {
                 reason: FailureReason::Timeout,
                 progress,
                 will_retry: again.is_some(),
+                breach: None,
             }));
             again.into_iter().for_each(|event| self.emit(event));
         }
@@ -237,6 +239,7 @@ impl Turn<'_> {
                 reason,
                 progress,
                 will_retry: false,
+                breach: None,
             })
         };
         let then = match &policy {

@@ -2,6 +2,7 @@
 
 use super::Priority;
 use super::spec::{self, GivenId, TaskFields};
+use super::wiring::Wiring;
 use crate::flow::{CallTask, Dependency, Fault, Specification};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
@@ -152,6 +153,10 @@ pub fn read_tasks(tasks: &Value) -> Result<TaskList, Vec<Violation>> {
     walk(nodes, violations)
 }
 
+const NO_STATIC: &str = "Has a value only in workflow documents";
+const STATIC_EXPECTED: &str = "the value itself in `inputs`, a reference to a dependency, or `workflows.create` of a document with `trigger`";
+const TEMPLATE_EXPECTED: &str = "the value itself, or a reference to a dependency";
+
 type Node<'a> = (&'a Map<String, Value>, Vec<PathSegment>, Option<usize>);
 
 fn too_many(path: &[PathSegment], actual: usize) -> Vec<Violation> {
@@ -282,6 +287,27 @@ impl TaskList {
         self.faults.extend(more);
         self.faults.truncate(limits::VIOLATIONS_MAX);
         self
+    }
+
+    /// The same with a fault for each input that names `$trigger` or `$initial_state`: they have values where a workflow
+    /// document is run, which resolves them, and nowhere else. Cost: O(size of `schemas`) of tasks that are wired.
+    #[must_use]
+    pub fn without_statics(self) -> Self {
+        let mut faults = Vec::new();
+        for task in &self.tasks {
+            for (key, reference) in Wiring::of(&task.specification).statics() {
+                let (mut at, mut expected) = (vec!["inputs".into()], TEMPLATE_EXPECTED);
+                if let Some(key) = key {
+                    at = vec!["schemas".into(), "wiring".into(), key.as_str().into()];
+                    expected = STATIC_EXPECTED;
+                }
+                Violation::report(&mut faults, || {
+                    let at = below(&task.path, &at);
+                    Violation::new(&at, NO_STATIC, expected, &reference.into())
+                });
+            }
+        }
+        self.with_faults(faults)
     }
 
     /// The same behind other faults of the call.

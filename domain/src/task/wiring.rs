@@ -272,6 +272,31 @@ impl Wiring {
         needs.chain(templates)
     }
 
+    /// The inputs that name what only a workflow document has a value for: keys of `schemas.wiring` and their references,
+    /// and references of templates, without a key. Cost: O(wired inputs + templates).
+    pub(crate) fn statics(&self) -> Vec<(Option<String>, String)> {
+        let wires = self.wires.iter().filter(|wire| is_static(&wire.text));
+        let wires = wires.map(|wire| (Some(wire.key.clone()), wire.text.clone()));
+        let templates = self.templates.iter().flat_map(Templates::needs);
+        let templates = templates.filter(|need| is_static(need.text()));
+        let templates = templates.map(|need| (None, need.text().to_owned()));
+        wires.chain(templates).collect()
+    }
+
+    /// References that no attempt can do without, and that results which are there have no value for: `result` is that
+    /// of a task, if it has one. Cost: O(size of `schemas`).
+    #[must_use]
+    pub fn absent<'r>(
+        &self,
+        result: impl Fn(TaskId) -> Option<&'r Map<String, Value>>,
+    ) -> Vec<String> {
+        let absent = self.needs().filter(|need| {
+            let result = need.source().and_then(&result);
+            result.is_some_and(|result| !need.is_in(result))
+        });
+        absent.map(|need| need.text().to_owned()).collect()
+    }
+
     /// What of the inputs of an attempt comes from results, in its place; null stands for what is literal. Cost:
     /// O(size).
     #[must_use]

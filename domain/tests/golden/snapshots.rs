@@ -2,7 +2,7 @@
 
 use super::folder;
 use taskledger_domain::codec::snapshot;
-use taskledger_domain::contract::OutputFault;
+use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
     Claim, Claimable, Command, OnAnswer, Receive, Respond, Suspend, Then,
 };
@@ -56,6 +56,7 @@ fn rich() -> Scenario {
         task("done").under("r"),
         task("bad").under("r"),
         task("far").under("g").method("resize"),
+        task("waits").under("g").method("resize").after(&["far"]),
         task("p").under("g"),
         task("q").under("g"),
         task("declines").under("g"),
@@ -88,6 +89,17 @@ fn rich() -> Scenario {
         expires_at: START.plus_ms(60_000),
     };
     let s = s.when(Command::Claim(claim)).accepted();
+    let found = s.flow.claim_fault(id("waits")).expect("it waits");
+    let s = s.when(Command::RejectClaim {
+        task: id("waits"),
+        worker: "worker-2".to_owned(),
+        breach: Box::new(Breach {
+            phase_name: Some("waits".to_owned()),
+            broken: found.clone(),
+        }),
+        found: Box::new(found),
+    });
+    let s = s.accepted();
     let s = s.when(Command::RejectCompletion {
         task: id("far"),
         attempt: 1,
@@ -95,7 +107,9 @@ fn rich() -> Scenario {
         fault: OutputFault {
             missing: vec!["width".to_owned()],
             mismatches: Vec::new(),
+            too_large: None,
         },
+        phase_name: None,
     });
     let mut s = s.accepted();
     for (name, on_answer, then) in [

@@ -8,10 +8,10 @@ use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
-use taskledger_domain::contract::OutputFault;
+use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
-    CancelRun, Capacity, Claim, Claimable, Command, Dependency, Event, Execute, FailureReason,
-    Flow, RunKind, Update,
+    CancelRun, Capacity, Claim, Claimable, Command, Dependency, Done, Event, Execute,
+    FailureReason, Flow, RunKind, Update,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -219,7 +219,9 @@ impl World {
                     fault: OutputFault {
                         missing: vec![format!("key {k}")],
                         mismatches: Vec::new(),
+                        too_large: None,
                     },
+                    phase_name: None,
                 }
             }
             Step::Ask(t, stale, kind) => {
@@ -309,6 +311,7 @@ impl World {
             dependencies: None,
             parent: None,
             current: known.map(|t| (t.spec_at, t.specification.clone())),
+            looked: None,
         };
         change(&mut update);
         Some(Command::Update(update))
@@ -374,7 +377,7 @@ impl World {
             Err(refusal) => {
                 assert_eq!(before, self.flow, "{refusal:?} changed the state");
             }
-            Ok((events, _)) => {
+            Ok((events, done)) => {
                 for event in &events {
                     self.model.take(event, now, &known);
                     self.replica.apply(event, now);
@@ -388,8 +391,40 @@ impl World {
                 self.check_equal();
                 let (flow, server) = (&mut self.flow, &self.server);
                 self.outside.check(flow, self.now, server);
+                if done == Done::ClaimRefused {
+                    self.refuse(command);
+                }
             }
         }
+    }
+
+    /// The worker is told of its claim, twice: that is one fact.
+    fn refuse(&mut self, claim: &Command) {
+        let Command::Claim(Claim {
+            of: Claimable::Task(task),
+            ..
+        }) = claim
+        else {
+            panic!("only what was named is refused: {claim:?}");
+        };
+        // The same turn may have ended what kept it.
+        let Some(found) = self.flow.claim_fault(*task) else {
+            return;
+        };
+        let breach = Breach {
+            phase_name: None,
+            broken: found.clone(),
+        };
+        let reject = Command::RejectClaim {
+            task: *task,
+            worker: "worker".to_owned(),
+            found: Box::new(found),
+            breach: Box::new(breach),
+        };
+        self.give(&reject);
+        let before = self.flow.version();
+        self.give(&reject);
+        assert_eq!(self.flow.version(), before, "it is in the log");
     }
 
     fn check_equal(&self) {

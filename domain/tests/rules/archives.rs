@@ -2,8 +2,10 @@
 
 use crate::support::{cancel, delete, refusal};
 use taskledger_domain::flow::{
-    Archive, ArchiveFault, Argument, Command, Event, FlowArchived, Kind, Refusal, Rest,
+    Archive, ArchiveFault, Argument, Command, Event, FlowArchived, Kind, LastOwner, Refusal, Rest,
+    Update,
 };
+use taskledger_domain::task::spec::Updates;
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, task};
 use taskledger_domain::{EventId, FlowId, Metadata, Recorded, Timestamp};
 
@@ -16,6 +18,7 @@ fn archive(s: &Scenario, rest: Rest) -> Command {
             sha256: "digest".to_owned(),
             events: s.flow.version(),
             runs: vec![run("run")],
+            owner: None,
         },
     })
 }
@@ -37,6 +40,29 @@ fn a_finished_flow_is_archived_with_one_event_and_has_no_tasks_then() {
     assert_eq!((s.flow.version(), s.flow.size()), (version + 1, 0));
     assert_eq!(s.flow.archived().unwrap().copy.file, "file.jsonl");
     assert_eq!(s.flow, s.replayed());
+    let nobody = Some(LastOwner::default());
+    assert_eq!(s.flow.archived().unwrap().copy.owner, nobody);
+}
+
+#[test]
+fn an_archived_flow_says_whose_it_was_in_the_end() {
+    let s = given(vec![task("a").user("ann")]);
+    let updates = Updates {
+        user_id: Some(Some("bob".to_owned())),
+        ..Updates::default()
+    };
+    let s = s.when(Command::Update(Update {
+        task: id("a"),
+        updates,
+        dependencies: None,
+        parent: None,
+        current: None,
+    }));
+    let s = s.accepted();
+    let order = archive(&s, Rest::Idle);
+    let s = s.when(order).accepted();
+    let owner = s.flow.archived().unwrap().copy.owner.clone();
+    assert_eq!(owner.unwrap().user_id.as_deref(), Some("bob"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What tasks declare of their inputs and outputs, kept where workers claim and complete. spec: RFC-0024 / 3
 
-use taskledger_domain::contract::OutputFault;
+use taskledger_domain::contract::{Breach, Broken, OutputFault};
 use taskledger_domain::flow::{
-    Claim, Claimable, Command, Dependency, Done, Event, Kind, Outdated, Update,
+    Claim, Claimable, Command, Dependency, Done, Event, Looked, Outdated, Rejection, Update,
 };
 use taskledger_domain::task::Status::{Completed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
@@ -75,11 +75,37 @@ fn completes(s: Scenario, name: &str, result: &str) -> Scenario {
     s.accepted().then(&[(name, Completed)])
 }
 
-/// What the last command was answered, and how many claims it says were refused.
-fn refused(s: &Scenario) -> (Done, usize) {
+/// A claim of a task is refused, and how much of that was recorded.
+fn refuses(s: Scenario, name: &str) -> (Scenario, usize) {
+    let s = claims_of(s, Claimable::Task(id(name)), "refused").accepted();
     let (events, done) = s.last.as_ref().expect("it was accepted");
+    assert_eq!((events.len(), *done), (0, Done::ClaimRefused));
+    let found = s.flow.claim_fault(id(name)).expect("it was refused");
+    let s = tells(s, name, &found);
+    let told = told_of(&s);
+    (s.then(&[(name, Pending)]), told)
+}
+
+/// The worker was told of a refused claim.
+fn tells(s: Scenario, name: &str, found: &Broken) -> Scenario {
+    let breach = Breach {
+        phase_name: Some(name.to_owned()),
+        broken: found.clone(),
+    };
+    let reject = Command::RejectClaim {
+        task: id(name),
+        worker: "worker".to_owned(),
+        found: Box::new(found.clone()),
+        breach: Box::new(breach),
+    };
+    s.when(reject).accepted()
+}
+
+/// How many refused claims the last command has recorded.
+fn told_of(s: &Scenario) -> usize {
+    let (events, _) = s.last.as_ref().expect("it was accepted");
     let rejected = |event: &&Event| matches!(event, Event::TaskClaimRejected(_));
-    (*done, events.iter().filter(rejected).count())
+    events.iter().filter(rejected).count()
 }
 
 #[test]
@@ -96,13 +122,14 @@ fn a_claim_without_its_inputs_is_refused_and_the_task_stays_ready() {
         std::slice::from_ref(&reference)
     );
 
-    let s = claims(s, "b").then(&[("b", Pending)]);
-    assert_eq!(refused(&s), (Done::Unresolvable, 1));
-    let s = claims(s, "b").then(&[("b", Pending)]);
-    assert_eq!(refused(&s), (Done::Unresolvable, 0), "it is in the log");
+    let (s, told) = refuses(s, "b");
+    assert_eq!(told, 1);
+    let (s, told) = refuses(s, "b");
+    assert_eq!(told, 0, "it is in the log");
     // A worker that asks for the method gets others.
     let s = claims_next(s).then(&[("b", Pending)]);
-    assert_eq!(refused(&s), (Done::Status(Pending), 0));
+    let (events, done) = s.last.as_ref().expect("it was accepted");
+    assert_eq!((events.len(), *done), (0, Done::Status(Pending)));
 }
 
 #[test]
@@ -116,8 +143,8 @@ fn a_value_that_a_template_needs_keeps_workers_off_as_a_wired_one_does() {
     let s = completes(claimed(s, "a"), "a", r#"{"other":1}"#);
     let reference = format!("{}.key", id("a"));
     assert_eq!(s.flow.unresolvable(id("b")), [reference]);
-    let s = claims(s, "b").then(&[("b", Pending)]);
-    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+    let (s, told) = refuses(s, "b");
+    assert_eq!(told, 1);
 }
 
 #[test]
@@ -134,15 +161,54 @@ fn a_claim_before_all_dependencies_have_completed_is_refused() {
         remote("b").under("r"),
         c,
     ]);
-    let refused = |s: Scenario| {
-        let s = claims_of(s, Claimable::Task(id("c")), "m");
-        s.rejects(Kind::InvalidTransition).then(&[("c", Pending)])
+    let why = |s: &Scenario| {
+        let Some(Broken::Inputs {
+            unresolvable_refs,
+            incomplete,
+        }) = s.flow.claim_fault(id("c"))
+        else {
+            panic!("{:?}", s.flow.claim_fault(id("c")));
+        };
+        let others = incomplete.iter().map(|it| (it.task_id, it.status));
+        (unresolvable_refs.len(), others.collect::<Vec<_>>())
     };
-    let s = refused(s);
-    let s = refused(completes(claimed(s, "a"), "a", r#"{"key":1}"#));
-    let s = refused(claimed(s, "b"));
+    assert_eq!(why(&s), (1, vec![(id("a"), Pending), (id("b"), Pending)]));
+    let (s, told) = refuses(s, "c");
+    assert_eq!(told, 1);
+    let (s, told) = refuses(s, "c");
+    assert_eq!(told, 0, "it is in the log");
+
+    let s = completes(claimed(s, "a"), "a", r#"{"key":1}"#);
+    assert_eq!(why(&s), (0, vec![(id("b"), Pending)]));
+    let (s, told) = refuses(s, "c");
+    assert_eq!(told, 1, "another fact");
+    let outdated = s.flow.claim_fault(id("c")).expect("it waits");
+    let s = claimed(s, "b");
+    assert_eq!(why(&s), (0, vec![(id("b"), InProgress)]));
+    let s = tells(s, "c", &outdated);
+    assert_eq!(told_of(&s), 0, "it is not so any more");
+
     let s = completes(s, "b", "{}");
+    assert_eq!(s.flow.claim_fault(id("c")), None);
     let _ = claimed(s, "c");
+}
+
+#[test]
+fn refused_claims_of_a_task_do_not_fill_the_log() {
+    let names: Vec<String> = (0..limits::REJECTIONS_PER_ATTEMPT_MAX + 2)
+        .map(|k| format!("a{k}"))
+        .collect();
+    let on: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut tasks = vec![group("r"), remote("b").under("r").after(&on)];
+    tasks.extend(names.iter().map(|name| remote(name).under("r")));
+    let mut s = running(tasks);
+    let mut recorded = 0;
+    for name in &names {
+        let (after, told) = refuses(s, "b");
+        recorded += told;
+        s = completes(claimed(after, name), name, "{}");
+    }
+    assert_eq!(recorded, limits::REJECTIONS_PER_ATTEMPT_MAX as usize);
 }
 
 #[test]
@@ -178,8 +244,8 @@ fn a_completion_records_the_whole_result_and_frees_its_dependents_in_one_append(
     assert!(s.flow.unresolvable(id("ready")).is_empty());
     let s = s.then(&[("ready", Pending), ("lacking", Pending)]);
     let s = claimed(s, "ready");
-    let s = claims_of(s, Claimable::Task(id("lacking")), "m").accepted();
-    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+    let (_, told) = refuses(s, "lacking");
+    assert_eq!(told, 1);
 }
 
 #[test]
@@ -236,6 +302,7 @@ fn other_schemas_make_a_task_claimable_again() {
         dependencies: None,
         parent: None,
         current: Some((current.spec_at, wired("b", "a", "key").specification)),
+        looked: None,
     }));
     let s = s.accepted();
     assert!(s.flow.unresolvable(id("b")).is_empty());
@@ -249,8 +316,8 @@ fn other_literal_inputs_do_not_make_a_task_claimable_that_lacks_a_value() {
         remote("a").under("r"),
         wired("b", "a", "key"),
     ]);
-    let s = claims(completes(claimed(s, "a"), "a", "{}"), "b");
-    assert_eq!(refused(&s), (Done::Unresolvable, 1));
+    let (s, told) = refuses(completes(claimed(s, "a"), "a", "{}"), "b");
+    assert_eq!(told, 1);
     let current = s.flow.task(id("b")).expect("it is there");
     let updates = Updates {
         inputs: Some(Payload::parse(r#"{"y":1}"#).expect("an object")),
@@ -262,11 +329,12 @@ fn other_literal_inputs_do_not_make_a_task_claimable_that_lacks_a_value() {
         dependencies: None,
         parent: None,
         current: Some((current.spec_at, wired("b", "a", "key").specification)),
+        looked: None,
     }));
     let s = s.accepted();
     assert_eq!(s.flow.unresolvable(id("b")), [format!("{}.key", id("a"))]);
-    let s = claims(s, "b").then(&[("b", Pending)]);
-    assert_eq!(refused(&s), (Done::Unresolvable, 0), "it is in the log");
+    let (_, told) = refuses(s, "b");
+    assert_eq!(told, 0, "it is in the log");
 }
 
 #[test]
@@ -314,8 +382,56 @@ fn a_dependency_that_is_given_up_leaves_its_input_without_value() {
         "as in a copy without it"
     );
     let s = completes(claimed(s, "c"), "c", "{}");
-    let s = claims(s, "b").then(&[("b", Pending)]);
-    assert_eq!(refused(&s).0, Done::Unresolvable);
+    let (_, told) = refuses(s, "b");
+    assert_eq!(told, 1);
+}
+
+#[test]
+fn what_is_wired_to_a_result_that_is_there_already_is_known_when_the_update_has_looked() {
+    let s = running(vec![
+        group("r"),
+        remote("a").under("r"),
+        remote("b").under("r").after(&["a"]),
+    ]);
+    let s = completes(claimed(s, "a"), "a", r#"{"there":1}"#);
+    let current = s.flow.task(id("b")).expect("it is there");
+    let plain = remote("b").specification;
+    let update = |key: &str, looked: Option<Looked>| {
+        let wired = wired("b", "a", key).specification;
+        let schemas = Schemas {
+            raw: wired.schemas.expect("it is wired"),
+            method: "resize".to_owned(),
+            remote: false,
+        };
+        Command::Update(Update {
+            task: id("b"),
+            updates: Updates {
+                schemas: Some(Some(schemas)),
+                ..Updates::default()
+            },
+            dependencies: None,
+            parent: None,
+            current: Some((current.spec_at, plain.clone())),
+            looked,
+        })
+    };
+    let absent = vec![format!("{}.key", id("a"))];
+    let looked = |at: &[&str], absent: &[String]| {
+        Some(Looked {
+            at: at.iter().map(|name| id(name)).collect(),
+            absent: absent.to_vec(),
+        })
+    };
+    let outdated = s.when(update("key", looked(&[], &[])));
+    assert!(matches!(
+        outdated.last,
+        Err(Rejection::Outdated(Outdated::Specification))
+    ));
+    let s = outdated.when(update("key", looked(&["a"], &absent)));
+    let s = s.accepted();
+    assert_eq!(s.flow.unresolvable(id("b")), absent);
+    let (_, told) = refuses(s, "b");
+    assert_eq!(told, 1);
 }
 
 fn rejects(s: Scenario, name: &str, attempt: u32, missing: &str) -> Scenario {
@@ -326,7 +442,9 @@ fn rejects(s: Scenario, name: &str, attempt: u32, missing: &str) -> Scenario {
         fault: OutputFault {
             missing: vec![missing.to_owned()],
             mismatches: Vec::new(),
+            too_large: None,
         },
+        phase_name: Some(name.to_owned()),
     })
 }
 

@@ -125,7 +125,9 @@ fn only_what_is_ready_can_be_claimed() {
         task("here").under("g"),
     ]);
     let s = claims(s, "g", "l").rejects(Kind::InvalidTransition);
-    let s = claims(s, "b", "l").rejects(Kind::InvalidTransition);
+    let s = claims(s, "b", "l").accepted();
+    let (events, done) = s.last.as_ref().unwrap();
+    assert_eq!((events.len(), *done), (0, Done::ClaimRefused));
     let s = claims(s, "here", "l").rejects(Kind::InvalidTransition);
     let unknown = Claim {
         of: Claimable::Task(id("nobody")),

@@ -125,6 +125,7 @@ pub(crate) fn change(name: &str) -> Change {
         dependencies: None,
         parent: None,
         current: None,
+        looked: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Tasks that wait for people. spec: semantics / Remote work, RFC-0025
 
 use crate::support::{cancel, error_of};
+use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
     Claim, Claimable, Command, Done, Event, FailureReason, Kind, OnAnswer, Outdated, Refusal,
     Rejection, RequeueReason, Respond, Suspend, Then,
@@ -359,6 +360,19 @@ fn questions_of_one_run_are_forgotten_in_the_next() {
     assert!(s.flow.turns(id("a")).is_empty());
 }
 
+/// A claim of `b` is refused, because `a` waits for a person.
+fn waits_for_a(s: Scenario) -> Scenario {
+    let s = claims(s, "b", "m").accepted();
+    let (events, done) = s.last.as_ref().expect("it was accepted");
+    assert_eq!((events.len(), *done), (0, Done::ClaimRefused));
+    let found = s.flow.claim_fault(id("b"));
+    let Some(Broken::Upstream { task_id, .. }) = found else {
+        panic!("{found:?}");
+    };
+    assert_eq!(task_id, id("a"));
+    s
+}
+
 #[test]
 fn who_needs_the_result_of_a_suspended_task_cannot_claim_and_is_told_why() {
     let mut wired = task("b").under("r").method("resize").after(&["a"]);
@@ -370,13 +384,32 @@ fn who_needs_the_result_of_a_suspended_task_cannot_claim_and_is_told_why() {
         wired,
     ]);
     let s = claims(s, "a", "l").accepted();
-    let s = claims(s, "b", "m").rejects(Kind::InvalidTransition);
+    let found = s.flow.claim_fault(id("b"));
+    assert!(matches!(found, Some(Broken::Inputs { .. })), "{found:?}");
     let s = asks(s, "a", ("l", "q"), CONFIRM).accepted();
-    let s = claims(s, "b", "m");
-    let Err(Rejection::Refused(Refusal::UpstreamSuspended { upstream, .. })) = &s.last else {
-        panic!("{:?}", &s.last);
+    let s = waits_for_a(s);
+    let found = s.flow.claim_fault(id("b")).expect("it waits");
+    let tells = |s: Scenario| {
+        let breach = Breach {
+            phase_name: Some("b".to_owned()),
+            broken: found.clone(),
+        };
+        let s = s.when(Command::RejectClaim {
+            task: id("b"),
+            worker: "w".to_owned(),
+            found: Box::new(found.clone()),
+            breach: Box::new(breach),
+        });
+        let events = s.last.as_ref().expect("it was accepted").0.len();
+        (s, events)
     };
-    assert_eq!(*upstream, id("a"));
+    let (s, recorded) = tells(s);
+    assert_eq!(recorded, 1);
+    let (s, recorded) = tells(s);
+    assert_eq!(recorded, 0, "it is in the log");
+    let s = answers(s, "a", "q", Then::Continue).accepted();
+    let (_, recorded) = tells(s);
+    assert_eq!(recorded, 0, "it is not so any more");
 }
 
 #[test]
@@ -396,11 +429,7 @@ fn an_input_that_could_be_left_out_waits_for_the_person_all_the_same() {
         ]);
         let s = claims(s, "a", "l").accepted();
         let s = asks(s, "a", ("l", "q"), CONFIRM).accepted();
-        let s = claims(s, "b", "m");
-        let Err(Rejection::Refused(Refusal::UpstreamSuspended { upstream, .. })) = &s.last else {
-            panic!("{:?}", &s.last);
-        };
-        assert_eq!(*upstream, id("a"));
+        let _ = waits_for_a(s);
     }
 }
 

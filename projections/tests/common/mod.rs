@@ -290,6 +290,7 @@ impl World {
             let event = Event::TaskRespecified(TaskRespecified {
                 task_id: row.id,
                 specification,
+                absent: Vec::new(),
             });
             self.push(row.flow_id, event);
         }
@@ -415,6 +416,7 @@ impl World {
                         reason: FailureReason::Executor,
                         progress,
                         will_retry,
+                        breach: None,
                     }),
                 );
                 if !will_retry {

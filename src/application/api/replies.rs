@@ -163,7 +163,7 @@ pub struct HistoryPage {
     pub next: Option<HistoryCursor>,
 }
 
-/// A refused claim or result, with names of tasks in place of ids.
+/// A refused claim or result whose event has no names, with names of tasks in place of ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedRejection {
     /// The name of the task as it is now; absent once it is deleted.

@@ -6,6 +6,7 @@ pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::Turn;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
@@ -164,6 +165,8 @@ pub struct Fail {
     pub error: String,
     /// Whether another attempt may end otherwise.
     pub retryable: bool,
+    /// The contract that was not kept, where the server itself ends the attempt for it; says `error`, too.
+    pub breach: Option<Box<Breach>>,
 }
 
 /// A worker gives an attempt back.

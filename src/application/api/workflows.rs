@@ -42,13 +42,22 @@ pub struct CreatedWorkflow {
     /// The run as a task: the parent of all phases.
     pub root: TaskId,
     /// The task of each phase, in the order of the document; `None` for one that is skipped.
-    pub phases: Vec<(String, Option<TaskId>)>,
+    pub phases: Vec<(String, Option<PhaseTask>)>,
     /// The run, if it has begun.
     pub run: Option<RunId>,
     /// What is probably a mistake.
     pub warnings: Vec<Fault>,
     /// Paths of what has no effect.
     pub not_acted_on: Vec<String>,
+}
+
+/// The task of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseTask {
+    /// The task.
+    pub id: TaskId,
+    /// How it stands: an executor of the server may have begun or ended it already. `None`: it was deleted meanwhile.
+    pub status: Option<Status>,
 }
 
 /// A document, given or kept.

@@ -1,4 +1,5 @@
-//! What calls cost, in units of the rate: a read 1, a change 5 and 1 for each further task. Workers call often and take
+//! What calls cost, in units of the rate: a read 1, a change 5 and 1 for each further task; of a copy too, whose tasks
+//! are counted when it is known how many there are (`copying.rs`). Workers call often and take
 //! load away: looking for work and ending it cost 1, holding it nothing.
 
 use crate::application::authorize::UseCase;

@@ -38,6 +38,8 @@ pub enum Quota {
     Webhooks,
     /// Streams of notices.
     Streams,
+    /// Callbacks of runs that go on.
+    Callbacks,
 }
 
 impl Quota {
@@ -49,6 +51,7 @@ impl Quota {
             Self::WaitingTasks => "waiting_tasks",
             Self::Webhooks => "webhooks",
             Self::Streams => "streams",
+            Self::Callbacks => "callbacks",
         }
     }
 }
@@ -64,6 +67,8 @@ pub struct QuotaOptions {
     pub webhooks: Option<NonZeroU32>,
     /// Streams of notices.
     pub streams: Option<NonZeroU32>,
+    /// Callbacks of runs that go on.
+    pub callbacks: Option<NonZeroU32>,
 }
 
 impl Default for QuotaOptions {
@@ -73,6 +78,7 @@ impl Default for QuotaOptions {
             waiting_tasks: NonZeroU32::new(100_000),
             webhooks: NonZeroU32::new(20),
             streams: NonZeroU32::new(100),
+            callbacks: NonZeroU32::new(1_000),
         }
     }
 }
@@ -91,17 +97,19 @@ impl InUse {
     fn added_by(command: &Command, begins: Begins) -> Option<Self> {
         let tasks = match command {
             Command::Create(tasks) => tasks.len(),
-            Command::Execute(execute) if !execute.create.is_empty() => execute.create.len(),
-            Command::Execute(_)
-            | Command::Update(_)
+            // What is run again is known in the turn of the flow: `requeue`.
+            Command::Execute(execute) => execute.create.len(),
+            Command::Update(_)
             | Command::Delete { .. }
             | Command::Cancel { .. }
             | Command::CancelRun(_)
             | Command::Receive(_)
             | Command::Complete { .. }
             | Command::Fail { .. }
+            | Command::FailBreached { .. }
             | Command::Report { .. }
             | Command::RejectCompletion { .. }
+            | Command::RejectClaim { .. }
             | Command::Suspend(_)
             | Command::Respond(_)
             | Command::Claim(_)
@@ -188,6 +196,41 @@ impl Quotas {
             Reach::All => Ok(()),
             Reach::Of(_) => exceeded(Quota::Webhooks, self.options.webhooks, used, 1),
         }
+    }
+
+    pub(super) fn callbacks_max(&self, context: &Context) -> Option<NonZeroU32> {
+        match context.caller.reach() {
+            Reach::All => None,
+            Reach::Of(_) => self.options.callbacks,
+        }
+    }
+
+    pub(super) fn one_more_callback(&self, context: &Context, used: u64) -> Result<(), Error> {
+        exceeded(Quota::Callbacks, self.callbacks_max(context), used, 1)
+    }
+
+    /// Whether the owner of a flow may have so many more pending tasks, which are counted then. By the count that
+    /// [`Self::admit`] took when the command was sent: nothing waits in the turn of a flow. Cost: O(1).
+    ///
+    /// # Errors
+    /// `QuotaExceeded`.
+    pub(in crate::application) fn requeue(
+        &self,
+        owner: &Arc<str>,
+        tasks: u64,
+    ) -> Result<(), Error> {
+        let added = InUse {
+            open_flows: 0,
+            waiting_tasks: tasks,
+        };
+        let mut counts = self.lock();
+        let Some(count) = counts.get_mut(owner) else {
+            // Dropped in favour of later ones meanwhile.
+            return Ok(());
+        };
+        self.fits(count.in_use, added)?;
+        count.in_use = count.in_use.plus(added);
+        Ok(())
     }
 
     /// Whether what the command adds is within the quotas of its caller. Cost: O(1), and once a second for each

@@ -88,12 +88,24 @@ impl Rates {
 
     /// Takes what a call costs from the bucket of its caller, a full bucket at most.
     pub(super) fn take(&self, caller: &Caller, cost: Cost, tasks: usize) -> Result<(), Error> {
+        self.spend(caller, self.units(cost, tasks))
+    }
+
+    /// Takes what so many tasks cost beside the call, a full bucket at most.
+    pub(super) fn take_further(&self, caller: &Caller, tasks: usize) -> Result<(), Error> {
+        let units = u32::try_from(tasks).unwrap_or(u32::MAX);
+        self.spend(
+            caller,
+            NonZeroU32::new(units).map(|units| units.min(self.burst)),
+        )
+    }
+
+    fn spend(&self, caller: &Caller, units: Option<NonZeroU32>) -> Result<(), Error> {
         let exempt = match caller.kind() {
             Kind::Anonymous => !self.everybody,
             Kind::User | Kind::Service => false,
         };
-        let (Some(limiter), Some(units), false) = (&self.limiter, self.units(cost, tasks), exempt)
-        else {
+        let (Some(limiter), Some(units), false) = (&self.limiter, units, exempt) else {
             return Ok(());
         };
         self.collect();

@@ -370,3 +370,97 @@ async fn a_flow_knows_which_claims_of_its_own_tasks_are_on_their_way() {
     coming.all().await;
     assert!(coming.is_empty());
 }
+
+/// Offers that owners of these weights share fairly.
+fn shared(weights: &[(&str, u32)]) -> Arc<Offers> {
+    let offers = Offers::new();
+    let weights = weights.iter().map(|(owner, weight)| {
+        let weight = std::num::NonZeroU32::new(*weight).expect("a weight");
+        ((*owner).to_owned(), weight)
+    });
+    offers.share(Sharing::Fair(Arc::new(weights.collect())));
+    offers
+}
+
+/// Whose task a worker is given now that may have all, or the tasks of one owner; it claims it.
+fn next_owner(offers: &Arc<Offers>, reach: Reach) -> &'static str {
+    let waiting = offers.ask(asks(&["a"], reach, 10));
+    let held = given(&mut waiting.expect("there is room")).expect("something is open");
+    assert_eq!(held.many, 1, "others wait for their turn");
+    offers.began(&held.method);
+    ["ann", "bob"]
+        .into_iter()
+        .find(|owner| (0..100).any(|n| held.flow == flow(&format!("{owner} {n}"))))
+        .expect("a flow of one of them")
+}
+
+/// Many flows of one user that are there before one flow of another, with many tasks each.
+fn flood(offers: &Arc<Offers>) {
+    for n in 0..100 {
+        let of = (flow(&format!("ann {n}")), Some("ann"));
+        set_of(offers, of, vec![offer("a", rank(n), 1_000)]);
+    }
+    let of = (flow("bob 0"), Some("bob"));
+    set_of(offers, of, vec![offer("a", rank(500), 1_000)]);
+}
+
+#[test]
+fn claims_of_two_equal_users_differ_by_one_at_most_however_much_one_of_them_has() {
+    let offers = shared(&[]);
+    flood(&offers);
+    let mut claimed = [0_i32, 0];
+    for n in 0..400 {
+        let owner = next_owner(&offers, Reach::All);
+        claimed[usize::from(owner == "bob")] += 1;
+        assert!(
+            (claimed[0] - claimed[1]).abs() <= 1,
+            "{claimed:?} after {n}"
+        );
+    }
+    assert!(offers.is_fair());
+    // Of the tasks that are more urgent or older only those of others count that come first.
+    let last = (Priority::NORMAL, START.plus_ms(99));
+    assert!(offers.ahead("a", last, flow("ann 99"), 1_000_000) > 1_000);
+}
+
+#[test]
+fn claims_of_users_are_as_their_weights() {
+    let offers = shared(&[("ann", 3)]);
+    flood(&offers);
+    let owners = (0..40).map(|_| next_owner(&offers, Reach::All));
+    let of_ann = owners.filter(|owner| *owner == "ann").count();
+    assert!((29..=31).contains(&of_ann), "{of_ann} of 40");
+}
+
+#[test]
+fn workers_of_different_users_share_the_limit_of_a_method() {
+    let offers = shared(&[]);
+    offers.limit(&HashMap::from([(name("a"), 1)]));
+    flood(&offers);
+    let workers = ["ann", "ann", "bob", "bob"];
+    let mut workers = workers.map(|owner| (owner, wait_for_own(&offers, "a", owner)));
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        let now = |(owner, waiting): &mut (&'static str, Waiting)| Some((*owner, given(waiting)?));
+        let (owner, held) = workers
+            .iter_mut()
+            .find_map(now)
+            .expect("one is given a task");
+        order.push(owner);
+        offers.began(&held.method);
+        drop(held);
+        offers.ended(&name("a"));
+    }
+    assert_eq!(order, ["ann", "bob", "ann", "bob"]);
+}
+
+#[test]
+fn who_waits_alone_is_given_all_that_it_wants_and_nothing_is_remembered() {
+    let offers = shared(&[]);
+    set(&offers, "f", vec![offer("a", rank(0), 7)]);
+    let held = gets(&mut wait(&offers, &["a"], 5), "f");
+    assert_eq!(held.many, 5);
+    drop(held);
+    set(&offers, "f", Vec::new());
+    assert_empty(&offers);
+}

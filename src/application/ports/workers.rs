@@ -134,7 +134,7 @@ pub enum AskRefusal {
     /// Workers ask for as many methods, or there are as many workers, as there may be.
     #[error("more than {max} {what} cannot be known at once")]
     TooMany {
-        /// `methods` or `workers`.
+        /// `methods` or `workers`, of one principal perhaps.
         what: &'static str,
         /// How many there may be.
         max: usize,

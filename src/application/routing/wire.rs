@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope, Scopes};
-use taskledger_domain::contract::OutputFault;
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::TaskId;
+use taskledger_domain::contract::Breach;
 
 /// Where nodes take each other's requests.
 pub const PATH: &str = "/internal/v9/call";
@@ -177,21 +177,9 @@ enum SentError {
         task: TaskId,
         reason: LeaseLoss,
     },
-    UnresolvableInputs {
+    ContractBroken {
         task: TaskId,
-        name: Option<Arc<str>>,
-        refs: Vec<String>,
-    },
-    UpstreamSuspended {
-        task: TaskId,
-        name: Option<Arc<str>>,
-        upstream: TaskId,
-        expires_at: Option<Timestamp>,
-    },
-    OutputRejected {
-        task: TaskId,
-        name: Arc<str>,
-        fault: Box<OutputFault>,
+        breach: Box<Breach>,
     },
     OutcomeUnknown,
     Unanswered {
@@ -240,23 +228,7 @@ pub(in crate::application) fn written_outcome(
                 field: field.map(Cow::into_owned),
             },
             Error::LeaseNotHeld { task, reason } => SentError::LeaseNotHeld { task, reason },
-            Error::UnresolvableInputs { task, name, refs } => {
-                SentError::UnresolvableInputs { task, name, refs }
-            }
-            Error::UpstreamSuspended {
-                task,
-                name,
-                upstream,
-                expires_at,
-            } => SentError::UpstreamSuspended {
-                task,
-                name,
-                upstream,
-                expires_at,
-            },
-            Error::OutputRejected { task, name, fault } => {
-                SentError::OutputRejected { task, name, fault }
-            }
+            Error::ContractBroken { task, breach } => SentError::ContractBroken { task, breach },
             Error::OutcomeUnknown => SentError::OutcomeUnknown,
             Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
             Error::RateLimited { retry_after_ms } => SentError::RateLimited { retry_after_ms },
@@ -305,22 +277,8 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         Outcome::Error(SentError::LeaseNotHeld { task, reason }) => {
             Error::LeaseNotHeld { task, reason }
         }
-        Outcome::Error(SentError::UnresolvableInputs { task, name, refs }) => {
-            Error::UnresolvableInputs { task, name, refs }
-        }
-        Outcome::Error(SentError::UpstreamSuspended {
-            task,
-            name,
-            upstream,
-            expires_at,
-        }) => Error::UpstreamSuspended {
-            task,
-            name,
-            upstream,
-            expires_at,
-        },
-        Outcome::Error(SentError::OutputRejected { task, name, fault }) => {
-            Error::OutputRejected { task, name, fault }
+        Outcome::Error(SentError::ContractBroken { task, breach }) => {
+            Error::ContractBroken { task, breach }
         }
         Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
         Outcome::Error(SentError::Unanswered { retry_after_ms }) => {

@@ -297,7 +297,9 @@ impl Fold {
                 Kind::ProgressUpdate
                 | Kind::Failed
                 | Kind::Cancelled
-                | Kind::SuspensionReminder => {}
+                | Kind::SuspensionReminder
+                | Kind::ClaimRejected
+                | Kind::CompletionRejected => {}
             }
             self.stage = match self.waits.front().map(|wait| wait.asks) {
                 Some(Asks::Input) => RunStage::InputRequired,
@@ -401,7 +403,9 @@ impl Follower {
             | Kind::Failed
             | Kind::Cancelled
             | Kind::SuspensionReminder
-            | Kind::SuspensionEnded => None,
+            | Kind::SuspensionEnded
+            | Kind::ClaimRejected
+            | Kind::CompletionRejected => None,
         };
         let behind = self.behind;
         let is_known = |told: u8| match behind.cursor.version {

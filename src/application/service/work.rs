@@ -13,11 +13,14 @@ use crate::application::context::Context;
 use crate::application::offers::{Told, Waiting};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks, DEPENDENCY_BYTES_MAX};
 use crate::application::routing;
+use crate::application::task_names::TaskNames;
+use futures_util::{StreamExt, stream};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope};
+use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{Dependency, Specification};
 use taskledger_domain::task::wiring::{InputFault, Wiring};
 use taskledger_domain::{Payload, TaskId, Violation};
@@ -29,6 +32,9 @@ const MARGIN: Duration = Duration::from_millis(100);
 
 /// Bytes of what one claim is told; tasks beyond them are given back, at no cost to their retries.
 const CLAIMED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Results that one claim reads at the same time.
+const RESULTS_AT_ONCE: usize = 16;
 
 /// Stands in the `schemas` of phases, and may stand in others.
 const PHASE_OF: &str = "\"workflow\"";
@@ -87,7 +93,7 @@ impl Service {
         let untold = match &here.wanted {
             Wanted::Task(_) => {
                 let claim = Request::Claim(here);
-                let begun = begun(self.anywhere(context, claim).await?)?;
+                let begun = begun(Box::pin(self.anywhere(context, claim)).await?)?;
                 self.app.untold(context, begun)
             }
             Wanted::Methods(methods) => {
@@ -103,18 +109,18 @@ impl Service {
         let mut claims = Vec::with_capacity(untold.begun().len());
         let (mut rest, mut bytes) = (untold.begun().iter(), 0);
         while let Some(begun) = rest.next() {
-            match self.claimed(context, begun.clone()).await {
+            match Box::pin(self.claimed(context, begun.clone())).await {
                 Ok(claimed) => {
                     bytes += claimed.as_ref().map_or(0, bytes_of);
                     claims.extend(claimed);
                     if bytes > CLAIMED_BYTES_MAX {
-                        self.give_back(context, rest.as_slice()).await;
+                        Box::pin(self.give_back(context, rest.as_slice())).await;
                         break;
                     }
                 }
                 Err(error) => {
                     // Those of other nodes; what is still to be given back when this is dropped is of this one.
-                    self.give_back(context, untold.begun()).await;
+                    Box::pin(self.give_back(context, untold.begun())).await;
                     let _ = untold.told();
                     return Err(error);
                 }
@@ -135,7 +141,8 @@ impl Service {
         Box::pin(routing::anywhere(&**forward, context, request, here)).await
     }
 
-    /// Waits for attempts, of flows of any node; `None`: the worker is drained.
+    /// Waits for attempts, of flows of any node; `None`: the worker is drained. What is done before and behind the wait
+    /// is boxed, here and above: thousands wait, and none of them holds the room for it meanwhile.
     async fn wait(
         &self,
         context: &Context,
@@ -149,9 +156,10 @@ impl Service {
             silent_ms: u64::try_from(heard_at.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..here.clone()
         };
-        let mut begun = app.claim_here(context, &now()).await?;
+        let mut begun = Box::pin(app.claim_here(context, &now())).await?;
         if begun.is_empty() {
-            begun = app.untold(context, self.claim_of_others(context, &now()).await);
+            let others = Box::pin(self.claim_of_others(context, &now())).await;
+            begun = app.untold(context, others);
         }
         let mut waiting: Option<Waiting> = None;
         let again = Duration::from_millis(ASK_AGAIN_MS);
@@ -184,10 +192,11 @@ impl Service {
                 Ok(Some(Told::Here(_))) if app.is_silent(context, &now()) => break,
                 Ok(Some(Told::Here(reservation))) => {
                     let first = vec![reservation];
-                    begun = app.claim_offered(context, here, methods, first).await?;
+                    let offered = app.claim_offered(context, here, methods, first);
+                    begun = Box::pin(offered).await?;
                 }
                 Ok(Some(Told::There(node))) => {
-                    let there = self.claim_there(context, &now(), node).await;
+                    let there = Box::pin(self.claim_there(context, &now(), node)).await;
                     begun = app.untold(context, there);
                 }
                 Ok(Some(Told::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
@@ -215,8 +224,8 @@ impl Service {
         };
         let input = match app.inputs_of(context, &row).await? {
             Ok(input) => input,
-            Err(error) => {
-                self.fail_unfit(context, &begun, error).await;
+            Err(unfit) => {
+                self.fail_unfit(context, &begun, unfit).await;
                 return Ok(None);
             }
         };
@@ -257,12 +266,17 @@ impl Service {
     }
 
     /// Inputs that do not conform to what the method wants by now: no worker could do anything about it.
-    async fn fail_unfit(&self, context: &Context, begun: &Begun, error: String) {
+    async fn fail_unfit(&self, context: &Context, begun: &Begun, unfit: Unfit) {
+        let (error, breach) = match unfit {
+            Unfit::Said(error) => (error, None),
+            Unfit::Breach(breach) => (breach.failure(), Some(breach)),
+        };
         let fail = Fail {
             task: begun.task,
             lease: begun.lease,
             error,
             retryable: false,
+            breach,
         };
         if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {
             tracing::warn!(task.id = %begun.task, %error, "an attempt with unfit inputs was not ended");
@@ -280,14 +294,25 @@ impl App {
         &self,
         context: &Context,
         row: &TaskRow,
-    ) -> Result<Result<Payload, String>, Error> {
+    ) -> Result<Result<Payload, Unfit>, Error> {
         let specification = specification_of(row);
         let specification = match self
             .wired(context, specification, &row.dependencies)
             .await?
         {
             Ok(specification) => specification,
-            Err(fault) => return Ok(Err(fault.to_string())),
+            Err(InputFault::Unresolvable(unresolvable_refs)) => {
+                let found = Broken::Inputs {
+                    unresolvable_refs,
+                    incomplete: Vec::new(),
+                };
+                let mut names = TaskNames::new(self, row.flow_id);
+                let breach = names.breach(row.id, &found).await?;
+                return Ok(Err(Unfit::Breach(Box::new(breach))));
+            }
+            Err(fault @ (InputFault::Unlike(_) | InputFault::Unfit(_))) => {
+                return Ok(Err(Unfit::Said(fault.to_string())));
+            }
         };
         let inputs = specification.inputs.clone();
         let faults = self
@@ -302,7 +327,8 @@ impl App {
             format!("`{field}`: {reason}, expected {expected}")
         });
         let list: Vec<String> = list.collect();
-        Ok(Err(format!("inputs do not conform: {}", list.join("; "))))
+        let said = format!("inputs do not conform: {}", list.join("; "));
+        Ok(Err(Unfit::Said(said)))
     }
 
     /// What the run was started with of which a task is a phase: the inputs of the group above it. Cost: O(1), or a
@@ -339,8 +365,15 @@ impl App {
         // Nothing but dependencies, whatever a reference says: they are of the same flow.
         let of_flow: HashSet<TaskId> = dependencies.iter().map(|d| d.id).collect();
         let (mut results, mut bytes) = (HashMap::new(), 0);
-        for task in wiring.sources().filter(|task| of_flow.contains(task)) {
-            let row = match self.get(context, task, Consistency::Strong).await {
+        let sources = wiring.sources().filter(|task| of_flow.contains(task));
+        let sources: HashSet<TaskId> = sources.collect();
+        let reading = sources.into_iter().map(|task| async move {
+            let view = self.get(context, task, Consistency::Strong).await;
+            (task, view)
+        });
+        let mut reading = stream::iter(reading).buffer_unordered(RESULTS_AT_ONCE);
+        while let Some((task, view)) = reading.next().await {
+            let row = match view {
                 Ok(view) => view.row,
                 // As if it had no result.
                 Err(Error::Refused(_)) => continue,
@@ -357,6 +390,13 @@ impl App {
         let inputs = wiring.inputs(&specification.inputs, |task| results.get(&task));
         Ok(inputs.map(|inputs| specification.with_inputs(inputs)))
     }
+}
+
+/// Why no worker can be given what a task needs.
+enum Unfit {
+    Said(String),
+    /// Results lack it.
+    Breach(Box<Breach>),
 }
 
 fn specification_of(row: &TaskRow) -> Specification {
@@ -457,5 +497,23 @@ fn unasked(refusal: &AskRefusal) -> Error {
             reason,
             retry_after_ms: ASK_AGAIN_MS,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of a claim that waits: thousands do at once.
+    const WAITING_BYTES_MAX: usize = 2 * 1024;
+
+    fn size<'a, F>(_: impl FnOnce(&'a Service, &'a Context, Claim) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_claim_that_waits_is_small() {
+        let bytes = size(Service::claim);
+        assert!(bytes <= WAITING_BYTES_MAX, "{bytes} bytes");
     }
 }

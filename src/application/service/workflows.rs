@@ -2,17 +2,19 @@
 
 use super::Service;
 use crate::application::api::workflows::{
-    CreateWorkflow, CreatedWorkflow, Document, DryRun, Fault, Played, Report, UnfitWorkflow,
-    Workflow,
+    CreateWorkflow, CreatedWorkflow, Document, DryRun, Fault, PhaseTask, Played, Report,
+    UnfitWorkflow, Workflow,
 };
-use crate::application::api::{Error, Execute, Failure, Reply, Request, Target};
+use crate::application::api::{COMMAND_EXECUTOR, Error, Execute, Failure, Reply, Request, Target};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
+use crate::application::sending::engine_metadata;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use taskledger_domain::TaskId;
-use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
-use taskledger_domain::task::call;
+use taskledger_domain::flow::Flow;
+use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, VIOLATIONS_MAX};
+use taskledger_domain::task::{Status, call};
+use taskledger_domain::{TaskId, Violation};
 use taskledger_workflows::{self as workflows, RunOf};
 
 /// A document without errors.
@@ -106,6 +108,11 @@ impl Service {
     ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
         let context = &context.keyed_as(start.method);
         let execute = start.execute;
+        let executors = self.app.validation.executors();
+        let off = switched_off(&workflow, |method| executors.knows(method));
+        if !off.is_empty() {
+            return Ok(Err(UnfitWorkflow::Tasks(off)));
+        }
         let making = tokio::task::spawn_blocking(move || {
             let tasks = made(&workflow, &start);
             (workflow, tasks)
@@ -148,11 +155,20 @@ impl Service {
                 return Err(Failure::Broken("no reply to new tasks".to_owned()).into());
             }
         };
+        let statuses = self.statuses_of(root, ids.iter().map(|(_, id)| *id)).await;
         let ids: HashMap<&str, TaskId> = ids.iter().map(|(alias, id)| (&**alias, *id)).collect();
         let phases = workflow.phases.into_iter().enumerate();
         let phases = phases.map(|(i, phase)| {
-            let id = ids.get(workflows::alias(i).as_str());
-            (phase.name, id.copied())
+            let id = ids.get(workflows::alias(i).as_str()).copied();
+            let task = id.map(|id| PhaseTask {
+                id,
+                // As it was created, where nobody can say more.
+                status: match &statuses {
+                    Some(statuses) => statuses.get(&id).copied(),
+                    None => Some(Status::Pending),
+                },
+            });
+            (phase.name, task)
         });
         Ok(Ok(CreatedWorkflow {
             root,
@@ -161,6 +177,47 @@ impl Service {
             warnings,
             not_acted_on: workflow.not_acted_on,
         }))
+    }
+}
+
+/// Phases of an executor that every server could have and this one was started without: no worker will ever ask for
+/// its method. Cost: O(phases).
+fn switched_off(workflow: &Workflow, knows: impl Fn(&str) -> bool) -> Vec<Violation> {
+    let off = workflow
+        .phases
+        .iter()
+        .filter(|phase| phase.assign == COMMAND_EXECUTOR && !knows(COMMAND_EXECUTOR));
+    let faults = off.map(|phase| {
+        let path = ["document", "workflow", &phase.name, "assign"].map(Into::into);
+        let reason = "The executor is off on this server";
+        let expected =
+            "a server that was started with `--allow-command PROGRAM`, or the method of a worker";
+        Violation::new(&path, reason, expected, &phase.assign.as_str().into())
+    });
+    faults.take(VIOLATIONS_MAX).collect()
+}
+
+impl Service {
+    /// How tasks of a flow stand; `None` if that cannot be said now. Cost: O(tasks), and of a flow of another node that
+    /// of loading it.
+    async fn statuses_of(
+        &self,
+        root: TaskId,
+        tasks: impl Iterator<Item = TaskId>,
+    ) -> Option<HashMap<TaskId, Status>> {
+        let tasks: Vec<TaskId> = tasks.collect();
+        let look = move |flow: &Flow| -> HashMap<TaskId, Status> {
+            let status = |id: &TaskId| Some((*id, flow.task(*id)?.status));
+            tasks.iter().filter_map(status).collect()
+        };
+        let flows = &self.app.flows;
+        let looked = flows.look_anywhere(root.as_flow(), engine_metadata(), look);
+        let statuses = looked.await;
+        statuses
+            .inspect_err(
+                |error| tracing::debug!(task.id = %root, %error, "a run is told without statuses"),
+            )
+            .ok()
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use taskledger_domain::{FlowId, Timestamp};
 
 /// Whom a flow belongs to; those that belong to nobody share one account.
-pub(super) type Owner = Option<Arc<str>>;
+pub(in crate::application) type Owner = Option<Arc<str>>;
 
 /// When a flow began to wait; equal times go by the flow.
 type Age = (Timestamp, FlowId);
@@ -22,7 +22,7 @@ const START: u64 = 720_720;
 
 /// Those who wait within one priority, and what their owners have had.
 #[derive(Debug)]
-pub(super) struct Fair {
+pub(in crate::application) struct Fair {
     weights: Arc<Weights>,
     /// Of owners who are present, and of those who have left ahead of the others.
     accounts: HashMap<Owner, Account>,
@@ -51,7 +51,7 @@ impl Account {
 }
 
 impl Fair {
-    pub(super) fn new(weights: Arc<Weights>) -> Self {
+    pub(in crate::application) fn new(weights: Arc<Weights>) -> Self {
         Self {
             weights,
             accounts: HashMap::new(),
@@ -61,22 +61,22 @@ impl Fair {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::application) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
 
     /// The flow waits. Cost, like that of everything that changes: O(log owners + log flows of the owner).
-    pub(super) fn join(&mut self, owner: &Owner, age: Age) {
+    pub(in crate::application) fn join(&mut self, owner: &Owner, age: Age) {
         self.change(owner, |account| _ = account.waiting.insert(age));
     }
 
     /// The flow waits no more.
-    pub(super) fn leave(&mut self, owner: &Owner, age: Age) {
+    pub(in crate::application) fn leave(&mut self, owner: &Owner, age: Age) {
         self.change(owner, |account| _ = account.waiting.remove(&age));
     }
 
     /// The flow is being looked at, and may wait again. [`Self::looked`] must follow.
-    pub(super) fn look(&mut self, owner: &Owner, age: Age) {
+    pub(in crate::application) fn look(&mut self, owner: &Owner, age: Age) {
         self.change(owner, |account| {
             account.waiting.remove(&age);
             account.looked_at += 1;
@@ -84,23 +84,22 @@ impl Fair {
     }
 
     /// It is known whether the flow waits again.
-    pub(super) fn looked(&mut self, owner: &Owner) {
+    pub(in crate::application) fn looked(&mut self, owner: &Owner) {
         self.change(owner, |account| {
             account.looked_at = account.looked_at.saturating_sub(1);
         });
     }
 
     /// A task of the owner starts.
-    pub(super) fn started(&mut self, owner: &Owner) {
-        let own = self.accounts.get(owner).is_some_and(Account::is_present);
-        if self.present.len() > usize::from(own) {
+    pub(in crate::application) fn started(&mut self, owner: &Owner) {
+        if !self.is_alone(owner) {
             let at = self.time_of(owner) + self.step(owner);
             self.change(owner, |account| account.at = at);
         }
     }
 
     /// Waiting flows, other than this one, that come before it, up to `max`. Cost: O(max * log max).
-    pub(super) fn ahead(&self, owner: &Owner, age: Age, max: usize) -> usize {
+    pub(in crate::application) fn ahead(&self, owner: &Owner, age: Age, max: usize) -> usize {
         let account = self.accounts.get(owner);
         let own = account.map_or(0, |account| {
             let older = account.waiting.range(..age);
@@ -115,12 +114,18 @@ impl Fair {
     }
 
     /// Waiting flows, first come first. Cost: O(log n) each.
-    pub(super) fn first(&self) -> impl Iterator<Item = FlowId> + '_ {
+    pub(in crate::application) fn first(&self) -> impl Iterator<Item = FlowId> + '_ {
         self.order(None).map(|(_, (_, flow))| flow)
     }
 
+    /// Whether nobody else waits.
+    pub(in crate::application) fn is_alone(&self, owner: &Owner) -> bool {
+        let own = self.accounts.get(owner).is_some_and(Account::is_present);
+        self.present.len() <= usize::from(own)
+    }
+
     /// Where the owner stands, or would if it came now.
-    fn time_of(&self, owner: &Owner) -> u64 {
+    pub(in crate::application) fn time_of(&self, owner: &Owner) -> u64 {
         match self.accounts.get(owner) {
             Some(account) if account.is_present() => account.at,
             account => account.map_or(0, |account| account.at).max(self.least()),

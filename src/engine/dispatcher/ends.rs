@@ -30,6 +30,14 @@ pub(super) fn end_of(
             progress,
             lease: None,
         }),
+        AttemptOutcome::Breached { reason, breach } => Some(Command::FailBreached {
+            task,
+            attempt,
+            breach,
+            reason,
+            progress,
+            lease: None,
+        }),
         AttemptOutcome::Asked(asked) => Some(Command::Suspend(Suspend {
             task,
             attempt,

@@ -17,7 +17,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use taskledger_domain::Payload;
-use taskledger_domain::contract::Outputs;
+use taskledger_domain::contract::{Breach, Broken, OutputFault, Outputs, TooLarge};
 use taskledger_domain::flow::{FailureReason, OnAnswer, OnExpiry};
 use taskledger_domain::limits::{ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use taskledger_domain::question::{self as suspension, Question};
@@ -53,6 +53,13 @@ pub enum AttemptOutcome {
         reason: FailureReason,
         /// For people; not empty, at most [`ERROR_BYTES_MAX`] bytes.
         error: String,
+    },
+    /// Without one, because a contract of the task was not kept.
+    Breached {
+        /// The kind of failure.
+        reason: FailureReason,
+        /// What was not kept.
+        breach: Box<Breach>,
     },
     /// Not yet: a person is asked.
     Asked(Box<Asked>),
@@ -102,7 +109,7 @@ pub async fn run_attempt(
     }
     let task_id = job.task_id;
     let scrubber = job.secrets.scrubber().clone();
-    let outputs = Outputs::of_map(&job.schemas);
+    let contract = Contract::of(&job);
     let running = std::sync::Arc::clone(executor.executor());
     let mut running =
         AbortOnDropHandle::new(tokio::spawn(async move { running.execute(job).await }));
@@ -111,7 +118,7 @@ pub async fn run_attempt(
         biased;
         () = cancelled.cancelled() => AttemptOutcome::Stopped,
         answer = &mut running => {
-            return answered(executor.name(), answer, &scrubber, outputs.as_ref());
+            return answered(executor.name(), answer, &scrubber, contract);
         }
         outcome = out_of_time(limits) => outcome,
     };
@@ -142,14 +149,14 @@ pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
         return Some(outcome);
     }
     let scrubber = job.secrets.scrubber().clone();
-    let outputs = Outputs::of_map(&job.schemas);
+    let contract = Contract::of(&job);
     let running = AssertUnwindSafe(|| executor.executor().execute(job).now_or_never());
     Some(match catch_unwind(running) {
         Ok(None) => {
             executor.takes_time();
             return None;
         }
-        Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber, outputs.as_ref()),
+        Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber, contract),
         Err(panic) => panicked(executor.name(), &*panic, &scrubber),
     })
 }
@@ -207,23 +214,56 @@ async fn out_of_time(limits: TimeLimits) -> AttemptOutcome {
     outcome
 }
 
+/// What the result of a task is held to.
+struct Contract {
+    name: String,
+    outputs: Option<Outputs>,
+}
+
+impl Contract {
+    fn of(job: &Job) -> Self {
+        Self {
+            name: job.name.clone(),
+            outputs: Outputs::of_map(&job.schemas),
+        }
+    }
+
+    fn broken(self, fault: OutputFault) -> AttemptOutcome {
+        AttemptOutcome::Breached {
+            reason: FailureReason::InvalidResult,
+            breach: Box::new(Breach {
+                phase_name: Some(self.name),
+                broken: Broken::Output(fault),
+            }),
+        }
+    }
+}
+
+/// Why a result cannot be recorded.
+enum Unrecordable {
+    /// What it is.
+    Is(String),
+    TooLarge(TooLarge),
+}
+
 /// What an executor said, without the secrets that it was given.
 fn answered(
     name: &str,
     answer: Result<Result<Value, ExecutorError>, JoinError>,
     scrubber: &Scrubber,
-    outputs: Option<&Outputs>,
+    contract: Contract,
 ) -> AttemptOutcome {
     match answer {
         Ok(Ok(result)) => match checked(result, scrubber) {
-            Ok((payload, object)) => match outputs.map(|outputs| outputs.check(&object)) {
-                Some(Err(fault)) => AttemptOutcome::failed(
-                    FailureReason::InvalidResult,
-                    format!("{}: {}", fault.name(), fault.message()),
-                ),
-                Some(Ok(())) | None => AttemptOutcome::Completed(payload),
-            },
-            Err(error) => AttemptOutcome::failed(
+            Ok((payload, object)) => {
+                let outputs = contract.outputs.as_ref();
+                match outputs.map(|outputs| outputs.check(&object)) {
+                    Some(Err(fault)) => contract.broken(fault),
+                    Some(Ok(())) | None => AttemptOutcome::Completed(payload),
+                }
+            }
+            Err(Unrecordable::TooLarge(large)) => contract.broken(OutputFault::of_size(large)),
+            Err(Unrecordable::Is(error)) => AttemptOutcome::failed(
                 FailureReason::InvalidResult,
                 format!("executor `{name}` returned {error}"),
             ),
@@ -257,14 +297,21 @@ fn panicked(name: &str, panic: &(dyn Any + Send), scrubber: &Scrubber) -> Attemp
 }
 
 /// A result that can be recorded and read again, as text and as it is.
-fn checked(result: Value, scrubber: &Scrubber) -> Result<(Payload, Map<String, Value>), String> {
+fn checked(
+    result: Value,
+    scrubber: &Scrubber,
+) -> Result<(Payload, Map<String, Value>), Unrecordable> {
+    let no_object = |what: &str| {
+        let text = format!("{what}, expected a JSON object");
+        Err(Unrecordable::Is(text))
+    };
     let object = match result {
         Value::Object(object) => object,
-        Value::Null => return Err("null, expected a JSON object".to_owned()),
-        Value::Bool(_) => return Err("a boolean, expected a JSON object".to_owned()),
-        Value::Number(_) => return Err("a number, expected a JSON object".to_owned()),
-        Value::String(_) => return Err("a string, expected a JSON object".to_owned()),
-        Value::Array(_) => return Err("an array, expected a JSON object".to_owned()),
+        Value::Null => return no_object("null"),
+        Value::Bool(_) => return no_object("a boolean"),
+        Value::Number(_) => return no_object("a number"),
+        Value::String(_) => return no_object("a string"),
+        Value::Array(_) => return no_object("an array"),
     };
     let mut open: Vec<_> = object.values().map(|value| (value, 2)).collect();
     while let Some((value, level)) = open.pop() {
@@ -272,9 +319,9 @@ fn checked(result: Value, scrubber: &Scrubber) -> Result<(Payload, Map<String, V
             continue;
         }
         if level > RESULT_DEPTH_MAX {
-            return Err(format!(
+            return Err(Unrecordable::Is(format!(
                 "a result nested more than {RESULT_DEPTH_MAX} levels deep"
-            ));
+            )));
         }
         match value {
             Value::Array(items) => open.extend(items.iter().map(|v| (v, level + 1))),
@@ -288,9 +335,7 @@ fn checked(result: Value, scrubber: &Scrubber) -> Result<(Payload, Map<String, V
     let payload = Payload::from_map(&object);
     let bytes = payload.as_str().len();
     if bytes > PAYLOAD_BYTES_MAX {
-        return Err(format!(
-            "a result of {bytes} bytes, at most {PAYLOAD_BYTES_MAX} are kept"
-        ));
+        return Err(Unrecordable::TooLarge(TooLarge::of(&object, bytes)));
     }
     Ok((payload, object))
 }

@@ -61,6 +61,7 @@ async fn completed(job: Job) -> Value {
     match attempt(programs(), job).await {
         AttemptOutcome::Completed(result) => Value::Object(result.to_map()),
         other @ (AttemptOutcome::Failed { .. }
+        | AttemptOutcome::Breached { .. }
         | AttemptOutcome::Asked(_)
         | AttemptOutcome::Stopped) => panic!("{other:?}"),
     }
@@ -73,6 +74,7 @@ async fn failed(executor: impl Executor, job: Job) -> String {
             error
         }
         other @ (AttemptOutcome::Completed(_)
+        | AttemptOutcome::Breached { .. }
         | AttemptOutcome::Asked(_)
         | AttemptOutcome::Stopped) => panic!("{other:?}"),
     }

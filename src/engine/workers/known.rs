@@ -11,10 +11,10 @@ use taskledger_domain::{Payload, Timestamp, Violation};
 use taskledger_workers::{Connection, Drain, Method, Worker};
 use uuid::Uuid;
 
-/// Workers that are connected to one server.
-pub(super) const WORKERS_MAX: usize = 10_000;
-/// Methods that workers ask for, beside those that were declared.
-pub(super) const ASKED_METHODS_MAX: usize = 10_000;
+/// Workers that are connected to one server; those of one principal at most as many as places are free, so 10,000.
+pub(super) const WORKERS_MAX: usize = 20_000;
+/// Methods that workers ask for, beside those that were declared; those of one principal as above.
+pub(super) const ASKED_METHODS_MAX: usize = 20_000;
 /// How long it is known when a method was last asked for, in milliseconds.
 const LAST_ASKED_KEPT_MS: u64 = 24 * 3_600 * 1_000;
 /// The time of a worker that asks all the time is written this often, in milliseconds.
@@ -80,6 +80,8 @@ pub(super) struct Known {
     drained: HashMap<Arc<str>, HashSet<Arc<str>>>,
     /// When each method was last asked for, here or elsewhere.
     asked: HashMap<Arc<str>, Timestamp>,
+    /// Who brought a method here that nobody asked for before; of other servers' methods it is not known.
+    brought: HashMap<Arc<str>, Arc<str>>,
     /// Workers of this server that have left and may be written: principal, name.
     left: Vec<(Arc<str>, Arc<str>)>,
     /// A method was asked for here that others may not know of.
@@ -116,15 +118,21 @@ impl Known {
             .count();
         if new > 0 {
             let unknown = asks.methods.iter().filter(|m| !self.asked.contains_key(*m));
-            if self.asked.len() + unknown.count() > ASKED_METHODS_MAX {
+            let unknown = unknown.count();
+            if self.asked.len() + unknown > ASKED_METHODS_MAX {
                 self.forget_oldest_asked(new, now)?;
             }
+            self.has_room_for(unknown, asks.principal)?;
         }
         self.see(asks, node, now)?;
         for method in asks.methods {
             match self.asked.get_mut(method) {
                 Some(at) => *at = now,
-                None => _ = self.asked.insert(method.clone(), now),
+                None => {
+                    self.asked.insert(method.clone(), now);
+                    let by = Arc::from(asks.principal);
+                    self.brought.insert(method.clone(), by);
+                }
             }
         }
         self.is_news |= new > 0;
@@ -134,6 +142,8 @@ impl Known {
     /// Makes room for so many methods among those that nobody asks for now.
     fn forget_oldest_asked(&mut self, room: usize, now: Timestamp) -> Result<(), AskRefusal> {
         self.asked.retain(|_, at| is_now(*at, now));
+        self.brought
+            .retain(|method, _| self.asked.contains_key(method));
         if self.asked.len() + room > ASKED_METHODS_MAX {
             return Err(AskRefusal::TooMany {
                 what: "methods",
@@ -141,6 +151,23 @@ impl Known {
             });
         }
         Ok(())
+    }
+
+    /// Whether a principal may bring so many more methods: no more than are free then. Cost: O(methods) once half of the
+    /// places are taken, else O(1).
+    fn has_room_for(&self, methods: usize, principal: &str) -> Result<(), AskRefusal> {
+        let taken = self.asked.len() + methods;
+        if methods == 0 || taken <= ASKED_METHODS_MAX / 2 {
+            return Ok(());
+        }
+        let own = self.brought.values().filter(|by| ***by == *principal);
+        if own.count() + methods <= ASKED_METHODS_MAX.saturating_sub(taken) {
+            return Ok(());
+        }
+        Err(AskRefusal::TooMany {
+            what: "methods of one principal",
+            max: ASKED_METHODS_MAX / 2,
+        })
     }
 
     fn see(
@@ -166,10 +193,18 @@ impl Known {
             }
             return Ok(());
         }
+        let own = self.here.get(asks.principal).map_or(0, HashMap::len);
         if self.here_count >= WORKERS_MAX {
             return Err(AskRefusal::TooMany {
                 what: "workers",
                 max: WORKERS_MAX,
+            });
+        }
+        // Whoever has many leaves room for others.
+        if own >= WORKERS_MAX - self.here_count {
+            return Err(AskRefusal::TooMany {
+                what: "workers of one principal",
+                max: WORKERS_MAX / 2,
             });
         }
         let seen = Worker {
@@ -289,6 +324,8 @@ impl Known {
             .retain(|worker| is_now(worker.last_seen_at, now));
         self.asked
             .retain(|_, at| now.ms_since(*at) < LAST_ASKED_KEPT_MS);
+        self.brought
+            .retain(|method, _| self.asked.contains_key(method));
     }
 
     /// The methods whose tasks workers claim now.
@@ -431,5 +468,79 @@ impl Known {
         let room = WORKERS_MAX.saturating_sub(self.left.len());
         self.left.extend(unwritten.left.into_iter().take(room));
         self.is_news |= unwritten.is_news;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_domain::testing::START;
+
+    fn asks(
+        known: &mut Known,
+        (principal, worker): (&str, &str),
+        methods: &[&str],
+    ) -> Result<bool, AskRefusal> {
+        let methods: Vec<Arc<str>> = methods.iter().map(|name| Arc::from(*name)).collect();
+        let asks = Asks {
+            worker,
+            principal,
+            methods: &methods,
+            connection: Connection::Poll,
+        };
+        known.asked(&asks, None, START)
+    }
+
+    #[test]
+    fn one_principal_leaves_room_for_the_workers_of_others() {
+        let mut known = Known::default();
+        for n in 0..WORKERS_MAX / 2 {
+            let worker = format!("worker {n}");
+            assert!(asks(&mut known, ("ann", &worker), &["a"]).is_ok(), "{n}");
+        }
+        let refused = asks(&mut known, ("ann", "one more"), &["a"]);
+        let TooMany { what, max } = refusal(refused);
+        assert_eq!((what, max), ("workers of one principal", WORKERS_MAX / 2));
+        assert!(
+            asks(&mut known, ("ann", "worker 0"), &["a"]).is_ok(),
+            "it is known"
+        );
+        assert!(asks(&mut known, ("bob", "worker"), &["a"]).is_ok());
+    }
+
+    #[test]
+    fn one_principal_leaves_room_for_the_methods_of_others() {
+        let mut known = Known::default();
+        for n in 0..ASKED_METHODS_MAX / 2 {
+            let method = format!("method {n}");
+            assert!(asks(&mut known, ("ann", "w"), &[&method]).is_ok(), "{n}");
+        }
+        let refused = asks(&mut known, ("ann", "w"), &["one more"]);
+        let TooMany { what, max } = refusal(refused);
+        assert_eq!(
+            (what, max),
+            ("methods of one principal", ASKED_METHODS_MAX / 2)
+        );
+        assert!(
+            asks(&mut known, ("ann", "w"), &["method 0"]).is_ok(),
+            "it is known"
+        );
+        assert!(asks(&mut known, ("bob", "w"), &["another"]).is_ok());
+        // What nobody asks for any more makes room.
+        known.sweep(START.plus_ms(LAST_ASKED_KEPT_MS));
+        assert!(asks(&mut known, ("ann", "w"), &["one more"]).is_ok());
+    }
+
+    struct TooMany {
+        what: &'static str,
+        max: usize,
+    }
+
+    #[track_caller]
+    fn refusal(refused: Result<bool, AskRefusal>) -> TooMany {
+        match refused {
+            Err(AskRefusal::TooMany { what, max }) => TooMany { what, max },
+            other => panic!("{other:?}"),
+        }
     }
 }

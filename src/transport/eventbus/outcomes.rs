@@ -159,6 +159,7 @@ impl Bus {
                 lease,
                 error: error.clone(),
                 retryable: false,
+                breach: None,
             }),
             (End::Completed(_) | End::Failed(_), None) => {
                 return Err(over("the agent does not hold the task"));

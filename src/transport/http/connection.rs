@@ -75,7 +75,8 @@ impl Connections {
         let socket = match &self.tls {
             None => Socket::Plain(stream),
             Some(acceptor) => {
-                let agreed = handshake(acceptor, stream, headers_until);
+                // Boxed: the connection is larger for ever than its handshake otherwise.
+                let agreed = Box::pin(handshake(acceptor, stream, headers_until));
                 match draining.run_until_cancelled(agreed).await.flatten() {
                     Some(socket) => socket,
                     // It has asked for nothing yet.
@@ -283,5 +284,32 @@ impl Write for Watched {
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::application::Service;
+    use crate::transport::http::door::Door;
+    use axum::body::Body;
+
+    /// Bytes of a connection, and of a call on it, beside what hyper holds in buffers: thousands are open at once.
+    const CONNECTION_BYTES_MAX: usize = 8 * 1024;
+    const CALL_BYTES_MAX: usize = 3 * 1024;
+
+    fn of_connection<'a, F>(_: impl FnOnce(&'a Connections, TcpStream, Place) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    fn of_call<F>(_: impl FnOnce(Arc<Door<Service>>, axum::http::Request<Body>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_connection_is_small_and_so_is_a_call_that_waits() {
+        let (connection, call) = (of_connection(Connections::serve), of_call(Door::call));
+        assert!(connection <= CONNECTION_BYTES_MAX, "{connection} bytes");
+        assert!(call <= CALL_BYTES_MAX, "{call} bytes");
     }
 }

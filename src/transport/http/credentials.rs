@@ -42,7 +42,11 @@ impl<C: Send + Sync + 'static> Door<C> {
         }
         let bearer = bearer(&head.headers)?;
         let from = head.extensions.get::<Peer>().map(|peer| peer.0);
-        authenticate.caller(bearer, from).await
+        let known = bearer.and_then(|bearer| authenticate.remembered(bearer, from));
+        match known {
+            Some(caller) => Ok(caller),
+            None => authenticate.caller(bearer, from).await,
+        }
     }
 
     /// By which a stream or socket lives that this request opens, whose caller is known; none while

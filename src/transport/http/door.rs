@@ -237,8 +237,9 @@ impl<C: Send + Sync + 'static> Door<C> {
                 permit,
                 share,
             };
+            // Boxed: calls of this server's own would hold room for it.
             let answer = self.a2a_call(a2a, head, envelope, received, correlation);
-            return Ok(Admitted::Other(Box::new(answer.await)));
+            return Ok(Admitted::Other(Box::new(Box::pin(answer).await)));
         }
         let deadline = deadline + working::wait(&envelope);
         let context = context(head, caller, correlation).until(Some(deadline));
@@ -250,12 +251,13 @@ impl<C: Send + Sync + 'static> Door<C> {
         let finishes_alone = self.dispatcher.finishes_alone(&envelope);
         let waiting = self.waiting(head, &envelope);
         let door = Arc::clone(self);
-        let work = async move {
+        // Boxed at once: whoever waits for it in one of three ways would hold room for it three times.
+        let work: BoxFuture<'static, Answered> = Box::pin(async move {
             let mut room = door.answers.share();
             let answer = door.dispatcher.answer(envelope, context, &mut room).await;
             drop(share);
             (answer, Kept { permit, room })
-        };
+        });
         if !finishes_alone {
             let answered = match waiting {
                 None => work.await,
@@ -269,7 +271,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             return Ok(Admitted::Carried { answered, stream });
         }
         let detaching = Detaching {
-            work: Some(Box::pin(work)),
+            work: Some(work),
             tracker: self.detached.clone(),
             cut: self.cut.clone(),
         };

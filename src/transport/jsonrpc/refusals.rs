@@ -68,18 +68,7 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
         }
         Error::UnknownWebhook { field } => RpcError::webhook_not_found(field, &Value::Null),
         Error::LeaseNotHeld { task, reason } => lease_not_held(task, reason),
-        Error::UnresolvableInputs { task, name, refs } => {
-            contract::unresolvable_input(task, name.as_deref(), &refs)
-        }
-        Error::UpstreamSuspended {
-            task,
-            name,
-            upstream,
-            expires_at,
-        } => people::upstream_suspended(task, name.as_deref(), upstream, expires_at),
-        Error::OutputRejected { task, name, fault } => {
-            contract::output_rejected(task, &name, &fault)
-        }
+        Error::ContractBroken { task, breach } => contract::broken(task, &breach),
         Error::Failed(Failure::ShuttingDown) => {
             RpcError::busy("the server is shutting down", SHUT_DOWN_RETRY_MS)
         }
@@ -213,11 +202,6 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
         Refusal::RunOver { run } => people::run_over(*run),
         Refusal::RunNotWaiting { run, task } => people::run_not_waiting(*run, *task),
         Refusal::NotSuspended { task, suspension } => people::not_suspended(*task, *suspension),
-        Refusal::UpstreamSuspended {
-            task,
-            upstream,
-            expires_at,
-        } => people::upstream_suspended(*task, None, *upstream, *expires_at),
         Refusal::DeleteNotPending { task: _, status } => {
             let fault = status_is(*status, "a task that is pending");
             RpcError::new(ErrorKind::NotDeletable, vec![fault])

@@ -63,7 +63,7 @@ fn data(kind: ErrorKind) -> Value {
         ErrorKind::QuotaExceeded => (
             true,
             json!({
-                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks` or `streams`."),
+                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks`, `streams` or `callbacks`."),
                 "limit": {"type": "integer", "minimum": 0, "description": "How much there may be."},
                 "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
             }),
@@ -86,6 +86,7 @@ fn data(kind: ErrorKind) -> Value {
                 "task_id": {"$ref": "#/components/schemas/TaskId"},
                 "phase_name": text("The name of the task."),
                 "unresolvable_refs": {"type": "array", "items": {"type": "string"}, "description": "References of `schemas.wiring` for which no result has a value."},
+                "incomplete_dependencies": {"type": "array", "items": {"type": "object", "properties": {"task_id": {"$ref": "#/components/schemas/TaskId"}, "phase_name": {"type": ["string", "null"]}, "status": {"$ref": "#/components/schemas/Status"}}}, "description": "Dependencies that have not completed; absent when all have."},
                 "message": text("What is wrong, for people."),
             }),
         ),

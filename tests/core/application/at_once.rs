@@ -206,6 +206,7 @@ async fn what_was_under_way_is_not_taken_for_what_another_server_wrote_there() {
             start_within_ms: None,
             cancel_grace_ms: None,
         },
+        absent: Vec::new(),
     });
     let event = NewEvent::new(
         EventId(id("foreign").0),

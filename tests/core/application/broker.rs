@@ -108,7 +108,7 @@ impl Broker {
             broker: Arc::new(broker.unwrap()),
             workers: workers.await.unwrap(),
             forward: None,
-            limits: Limits::new(&Options::default(), usage, clock),
+            limits: Arc::new(Limits::new(&Options::default(), usage, clock)),
             metrics: None,
         });
         Self {
@@ -225,6 +225,7 @@ impl Broker {
             lease: held.lease,
             error: error.to_owned(),
             retryable,
+            breach: None,
         };
         self.ended(&caller(), Request::Fail(fail)).await
     }

@@ -50,11 +50,15 @@ async fn a_task_whose_inputs_are_not_there_reaches_no_worker() {
     assert!(b.next(9).await.is_empty());
     for _ in 0..2 {
         let refused = b.try_claim("b").await;
-        let Err(Error::UnresolvableInputs { task, name, refs }) = refused else {
+        let Err(Error::ContractBroken { task, breach }) = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!((task, name.as_deref()), (id("b"), Some("b")));
-        assert_eq!(refs, ["a.size#/width"]);
+        assert_eq!((task, breach.phase_name.as_deref()), (id("b"), Some("b")));
+        let found = Broken::Inputs {
+            unresolvable_refs: vec!["a.size#/width".to_owned()],
+            incomplete: Vec::new(),
+        };
+        assert_eq!(breach.broken, found);
     }
     assert_eq!(b.w.status("b").await, Some(Status::Pending));
     let kinds = b.w.kinds(flow("g")).await;
@@ -66,6 +70,34 @@ async fn a_task_whose_inputs_are_not_there_reaches_no_worker() {
     let claimed: Vec<_> = b.next(9).await.iter().map(|claim| claim.task.id).collect();
     assert_eq!(claimed, [id("c")]);
     assert_eq!(b.w.history(flow("g")).await.len(), before);
+}
+
+#[tokio::test]
+async fn a_task_that_is_wired_to_what_a_result_lacks_already_reaches_no_worker() {
+    let b = Broker::running().await;
+    let mut second = task("b", "resize");
+    second["dependencies"] = json!([{"id": id("a")}]);
+    let children = json!([task("a", "resize"), second]);
+    b.execute(json!([{"id": id("g"), "name": "g", "children": children}]))
+        .await;
+    let first = b.next(1).await;
+    assert!(b.complete(&first[0], json!({"there": 1})).await.is_ok());
+    let wired =
+        json!({"schemas": {"method": "resize", "wiring": {"n": format!("{}.none", id("a"))}}});
+    let update =
+        move |app: Arc<App>| async move { app.update(&caller(), id("b"), updates(wired)).await };
+    assert!(soon(b.w.call(update)).await.unwrap().is_ok());
+    assert!(b.next(9).await.is_empty());
+    assert_eq!(b.w.status("b").await, Some(Status::Pending));
+    let refused = b.try_claim("b").await;
+    let Err(Error::ContractBroken { breach, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    let found = Broken::Inputs {
+        unresolvable_refs: vec!["a.none".to_owned()],
+        incomplete: Vec::new(),
+    };
+    assert_eq!(breach.broken, found);
 }
 
 #[tokio::test]
@@ -112,7 +144,7 @@ async fn a_copy_without_its_dependency_waits_alone_and_gets_no_result_of_the_ori
     let claim = b.claims(caller(), "worker", wanted, 1, Duration::ZERO);
     let refused = soon(claim).await.unwrap();
     assert!(
-        matches!(refused, Err(Error::UnresolvableInputs { .. })),
+        matches!(&refused, Err(Error::ContractBroken { breach, .. }) if matches!(breach.broken, Broken::Inputs { .. })),
         "{refused:?}"
     );
 }
@@ -128,15 +160,21 @@ async fn an_output_that_breaks_its_contract_is_refused_and_may_be_repeated() {
     let held = b.claim("a").await;
     for _ in 0..2 {
         let refused = b.complete(&held, json!({"tags": ["x", 1]})).await;
-        let Err(Error::OutputRejected { name, fault, .. }) = refused else {
+        let Err(Error::ContractBroken { breach, .. }) = refused else {
             panic!("{refused:?}");
         };
-        assert_eq!((&*name, fault.name()), ("a", "MissingOutputError"));
+        let Broken::Output(fault) = &breach.broken else {
+            panic!("{breach:?}");
+        };
+        assert_eq!(
+            (breach.phase_name.as_deref(), fault.name()),
+            (Some("a"), "MissingOutputError")
+        );
         assert_eq!(fault.missing, ["width"]);
         assert_eq!(fault.mismatches[0].pointer, "/tags/1");
     }
     let refused = b.complete(&held, json!({"width": true})).await;
-    assert!(matches!(refused, Err(Error::OutputRejected { .. })));
+    assert!(matches!(refused, Err(Error::ContractBroken { .. })));
     let kinds = b.w.kinds(flow("a")).await;
     let rejected = kinds
         .iter()

@@ -354,6 +354,7 @@ async fn a_task_waits_for_its_executor_until_a_time() {
         allow_unknown_executors: true,
         executor_wait_ms: 1000,
         callback: None,
+        origin: None,
     };
     let target = Target::Stored(id("a"));
     let run = w.call(move |app| async move { app.execute(&caller(), target, options).await });

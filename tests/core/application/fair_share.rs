@@ -238,7 +238,7 @@ fn the_line_tells_who_is_ahead_by_what_users_have_had() {
 async fn users_take_turns_and_explain_says_so() {
     let mut w = World::new().await;
     w.executors.add("one", "one", 1, true);
-    w.app.flows.slots().share(fair());
+    w.app.flows.share(fair());
     w.run_flows();
     w.run_read_models();
     let run = async |name: &str, user: &str| {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use taskledger::application::context::{Context, Idempotency};
-use taskledger::application::limits::{Quota, QuotaOptions};
+use taskledger::application::limits::{Quota, QuotaOptions, RateOptions};
 use taskledger::application::{Error, Target};
 use taskledger_auth::{Caller, Name, Scope, Scopes};
 use taskledger_domain::testing::id;
@@ -123,4 +123,83 @@ async fn a_repetition_of_what_was_done_is_answered_when_there_is_enough() {
         .unwrap()
         .expect("it is repeated");
     assert_eq!(first, again);
+}
+
+/// Waits until the rows show all that has happened.
+async fn rows_are_there(w: &World) {
+    soon(async {
+        let head = w.app.store.watch();
+        while w.app.projections.checkpoint() < *head.borrow() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// A run of a stored task.
+async fn run(w: &World, who: &str, name: &'static str) -> Option<(Quota, u64)> {
+    let who = user(who);
+    let run = w.call(move |app| async move {
+        let (target, options) = (Target::Stored(id(name)), Default::default());
+        app.execute(&who, target, options).await
+    });
+    match soon(run).await.expect("it does not panic") {
+        Ok(_) => None,
+        Err(Error::QuotaExceeded { quota, used, .. }) => Some((quota, used)),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn what_failed_and_would_wait_again_counts_as_waiting() {
+    let w = world(10, 2).await;
+    assert_eq!(create(&w, user("ann"), owned("a", "ann")).await, None);
+    assert_eq!(run(&w, "ann", "a").await, None);
+    w.script.launched(1).await;
+    w.script.fail("a").await;
+    // It waits no more, so there is room for two others.
+    rows_are_there(&w).await;
+    w.clock.advance_ms(1100);
+    for name in ["b", "c"] {
+        assert_eq!(create(&w, user("ann"), owned(name, "ann")).await, None);
+    }
+    assert_eq!(run(&w, "ann", "a").await, Some((Quota::WaitingTasks, 2)));
+    assert_eq!(run(&w, "ann", "b").await, None, "it waits already");
+}
+
+#[tokio::test]
+async fn a_copy_costs_what_its_tasks_cost() {
+    let rates = RateOptions {
+        per_second: Some(1),
+        burst: NonZeroU32::new(10),
+    };
+    let mut w = World::made(Make {
+        rates,
+        ..Make::default()
+    })
+    .await;
+    w.run_read_models();
+    w.run_flows();
+    assert_eq!(create(&w, user("ann"), owned("root", "ann")).await, None);
+    for name in ["b", "c", "d"] {
+        let mut task = owned(name, "ann");
+        task["parent_id"] = json!(id("root"));
+        assert_eq!(create(&w, user("ann"), task).await, None);
+    }
+    let copy = || {
+        let copied = w.call(|app| async move {
+            let who = user("ann");
+            app.copy(&who, id("root"), true, None).await
+        });
+        soon(copied)
+    };
+    // Three tasks beyond the first one, each time.
+    for _ in 0..3 {
+        assert!(copy().await.expect("it does not panic").is_ok());
+    }
+    let refused = copy().await.expect("it does not panic");
+    assert!(
+        matches!(refused, Err(Error::RateLimited { .. })),
+        "{refused:?}"
+    );
 }

@@ -252,6 +252,7 @@ async fn a_task_waits_so_long_for_an_executor_and_no_longer() {
         allow_unknown_executors: true,
         executor_wait_ms: 300_000,
         callback: None,
+        origin: None,
     };
     let run = w.call(move |app| async move {
         app.execute(&caller(), Target::Stored(id("a")), options)

@@ -80,7 +80,8 @@ async fn asks(b: &Broker, held: &Claimed, question: Value) {
         lease: held.lease,
         request: object(&question),
     };
-    let asked = b.service.call(&caller(), Request::Suspend(suspend));
+    let caller = caller();
+    let asked = b.service.call(&caller, Request::Suspend(suspend));
     soon(asked).await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use taskledger::application::api::Reply;
 use taskledger::application::context::{Context, Idempotency};
 use taskledger::application::leases::MemoryRenewals;
-use taskledger::application::limits::{QuotaOptions, Quotas};
+use taskledger::application::limits::{self, Limits, QuotaOptions, RateOptions};
 use taskledger::application::ownership::{Ownership, Sole};
 use taskledger::application::watching::ConfirmedReads;
 use taskledger::application::{
@@ -65,6 +65,8 @@ pub(crate) struct Make {
     pub(crate) renewals: Arc<MemoryRenewals>,
     /// How much users may add.
     pub(crate) quotas: QuotaOptions,
+    /// How fast callers may call.
+    pub(crate) rates: RateOptions,
 }
 
 impl Default for Make {
@@ -75,6 +77,7 @@ impl Default for Make {
             ownership: None,
             renewals: Arc::default(),
             quotas: QuotaOptions::default(),
+            rates: RateOptions::default(),
         }
     }
 }
@@ -163,8 +166,12 @@ impl World {
             idle_bytes_max: make.idle_bytes_max,
             stop: stop.clone(),
         });
-        let quotas = Quotas::new(make.quotas, queries.clone(), shared.clone());
-        let quotas = Arc::new(quotas);
+        let options = limits::Options {
+            rates: make.rates,
+            quotas: make.quotas,
+        };
+        let limits = Limits::new(&options, queries.clone(), shared.clone());
+        let limits = Arc::new(limits);
         let script = Script::of(&flows);
         flows.set_attempts(script.clone());
         let rebuilds = Rebuilds::new(store.clone(), queries.clone());
@@ -187,7 +194,7 @@ impl World {
             rows,
             positions,
             live,
-            quotas,
+            limits,
         };
         Self {
             app: Arc::new(app),
@@ -432,9 +439,7 @@ pub(crate) fn refused(result: Result<Value, Error>) -> Kind {
             | Error::Forbidden { .. }
             | Error::UnknownWebhook { .. }
             | Error::LeaseNotHeld { .. }
-            | Error::UnresolvableInputs { .. }
-            | Error::UpstreamSuspended { .. }
-            | Error::OutputRejected { .. }
+            | Error::ContractBroken { .. }
             | Error::Failed(_),
         )) => {
             panic!("expected a refusal, got {other:?}")

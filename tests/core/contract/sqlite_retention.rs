@@ -31,6 +31,7 @@ fn end(events: u64) -> NewEvent {
         sha256: "0".repeat(64),
         events,
         runs: Vec::new(),
+        owner: None,
     };
     NewEvent::new(id, START, metadata, Event::FlowArchived(archived))
 }

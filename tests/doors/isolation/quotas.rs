@@ -10,6 +10,7 @@ fn quotas() -> QuotaOptions {
         open_flows: NonZeroU32::new(2),
         webhooks: NonZeroU32::new(2),
         streams: NonZeroU32::new(1),
+        callbacks: NonZeroU32::new(1),
         ..QuotaOptions::default()
     }
 }
@@ -70,5 +71,38 @@ async fn a_user_with_as_many_streams_as_allowed_is_answered_429_until_one_ends()
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     drop(other);
+    world.close().await;
+}
+
+/// A run with a callback, whose task nobody does, so that it goes on.
+async fn run(world: &World, who: &str, key: &str) -> Value {
+    let body = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tasks.execute",
+        "params": {"tasks": [{"name": "a", "schemas": {"type": "remote", "method": "nobody"}}]},
+        "configuration": {"push_notification_config": {"url": "https://receiver.example.com/hook"}},
+        "metadata": {"idempotency_key": key},
+    });
+    let request = world.client.post(world.url()).json(&body);
+    let (_, text) = world.send(world.as_caller(request, Some(who))).await;
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_has_so_many_callbacks_of_runs_that_go_on() {
+    let world = World::with(quotas()).await;
+    let first = run(&world, "ann", "one").await;
+    let refusal = run(&world, "ann", "two").await;
+    assert_eq!(told(&refusal["error"]), (-32015, "callbacks", 1, 1));
+    let again = run(&world, "ann", "one").await;
+    assert_eq!(again, first, "a repetition adds nothing");
+    assert!(run(&world, "bob", "one").await["result"].is_object());
+    let task = json!({"task_id": first["result"]["root_task_id"]});
+    world.call("ann", "tasks.cancel", task).await;
+    // When the end of the run is noted there is room again.
+    while run(&world, "ann", "three").await["result"].is_null() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
     world.close().await;
 }

@@ -40,6 +40,10 @@ impl Known {
 }
 
 impl Authenticate for Known {
+    fn remembered(&self, bearer: &str, _from: Option<IpAddr>) -> Option<Arc<Caller>> {
+        self.0.lock().unwrap().get(bearer).cloned()
+    }
+
     fn caller<'a>(
         &'a self,
         bearer: Option<&'a str>,

@@ -13,7 +13,7 @@ mod payloads;
 mod secrets;
 mod sending;
 mod signing;
-mod site;
+pub(crate) mod site;
 mod store;
 mod world;
 

@@ -395,6 +395,7 @@ impl World {
             allow_unknown_executors: false,
             executor_wait_ms: 0,
             callback,
+            origin: None,
         });
         self.push(task(flow).as_flow(), event).await;
     }

@@ -363,6 +363,24 @@ async fn an_executor_of_the_server_keeps_the_contract_of_its_task() {
     assert!(error.starts_with("OutputTypeMismatchError: "), "{error}");
 }
 
+#[tokio::test]
+async fn the_answer_says_how_phases_stand() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let document = json!({"openintent": "1.0", "info": {"name": "w"}, "workflow": {
+        "ask": {"assign": "approval_executor", "inputs": {"question": "$initial_state.question"},
+                "initial_state": {"question": "?"}},
+        "after": {"assign": "somebody", "depends_on": ["ask"]}}});
+    for (execute, first) in [(false, "pending"), (true, "in_progress")] {
+        let params = json!({"document": document, "execute": execute});
+        let run = api.call("workflows.create", params).await;
+        assert_eq!(run["phases"][0]["status"], first, "{run}");
+        assert_eq!(run["phases"][1]["status"], "pending", "{run}");
+    }
+    server.stop().await;
+}
+
 /// The members of a named error, and how many there are of `listed`.
 fn named(data: &Value, error: &str, task: &Value, phase: &str, listed: &str) -> usize {
     assert_eq!(data["error"], error, "{data}");

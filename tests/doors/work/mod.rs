@@ -9,6 +9,7 @@ mod documents;
 mod lineage;
 mod nodes;
 mod outcomes;
+mod refusals;
 mod saved;
 mod siblings;
 mod socket;

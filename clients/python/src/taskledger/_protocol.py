@@ -37,7 +37,7 @@ _REPEATABLE = frozenset(
     + [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
     + [f"tasks.{name}" for name in ("suspend", "respond", "sibling_output")]
     + [f"workflows.{name}" for name in ("validate", "dry_run", "get", "list", "versions", "diff")]
-    + [f"workflows.{name}" for name in ("progress", "save", "delete")]
+    + [f"workflows.{name}" for name in ("progress", "save", "delete", "schemas")]
     + [f"webhooks.{name}" for name in ("get", "list", "secret", "deliveries", "update")]
     + [f"webhooks.{name}" for name in ("delete", "enable", "disable")]
     + ["tokens.list", "tokens.revoke", "audit.list", "rpc.discover"]

@@ -9,6 +9,7 @@ from ._protocol import RetryPolicy, without_none
 from .types import (
     JsonObject,
     KeptWorkflow,
+    PhaseSchemas,
     PlayedWorkflow,
     SavedWorkflow,
     Workflow,
@@ -87,6 +88,26 @@ class AsyncWorkflowCalls:
         members = without_none(document=document, trigger=trigger, outputs=outputs, strict=strict)
         answer = await self.call("workflows.dry_run", members)
         return cast(PlayedWorkflow, answer)
+
+    async def workflows_schemas(
+        self,
+        document: str | JsonObject | None = None,
+        *,
+        name: str | None = None,
+        version: int | None = None,
+        phase: str | None = None,
+        owner: str | None = None,
+    ) -> list[PhaseSchemas]:
+        """What phases take and give, as JSON Schemas (draft-07): of a document, or of the saved one
+        called ``name``; of one ``phase``, or of all.
+
+        :raises WorkflowNotFound: nothing is saved under the name and version.
+        """
+        members = without_none(
+            document=document, name=name, version=version, phase=phase, owner=owner
+        )
+        answer = await self.call("workflows.schemas", members)
+        return cast("list[PhaseSchemas]", answer["phases"])
 
     async def workflows_save(
         self,

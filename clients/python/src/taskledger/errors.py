@@ -282,12 +282,17 @@ class InputWiringError(ContractError, code=-31021):
 
 
 class UnresolvableInputError(ContractError, code=-31022):
-    """No result has what inputs of the claimed task name; the task stays ready."""
+    """No result has what inputs of the claimed task name, or not yet; the task stays as it is."""
 
     @property
     def unresolvable_refs(self) -> list[str]:
         """The references."""
         return list(self.data.get("unresolvable_refs", []))
+
+    @property
+    def incomplete_dependencies(self) -> list[dict[str, Any]]:
+        """What has not completed that the task depends on; empty when results lack values."""
+        return list(self.data.get("incomplete_dependencies", []))
 
 
 class UpstreamIntentSuspendedError(ContractError, code=-31023):

@@ -111,7 +111,7 @@ class Phase(TypedDict):
 
     phase_name: str
     task_id: str | None
-    status: Literal["pending", "skipped"]
+    status: Status | Literal["skipped", "deleted"]
 
 
 class Workflow(Started, total=False):
@@ -207,6 +207,14 @@ class PlayedWorkflow(TypedDict):
 
     steps: JsonObjects
     phases: JsonObjects
+
+
+class PhaseSchemas(TypedDict):
+    """What a phase of a workflow document takes and gives, as JSON Schemas."""
+
+    phase_name: str
+    input_schema: JsonObject
+    output_schema: JsonObject
 
 
 class WorkflowRun(TypedDict, total=False):
@@ -397,11 +405,15 @@ EventType = Literal[
     "task_suspended",
     "task_suspension_reminder",
     "task_suspension_ended",
+    "task_claim_rejected",
+    "task_completion_rejected",
 ]
 """What events of tasks tell.
 
-The last three are of a task that waits for a person: it begins to (with the question), nobody has
-answered yet, it has an answer or will get none. ``data["suspension"]`` says more.
+``task_suspended`` and those after it are of a task that waits for a person: it begins to (with the
+question), nobody has answered yet, it has an answer or will get none. ``data["suspension"]`` says
+more. The last two are refusals that a worker was told: ``data["contract_error"]`` has what the
+``data`` of its error had. ``task_failed`` has it, too, when a contract is the reason.
 """
 
 

@@ -1,21 +1,58 @@
-//! What is known of credentials that were used lately, by their digest.
+//! What is known of credentials that were used lately.
 //!
 //! Two halves: when the young one is full, the old one is dropped and the young one becomes old. What is in
 //! use moves back to the young half, so that it stays. Refused credentials have a cache of their own:
 //! strangers cannot push out those who may call.
+//!
+//! Accepted credentials are found by themselves: by a hash whose key nobody outside knows, then compared whole in a
+//! time that does not tell where they differ. So a call costs no digest. They are forgotten a minute after the store
+//! was last asked about them. Refused ones are kept as digests: nobody has to hold what strangers send.
 
 use super::Denial;
 use crate::caller::Caller;
-use crate::token::{Digest, TokenId};
+use crate::token::{Digest, TOKEN_CHARS, TokenId};
 use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, PoisonError};
+use subtle::ConstantTimeEq as _;
 use taskledger_domain::Timestamp;
 
 /// Accepted credentials in one half.
 const ACCEPTED_MAX: usize = 4_000;
 /// Refused credentials in one half.
 const REFUSED_MAX: usize = 1_000;
+
+/// A credential as it is shown.
+#[derive(Clone, Copy, Eq)]
+pub(super) struct Shown([u8; TOKEN_CHARS]);
+
+impl Shown {
+    /// `None`: no token has so many characters.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        text.as_bytes().try_into().ok().map(Self)
+    }
+}
+
+impl PartialEq for Shown {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Hash for Shown {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write(&self.0);
+    }
+}
+
+impl fmt::Debug for Shown {
+    /// Without its text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shown(..)")
+    }
+}
 
 /// An accepted credential.
 #[derive(Debug)]
@@ -28,21 +65,17 @@ pub(super) struct Accepted {
     pub(super) minute: AtomicI64,
 }
 
-/// What the store said of a credential.
-#[derive(Debug, Clone)]
-pub(super) enum Known {
-    Accepted(Arc<Accepted>),
-    Refused(Denial, Timestamp),
-}
+/// Why a credential was refused, and when the store said so.
+pub(super) type Refused = (Denial, Timestamp);
 
 #[derive(Debug)]
-struct Halves<T> {
-    young: HashMap<Digest, T>,
-    old: HashMap<Digest, T>,
+struct Halves<K, T> {
+    young: HashMap<K, T>,
+    old: HashMap<K, T>,
     max: usize,
 }
 
-impl<T: Clone> Halves<T> {
+impl<K: Hash + Eq + Copy, T: Clone> Halves<K, T> {
     fn new(max: usize) -> Self {
         Self {
             young: HashMap::new(),
@@ -51,20 +84,30 @@ impl<T: Clone> Halves<T> {
         }
     }
 
-    fn get(&mut self, digest: &Digest) -> Option<T> {
-        if let Some(found) = self.young.get(digest) {
+    fn get(&mut self, key: &K) -> Option<T> {
+        if let Some(found) = self.young.get(key) {
             return Some(found.clone());
         }
-        let found = self.old.remove(digest)?;
-        self.put(*digest, found.clone());
+        let found = self.old.remove(key)?;
+        self.put(*key, found.clone());
         Some(found)
     }
 
-    fn put(&mut self, digest: Digest, value: T) {
-        if self.young.len() >= self.max && !self.young.contains_key(&digest) {
+    fn put(&mut self, key: K, value: T) {
+        if self.young.len() >= self.max && !self.young.contains_key(&key) {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(digest, value);
+        self.young.insert(key, value);
+    }
+
+    fn remove(&mut self, key: &K) {
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+
+    fn retain(&mut self, keeps: impl Fn(&T) -> bool) {
+        self.young.retain(|_, value| keeps(value));
+        self.old.retain(|_, value| keeps(value));
     }
 
     fn clear(&mut self) {
@@ -75,8 +118,8 @@ impl<T: Clone> Halves<T> {
 
 #[derive(Debug)]
 struct State {
-    accepted: Halves<Arc<Accepted>>,
-    refused: Halves<(Denial, Timestamp)>,
+    accepted: Halves<Shown, Arc<Accepted>>,
+    refused: Halves<Digest, Refused>,
     /// Rises each time that everything is forgotten.
     epoch: u64,
 }
@@ -98,34 +141,44 @@ impl Cache {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is known of a credential, and the epoch in which that was asked. Cost: O(1).
-    pub(super) fn get(&self, digest: &Digest) -> (Option<Known>, u64) {
-        self.with(|state| {
-            let accepted = state.accepted.get(digest).map(Known::Accepted);
-            let known = accepted.or_else(|| {
-                let refused = state.refused.get(digest);
-                refused.map(|(denial, since)| Known::Refused(denial, since))
-            });
-            (known, state.epoch)
-        })
+    /// A credential that was accepted. Cost: O(1), without a digest.
+    pub(super) fn accepted(&self, shown: &Shown) -> Option<Arc<Accepted>> {
+        self.with(|state| state.accepted.get(shown))
     }
 
-    /// Keeps what the store said, unless everything was forgotten since `epoch`: then the store may say
-    /// something else by now.
-    pub(super) fn put(&self, digest: Digest, known: Known, epoch: u64) {
+    /// A credential that was refused. Cost: O(1).
+    pub(super) fn refused(&self, digest: &Digest) -> Option<Refused> {
+        self.with(|state| state.refused.get(digest))
+    }
+
+    /// How often everything was forgotten: to be asked before the store is.
+    pub(super) fn epoch(&self) -> u64 {
+        self.with(|state| state.epoch)
+    }
+
+    /// Keeps that the store accepts a credential, unless everything was forgotten since `epoch`: then the store may
+    /// say something else by now.
+    pub(super) fn accept(&self, shown: Shown, accepted: Arc<Accepted>, epoch: u64) {
         self.with(|state| {
-            if state.epoch != epoch {
-                return;
-            }
-            match known {
-                Known::Accepted(accepted) => state.accepted.put(digest, accepted),
-                Known::Refused(denial, since) => {
-                    state.accepted.young.remove(&digest);
-                    state.accepted.old.remove(&digest);
-                    state.refused.put(digest, (denial, since));
-                }
+            if state.epoch == epoch {
+                state.accepted.put(shown, accepted);
             }
         });
+    }
+
+    /// The same for one that it refuses.
+    pub(super) fn refuse(&self, shown: &Shown, digest: Digest, refused: Refused, epoch: u64) {
+        self.with(|state| {
+            if state.epoch == epoch {
+                state.accepted.remove(shown);
+                state.refused.put(digest, refused);
+            }
+        });
+    }
+
+    /// Forgets accepted credentials of which the store has not been asked since. Cost: O(entries).
+    pub(super) fn forget_before(&self, since: Timestamp) {
+        self.with(|state| state.accepted.retain(|accepted| accepted.since >= since));
     }
 
     /// Forgets everything. Cost: O(entries).
@@ -141,9 +194,25 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scopes::Scopes;
+    use crate::token::Token;
+    use taskledger_clock::SystemClock;
 
     fn digest(n: u32) -> Digest {
         Digest::of(&n.to_string())
+    }
+
+    fn shown() -> (Shown, Arc<Accepted>) {
+        let token = Token::fresh(&SystemClock::default());
+        let name = crate::caller::Name::new("ann").expect("a name");
+        let accepted = Accepted {
+            id: token.id().clone(),
+            caller: Arc::new(Caller::user(&name, Scopes::NONE)),
+            since: Timestamp(5),
+            minute: AtomicI64::new(0),
+        };
+        let shown = Shown::of(token.reveal()).expect("as long as a token");
+        (shown, Arc::new(accepted))
     }
 
     #[test]
@@ -161,13 +230,42 @@ mod tests {
     #[test]
     fn an_answer_from_before_a_change_is_not_kept() {
         let cache = Cache::new();
-        let (_, epoch) = cache.get(&digest(1));
+        let epoch = cache.epoch();
+        let (shown, accepted) = shown();
         cache.clear();
-        cache.put(
-            digest(1),
-            Known::Refused(Denial::Unknown, Timestamp(0)),
-            epoch,
+        cache.refuse(&shown, digest(1), (Denial::Unknown, Timestamp(0)), epoch);
+        cache.accept(shown, accepted, epoch);
+        assert!(cache.refused(&digest(1)).is_none());
+        assert!(cache.accepted(&shown).is_none());
+    }
+
+    #[test]
+    fn a_credential_is_found_whole_and_forgotten_with_the_time() {
+        let cache = Cache::new();
+        let (shown, accepted) = shown();
+        cache.accept(shown, accepted, cache.epoch());
+        for at in 0..TOKEN_CHARS {
+            let mut other = shown;
+            other.0[at] ^= 1;
+            assert!(cache.accepted(&other).is_none(), "differs at {at}");
+        }
+        cache.forget_before(Timestamp(5));
+        assert!(cache.accepted(&shown).is_some());
+        cache.forget_before(Timestamp(6));
+        assert!(cache.accepted(&shown).is_none());
+    }
+
+    #[test]
+    fn what_is_refused_is_accepted_no_more() {
+        let cache = Cache::new();
+        let (shown, accepted) = shown();
+        cache.accept(shown, accepted, 0);
+        cache.refuse(&shown, digest(1), (Denial::Revoked, Timestamp(7)), 0);
+        assert!(cache.accepted(&shown).is_none());
+        assert_eq!(
+            cache.refused(&digest(1)),
+            Some((Denial::Revoked, Timestamp(7)))
         );
-        assert!(cache.get(&digest(1)).0.is_none());
+        assert!(!format!("{shown:?} {cache:?}").contains("tl_"));
     }
 }

@@ -34,6 +34,7 @@ impl Tokens {
         for n in 0_u64.. {
             ticks.tick().await;
             self.look().await;
+            self.forget_old(self.clock.now());
             log_failure(
                 self.audit.flush().await.map(drop),
                 "the audit log is behind",

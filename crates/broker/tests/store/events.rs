@@ -121,6 +121,7 @@ pub(crate) fn failed(position: Position, id: u128, will_retry: bool) -> Arc<Reco
         reason: FailureReason::Executor,
         progress: Progress::ZERO,
         will_retry,
+        breach: None,
     });
     recorded("engine", position, task(id), event)
 }

@@ -3,7 +3,7 @@
 //! # How to write a clause
 //!
 //! 1. Find the sentence. Its id is `document/section/number-what-it-says`: `document` is `interface`,
-//!    `data-model`, `validation` or `semantics`; numbers run from 1 in each section, in the order of
+//!    `data-model`, `validation`, `semantics` or `workflows` (RFC-0024); numbers run from 1 in each section, in the order of
 //!    the sentences. Every sentence has an id of its own; one that repeats another says so with
 //!    `.same_as(&["validation/uuid/1-..."])` and shares its check. A new section goes into
 //!    its document's list in the tests below.
@@ -60,6 +60,7 @@ mod interface_transport;
 mod prelude;
 mod semantics;
 mod validation;
+mod workflows;
 
 use super::clause::Clause;
 
@@ -74,6 +75,7 @@ pub fn all() -> Vec<Clause> {
         interface_methods::clauses(),
         interface_rest::clauses(),
         semantics::clauses(),
+        workflows::clauses(),
     ];
     parts.into_iter().flatten().collect()
 }
@@ -84,7 +86,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Every section of the documents that has a normative sentence, document by document.
-    const SECTIONS: [&[&str]; 4] = [DATA_MODEL, VALIDATION, INTERFACE, SEMANTICS];
+    const SECTIONS: [&[&str]; 5] = [DATA_MODEL, VALIDATION, INTERFACE, SEMANTICS, WORKFLOWS];
 
     const DATA_MODEL: &[&str] = &[
         "data-model/compliance",
@@ -192,6 +194,16 @@ mod tests {
         "semantics/guarantees",
     ];
 
+    const WORKFLOWS: &[&str] = &[
+        "workflows/outputs",
+        "workflows/inputs",
+        "workflows/claims",
+        "workflows/completion",
+        "workflows/errors",
+        "workflows/validation",
+        "workflows/suspension",
+    ];
+
     #[test]
     fn ids_are_unique_and_well_formed() {
         let mut ids = BTreeSet::new();
@@ -201,7 +213,13 @@ mod tests {
             let [document, section, last] = id.split('/').collect::<Vec<_>>()[..] else {
                 panic!("{id}: expected document/section/number-slug");
             };
-            let documents = ["data-model", "validation", "interface", "semantics"];
+            let documents = [
+                "data-model",
+                "validation",
+                "interface",
+                "semantics",
+                "workflows",
+            ];
             assert!(documents.contains(&document), "{id}: unknown document");
             let plain = |text: &str| {
                 let sound =

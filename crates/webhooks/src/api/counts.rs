@@ -11,4 +11,12 @@ impl Webhooks {
     pub async fn count_of(&self, owner: &Arc<str>) -> Result<u64, Error> {
         Ok(self.store.count_of(owner).await?)
     }
+
+    /// How many callbacks this owner has for runs that go on, at most `most`.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn callbacks_of(&self, owner: &Arc<str>, most: u32) -> Result<u64, Error> {
+        Ok(self.store.callbacks_of(owner, most).await?)
+    }
 }

@@ -7,7 +7,7 @@ use taskledger_subscription::notice::{Kind, Notice};
 
 /// Bytes of a body; a larger one is sent without its result.
 pub const BODY_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of an error in a body that would be too large with all of it.
+/// Bytes of an error in a body that would be too large with all of it; a `contract_error` with more is left out.
 const ERROR_BYTES_KEPT: usize = 16 * 1024;
 const ROOM: usize = 512;
 
@@ -28,6 +28,10 @@ pub fn body(notice: &Notice) -> Bytes {
         .error
         .as_deref()
         .map(|error| error[..error.floor_char_boundary(ERROR_BYTES_KEPT)].into());
+    thin.contract_error = notice
+        .contract_error
+        .clone()
+        .filter(|told| told.bytes() <= ERROR_BYTES_KEPT);
     written(&thin).into()
 }
 
@@ -51,6 +55,8 @@ const fn head(kind: Kind) -> &'static str {
         Kind::Suspended => r#"{"type":"task_suspended""#,
         Kind::SuspensionReminder => r#"{"type":"task_suspension_reminder""#,
         Kind::SuspensionEnded => r#"{"type":"task_suspension_ended""#,
+        Kind::ClaimRejected => r#"{"type":"task_claim_rejected""#,
+        Kind::CompletionRejected => r#"{"type":"task_completion_rejected""#,
     }
 }
 

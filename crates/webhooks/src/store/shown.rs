@@ -172,6 +172,24 @@ impl Store {
         .await
     }
 
+    /// How many callbacks this owner has whose runs go on, at most `most`. Cost: O(endpoints of the owner), by the index
+    /// on owners.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn callbacks_of(&self, owner: &Arc<str>, most: u32) -> Result<u64, Error> {
+        self.order(async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.text(owner.clone());
+            args.int(i64::from(most));
+            let row = tx.fetch_one(CALLBACKS_OF, args).await?;
+            tx.commit().await?;
+            Ok(u64::try_from(Columns::of(&row).int()?).unwrap_or(0))
+        })
+        .await
+    }
+
     /// Whether there is such an endpoint, or was one whose deliveries are kept.
     ///
     /// # Errors
@@ -306,5 +324,13 @@ const OWNER_OF: &str = "SELECT owner FROM (
 const COUNT_OF: &str = "SELECT COUNT(*)
     FROM endpoints
     WHERE owner = $1 AND is_callback = 0";
+// By `endpoints_owner`.
+const CALLBACKS_OF: &str = "SELECT COUNT(*)
+    FROM (
+        SELECT no
+        FROM endpoints
+        WHERE owner = $1 AND is_callback = 1 AND run_ended = 0
+        LIMIT $2
+    ) AS callbacks";
 const KNEW: &str = "SELECT no FROM endpoints WHERE id = $1
     UNION ALL SELECT no FROM removed_endpoints WHERE id = $1";

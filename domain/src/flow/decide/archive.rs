@@ -2,7 +2,7 @@
 
 use super::Decision;
 use crate::flow::command::{Archive, Done, Rest};
-use crate::flow::event::Event;
+use crate::flow::event::{Event, FlowArchived, LastOwner};
 use crate::flow::refusal::{ArchiveFault, Refusal};
 use crate::flow::state::Flow;
 use crate::task::Status;
@@ -11,7 +11,12 @@ pub(super) fn archive(flow: &Flow, order: &Archive) -> Decision {
     if let Some(fault) = fault(flow, order) {
         return Err(Refusal::NotArchivable(fault).into());
     }
-    Ok((vec![Event::FlowArchived(order.copy.clone())], Done::Ok))
+    let user_id = flow.owner().map(str::to_owned);
+    let archived = FlowArchived {
+        owner: Some(LastOwner { user_id }),
+        ..order.copy.clone()
+    };
+    Ok((vec![Event::FlowArchived(archived)], Done::Ok))
 }
 
 fn fault(flow: &Flow, order: &Archive) -> Option<ArchiveFault> {

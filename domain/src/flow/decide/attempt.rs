@@ -2,6 +2,7 @@
 //! refused. Cost: O(1), `recover` O(members of active runs).
 
 use super::{Decision, find};
+use crate::contract::Breach;
 use crate::flow::command::{Capacity, Done};
 use crate::flow::event::{
     Event, FailureReason, RequeueReason, TaskCompleted, TaskFailed, TaskProgressed, TaskRequeued,
@@ -73,7 +74,7 @@ pub(super) fn report(
 pub(super) fn fail(
     flow: &Flow,
     named: Named,
-    error: &str,
+    (error, breach): (&str, Option<&Box<Breach>>),
     (reason, progress): (FailureReason, Progress),
     now: Timestamp,
 ) -> Decision {
@@ -110,6 +111,7 @@ pub(super) fn fail(
         reason,
         progress,
         will_retry: retry_at.is_some(),
+        breach: breach.cloned(),
     })];
     if let Some(next) = retry_at {
         events.push(requeued(flow, task, RequeueReason::Retry, Some(next)));
@@ -186,6 +188,7 @@ pub(super) fn recover(
             reason: FailureReason::Interrupted,
             progress: task.progress,
             will_retry: again.is_some(),
+            breach: None,
         }));
         if let Some((reason, at)) = again {
             events.push(requeued(flow, task, reason, at));

@@ -15,6 +15,7 @@ use crate::flow::refusal::{
 };
 use crate::flow::state::{Flow, NONE, Task};
 use crate::limits;
+use crate::task::wiring::Wiring;
 use crate::task::{Status, wiring};
 use hashbrown::HashSet;
 
@@ -70,10 +71,17 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
                 refusals.check(check_method(task, &specification));
                 let dependencies = command.dependencies.as_deref();
                 refusals.check(wire(flow, task, &mut specification, dependencies));
-                if specification != *current {
+                let looked = command.looked.as_ref();
+                let has_looked = looked
+                    .is_none_or(|looked| flow.has_looked(&Wiring::of(&specification), &looked.at));
+                let absent = looked.map_or_else(Vec::new, |looked| looked.absent.clone());
+                if !has_looked {
+                    outdated = Some(Outdated::Specification);
+                } else if specification != *current || !absent.is_empty() {
                     events.push(Event::TaskRespecified(TaskRespecified {
                         task_id,
                         specification,
+                        absent,
                     }));
                 }
             }

@@ -3,7 +3,7 @@
 
 use super::attempt::{Named, current, requeued};
 use super::{Decision, find};
-use crate::contract::OutputFault;
+use crate::contract::{Breach, Broken, OutputFault};
 use crate::flow::command::{Capacity, Claim, Claimable, Done, SlotRequest};
 use crate::flow::event::{
     Event, FailureReason, Lease, RequeueReason, TaskClaimRejected, TaskCompletionRejected,
@@ -32,13 +32,11 @@ pub(super) fn claim(
         return Ok((Vec::new(), Done::Status(Status::InProgress)));
     }
     let claimed = match &claim.of {
-        Claimable::Task(task) => {
-            let one = one(flow, *task, now, capacity)?;
-            if let Some(i) = one.first().filter(|i| flow.at(**i).lacking) {
-                return Ok(refuse(flow, *i, claim));
-            }
-            one
-        }
+        Claimable::Task(task) => match one(flow, *task, now, capacity)? {
+            One::Ready(i) => vec![i],
+            One::Late => Vec::new(),
+            One::Refused => return Ok((Vec::new(), Done::ClaimRefused)),
+        },
         Claimable::Next { method, until } => {
             let many = claim.leases.len();
             next(flow, (method, *until), many, now, capacity)
@@ -54,62 +52,73 @@ pub(super) fn claim(
     Ok((events, Done::Status(status)))
 }
 
-/// The task stays ready. Recorded once, until its inputs or dependencies change.
-fn refuse(flow: &Flow, i: u32, claim: &Claim) -> (Vec<Event>, Done) {
-    let id = flow.at(i).id;
-    let rejected = || {
-        Event::TaskClaimRejected(TaskClaimRejected {
-            task_id: id,
-            worker: claim.worker.clone(),
-            unresolvable_refs: flow.unresolvable(id),
-        })
+/// Records what a worker was told, unless it is not so any more, or is the last thing in the log of claims of the task,
+/// or there is much of it already.
+pub(super) fn reject_claim(
+    flow: &Flow,
+    task: TaskId,
+    worker: &str,
+    found: &Broken,
+    breach: &Breach,
+) -> Decision {
+    let i = find(flow, task)?;
+    let told = flow.told_claims.get(&i).copied().unwrap_or_default();
+    let is_new = flow.claim_fault_of(i).as_ref() == Some(found)
+        && !told.says(found)
+        && told.times < limits::REJECTIONS_PER_ATTEMPT_MAX;
+    if !is_new {
+        return Ok((Vec::new(), Done::Ok));
+    }
+    let unresolvable_refs = match found {
+        Broken::Inputs {
+            unresolvable_refs, ..
+        } => unresolvable_refs.clone(),
+        Broken::Upstream { .. } | Broken::Output(_) => Vec::new(),
     };
-    let is_told = flow.wires.get(&i).is_some_and(|wires| wires.is_told);
-    let events = (!is_told).then(rejected).into_iter().collect();
-    (events, Done::Unresolvable)
+    let event = Event::TaskClaimRejected(TaskClaimRejected {
+        task_id: task,
+        worker: worker.to_owned(),
+        unresolvable_refs,
+        breach: Some(breach.clone()),
+    });
+    Ok((vec![event], Done::Ok))
 }
 
-/// The task that was named, unless it is too late for it.
-fn one(
-    flow: &Flow,
-    id: TaskId,
-    now: Timestamp,
-    capacity: &dyn Capacity,
-) -> Result<Vec<u32>, Rejection> {
+/// How a task stands that a worker names.
+enum One {
+    Ready(u32),
+    /// Its time has passed; the same turn ends it.
+    Late,
+    /// Dependencies have not completed, or lack what it needs. spec: I/O contracts / 3.1
+    Refused,
+}
+
+fn one(flow: &Flow, id: TaskId, now: Timestamp, capacity: &dyn Capacity) -> Result<One, Rejection> {
     let i = find(flow, id)?;
     let task = flow.at(i);
+    let is_local = flow.standing(task.line(), capacity) == Standing::Local;
     let is_ready = task.status == Status::Pending
         && !task.is_group()
         && task.run != NONE
         && task.unsatisfied == 0
         && task.ready_since <= now
-        && flow.standing(task.line(), capacity) != Standing::Local;
-    if !is_ready {
-        if let Some(refusal) = upstream_suspended(flow, i) {
-            return Err(refusal.into());
-        }
-        let (task, status) = (task.id, task.status);
-        let fault = TransitionFault::NotClaimable { task, status };
-        return Err(Refusal::InvalidTransition(vec![fault]).into());
+        && !is_local;
+    if is_ready {
+        return Ok(match (in_time(flow, i, now), task.lacking) {
+            (false, _) => One::Late,
+            (true, true) => One::Refused,
+            (true, false) => One::Ready(i),
+        });
     }
-    Ok(if in_time(flow, i, now) {
-        vec![i]
-    } else {
-        Vec::new()
-    })
-}
-
-/// Why a pending task has to wait for a person that another task has asked.
-fn upstream_suspended(flow: &Flow, i: u32) -> Option<Refusal> {
-    let task = flow.at(i);
-    let pending = task.status == Status::Pending && task.run != NONE;
-    let source = flow.suspended_source(i).filter(|_| pending)?;
-    let open = flow.open_question(source)?;
-    Some(Refusal::UpstreamSuspended {
-        task: task.id,
-        upstream: flow.at(source).id,
-        expires_at: open.expires_at,
-    })
+    match flow.claim_fault_of(i).filter(|_| task.unsatisfied > 0) {
+        Some(Broken::Upstream { .. }) => Ok(One::Refused),
+        Some(Broken::Inputs { .. } | Broken::Output(_)) if !is_local => Ok(One::Refused),
+        Some(Broken::Inputs { .. } | Broken::Output(_)) | None => {
+            let (task, status) = (task.id, task.status);
+            let fault = TransitionFault::NotClaimable { task, status };
+            Err(Refusal::InvalidTransition(vec![fault]).into())
+        }
+    }
 }
 
 /// The first `many` tasks of a method. Cost: O(`many` + tasks whose time has passed or has not come).
@@ -197,12 +206,18 @@ fn failed(task: &Task, error: String, reason: FailureReason, will_retry: bool) -
         reason,
         progress: task.progress,
         will_retry,
+        breach: None,
     })
 }
 
 /// Records what was wrong with a result, unless that was the last thing recorded of the attempt, or there is
 /// much of it already.
-pub(super) fn reject(flow: &Flow, named: Named, fault: &OutputFault) -> Decision {
+pub(super) fn reject(
+    flow: &Flow,
+    named: Named,
+    fault: &OutputFault,
+    phase_name: Option<&str>,
+) -> Decision {
     let task = current(flow, named)?;
     let held = held(flow, task);
     let is_new = held.rejected.as_deref() != Some(&*Held::text_of(fault));
@@ -211,6 +226,7 @@ pub(super) fn reject(flow: &Flow, named: Named, fault: &OutputFault) -> Decision
             task_id: task.id,
             attempt: task.attempt,
             fault: fault.clone(),
+            phase_name: phase_name.map(str::to_owned),
         })]
     } else {
         Vec::new()

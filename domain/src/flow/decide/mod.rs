@@ -85,7 +85,19 @@ impl Flow {
                 lease,
             } => {
                 let named = (*task, *attempt, *lease);
-                attempt::fail(self, named, error, (*reason, *progress), now)
+                attempt::fail(self, named, (error, None), (*reason, *progress), now)
+            }
+            Command::FailBreached {
+                task,
+                attempt,
+                breach,
+                reason,
+                progress,
+                lease,
+            } => {
+                let named = (*task, *attempt, *lease);
+                let said = (&*breach.failure(), Some(breach));
+                attempt::fail(self, named, said, (*reason, *progress), now)
             }
             Command::Report {
                 task,
@@ -102,7 +114,17 @@ impl Flow {
                 attempt,
                 lease,
                 fault,
-            } => lease::reject(self, (*task, *attempt, Some(*lease)), fault),
+                phase_name,
+            } => {
+                let named = (*task, *attempt, Some(*lease));
+                lease::reject(self, named, fault, phase_name.as_deref())
+            }
+            Command::RejectClaim {
+                task,
+                worker,
+                found,
+                breach,
+            } => lease::reject_claim(self, *task, worker, found, breach),
             Command::Suspend(order) => suspend::suspend(self, order, now),
             Command::Respond(order) => suspend::respond(self, order),
             Command::Receive(order) => message::receive(self, order),

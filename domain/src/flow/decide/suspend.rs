@@ -78,6 +78,7 @@ pub(super) fn respond(flow: &Flow, order: &Respond) -> Decision {
                 reason: FailureReason::Declined,
                 progress: task.progress,
                 will_retry: false,
+                breach: None,
             }),
             Status::Failed,
         ),

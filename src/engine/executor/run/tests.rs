@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 fn failure(outcome: AttemptOutcome) -> (FailureReason, String) {
     match outcome {
         AttemptOutcome::Failed { reason, error } => (reason, error),
+        AttemptOutcome::Breached { reason, breach } => (reason, breach.failure()),
         AttemptOutcome::Completed(_) | AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => {
             panic!("not a failure: {outcome:?}")
         }
@@ -89,12 +90,28 @@ async fn a_result_has_a_largest_size() {
                 assert!(fits);
                 assert_eq!(payload.as_str().len(), bytes);
             }
-            AttemptOutcome::Failed { reason, error } => {
+            AttemptOutcome::Breached { reason, breach } => {
                 assert!(!fits);
                 assert_eq!(reason, FailureReason::InvalidResult);
-                assert!(error.contains("a result of 1048577 bytes"), "{error}");
+                let Broken::Output(fault) = &breach.broken else {
+                    panic!("{breach:?}");
+                };
+                let large = TooLarge {
+                    key: Some("t".to_owned()),
+                    key_bytes: (bytes - r#"{"t":}"#.len()) as u64,
+                    bytes: bytes as u64,
+                    limit: PAYLOAD_BYTES_MAX as u64,
+                };
+                assert_eq!(fault.too_large, Some(large));
+                let error = breach.failure();
+                assert!(
+                    error.starts_with("OutputTooLargeError: ") && error.contains("1048577"),
+                    "{error}"
+                );
             }
-            AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => panic!("nobody stopped it"),
+            other @ (AttemptOutcome::Failed { .. }
+            | AttemptOutcome::Asked(_)
+            | AttemptOutcome::Stopped) => panic!("{other:?}"),
         }
     }
 }
@@ -116,7 +133,9 @@ async fn a_result_has_a_largest_depth_and_can_be_read_again() {
                 assert!(!fits);
                 assert!(error.contains("nested more than 100 levels"), "{error}");
             }
-            AttemptOutcome::Asked(_) | AttemptOutcome::Stopped => panic!("nobody stopped it"),
+            other @ (AttemptOutcome::Breached { .. }
+            | AttemptOutcome::Asked(_)
+            | AttemptOutcome::Stopped) => panic!("{other:?}"),
         }
     }
 }

@@ -62,12 +62,8 @@ fn kind_of(error: &Refused, doing: Doing<'_>) -> ErrorKind {
         | Refused::Unanswered { .. }
         | Refused::Outdated(_) => ErrorKind::Internal,
         Refused::UnknownWebhook { .. } => ErrorKind::TaskNotFound,
-        Refused::LeaseNotHeld { .. } | Refused::UpstreamSuspended { .. } => {
-            ErrorKind::UnsupportedOperation
-        }
-        Refused::UnresolvableInputs { .. } | Refused::OutputRejected { .. } => {
-            ErrorKind::InvalidParams
-        }
+        Refused::LeaseNotHeld { .. } => ErrorKind::UnsupportedOperation,
+        Refused::ContractBroken { .. } => ErrorKind::InvalidParams,
         Refused::Failed(failure) => of_failure(failure),
     }
 }

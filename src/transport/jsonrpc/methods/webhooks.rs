@@ -383,9 +383,7 @@ fn told<T: Serialize>(
         | Error::Forbidden { .. }
         | Error::Elsewhere(_)
         | Error::LeaseNotHeld { .. }
-        | Error::UnresolvableInputs { .. }
-        | Error::UpstreamSuspended { .. }
-        | Error::OutputRejected { .. }
+        | Error::ContractBroken { .. }
         | Error::OutcomeUnknown
         | Error::Unanswered { .. }
         | Error::OutOfTime { .. }

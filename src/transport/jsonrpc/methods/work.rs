@@ -97,6 +97,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         lease: named(p.task, p.lease)?,
                         error: p.error,
                         retryable: p.retryable,
+                        breach: None,
                     };
                     called(&service, &call.context, Request::Fail(fail)).await
                 })

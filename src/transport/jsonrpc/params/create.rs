@@ -16,7 +16,8 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         reader.hand_over(questions, |map| {
-            call::read_create(map).map(|tasks| Self { tasks })
+            let tasks = call::read_create(map)?.without_statics();
+            Ok(Self { tasks })
         })
     }
 }

@@ -109,7 +109,8 @@ impl Kind for TasksKind {
     }
 
     fn parse(&self, value: &Value) -> Result<TaskList, Refusal> {
-        call::read_tasks(value).map_err(Refusal::Inside)
+        let list = call::read_tasks(value).map_err(Refusal::Inside)?;
+        Ok(list.without_statics())
     }
 }
 

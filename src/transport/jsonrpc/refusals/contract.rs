@@ -6,12 +6,10 @@ use crate::application::api::workflows::{
     Fault, NoSchemas, Refusal, UnfitWorkflow, Unplayable, WIRING,
 };
 use serde_json::{Value, json};
-use taskledger_domain::contract::OutputFault;
-use taskledger_domain::limits::{VIOLATIONS_MAX, cut};
+use taskledger_domain::contract::{Breach, Broken, OutputFault};
+use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::{PathSegment, TaskId, Violation};
 
-/// Bytes of a sentence that names many things; all of them are beside it.
-const MESSAGE_BYTES_MAX: usize = 1024;
 /// The parameter with a result.
 const OUTPUT: &str = "output";
 /// What a trigger should be that gives no tasks.
@@ -19,26 +17,45 @@ const TRIGGER: &str = "values of the types that inputs declare, with which no ph
 /// What a document should be whose fault suggests nothing.
 const SOUND: &str = "a document without faults; `workflows.validate` tells each with its place";
 
-/// -31022: the task that was claimed lacks values for these references.
-pub(super) fn unresolvable_input(task: TaskId, name: Option<&str>, refs: &[String]) -> RpcError {
-    let listed = refs.join("`, `");
-    let message = format!("Task claim rejected: no value for `{listed}`");
-    RpcError::of(
-        ErrorKind::UnresolvableInput,
-        "task_id",
-        "inputs of the task cannot be resolved",
-        "a task whose wired inputs are in the results of its dependencies",
-        &task.to_string().into(),
-    )
-    .with("error", "UnresolvableInputError")
-    .with("task_id", task.to_string())
-    .with("phase_name", name)
-    .with("unresolvable_refs", json!(refs))
-    .with("message", cut(&message, MESSAGE_BYTES_MAX))
+/// -31022 to -31025: a contract of the task is not kept. The members beside `errors` are those of its history and of
+/// notices.
+pub(super) fn broken(task: TaskId, breach: &Breach) -> RpcError {
+    let (kind, errors) = match &breach.broken {
+        Broken::Inputs { incomplete, .. } => {
+            let (reason, expected) = match incomplete.is_empty() {
+                true => (
+                    "inputs of the task cannot be resolved",
+                    "a task whose wired inputs are in the results of its dependencies",
+                ),
+                false => (
+                    "dependencies of the task have not completed",
+                    "a task whose dependencies have completed",
+                ),
+            };
+            let fault = Violation::of("task_id", reason, expected, &task.to_string().into());
+            (ErrorKind::UnresolvableInput, vec![fault])
+        }
+        Broken::Upstream { .. } => {
+            let reason = "a task whose result it needs waits for a person";
+            let expected = "a task whose wired inputs are in the results of its dependencies";
+            let fault = Violation::of("task_id", reason, expected, &task.to_string().into());
+            (ErrorKind::UpstreamSuspended, vec![fault])
+        }
+        Broken::Output(fault) => of_output(fault),
+    };
+    let payload = breach.payload(task);
+    let told = RpcError::new(kind, errors);
+    payload
+        .into_iter()
+        .fold(told, |told, (name, value)| told.with(&name, value))
 }
 
-/// -31024 or -31025: the result of a task is not what it declares.
-pub(super) fn output_rejected(task: TaskId, name: &str, fault: &OutputFault) -> RpcError {
+fn of_output(fault: &OutputFault) -> (ErrorKind, Vec<Violation>) {
+    if let Some(large) = &fault.too_large {
+        let expected = format!("at most {} bytes of JSON", large.limit);
+        let violation = Violation::of(OUTPUT, fault.message(), expected, &large.bytes.into());
+        return (ErrorKind::InvalidParams, vec![violation]);
+    }
     let missing = fault.missing.iter().map(|key| {
         let path = [OUTPUT.into(), key.as_str().into()];
         let (reason, expected) = ("Required key is missing", "a value of the declared type");
@@ -57,22 +74,7 @@ pub(super) fn output_rejected(task: TaskId, name: &str, fault: &OutputFault) -> 
         true => ErrorKind::OutputTypeMismatch,
         false => ErrorKind::MissingOutput,
     };
-    let mut told = RpcError::new(kind, missing.chain(mismatches).collect())
-        .with("error", fault.name())
-        .with("task_id", task.to_string())
-        .with("phase_name", name)
-        .with("message", fault.message())
-        .with("mismatches", json!(fault.mismatches));
-    match fault.mismatches.first() {
-        Some(first) if kind == ErrorKind::OutputTypeMismatch => {
-            told = told
-                .with("key", &*first.key)
-                .with("expected_type", &*first.expected)
-                .with("actual_type", &*first.actual);
-        }
-        Some(_) | None => told = told.with("missing_keys", json!(fault.missing)),
-    }
-    told
+    (kind, missing.chain(mismatches).collect())
 }
 
 /// -32602, or -31021 when nothing but wiring is wrong: why a document gives no tasks.

@@ -9,7 +9,7 @@ mod data;
 
 use super::lineage::LineageJson;
 use crate::application::api::{EventType, HistoryPage};
-use data::{Data, FirstMismatch, Members, Transition, change, no_value};
+use data::{Data, Members, Transition, change};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use taskledger_domain::flow::{Event, OnExpiry, RequeueReason};
@@ -72,7 +72,7 @@ impl<'a> Entry<'a> {
             *lineage = page.lineages.get(version).map(|it| LineageJson(it));
         }
         if let Some(named) = page.rejections.get(version) {
-            data.name_rejection(named);
+            data.name_rejection(&recorded.event, named);
         }
         Self {
             id: recorded.id,
@@ -185,21 +185,14 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
             e.task_id,
             Data::ClaimRejected {
                 worker: &e.worker,
-                phase_name: None,
-                error: "UnresolvableInputError",
-                message: no_value(&e.unresolvable_refs),
-                unresolvable_refs: &e.unresolvable_refs,
+                told: e.told().payload(e.task_id),
             },
         ),
         Event::TaskCompletionRejected(e) => (
             e.task_id,
             Data::CompletionRejected {
                 attempt: e.attempt,
-                phase_name: None,
-                error: e.fault.name(),
-                message: e.fault.message(),
-                fault: &e.fault,
-                first: FirstMismatch::of(&e.fault),
+                told: e.told().payload(e.task_id),
             },
         ),
         Event::TaskSuspended(e) => (
@@ -260,6 +253,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 reason: e.reason,
                 progress: e.progress,
                 will_retry: e.will_retry,
+                contract_error: e.breach.as_ref().map(|it| it.payload(e.task_id)),
             },
         ),
         Event::TaskRequeued(e) => (

@@ -59,8 +59,13 @@ pub(in crate::transport::jsonrpc) fn workflow(
 ) -> Box<RawValue> {
     let phases = created.phases.iter();
     let phases = phases.map(|(name, task)| {
-        let status = task.map_or("skipped", |_| "pending");
-        json!({"phase_name": name, "task_id": task, "status": status})
+        let status = match task.map(|task| task.status) {
+            None => "skipped",
+            Some(None) => "deleted",
+            Some(Some(status)) => status.as_str(),
+        };
+        let id = task.map(|task| task.id);
+        json!({"phase_name": name, "task_id": id, "status": status})
     });
     let mut shown = json!({
         "root_task_id": created.root,

@@ -76,7 +76,7 @@ pub fn create() -> About {
     let phase = object(json!({
         "phase_name": {"type": "string", "description": "Its name in the document."},
         "task_id": {"anyOf": [at("TaskId"), {"type": "null"}], "description": "Its task; null for a phase that is skipped."},
-        "status": {"type": "string", "enum": ["pending", "skipped"], "description": "`skipped`: `skip_when` holds, and there is no task."},
+        "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "failed", "cancelled", "skipped", "deleted"], "description": "How the phase stands; with `execute` an executor of the server may have begun or ended it already. `skipped`: `skip_when` holds, and there is no task. `deleted`: of a call that was repeated with its key, the task is gone."},
     }));
     let created = object(json!({
         "root_task_id": at("TaskId"),

@@ -16,6 +16,7 @@ async fn archive(world: &World, flow: FlowId) {
         sha256: "digest".to_owned(),
         events: 1,
         runs: Vec::new(),
+        owner: None,
     };
     world.append(flow, Event::FlowArchived(archived)).await;
     while world.store.drop_archived(flow, 2).await.unwrap() > 0 {}

@@ -53,6 +53,7 @@ fn archived(events: u64) -> NewEvent {
         sha256: "digest".to_owned(),
         events,
         runs: Vec::new(),
+        owner: None,
     }))
 }
 

@@ -194,8 +194,11 @@ impl Oracle {
                 return invalid(faults);
             }
         }
-        // What a task is newly wired to is looked at when it is claimed.
         new.absent = wires::still_absent(&old.absent, &old.schemas, &new.schemas);
+        if specifies {
+            let absent = self.absent_already(&new);
+            new.absent.extend(absent);
+        }
         if let Some(parent) = updates.get("parent_id") {
             new.parent = parent.as_str().and_then(symbol);
             self.check_parent(&id, &old, &new)?;

@@ -112,7 +112,7 @@ impl Task {
     }
 
     /// Whether nobody carries it out.
-    fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         !self.is_group() && !self.is_remote() && gate::executor(self.method()).is_none()
     }
 

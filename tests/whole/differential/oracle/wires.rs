@@ -202,14 +202,26 @@ impl Oracle {
             })
     }
 
-    /// Whether a task cannot do without the result of one that waits for a person.
-    pub(super) fn waits_for_person_above(&self, symbol: &str) -> bool {
-        let wires = wires(&self.task(symbol).schemas);
-        let mut needed = wires.iter().filter(|w| w.is_needed());
-        needed.any(|wire| {
+    /// Keys of inputs that results which are there have no value for.
+    pub(super) fn absent_already(&self, task: &Task) -> BTreeSet<String> {
+        let wires = wires(&task.schemas);
+        let absent = wires.iter().filter(|w| w.is_needed()).filter(|wire| {
             let source = wire.source().and_then(|s| self.tasks.get(&s));
-            source.is_some_and(|source| source.question.is_some())
-        })
+            let done = source.filter(|source| source.status == Completed);
+            done.is_some_and(|done| value_at(&done.result, place_of(wire.from)).is_none())
+        });
+        absent.map(|wire| wire.key.to_owned()).collect()
+    }
+
+    /// Whether a task depends on one that waits for a person, or cannot do without its result.
+    pub(super) fn waits_for_person_above(&self, symbol: &str) -> bool {
+        let task = self.task(symbol);
+        let wires = wires(&task.schemas);
+        let needed = wires.iter().filter(|w| w.is_needed());
+        let sources = needed.filter_map(Wire::source);
+        let dependencies = task.dependencies.iter().map(|(s, _)| s.clone());
+        let mut all = sources.chain(dependencies);
+        all.any(|s| self.tasks.get(&s).is_some_and(|it| it.question.is_some()))
     }
 
     /// A task completes, and those that are wired to it learn what its result lacks.

@@ -53,6 +53,22 @@ impl Oracle {
         task.is_remote() && task.ready.is_some() && self.running_run_of(symbol).is_some()
     }
 
+    /// The code of a claim of a task that cannot be claimed now.
+    fn why_not_claimable(&self, symbol: &str) -> i64 {
+        let task = self.task(symbol);
+        let waits = task.status == Pending
+            && !task.is_group()
+            && self.running_run_of(symbol).is_some()
+            && !self.is_satisfied(symbol);
+        if waits && self.waits_for_person_above(symbol) {
+            UPSTREAM_SUSPENDED
+        } else if waits && (task.is_remote() || task.is_unknown()) {
+            UNRESOLVABLE
+        } else {
+            -32006
+        }
+    }
+
     pub(super) fn claim(&mut self, map: &Map<String, Value>) -> Answer {
         let number = |name: &str| map.get(name).and_then(Value::as_f64);
         let seconds = number("lease_seconds").unwrap_or(LEASE_SECONDS);
@@ -60,10 +76,7 @@ impl Oracle {
             Some(id) => {
                 let id = self.stored(id)?;
                 if !self.is_claimable(&id) {
-                    let waits = self.task(&id).status == Pending
-                        && self.running_run_of(&id).is_some()
-                        && self.waits_for_person_above(&id);
-                    return refuse(if waits { UPSTREAM_SUSPENDED } else { -32006 });
+                    return refuse(self.why_not_claimable(&id));
                 }
                 if self.is_lacking(&id) {
                     return refuse(UNRESOLVABLE);

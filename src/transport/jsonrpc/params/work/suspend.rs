@@ -18,7 +18,7 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let (task, lease) = held(&mut reader);
-        let about = "What is asked: `question`, `response_type` (text, confirm, choice, form), `choices`, `schema` or `fields`, `context`, `channel_hint`, `timeout_seconds`, `fallback_policy`, `fallback_value`, `retry_policy`. At most 64 KiB.";
+        let about = "What is asked: `question`, `asks` (input, auth), `response_type` (text, confirm, choice, form), `choices`, `schema` or `fields`, `context`, `channel_hint`, `timeout_seconds`, `fallback_policy`, `fallback_value`, `retry_policy`. At most 64 KiB.";
         let request = reader.required("request", Object, about);
         reader.finish(|| {
             Some(Self {

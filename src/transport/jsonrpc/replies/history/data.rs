@@ -3,10 +3,11 @@
 use super::super::lineage::LineageJson;
 use crate::application::api::NamedRejection;
 use serde::Serialize;
-use taskledger_domain::contract::OutputFault;
+use serde_json::{Map, Value};
+use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
-    CancelReason, Dependency, FailureReason, RequeueReason, RunKind, RunState, Specification,
-    StatusCounts,
+    CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
+    Specification, StatusCounts,
 };
 use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Priority, Progress, Status};
@@ -98,24 +99,14 @@ pub(super) enum Data<'a> {
     },
     ClaimRejected {
         worker: &'a str,
-        /// Set by [`Entry::of`], as in the next one.
-        phase_name: Option<&'a str>,
-        /// The name of the error.
-        error: &'static str,
-        message: String,
-        unresolvable_refs: &'a [String],
+        /// The error that the worker was answered. Of older events set by [`Entry::of`].
+        #[serde(flatten)]
+        told: Map<String, Value>,
     },
     CompletionRejected {
         attempt: u32,
-        phase_name: Option<&'a str>,
-        /// The name of the error.
-        error: &'static str,
-        message: String,
         #[serde(flatten)]
-        fault: &'a OutputFault,
-        /// The first mismatch, when nothing is missing. spec: RFC-0024 4.2
-        #[serde(flatten)]
-        first: Option<FirstMismatch<'a>>,
+        told: Map<String, Value>,
     },
     Suspended {
         attempt: u32,
@@ -158,6 +149,9 @@ pub(super) enum Data<'a> {
         reason: FailureReason,
         progress: Progress,
         will_retry: bool,
+        /// The contract that the attempt did not keep.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        contract_error: Option<Map<String, Value>>,
     },
     Requeued {
         status: Transition,
@@ -185,28 +179,6 @@ pub(super) enum Data<'a> {
     },
 }
 
-/// The mismatch that RFC-0024 tells of.
-#[derive(Debug, Serialize)]
-pub(super) struct FirstMismatch<'a> {
-    key: &'a str,
-    expected_type: &'a str,
-    actual_type: &'a str,
-}
-
-impl<'a> FirstMismatch<'a> {
-    pub(super) fn of(fault: &'a OutputFault) -> Option<Self> {
-        let first = fault
-            .mismatches
-            .first()
-            .filter(|_| fault.missing.is_empty())?;
-        Some(Self {
-            key: &first.key,
-            expected_type: &first.expected,
-            actual_type: &first.actual,
-        })
-    }
-}
-
 /// The members of a task that its executor sees.
 #[derive(Debug, Serialize)]
 pub(super) struct Members<'a> {
@@ -226,26 +198,26 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// Says a refusal with names of tasks.
-    pub(super) fn name_rejection(&mut self, named: &'a NamedRejection) {
-        let name = named.name.as_deref();
-        if let Self::ClaimRejected {
-            phase_name,
-            message,
-            unresolvable_refs,
-            ..
-        } = self
+    /// Says a refusal that was recorded without names with those that tasks have now.
+    pub(super) fn name_rejection(&mut self, event: &Event, named: &NamedRejection) {
+        let name = || named.name.as_deref().map(str::to_owned);
+        if let (Self::ClaimRejected { told, .. }, Event::TaskClaimRejected(e)) = (&mut *self, event)
         {
-            (*phase_name, *message) = (name, no_value(&named.refs));
-            *unresolvable_refs = &named.refs;
+            let breach = Breach {
+                phase_name: name(),
+                broken: Broken::Inputs {
+                    unresolvable_refs: named.refs.clone(),
+                    incomplete: Vec::new(),
+                },
+            };
+            *told = breach.payload(e.task_id);
         }
-        if let Self::CompletionRejected { phase_name, .. } = self {
-            *phase_name = name;
+        if let (Self::CompletionRejected { told, .. }, Event::TaskCompletionRejected(e)) =
+            (self, event)
+        {
+            let mut breach = e.told();
+            breach.phase_name = name();
+            *told = breach.payload(e.task_id);
         }
     }
-}
-
-pub(super) fn no_value(refs: &[String]) -> String {
-    let listed = refs.join("`, `");
-    format!("Task claim rejected: no value for `{listed}`")
 }

@@ -22,7 +22,7 @@ impl Speaker<'_> {
         let ends = until.map_or_else(String::new, |until| {
             format!(", and fails at {until} if that stays so")
         });
-        said(
+        let mut said = said(
             "waits_for_worker",
             format!("waits for a worker since {}: {why}{ends}", place.since),
             json!({
@@ -37,7 +37,11 @@ impl Speaker<'_> {
                 "more_tasks_ahead": more,
                 "fails_at": until,
             }),
-        )
+        );
+        if workers.is_some_and(|workers| workers.fair_share) {
+            said.details.insert("fair_share".to_owned(), json!(true));
+        }
+        said
     }
 }
 
@@ -67,7 +71,12 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
                 ""
             };
             let others = counted(ahead, "other task", "other tasks");
-            format!("its turn is behind {more}{others} of `{method}`")
+            let shared = if workers.fair_share {
+                "; users share its workers fairly"
+            } else {
+                ""
+            };
+            format!("its turn is behind {more}{others} of `{method}`{shared}")
         }
         (_, _) => format!("all workers of `{method}` are busy"),
     }
@@ -89,6 +98,7 @@ mod tests {
             tasks_ahead: 0,
             more_tasks_ahead: false,
             is_full: false,
+            fair_share: false,
         };
         let last = Timestamp(1_768_473_000_000_000);
         let gone = AwaitedWorkers {
@@ -138,6 +148,14 @@ mod tests {
             (
                 behind(9, true),
                 "its turn is behind more than 9 other tasks of `m`".to_owned(),
+            ),
+            (
+                AwaitedWorkers {
+                    fair_share: true,
+                    ..behind(2, false)
+                },
+                "its turn is behind 2 other tasks of `m`; users share its workers fairly"
+                    .to_owned(),
             ),
             (
                 full,

@@ -1,0 +1,242 @@
+//! The machine's time, without its jumps.
+//!
+//! Somebody sets the clock of a machine, or a time server corrects it, by an hour perhaps. Leases, time-outs and
+//! schedules are differences of two times, so an hour too many would end all leases at once, and an hour too few would
+//! let them hold for an hour more. So a jump is taken over little by little: between two answers at least half and at
+//! most one and a half of the time passes that has passed in truth, which the machine counts since it was started,
+//! whatever its clock says. What differs by no more than [`FOLLOWED_US`] is the machine's own time.
+
+use super::{Clock, fresh_uuid};
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use taskledger_domain::Timestamp;
+use uuid::Uuid;
+
+/// Microseconds by which the clock of a machine moves against its time since the start without having jumped.
+const FOLLOWED_US: u64 = 1_000;
+/// Microseconds of a jump forward that is taken over at once: the machine did not know the time until now.
+const LEAP_US: i64 = 24 * 3_600 * 1_000_000;
+/// Microseconds between two answers of which at most half is taken over: whoever does not ask for long has not
+/// noticed what happened meanwhile.
+const NOTICED_US: i64 = 1_000_000;
+/// Nothing was asked yet.
+const UNKNOWN: i64 = i64::MIN;
+
+/// What a machine says at one moment, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// Since 1970, as far as the machine knows. May jump.
+    pub wall_us: i64,
+    /// Since some moment in the past, times in which the machine slept included. Never jumps.
+    pub running_us: i64,
+}
+
+/// Where readings come from.
+pub trait Machine: fmt::Debug + Send + Sync + 'static {
+    /// What it says now.
+    fn read(&self) -> Reading;
+}
+
+/// The machine that the program runs on.
+#[derive(Debug, Default)]
+pub struct ThisMachine;
+
+impl Machine for ThisMachine {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock port")]
+    fn read(&self) -> Reading {
+        let wall_us = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX));
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        let counted = rustix::time::ClockId::Boottime;
+        // Elsewhere it goes on while the machine sleeps.
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        let counted = rustix::time::ClockId::Monotonic;
+        let counted = rustix::time::clock_gettime(counted);
+        Reading {
+            wall_us,
+            running_us: counted.tv_sec * 1_000_000 + counted.tv_nsec / 1_000,
+        }
+    }
+}
+
+/// See the module. Cost of an answer: two readings; a lock only while a jump is taken over.
+#[derive(Debug)]
+pub struct SteadyClock<M> {
+    machine: M,
+    /// The latest answer.
+    latest: AtomicI64,
+    /// What answers have more than the machine's running time.
+    offset: AtomicI64,
+    /// Held by whoever changes the offset.
+    changing: Mutex<()>,
+}
+
+impl<M> SteadyClock<M> {
+    /// The time of this machine.
+    #[must_use]
+    pub const fn of(machine: M) -> Self {
+        Self {
+            machine,
+            latest: AtomicI64::new(0),
+            offset: AtomicI64::new(UNKNOWN),
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// The time while the machine's own one is another than the one before led to expect.
+    fn adjusted(&self, reading: Reading) -> i64 {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (offset, wanted) = (
+            self.offset.load(Ordering::Relaxed),
+            reading.wall_us - reading.running_us,
+        );
+        let offset = if offset == UNKNOWN || wanted - offset > LEAP_US {
+            wanted
+        } else {
+            let passed = reading.running_us + offset - self.latest.load(Ordering::Relaxed);
+            let most = passed.clamp(0, NOTICED_US) / 2;
+            offset + (wanted - offset).clamp(-most, most)
+        };
+        self.offset.store(offset, Ordering::Relaxed);
+        reading.running_us + offset
+    }
+}
+
+impl<M: Default> Default for SteadyClock<M> {
+    fn default() -> Self {
+        Self::of(M::default())
+    }
+}
+
+impl<M: Machine> Clock for SteadyClock<M> {
+    fn now(&self) -> Timestamp {
+        let reading = self.machine.read();
+        let offset = self.offset.load(Ordering::Relaxed);
+        let jumped = offset.abs_diff(reading.wall_us - reading.running_us) > FOLLOWED_US;
+        let micros = if jumped {
+            self.adjusted(reading)
+        } else {
+            reading.wall_us
+        };
+        Timestamp(self.latest.fetch_max(micros, Ordering::Relaxed).max(micros))
+    }
+
+    fn uuid(&self) -> Uuid {
+        fresh_uuid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    const SECOND: i64 = 1_000_000;
+    const HOUR: i64 = 3_600 * SECOND;
+    /// When the machine says that it is, at first.
+    const BEGIN: i64 = 1_767_225_600 * SECOND;
+
+    /// A machine whose time the test sets.
+    #[derive(Debug, Clone)]
+    struct Set(Arc<Mutex<Reading>>);
+
+    impl Set {
+        fn new() -> Self {
+            Self(Arc::new(Mutex::new(Reading {
+                wall_us: BEGIN,
+                running_us: 5 * SECOND,
+            })))
+        }
+
+        fn passes(&self, micros: i64) {
+            let mut reading = self.0.lock().expect("no test panics here");
+            reading.wall_us += micros;
+            reading.running_us += micros;
+        }
+
+        fn jumps(&self, micros: i64) {
+            self.0.lock().expect("no test panics here").wall_us += micros;
+        }
+    }
+
+    impl Machine for Set {
+        fn read(&self) -> Reading {
+            *self.0.lock().expect("no test panics here")
+        }
+    }
+
+    /// A clock that was asked, and its machine.
+    fn clock() -> (SteadyClock<Set>, Set) {
+        let machine = Set::new();
+        let clock = SteadyClock::of(machine.clone());
+        assert_eq!(clock.now(), Timestamp(BEGIN));
+        (clock, machine)
+    }
+
+    /// How much time passes for the clock while so much passes in truth, asked each tenth of a second.
+    fn passed(clock: &SteadyClock<Set>, machine: &Set, micros: i64) -> i64 {
+        let before = clock.now().0;
+        for _ in 0..micros / (SECOND / 10) {
+            let earlier = clock.now();
+            machine.passes(SECOND / 10);
+            assert!(clock.now() > earlier, "it never stands still");
+        }
+        clock.now().0 - before
+    }
+
+    #[test]
+    fn it_is_the_time_of_the_machine() {
+        let (clock, machine) = clock();
+        assert_eq!(passed(&clock, &machine, 60 * SECOND), 60 * SECOND);
+        machine.passes(HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN + 60 * SECOND + HOUR));
+    }
+
+    #[test]
+    fn an_hour_more_does_not_end_what_was_to_last_a_minute() {
+        let (clock, machine) = clock();
+        machine.jumps(HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN), "no time has passed");
+        assert_eq!(passed(&clock, &machine, 20 * SECOND), 30 * SECOND);
+        // After two hours it is again what the machine says.
+        passed(&clock, &machine, 2 * HOUR - 20 * SECOND);
+        assert_eq!(clock.now(), Timestamp(machine.read().wall_us));
+        assert_eq!(passed(&clock, &machine, 60 * SECOND), 60 * SECOND);
+    }
+
+    #[test]
+    fn an_hour_less_lets_nothing_last_for_an_hour_more() {
+        let (clock, machine) = clock();
+        machine.jumps(-HOUR);
+        assert_eq!(passed(&clock, &machine, 120 * SECOND), 60 * SECOND);
+        passed(&clock, &machine, 2 * HOUR - 120 * SECOND);
+        assert_eq!(clock.now(), Timestamp(machine.read().wall_us));
+    }
+
+    #[test]
+    fn what_happened_while_nobody_asked_is_taken_over_little_by_little_too() {
+        let (clock, machine) = clock();
+        machine.passes(HOUR);
+        machine.jumps(HOUR);
+        let now = clock.now().0;
+        assert_eq!(now, BEGIN + HOUR + SECOND / 2);
+    }
+
+    #[test]
+    fn a_machine_that_did_not_know_the_day_is_believed_when_it_does() {
+        let (clock, machine) = clock();
+        machine.jumps(25 * HOUR);
+        assert_eq!(clock.now(), Timestamp(BEGIN + 25 * HOUR));
+        machine.jumps(-25 * HOUR);
+        assert_eq!(passed(&clock, &machine, SECOND), SECOND / 2);
+    }
+
+    #[test]
+    fn this_machine_has_both_times() {
+        let (first, second) = (ThisMachine.read(), ThisMachine.read());
+        assert!(second.running_us >= first.running_us && first.running_us > 0);
+        assert!(first.wall_us > BEGIN / 2);
+    }
+}
