@@ -21,7 +21,7 @@ use super::{Failure, Target};
 use crate::subscription::cursor::Cursor;
 use crate::subscription::stream::Reset;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::Value;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::application::api::runs::{
     StartedRun, WatchRun, WatchedRun,
 };
 use crate::application::api::{Error, Failure, Reply, Request, Started};
-use crate::application::authorize::UseCase;
+use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ impl Service {
     /// # Errors
     /// [`Error`]; nothing is stored then.
     pub async fn start_run(&self, context: &Context, start: StartRun) -> Result<StartedRun, Error> {
+        authorize(context, UseCase::StartRun)?;
         let named = start.origin.context.as_deref().map(Arc::from);
         let request = Request::StartRun(Box::new(start));
         let Reply::Started(started) = self.call(context, request).await? else {
@@ -61,6 +62,7 @@ impl Service {
     /// # Errors
     /// [`Error`]; `Refused` for a run that has ended.
     pub async fn cancel_run(&self, context: &Context, cancel: CancelRun) -> Result<RunView, Error> {
+        authorize(context, UseCase::CancelRun)?;
         let read = ReadRun {
             run: cancel.run,
             history: None,
@@ -79,6 +81,7 @@ impl Service {
         context: &Context,
         message: FollowUp,
     ) -> Result<FollowedUp, Error> {
+        authorize(context, UseCase::MessageRun)?;
         self.of_run(context, Request::FollowUp(Box::new(message)))
             .await
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use taskledger::application::api::Reply;
 use taskledger::application::api::work::{Claimed, LeaseLoss, Wanted};
 use taskledger::application::{App, Error, ExecuteOptions, Target};
+use taskledger_domain::contract::Broken;
 use taskledger_domain::task::Status;
 use taskledger_domain::testing::id;
 

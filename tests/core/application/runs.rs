@@ -475,7 +475,8 @@ async fn a_stream_begins_at_a_snapshot_and_tells_everything_behind_it_once() {
         told.last().map(|it| &it.change),
         Some(RunChange::Status(_))
     ));
-    // when: it goes on behind each of its places, on the next server
+    // when: it goes on behind each of its places, on the next server, whose stores are opened in real time
+    tokio::time::resume();
     let mut w = b.w.restarted().await;
     w.run_read_models();
     let b = Broker::over(w).await.run().await;

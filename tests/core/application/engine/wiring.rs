@@ -5,7 +5,7 @@ use crate::application::world::{caller, soon, updates};
 use serde_json::{Value, json};
 use taskledger::application::Error;
 use taskledger::application::api::Reply;
-use taskledger_domain::flow::{FailureReason, Kind};
+use taskledger_domain::flow::{Event, FailureReason, Kind};
 use taskledger_domain::testing::id;
 
 /// An echo, whose result is its inputs.
