@@ -12,9 +12,11 @@ use crate::retention::Schedule;
 use crate::server::{self, Server, Storage};
 use crate::transport::http::{self, Inside, Shows};
 use std::net::ToSocketAddrs as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_a2a::signing::CardKey;
 use taskledger_auth::AdminTokens;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +104,7 @@ async fn start_server(
         })?;
         private::warn_of_readable(&policy.archive);
     }
+    let card_keys = card_keys(&config.a2a.signing_keys)?;
     let admins = config.auth.admin_token_file.as_deref();
     let admins = admins.map(AdminTokens::of_file).transpose();
     let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
@@ -138,7 +141,8 @@ async fn start_server(
         ..Inside::from(service.clone())
     };
     let dispatcher = server.dispatcher().clone();
-    let options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
+    let mut options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
+    options.a2a = config.a2a.options(card_keys);
     let shutdown = server.stopped().child_token();
     let bound = async {
         let bound = http::Service::bind(options, dispatcher, inside, clock.clone()).await?;
@@ -231,4 +235,21 @@ async fn stop_on_signal(mut signals: Signals, shutdown: CancellationToken) {
     shutdown.cancel();
     signals.next().await;
     std::process::exit(EXIT_SECOND_SIGNAL);
+}
+
+/// Bytes of a file with a key that signs cards.
+const CARD_KEY_BYTES_MAX: u64 = 4096;
+
+/// The keys that sign the card.
+fn card_keys(files: &[PathBuf]) -> Result<Vec<CardKey>, CliError> {
+    let read = |path: &PathBuf| {
+        let fail = |reason: String| {
+            CliError::Usage(format!("--a2a-signing-key: `{}`: {reason}", path.display()))
+        };
+        let bytes = crate::secret_file::read(path, CARD_KEY_BYTES_MAX)
+            .map_err(|error| CliError::Usage(format!("--a2a-signing-key: {error}")))?;
+        let pem = String::from_utf8_lossy(&bytes);
+        CardKey::from_pem(&pem).map_err(|error| fail(error.to_string()))
+    };
+    files.iter().map(read).collect()
 }

@@ -3,6 +3,7 @@
 //! Owns: the names, the defaults and their checks. Parsing is clap's; past it every value is typed
 //! and within its bounds. May not touch: anything that runs.
 
+mod a2a;
 mod auth;
 mod broker;
 mod egress;
@@ -16,6 +17,7 @@ mod storage;
 mod tls;
 mod webhooks;
 
+pub use a2a::A2aConfig;
 pub use auth::{AuthConfig, AuthMode};
 pub use broker::BrokerConfig;
 pub use egress::{EgressConfig, ProxyUrl};

@@ -1,8 +1,8 @@
 //! How the server serves.
 
 use super::{
-    AuthConfig, BrokerConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig, RetentionConfig,
-    TlsConfig, seconds,
+    A2aConfig, AuthConfig, BrokerConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig,
+    RetentionConfig, TlsConfig, seconds,
 };
 use crate::tls::Certificates;
 use crate::transport::http;
@@ -34,6 +34,10 @@ pub struct ServerConfig {
         value_parser = public_url
     )]
     pub public_url: Option<String>,
+
+    /// Other agents.
+    #[command(flatten)]
+    pub a2a: A2aConfig,
 
     /// Encryption of connections.
     #[command(flatten)]
@@ -204,6 +208,7 @@ impl ServerConfig {
             tls,
             listen: self.listen.clone(),
             public_url: self.public_url.clone(),
+            a2a: self.a2a.options(Vec::new()),
             metrics: self.metrics,
             connections_max: self.connections_max as usize,
             streams_max: self.streams_max as usize,

@@ -5,6 +5,7 @@
 //! `router`, and leave as answers. The accept loop is our own, so that connections can be
 //! limited, timed out and drained.
 
+mod a2a;
 mod admin;
 mod agent_card;
 mod body;
@@ -39,6 +40,7 @@ use crate::application::Service as Application;
 use crate::application::api::Authenticate;
 use crate::clock::SharedClock;
 use crate::tls::Certificates;
+use crate::transport::a2a::Options as A2aOptions;
 use crate::transport::jsonrpc::Dispatcher;
 use chrono::{DateTime, Utc};
 use connection::{Connections, Place, Timeouts};
@@ -96,6 +98,8 @@ pub struct Options {
     pub tls: Option<Arc<Certificates>>,
     /// The address that the agent card gives; without it, the one that is listened on.
     pub public_url: Option<String>,
+    /// How Agent2Agent is served.
+    pub a2a: A2aOptions,
     /// Whether `GET /metrics` is answered here too.
     pub metrics: bool,
     /// Connections at once. More wait in the system's queue until one closes: each costs a file
@@ -141,6 +145,7 @@ impl Default for Options {
             listen: "127.0.0.1:8000".to_owned(),
             tls: None,
             public_url: None,
+            a2a: A2aOptions::default(),
             metrics: false,
             connections_max: CONNECTIONS_MAX,
             requests_max: 8192,

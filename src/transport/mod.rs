@@ -3,6 +3,7 @@
 //! Owns: envelopes, method tables, error codes, connections, the description of all of it. May not
 //! touch: the log, SQL, rules.
 
+pub mod a2a;
 mod budget;
 pub mod eventbus;
 pub mod figures;

@@ -1,5 +1,6 @@
 //! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
 
+mod a2a;
 mod alike;
 mod broker;
 mod isolation;

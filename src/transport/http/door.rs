@@ -1,5 +1,6 @@
 //! What all connections share, and the way of one JSON-RPC body through it.
 
+use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;
 use super::body;
 use super::connection::Peer;
@@ -14,6 +15,7 @@ use crate::application::Context as CallContext;
 use crate::application::api::{Authenticate, Caller, Cut, Session};
 use crate::application::context::valid_traceparent;
 use crate::clock::SharedClock;
+use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
 use crate::transport::jsonrpc::working;
@@ -67,6 +69,10 @@ pub(super) struct Door<C> {
     pub(super) nodes: Option<Arc<dyn Peers>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
+    /// Agent2Agent, if it is served.
+    pub(super) a2a: Option<Arc<A2a>>,
+    /// Its card, and the keys that sign it.
+    pub(super) cards: Option<[Published; 2]>,
     /// Services of gRPC, if there are any.
     pub(super) grpc: Option<Grpc>,
     pub(super) agent_card: Bytes,
@@ -119,11 +125,26 @@ impl<C: Send + Sync + 'static> Door<C> {
             TaskTracker::new(),
             Arc::new(Semaphore::new(options.requests_max)),
         );
+        let detached = TaskTracker::new();
+        let authenticates = inside.authenticate.is_some();
+        let started = clock.now();
         let figures = dispatcher.figures();
-        let grpc = inside.broker.map(|service| {
-            let doors = figures.clone();
-            Grpc::new(service, clock.clone(), doors, &options.broker)
+        let cards = inside.broker.as_ref().map(|_| {
+            let cards = Cards::new(&card.url, &options.a2a, authenticates);
+            [cards.card, cards.keys].map(|text| Published::hashed(&text, started))
         });
+        let grpc = inside.broker.map(|service| {
+            let a2a = A2a::new(
+                service.clone(),
+                clock.clone(),
+                options.a2a.clone(),
+                detached.clone(),
+            );
+            let (a2a, doors) = (Arc::new(a2a), figures.clone());
+            let grpc = Grpc::new(service, clock.clone(), doors, &options.broker, a2a.clone());
+            (grpc, a2a)
+        });
+        let (grpc, a2a) = grpc.unzip();
         figures.listens(connections.clone(), requests.clone());
         Self {
             agent_card: Bytes::from(card.to_json()),
@@ -133,6 +154,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             probe: Probe::new(inside.readiness),
             metrics: inside.metrics.filter(|_| options.metrics),
             nodes: inside.peers,
+            a2a,
+            cards,
             grpc,
             connections,
             requests,
@@ -152,7 +175,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             request_timeout: options.request_timeout,
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
-            detached: TaskTracker::new(),
+            detached,
         }
     }
 
@@ -162,10 +185,11 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (head, body) = request.into_parts();
         let (correlation, echo) = self.correlation(&head.headers);
         let mut response = match self.admit(head, body, deadline, correlation).await {
-            Ok(Admitted {
+            Ok(Admitted::Carried {
                 answered: (answer, kept),
                 stream,
             }) => self.answered(answer, kept, stream),
+            Ok(Admitted::Other(response)) => *response,
             Err(response) => self.counted(*response),
         };
         response.headers_mut().insert(REQUEST_ID, echo);
@@ -181,7 +205,14 @@ impl<C: Send + Sync + 'static> Door<C> {
         correlation: Arc<str>,
     ) -> Result<Admitted, Box<Response>> {
         let headers = &head.headers;
-        refusal::unless_json(headers)?;
+        if let Err(refused) = refusal::unless_json(headers) {
+            return Err(match &self.a2a {
+                Some(a2a) if names_version(headers) => {
+                    Box::new(reshaped(*refused, a2a.edition(), true))
+                }
+                Some(_) | None => refused,
+            });
+        }
         // Before anything of the body is read.
         let caller = match self.caller(&head).await {
             Ok(caller) => caller,
@@ -199,6 +230,18 @@ impl<C: Send + Sync + 'static> Door<C> {
         let (bytes, share) =
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
         let envelope = parse(bytes).await;
+        if let Some(a2a) = &self.a2a
+            && a2a_rpc::is_meant(&envelope, names_version(headers))
+        {
+            let received = Received {
+                caller,
+                permit,
+                share,
+            };
+            // Boxed: calls of this server's own would hold room for it.
+            let answer = self.a2a_call(a2a, &head, envelope, received, correlation);
+            return Ok(Admitted::Other(Box::new(Box::pin(answer).await)));
+        }
         let deadline = deadline + working::wait(&envelope);
         let context = context(&head, caller, correlation).until(Some(deadline));
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
@@ -228,14 +271,14 @@ impl<C: Send + Sync + 'static> Door<C> {
                     refused = waiting.refused() => return Err(Box::new(refused)),
                 },
             };
-            return Ok(Admitted { answered, stream });
+            return Ok(Admitted::Carried { answered, stream });
         }
         let detaching = Detaching {
             work: Some(work),
             tracker: self.detached.clone(),
             cut: self.cut.clone(),
         };
-        Ok(Admitted {
+        Ok(Admitted::Carried {
             answered: detaching.await,
             stream,
         })
@@ -328,10 +371,16 @@ impl<C: Send + Sync + 'static> Door<C> {
 }
 
 /// A request that was carried out.
-struct Admitted {
-    answered: Answered,
-    /// For the stream, if it asked for one.
-    stream: Option<Opens>,
+#[allow(clippy::large_enum_variant)] // one of them, on its way out
+enum Admitted {
+    /// By a method of this server.
+    Carried {
+        answered: Answered,
+        /// For the stream, if it asked for one.
+        stream: Option<Opens>,
+    },
+    /// By another protocol, whose answer it is.
+    Other(Box<Response>),
 }
 
 /// What a stream is opened with: its place among all, and by which it lives; the latter is none while

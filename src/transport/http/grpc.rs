@@ -7,6 +7,7 @@ use super::{BrokerOptions, body, streams};
 use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
+use crate::transport::a2a::{A2a, grpc as a2a};
 use crate::transport::eventbus::{Came, Shared};
 use crate::transport::figures::Figures;
 use axum::body::Body;
@@ -17,15 +18,19 @@ use axum::response::Response;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_a2a::grpc as a2a_wire;
+use taskledger_a2a::{Error, ErrorKind, Operation};
 use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::time::Instant;
-use tonic::Status;
+use tonic::{Code, Status};
 use tonic_health::server::{HealthReporter, health_reporter};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
 
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
+/// Bytes of a message of Agent2Agent at most: what clients of gRPC take by default.
+const A2A_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Begins the names of calls that are answered with a stream.
 const STREAMS: &str = "SubscribeTo";
 
@@ -34,6 +39,7 @@ type Served = BoxCloneSyncService<Request<Body>, Response, Infallible>;
 /// The services.
 pub(super) struct Grpc {
     bus: Served,
+    a2a: Served,
     health: Served,
     reflection: [Served; 2],
     reporter: HealthReporter,
@@ -43,6 +49,8 @@ pub(super) struct Grpc {
 /// Paths of the services, with the name of the call behind.
 pub(super) mod paths {
     pub(in super::super) const BUS: &str = "/eventbus.EventBus/{call}";
+    pub(in super::super) const A2A: &str = "/lf.a2a.v1.A2AService/{call}";
+    pub(in super::super) const A2A_REST: &str = "/a2a/rest/{*path}";
     pub(in super::super) const HEALTH: &str = "/grpc.health.v1.Health/{call}";
     pub(in super::super) const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/{call}";
     pub(in super::super) const REFLECTION_ALPHA: &str =
@@ -53,6 +61,7 @@ pub(super) mod paths {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Bus,
+    A2a,
     Health,
     Reflection,
     ReflectionAlpha,
@@ -64,19 +73,24 @@ impl Grpc {
         clock: SharedClock,
         doors: Arc<Figures>,
         options: &BrokerOptions,
+        a2a: Arc<A2a>,
     ) -> Self {
         let (reporter, health) = health_reporter();
         let message_bytes_max = options.message_bytes_max;
         let bus = EventBusServer::new(Shared::new(service, clock, doors, options.ttl))
             .max_decoding_message_size(message_bytes_max);
+        let a2a = a2a_wire::A2aServiceServer::new(a2a::Shared(a2a))
+            .max_decoding_message_size(A2A_MESSAGE_BYTES_MAX);
         let reflected = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(a2a_wire::FILE_DESCRIPTOR_SET)
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
         let checked = "descriptors that a test reads can be read";
         Self {
             bus: served(bus),
+            a2a: served(a2a),
             health: served(health),
             reflection: [
                 served(reflected().build_v1().expect(checked)),
@@ -93,7 +107,7 @@ impl Grpc {
             true => tonic_health::ServingStatus::Serving,
             false => tonic_health::ServingStatus::NotServing,
         };
-        for name in ["", SERVICE_NAME] {
+        for name in ["", SERVICE_NAME, a2a_wire::SERVICE_NAME] {
             self.reporter.set_service_status(name, status).await;
         }
     }
@@ -101,6 +115,7 @@ impl Grpc {
     fn of(&self, of: Of) -> Served {
         match of {
             Of::Bus => self.bus.clone(),
+            Of::A2a => self.a2a.clone(),
             Of::Health => self.health.clone(),
             Of::Reflection => self.reflection[0].clone(),
             Of::ReflectionAlpha => self.reflection[1].clone(),
@@ -141,7 +156,14 @@ impl<C: Send + Sync + 'static> Door<C> {
             // Probes have no credentials.
             Of::Health => Ok(request),
             Of::Reflection | Of::ReflectionAlpha => self.known(request).await,
-            Of::Bus => return self.of_bus(service, request, grpc.message_bytes_max).await,
+            Of::Bus => {
+                let bytes_max = grpc.message_bytes_max;
+                return self.of_calls(of, service, request, bytes_max).await;
+            }
+            Of::A2a => {
+                let bytes_max = A2A_MESSAGE_BYTES_MAX;
+                return self.of_calls(of, service, request, bytes_max).await;
+            }
         };
         match prepared {
             Ok(request) => answered(&mut service, request).await,
@@ -157,27 +179,31 @@ impl<C: Send + Sync + 'static> Door<C> {
         Ok(Request::from_parts(head, body))
     }
 
-    async fn of_bus(
+    async fn of_calls(
         &self,
+        of: Of,
         mut service: Served,
         request: Request<Body>,
         message_bytes_max: usize,
     ) -> Response {
         let (mut head, body) = request.into_parts();
-        let is_stream = head
-            .uri
-            .path()
-            .rsplit('/')
-            .next()
-            .is_some_and(|call| call.starts_with(STREAMS));
+        let call = head.uri.path().rsplit('/').next().unwrap_or_default();
+        let lasting = Lasting::of(of, call);
+        let refused = |status: &Status| refused_by(of, self.a2a.as_deref(), status);
         let caller = match self.caller(&head).await {
             Ok(caller) => caller,
             Err(denied) => return refused(&unauthenticated(&denied)),
         };
+        if of == Of::A2a && Operation::of(call).is_none() {
+            let name: String = call.chars().take(64).collect();
+            return refused(&Status::unimplemented(format!("there is no call `{name}`")));
+        }
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return refused(&Status::unavailable("the server has too many requests"));
         };
-        let deadline = Instant::now() + allowed(&head, self.request_timeout);
+        let given = given_timeout(&head);
+        let allowed = given.map_or(self.request_timeout, |it| it.min(self.request_timeout));
+        let deadline = Instant::now() + allowed;
         let bytes_max = message_bytes_max + PREFIX_BYTES;
         let received = body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await;
         let (bytes, _share) = match received {
@@ -190,7 +216,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             context: context(&head, caller, correlation),
             ending: ending.clone(),
         };
-        if !is_stream {
+        if lasting == Lasting::Call {
             came.context = came.context.until(Some(deadline));
             head.extensions.insert(came);
             let request = Request::from_parts(head, Body::from(bytes));
@@ -212,6 +238,21 @@ impl<C: Send + Sync + 'static> Door<C> {
             .map(|session| streams::watched(session, ending.clone()));
         head.extensions.insert(came);
         let request = Request::from_parts(head, Body::from(bytes));
+        if lasting == Lasting::Waits {
+            drop(permit);
+            let answer = answered(&mut service, request);
+            let response = match given {
+                None => answer.await,
+                Some(given) => match tokio::time::timeout(given, answer).await {
+                    Ok(response) => response,
+                    Err(_) => refused(&Status::deadline_exceeded(
+                        "the task goes on; it can be read, and followed",
+                    )),
+                },
+            };
+            drop((place, watched));
+            return response;
+        }
         let response = answered(&mut service, request).await;
         drop(permit);
         let alive = KeptAlive::default();
@@ -256,6 +297,15 @@ impl http_body::Body for Held {
     ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
         std::pin::Pin::new(&mut self.body).poll_frame(cx)
     }
+
+    // An answer without messages ends with its headers: some clients take an empty frame behind them for a broken stream.
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {
@@ -269,13 +319,58 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     })
 }
 
-/// How long a call may take: `grpc-timeout`, and never longer than other calls.
-fn allowed(head: &Parts, most: Duration) -> Duration {
+/// How long a call lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lasting {
+    /// As long as other calls, at most.
+    Call,
+    /// Until a run has ended, or waits.
+    Waits,
+    /// It is answered with a stream.
+    Stream,
+}
+
+impl Lasting {
+    fn of(of: Of, call: &str) -> Self {
+        let streams = match of {
+            Of::Bus => call.starts_with(STREAMS),
+            Of::A2a => match Operation::of(call) {
+                Some(Operation::SendMessage) => return Self::Waits,
+                Some(operation) => operation.streams(),
+                None => false,
+            },
+            Of::Health | Of::Reflection | Of::ReflectionAlpha => false,
+        };
+        if streams { Self::Stream } else { Self::Call }
+    }
+}
+
+/// A refusal of a whole call, in the words of its protocol.
+fn refused_by(of: Of, a2a: Option<&A2a>, status: &Status) -> Response {
+    let (Of::A2a, Some(a2a)) = (of, a2a) else {
+        return refused(status);
+    };
+    let known = [
+        (Code::Unauthenticated, ErrorKind::Unauthenticated),
+        (Code::ResourceExhausted, ErrorKind::ResourceExhausted),
+        (Code::Unavailable, ErrorKind::Unavailable),
+        (Code::Unimplemented, ErrorKind::MethodNotFound),
+    ];
+    let found = known.into_iter().find(|(code, _)| *code == status.code());
+    let Some((_, kind)) = found else {
+        return refused(status);
+    };
+    let error = Error::new(kind, status.message());
+    refused(&a2a_wire::status::of(&error, a2a.edition()))
+}
+
+/// How long the caller waits: `grpc-timeout`.
+fn given_timeout(head: &Parts) -> Option<Duration> {
     let given = head
         .headers
         .get("grpc-timeout")
         .and_then(|value| value.to_str().ok());
-    let given = given.and_then(|text| {
+    given.and_then(|text| {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let number: u64 = number.parse().ok()?;
         Some(match unit {
@@ -287,8 +382,7 @@ fn allowed(head: &Parts, most: Duration) -> Duration {
             "n" => Duration::from_nanos(number),
             _ => return None,
         })
-    });
-    given.map_or(most, |given| given.min(most))
+    })
 }
 
 /// A refusal of a whole call.

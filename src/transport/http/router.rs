@@ -5,12 +5,13 @@ use super::grpc::{Of, paths};
 use super::health::Probe;
 use super::{origins, refusal, scrape};
 use crate::application::api::PEER_CALLS;
+use crate::transport::a2a;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Method, Request, StatusCode, Uri};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 use std::sync::Arc;
 
 /// All routes. `/` and `/tasks` are the same door.
@@ -23,7 +24,11 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/", calls())
         .route("/tasks", calls())
         .route("/.well-known/agent-card", reads(get(card::<C>)))
-        .route("/.well-known/agent-card.json", reads(get(card::<C>)))
+        .route(a2a::CARD_PATH, reads(get(published::<C, 0>)))
+        .route(a2a::KEYS_PATH, reads(get(published::<C, 1>)))
+        .route(a2a::RPC_PATH, a2a_calls())
+        .route("/a2a/", a2a_calls())
+        .route(paths::A2A_REST, any(a2a_rest::<C>))
         .route("/openrpc.json", reads(get(openrpc::<C>)))
         .route("/events", reads(get(events::<C>)))
         .route(crate::transport::ws::PATH, sockets())
@@ -31,6 +36,7 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/readyz", reads(get(ready::<C>)))
         .route("/healthz", reads(get(ready::<C>)))
         .route(PEER_CALLS, peers())
+        .route(paths::A2A, grpc(Of::A2a))
         .merge(broker());
     let routes = match &door.metrics {
         None => routes,
@@ -99,6 +105,30 @@ fn reads<C: Send + Sync + 'static>(
 
 async fn card<C: Send + Sync + 'static>(State(door): State<Arc<Door<C>>>) -> Response {
     json(StatusCode::OK, door.agent_card.clone())
+}
+
+/// The card of Agent2Agent, or the keys that sign it.
+async fn published<C: Send + Sync + 'static, const WHICH: usize>(
+    State(door): State<Arc<Door<C>>>,
+    request: Request<Body>,
+) -> Response {
+    match &door.cards {
+        Some(cards) => cards[WHICH].answer(request.headers()),
+        None => refusal::not_found(request.uri().path()),
+    }
+}
+
+fn a2a_calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
+    post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.a2a_rpc(request)).fallback(
+        |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
+    )
+}
+
+async fn a2a_rest<C: Send + Sync + 'static>(
+    State(door): State<Arc<Door<C>>>,
+    request: Request<Body>,
+) -> Response {
+    door.a2a_rest(request).await
 }
 
 async fn openrpc<C: Send + Sync + 'static>(

@@ -1,0 +1,96 @@
+//! Free values: `google.protobuf.Struct` and `Value`, and times.
+
+use chrono::{DateTime, Utc};
+use prost_types::value::Kind;
+use prost_types::{ListValue, Struct, Timestamp};
+use serde_json::{Map, Number, Value};
+
+/// Beyond it a `double` does not tell whole numbers apart.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A value as JSON. Whole numbers become integers; what JSON cannot say becomes null. Cost: O(size); as deep as the
+/// message, which its decoder bounds.
+#[must_use]
+pub fn json_of(value: prost_types::Value) -> Value {
+    match value.kind {
+        None | Some(Kind::NullValue(_)) => Value::Null,
+        Some(Kind::BoolValue(it)) => Value::Bool(it),
+        Some(Kind::StringValue(it)) => Value::String(it),
+        Some(Kind::NumberValue(it)) => number(it),
+        Some(Kind::StructValue(it)) => Value::Object(map_of(it)),
+        Some(Kind::ListValue(it)) => it.values.into_iter().map(json_of).collect(),
+    }
+}
+
+/// Free members as JSON.
+#[must_use]
+pub fn map_of(given: Struct) -> Map<String, Value> {
+    let members = given.fields.into_iter();
+    members
+        .map(|(name, value)| (name, json_of(value)))
+        .collect()
+}
+
+fn number(it: f64) -> Value {
+    if it.fract() == 0.0 && it.abs() <= WHOLE_MAX {
+        // Exact: it is whole and small enough.
+        #[allow(clippy::cast_possible_truncation)]
+        return Value::from(it as i64);
+    }
+    Number::from_f64(it).map_or(Value::Null, Value::Number)
+}
+
+/// JSON as a value. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.
+#[must_use]
+pub fn value_of(value: Value) -> prost_types::Value {
+    let kind = match value {
+        Value::Null => Kind::NullValue(0),
+        Value::Bool(it) => Kind::BoolValue(it),
+        Value::String(it) => Kind::StringValue(it),
+        Value::Number(it) => match it
+            .as_f64()
+            .filter(|f| f.fract() != 0.0 || f.abs() <= WHOLE_MAX || it.is_f64())
+        {
+            Some(f) => Kind::NumberValue(f),
+            None => Kind::StringValue(it.to_string()),
+        },
+        Value::Array(list) => Kind::ListValue(ListValue {
+            values: list.into_iter().map(value_of).collect(),
+        }),
+        Value::Object(map) => Kind::StructValue(struct_of(map)),
+    };
+    prost_types::Value { kind: Some(kind) }
+}
+
+/// JSON as free members.
+#[must_use]
+pub fn struct_of(map: Map<String, Value>) -> Struct {
+    let fields = map.into_iter().map(|(name, value)| (name, value_of(value)));
+    Struct {
+        fields: fields.collect(),
+    }
+}
+
+/// A time for the wire, in milliseconds as on the other bindings.
+#[must_use]
+pub fn timestamp_of(time: DateTime<Utc>) -> Timestamp {
+    let millis = i32::try_from(time.timestamp_subsec_millis()).unwrap_or_default();
+    Timestamp {
+        seconds: time.timestamp(),
+        // A leap second has more than 999.
+        nanos: millis.min(999) * 1_000_000,
+    }
+}
+
+/// A time as text; one that no calendar has, as what no reader takes.
+#[must_use]
+pub fn time_text(time: Timestamp) -> String {
+    let nanos = u32::try_from(time.nanos)
+        .ok()
+        .filter(|it| *it < 1_000_000_000);
+    let found = nanos.and_then(|nanos| DateTime::from_timestamp(time.seconds, nanos));
+    match found.filter(|it| (1..=9999).contains(&chrono::Datelike::year(it))) {
+        Some(found) => found.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
+        None => format!("{} s, {} ns", time.seconds, time.nanos),
+    }
+}

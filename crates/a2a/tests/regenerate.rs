@@ -1,0 +1,131 @@
+//! The generated code is what `proto/a2a.proto` says, and the .proto is the one that was published.
+//!
+//! After another version was put there, write the code anew:
+//!
+//! ```sh
+//! UPDATE=1 cargo test -p taskledger-a2a --test regenerate
+//! ```
+
+use prost::Message;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
+
+const HEADER: &str = "\
+//! Messages, client and server of `lf.a2a.v1.A2AService`, generated from `proto/a2a.proto`.
+//! Do not edit: `tests/regenerate.rs` writes this file and checks it.
+
+";
+const PACKAGE: &str = "lf.a2a.v1";
+
+/// The files of others, and their hashes.
+const VENDORED: [(&str, &str); 6] = [
+    (
+        "a2a.proto",
+        "4b74c0baa923ae0acb55474e548f1d6e5d3f83b80d757b65f8bf3e99a3c2257f",
+    ),
+    (
+        "google/api/annotations.proto",
+        "e79ea741cb605a65e78ca322174764a4af9fde1962c1631e12b84c4934ba9a6c",
+    ),
+    (
+        "google/api/client.proto",
+        "5e9fc117290fe7d3472791543c979bec7cf4497f3fe6ffaf9de9ae99cc4f1804",
+    ),
+    (
+        "google/api/field_behavior.proto",
+        "e2a1ac88c49909d4579bacbb18519085e82da32c2c7bb15c31037f3be19f667f",
+    ),
+    (
+        "google/api/http.proto",
+        "ead99129aa15dd5f6233942030c72eec33bc0d7b1c7c260dc143293ef66c5b78",
+    ),
+    (
+        "google/api/launch_stage.proto",
+        "68e22c9821227b4e84c7029569fce1055c21e6ccab991e0986bc75f12ef4dd82",
+    ),
+];
+
+#[test]
+fn the_definitions_of_others_are_not_changed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
+    let attribution = fs::read_to_string(folder.join("README.md")).expect("it is there");
+    for (name, published) in VENDORED {
+        let content = fs::read(folder.join(name)).expect("it is there");
+        let hash: String = Sha256::digest(&content)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(hash, published, "{name}");
+        assert!(attribution.contains(published), "{name} is attributed");
+    }
+}
+
+#[test]
+fn the_generated_files_are_what_the_proto_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let described = describe(&root.join("proto"));
+    let code = format!("{HEADER}{}", generate(described.clone()));
+    let update = std::env::var_os("UPDATE").is_some_and(|value| value == "1");
+    let stale: Vec<_> = [
+        ("src/generated/a2a.rs", code.into_bytes()),
+        (
+            "src/generated/descriptor_set.bin",
+            without_comments(described).encode_to_vec(),
+        ),
+    ]
+    .into_iter()
+    .filter(|(name, content)| {
+        let path = root.join(name);
+        let differs = fs::read(&path).ok().as_ref() != Some(content);
+        if differs && update {
+            fs::write(&path, content).expect("generated files can be written");
+        }
+        differs && !update
+    })
+    .map(|(name, _)| name)
+    .collect();
+    assert!(
+        stale.is_empty(),
+        "{stale:?} differ from proto/a2a.proto; \
+         run `UPDATE=1 cargo test -p taskledger-a2a --test regenerate`"
+    );
+}
+
+/// The .proto and what it imports, compiled.
+fn describe(folder: &Path) -> prost_types::FileDescriptorSet {
+    let mut compiler = protox::Compiler::new([folder]).expect("the folder exists");
+    compiler.include_imports(true).include_source_info(true);
+    compiler
+        .open_file("a2a.proto")
+        .expect("the .proto compiles");
+    compiler.file_descriptor_set()
+}
+
+/// The Rust code of the package. Its comments are those of the specification and stay there.
+fn generate(described: prost_types::FileDescriptorSet) -> String {
+    let service_generator = tonic_prost_build::configure()
+        .build_transport(false)
+        .service_generator();
+    let package = prost_build::Module::from_protobuf_package_name(PACKAGE);
+    let files = described.file.into_iter().map(|mut file| {
+        let module = prost_build::Module::from_protobuf_package_name(file.package());
+        file.source_code_info = None;
+        (module, file)
+    });
+    prost_build::Config::new()
+        .service_generator(service_generator)
+        .generate(files.collect())
+        .expect("Rust code can be generated")
+        .remove(&package)
+        .expect("the package has code")
+}
+
+fn without_comments(
+    mut described: prost_types::FileDescriptorSet,
+) -> prost_types::FileDescriptorSet {
+    for file in &mut described.file {
+        file.source_code_info = None;
+    }
+    described
+}

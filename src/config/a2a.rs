@@ -1,0 +1,52 @@
+//! How Agent2Agent is served.
+
+use crate::transport::a2a::Options;
+use clap::Args;
+use std::path::PathBuf;
+use taskledger_a2a::Edition;
+use taskledger_a2a::signing::CardKey;
+
+/// Settings of Agent2Agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct A2aConfig {
+    /// Edition of A2A 1.0 whose statuses and media type are used where 1.0.0 and 1.0.1 differ
+    #[arg(
+        id = "a2a_edition",
+        long = "a2a-edition",
+        value_name = "EDITION",
+        env = "TASKLEDGER_A2A_EDITION",
+        default_value_t = Edition::default()
+    )]
+    pub edition: Edition,
+
+    /// Executor that runs A2A messages without tasks, with their text as the input `text`; without one they are answered with what would be taken
+    #[arg(
+        id = "a2a_text_method",
+        long = "a2a-text-method",
+        value_name = "METHOD",
+        env = "TASKLEDGER_A2A_TEXT_METHOD"
+    )]
+    pub text_method: Option<String>,
+
+    /// Ed25519 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know the other
+    #[arg(
+        id = "a2a_signing_key",
+        long = "a2a-signing-key",
+        value_name = "FILE",
+        env = "TASKLEDGER_A2A_SIGNING_KEY",
+        value_delimiter = ','
+    )]
+    pub signing_keys: Vec<PathBuf>,
+}
+
+impl A2aConfig {
+    /// The part that concerns the door, with these keys.
+    #[must_use]
+    pub fn options(&self, keys: Vec<CardKey>) -> Options {
+        Options {
+            edition: self.edition,
+            text_method: self.text_method.as_deref().map(Into::into),
+            keys: keys.into(),
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The operations: what each asks of the application, and how its answer looks.
+
+use super::mapping::errors::{self, Doing};
+use super::mapping::plan::{self, Plan, Source};
+use super::mapping::{said, views};
+use super::{A2a, Heard, INPUT_MODES, Outcome, TASKS};
+use crate::application::Context;
+use crate::application::api::Target;
+use crate::application::api::runs::{
+    AwaitRun, CancelRun, FollowUp, ListRuns, ReadRun, RunOrigin, RunUntil, RunView, StartRun,
+    WatchRun,
+};
+use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
+use crate::transport::a2a::streams::Followed;
+use serde_json::Value;
+use std::sync::Arc;
+use taskledger_a2a::operation::{Answer, Call};
+use taskledger_a2a::request::{
+    CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, PAGE_SIZE_DEFAULT,
+    SendMessageRequest, SubscribeToTaskRequest,
+};
+use taskledger_a2a::{
+    Error, ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task, Wire,
+};
+use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, REFERENCES_MAX};
+use taskledger_domain::{RunId, TaskId, Timestamp};
+
+/// Bytes of one answer: clients of gRPC and readers of streams stop at 4 MiB.
+const ANSWER_BYTES_MAX: usize = 3_670_016;
+/// What a caller is told to wait when the server stops, in milliseconds.
+const DRAINED_RETRY_MS: u64 = 1000;
+/// The member of metadata with which a node is meant that asks.
+const NODE: &str = "nodeId";
+
+/// What a message has led to.
+enum Said {
+    /// A run goes on, or has begun.
+    Run { run: RunId, source: Source },
+    /// Nothing could be run.
+    Direct(Message),
+}
+
+impl A2a {
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(in super::super) async fn call(&self, heard: &Heard, call: Call) -> Result<Outcome, Error> {
+        let answer = match call {
+            Call::SendMessage(request) => Answer::Sent(self.sent(heard, request).await?),
+            Call::SendStreamingMessage(request) => {
+                return Ok(Outcome::Stream(self.streamed(heard, request).await?));
+            }
+            Call::GetTask(request) => Answer::Task(self.task(heard, &request).await?),
+            Call::ListTasks(request) => Answer::Tasks(self.tasks(heard, request).await?),
+            Call::CancelTask(request) => Answer::Task(self.cancelled(heard, request).await?),
+            Call::SubscribeToTask(request) => {
+                return Ok(Outcome::Stream(self.subscribed(heard, &request).await?));
+            }
+            Call::CreatePushConfig(_)
+            | Call::GetPushConfig(_)
+            | Call::ListPushConfigs(_)
+            | Call::DeletePushConfig(_) => return Err(no_push()),
+            Call::GetExtendedAgentCard(_) => {
+                let reason = "this agent has one card for everybody";
+                return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
+            }
+        };
+        Ok(Outcome::Answer(answer))
+    }
+
+    async fn sent(
+        &self,
+        heard: &Heard,
+        request: SendMessageRequest,
+    ) -> Result<SendMessageResponse, Error> {
+        let history = length(request.configuration.history_length);
+        let now = request.configuration.return_immediately;
+        let (run, source) = match self.say(heard, request).await? {
+            Said::Direct(message) => return Ok(SendMessageResponse::Message(message)),
+            Said::Run { run, source } => (run, source),
+        };
+        let artifacts = true;
+        let view = match now {
+            true => {
+                let request = ReadRun {
+                    run,
+                    history,
+                    artifacts,
+                };
+                self.runs.read(&heard.context, request).await
+            }
+            false => {
+                let request = AwaitRun {
+                    run,
+                    history,
+                    artifacts,
+                };
+                tokio::select! {
+                    view = self.runs.wait(&heard.context, request) => view,
+                    () = heard.ending.cancelled() => return Err(sent_away(run)),
+                }
+            }
+        };
+        let view = view.map_err(|error| self.told(error, Doing::Sending(&source)))?;
+        Ok(SendMessageResponse::Task(views::task(view)))
+    }
+
+    async fn streamed(
+        &self,
+        heard: &Heard,
+        request: SendMessageRequest,
+    ) -> Result<Followed, Error> {
+        let history = length(request.configuration.history_length);
+        match self.say(heard, request).await? {
+            Said::Direct(message) => Ok(Followed::only(StreamResponse::Message(message))),
+            Said::Run { run, .. } => {
+                let watch = WatchRun {
+                    run,
+                    until: RunUntil::EndedOrInput,
+                    history,
+                    nodes: heard.nodes,
+                    behind: None,
+                };
+                self.followed(heard, watch).await
+            }
+        }
+    }
+
+    async fn followed(&self, heard: &Heard, watch: WatchRun) -> Result<Followed, Error> {
+        let run = watch.run;
+        let watched = self.runs.watch(&heard.context, watch).await;
+        let watched = watched.map_err(|error| self.told(error, Doing::Reading))?;
+        Ok(Followed::of(run, watched))
+    }
+
+    async fn subscribed(
+        &self,
+        heard: &Heard,
+        request: &SubscribeToTaskRequest,
+    ) -> Result<Followed, Error> {
+        let watch = WatchRun {
+            run: run_of(&request.id)?,
+            until: RunUntil::Ended,
+            history: None,
+            nodes: heard.nodes,
+            behind: heard.last_event.clone(),
+        };
+        let followed = self.followed(heard, watch).await?;
+        match followed.is_over() {
+            false => Ok(followed),
+            true => {
+                let reason = "the task has ended; there is nothing to follow";
+                let error = Error::new(ErrorKind::UnsupportedOperation, reason);
+                Err(error.with("taskId", &*request.id))
+            }
+        }
+    }
+
+    /// Begins a run, or says something to one.
+    async fn say(&self, heard: &Heard, request: SendMessageRequest) -> Result<Said, Error> {
+        if request
+            .configuration
+            .task_push_notification_config
+            .is_some()
+        {
+            return Err(no_push());
+        }
+        let mut message = request.message;
+        said::checked(&message)?;
+        match message.task_id.take() {
+            Some(task) => self.follow_up(heard, &task, message).await,
+            None => {
+                let metadata = request.metadata.as_ref();
+                let method = self.options.text_method.as_deref();
+                match plan::plan(&message, metadata, method)? {
+                    Plan::Run { target, source } => {
+                        self.begin(heard, message, target, source).await
+                    }
+                    Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
+                }
+            }
+        }
+    }
+
+    async fn begin(
+        &self,
+        heard: &Heard,
+        message: Message,
+        target: Target,
+        source: Source,
+    ) -> Result<Said, Error> {
+        let references = message.reference_task_ids.iter();
+        let references = references.filter_map(|id| RunId::parse(id).ok());
+        let start = StartRun {
+            target,
+            allow_unknown_executors: false,
+            executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+            origin: RunOrigin {
+                context: message.context_id.clone(),
+                message: Some(said::kept(&message)?),
+                references: references.take(REFERENCES_MAX).collect(),
+            },
+        };
+        let (runs, context) = (self.runs.clone(), heard.context.clone());
+        let started = async move { runs.start(&context, start).await };
+        let started = self.detached.spawn(started).await.map_err(|_| stopping())?;
+        let started = started.map_err(|error| self.told(error, Doing::Sending(&source)))?;
+        Ok(Said::Run {
+            run: started.run,
+            source,
+        })
+    }
+
+    async fn follow_up(&self, heard: &Heard, task: &str, message: Message) -> Result<Said, Error> {
+        let run = run_of(task)?;
+        let node = node_of(&message)?;
+        let follow_up = FollowUp {
+            run,
+            context: message.context_id.as_deref().map(Arc::from),
+            message_id: Arc::from(&*message.message_id),
+            message: said::kept(&message)?,
+            text: said::text_of(&message.parts),
+            data: said::data_of(&message.parts),
+            task: node,
+        };
+        let (runs, context) = (self.runs.clone(), heard.context.clone());
+        let followed = async move { runs.message(&context, follow_up).await };
+        let followed = self
+            .detached
+            .spawn(followed)
+            .await
+            .map_err(|_| stopping())?;
+        let source = Source::default();
+        followed.map_err(|error| self.told(error, Doing::Sending(&source)))?;
+        Ok(Said::Run { run, source })
+    }
+
+    /// What is said to a message that says nothing that could be run.
+    fn nothing(&self, message: Message) -> Message {
+        let fresh = || self.clock.uuid().to_string();
+        let text = format!(
+            "This agent runs tasks. Send a part with `data`: {{\"tasks\": [..]}}, one task, or \
+             {{\"taskId\": ..}} of a stored one (skill `{TASKS}`). Parts are {}.",
+            INPUT_MODES.join(" or ")
+        );
+        Message {
+            message_id: fresh(),
+            context_id: Some(message.context_id.unwrap_or_else(fresh)),
+            task_id: None,
+            role: Role::Agent,
+            parts: vec![Part::text(text)],
+            metadata: None,
+            extensions: Vec::new(),
+            reference_task_ids: Vec::new(),
+        }
+    }
+
+    async fn task(&self, heard: &Heard, request: &GetTaskRequest) -> Result<Task, Error> {
+        let read = ReadRun {
+            run: run_of(&request.id)?,
+            history: length(request.history_length),
+            artifacts: true,
+        };
+        let view = self.runs.read(&heard.context, read).await;
+        Ok(views::task(self.shown(view)?))
+    }
+
+    fn shown(
+        &self,
+        view: Result<RunView, crate::application::api::Error>,
+    ) -> Result<RunView, Error> {
+        view.map_err(|error| self.told(error, Doing::Reading))
+    }
+
+    async fn tasks(
+        &self,
+        heard: &Heard,
+        request: ListTasksRequest,
+    ) -> Result<ListTasksResponse, Error> {
+        let page_size = request.page_size.unwrap_or(PAGE_SIZE_DEFAULT);
+        let stage = match request.status.map(views::stage) {
+            None => None,
+            Some(Some(stage)) => Some(stage),
+            // No run is in this state, ever.
+            Some(None) => {
+                return Ok(ListTasksResponse {
+                    tasks: Vec::new(),
+                    next_page_token: String::new(),
+                    page_size,
+                    total_size: 0,
+                });
+            }
+        };
+        let since = request.status_timestamp_after;
+        let list = ListRuns {
+            context: request.context_id.map(Arc::from),
+            stage,
+            since: since.map(|at| Timestamp(at.timestamp_micros())),
+            page_size: u32::try_from(page_size).ok(),
+            page_token: request.page_token.map(Arc::from),
+            history: length(request.history_length),
+            artifacts: request.include_artifacts,
+        };
+        let page = self.runs.list(&heard.context, list).await;
+        let page = page.map_err(|error| self.told(error, Doing::Reading))?;
+        Ok(ListTasksResponse {
+            tasks: within(page.runs.into_iter().map(views::task)),
+            next_page_token: page.next.unwrap_or_default(),
+            page_size,
+            total_size: i32::try_from(page.total).unwrap_or(i32::MAX),
+        })
+    }
+
+    async fn cancelled(&self, heard: &Heard, request: CancelTaskRequest) -> Result<Task, Error> {
+        let cancel = CancelRun {
+            run: run_of(&request.id)?,
+            reason: None,
+        };
+        let (runs, context) = (self.runs.clone(), heard.context.clone());
+        let cancelled = async move { runs.cancel(&context, cancel).await };
+        let cancelled = self
+            .detached
+            .spawn(cancelled)
+            .await
+            .map_err(|_| stopping())?;
+        let view = cancelled.map_err(|error| self.told(error, Doing::Cancelling))?;
+        Ok(views::task(view))
+    }
+
+    fn told(&self, error: crate::application::api::Error, doing: Doing<'_>) -> Error {
+        errors::of(&*self.clock, error, doing)
+    }
+}
+
+/// The same caller with an idempotency key.
+///
+/// # Errors
+/// `InvalidParams`: it is too long or empty.
+pub(in super::super) fn keyed(context: Context, key: Option<&str>) -> Result<Context, Error> {
+    let Some(key) = key else { return Ok(context) };
+    if !(1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()) {
+        let reason = format!("1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters are required");
+        return Err(Error::invalid_member("idempotency-key", reason));
+    }
+    Ok(Context {
+        idempotency: Some(Idempotency::new(Arc::from(key))),
+        ..context
+    })
+}
+
+fn length(given: Option<i32>) -> Option<usize> {
+    given.and_then(|it| usize::try_from(it).ok())
+}
+
+fn run_of(id: &str) -> Result<RunId, Error> {
+    let short: String = id.chars().take(64).collect();
+    RunId::parse(id).map_err(|_| Error::task_not_found(&short))
+}
+
+/// The node whose question a message answers.
+fn node_of(message: &Message) -> Result<Option<TaskId>, Error> {
+    let given = message.metadata.as_ref().and_then(|it| it.get(NODE));
+    match given {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(id)) => match TaskId::parse(id) {
+            Ok(id) => Ok(Some(id)),
+            Err(_) => Err(no_node()),
+        },
+        Some(_) => Err(no_node()),
+    }
+}
+
+fn no_node() -> Error {
+    let reason = "the id of a node that waits is required, a UUID of version 4";
+    Error::invalid_member("message.metadata.nodeId", reason)
+}
+
+fn no_push() -> Error {
+    let reason = "this agent does not report changes to URLs in this protocol; use a stream, or its webhooks";
+    Error::new(ErrorKind::PushNotificationNotSupported, reason)
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorKind::Unavailable, "the server is shutting down").after(DRAINED_RETRY_MS)
+}
+
+/// The run goes on; whoever waits for it is sent away.
+fn sent_away(run: RunId) -> Error {
+    let reason = "the server is shutting down; the task goes on, read it under its id";
+    let error = Error::new(ErrorKind::Unavailable, reason).after(DRAINED_RETRY_MS);
+    error.with("taskId", run.to_string())
+}
+
+/// The tasks, those behind the limit of an answer without what they have made and what was said.
+fn within(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
+    let mut bytes = 0;
+    let shortened = tasks.map(|mut task| {
+        let size = task.to_json().to_string().len();
+        if bytes + size > ANSWER_BYTES_MAX {
+            let left_out = [
+                ("artifactsLeftOut", task.artifacts.len()),
+                ("messagesLeftOut", task.history.len()),
+            ];
+            task.artifacts.clear();
+            task.history.clear();
+            let metadata = task.metadata.get_or_insert_default();
+            for (name, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
+                let before = metadata.get(name).and_then(Value::as_u64).unwrap_or(0);
+                let count = u64::try_from(count).unwrap_or(u64::MAX);
+                metadata.insert(name.to_owned(), before.saturating_add(count).into());
+            }
+        } else {
+            bytes += size;
+        }
+        task
+    });
+    shortened.collect()
+}

@@ -1,0 +1,160 @@
+//! The card of the agent: what this process serves, and where.
+
+use super::{INPUT_MODES, NODES, OUTPUT_MODES, Options, TASKS};
+use serde_json::{Value, json};
+use taskledger_a2a::card::{
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, SecurityRequirement,
+    SecurityScheme,
+};
+use taskledger_a2a::headers::SERVED;
+use taskledger_a2a::{Wire, signing};
+
+/// Where the JSON-RPC binding is.
+pub(in super::super) const RPC_PATH: &str = "/a2a";
+/// Where the HTTP+JSON binding is.
+pub(in super::super) const REST_PATH: &str = "/a2a/rest";
+/// Where the card is.
+pub(in super::super) const CARD_PATH: &str = "/.well-known/agent-card.json";
+/// Where the keys are that sign it.
+pub(in super::super) const KEYS_PATH: &str = "/.well-known/agent-card-keys.json";
+
+/// The name of the scheme of tokens.
+const BEARER: &str = "bearer";
+/// Scopes that the operations need.
+const SCOPES: [&str; 2] = ["tasks:read", "tasks:write"];
+
+/// What is published of the agent, as texts.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Cards {
+    /// The card.
+    pub(in super::super) card: String,
+    /// The keys with which its signatures are checked.
+    pub(in super::super) keys: String,
+}
+
+impl Cards {
+    /// The card of a server at `url`, and its keys.
+    pub(in super::super) fn new(url: &str, options: &Options, authenticates: bool) -> Self {
+        let url = url.trim_end_matches('/');
+        let mut card = card(url, options, authenticates);
+        let keys_url = format!("{url}{KEYS_PATH}");
+        let signatures = options.keys.iter().map(|key| key.sign(&card, &keys_url));
+        card.signatures = signatures.collect();
+        Self {
+            card: card.to_json().to_string(),
+            keys: signing::key_set(&options.keys).to_string(),
+        }
+    }
+}
+
+fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
+    let interface = |url: String, binding: &str| AgentInterface {
+        url,
+        protocol_binding: binding.to_owned(),
+        tenant: None,
+        protocol_version: SERVED.to_owned(),
+    };
+    let (security_schemes, security_requirements) = match authenticates {
+        false => (Vec::new(), Vec::new()),
+        true => security(),
+    };
+    let mut skills = vec![tasks_skill()];
+    skills.extend(options.text_method.as_deref().map(text_skill));
+    let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect();
+    AgentCard {
+        name: "taskledger".to_owned(),
+        description: "Durable orchestration and execution of task trees for agents".to_owned(),
+        supported_interfaces: vec![
+            interface(format!("{url}{RPC_PATH}"), "JSONRPC"),
+            interface(authority(url), "GRPC"),
+            interface(format!("{url}{REST_PATH}"), "HTTP+JSON"),
+        ],
+        provider: None,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        documentation_url: None,
+        capabilities: AgentCapabilities {
+            streaming: true,
+            push_notifications: false,
+            extensions: vec![nodes_extension()],
+            extended_agent_card: false,
+        },
+        security_schemes,
+        security_requirements,
+        default_input_modes: texts(&INPUT_MODES),
+        default_output_modes: texts(&OUTPUT_MODES),
+        skills,
+        signatures: Vec::new(),
+        icon_url: None,
+    }
+}
+
+/// `host:port` of a URL, as channels of gRPC are opened.
+fn authority(url: &str) -> String {
+    let parsed = url::Url::parse(url).ok();
+    let named = parsed
+        .as_ref()
+        .and_then(|it| Some((it.host_str()?, it.port_or_known_default()?)));
+    match named {
+        Some((host, port)) => format!("{host}:{port}"),
+        None => url.to_owned(),
+    }
+}
+
+fn security() -> (Vec<(String, SecurityScheme)>, Vec<SecurityRequirement>) {
+    let scheme = SecurityScheme::Http {
+        description: "A token of this server, or an access token of an issuer that it accepts"
+            .to_owned(),
+        scheme: "Bearer".to_owned(),
+        bearer_format: String::new(),
+    };
+    let scopes = SCOPES.map(str::to_owned).to_vec();
+    let requirement = SecurityRequirement {
+        schemes: vec![(BEARER.to_owned(), scopes)],
+    };
+    (vec![(BEARER.to_owned(), scheme)], vec![requirement])
+}
+
+fn nodes_extension() -> AgentExtension {
+    let params = json!({
+        "metadata": ["nodeId", "parentId", "attempt", "status", "progress", "message"],
+        "native": "POST / with JSON-RPC methods such as tasks.create; GET /openrpc.json describes them",
+    });
+    AgentExtension {
+        uri: NODES.to_owned(),
+        description: "Ids of single tasks of a run in metadata; with it, streams also tell when a single task changes".to_owned(),
+        required: false,
+        params: match params {
+            Value::Object(map) => Some(map),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
+        },
+    }
+}
+
+fn tasks_skill() -> AgentSkill {
+    let example = json!({"tasks": [{"name": "greet", "schemas": {"method": "echo_executor"}, "inputs": {"text": "hello"}}]});
+    AgentSkill {
+        id: TASKS.to_owned(),
+        name: "Run tasks".to_owned(),
+        description: "Runs the tasks in the data of a message: `tasks`, one task object, or `taskId` of a stored one. Results are artifacts.".to_owned(),
+        tags: ["task", "workflow", "orchestration"].map(str::to_owned).to_vec(),
+        examples: vec![example.to_string()],
+        input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
+        output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
+        security_requirements: Vec::new(),
+    }
+}
+
+fn text_skill(method: &str) -> AgentSkill {
+    AgentSkill {
+        id: method.to_owned(),
+        name: method.to_owned(),
+        description: format!(
+            "Runs a message without tasks by the executor `{method}`, with its text as input"
+        ),
+        tags: vec!["text".to_owned()],
+        examples: vec!["hello".to_owned()],
+        input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
+        output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
+        security_requirements: Vec::new(),
+    }
+}

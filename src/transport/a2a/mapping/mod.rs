@@ -1,0 +1,6 @@
+//! Between the words of the protocol and those of the application.
+
+pub(super) mod errors;
+pub(super) mod plan;
+pub(super) mod said;
+pub(super) mod views;

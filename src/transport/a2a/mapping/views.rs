@@ -1,0 +1,266 @@
+//! Runs as tasks of the protocol.
+
+use super::super::NODES;
+use crate::application::api::runs::{
+    Artifact as Result_, HistoryEntry, NodeChange, Question, RunStage, RunStatus, RunView,
+    StatusMessage,
+};
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use taskledger_a2a::event::{TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
+use taskledger_a2a::{
+    Artifact, Message, Part, Role, StreamResponse, Task, TaskState, TaskStatus, Wire,
+};
+use taskledger_domain::{RunId, Timestamp};
+
+/// The artifact of the task that was asked for.
+const RESULT: &str = "result";
+
+/// The names that everything of a run carries.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    pub(crate) task: String,
+    pub(crate) context: Arc<str>,
+}
+
+impl Named {
+    pub(crate) fn of(run: RunId, context: Arc<str>) -> Self {
+        Self {
+            task: run.to_string(),
+            context,
+        }
+    }
+}
+
+/// A run.
+pub(crate) fn task(view: RunView) -> Task {
+    let named = Named::of(view.run, view.context.clone());
+    let mut metadata = protocol();
+    metadata.insert("rootTaskId".to_owned(), view.flow.root().to_string().into());
+    for (name, count) in [
+        ("artifactsLeftOut", view.artifacts_left_out),
+        ("messagesLeftOut", view.history_left_out),
+    ] {
+        if count > 0 {
+            metadata.insert(name.to_owned(), count.into());
+        }
+    }
+    if !view.references.is_empty() {
+        let list: Vec<_> = view.references.iter().map(RunId::to_string).collect();
+        metadata.insert("referenceTaskIds".to_owned(), list.into());
+    }
+    let history = view.history.into_iter().map(|it| entry(it, &named));
+    Task {
+        history: history.collect(),
+        status: status(view.status, &named),
+        artifacts: view.artifacts.into_iter().map(artifact).collect(),
+        metadata: Some(metadata),
+        context_id: Some(named.context.to_string()),
+        id: named.task,
+    }
+}
+
+fn protocol() -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("protocol".to_owned(), "a2a".into());
+    metadata
+}
+
+fn time(at: Timestamp) -> Option<DateTime<Utc>> {
+    DateTime::from_timestamp_micros(at.0)
+}
+
+fn state(stage: RunStage) -> TaskState {
+    match stage {
+        RunStage::Submitted => TaskState::Submitted,
+        RunStage::Working => TaskState::Working,
+        RunStage::InputRequired => TaskState::InputRequired,
+        RunStage::AuthRequired => TaskState::AuthRequired,
+        RunStage::Completed => TaskState::Completed,
+        RunStage::Failed => TaskState::Failed,
+        RunStage::Cancelled => TaskState::Canceled,
+    }
+}
+
+/// The stage of a state; none is rejected yet.
+pub(crate) fn stage(state: TaskState) -> Option<RunStage> {
+    match state {
+        TaskState::Submitted => Some(RunStage::Submitted),
+        TaskState::Working => Some(RunStage::Working),
+        TaskState::InputRequired => Some(RunStage::InputRequired),
+        TaskState::AuthRequired => Some(RunStage::AuthRequired),
+        TaskState::Completed => Some(RunStage::Completed),
+        TaskState::Failed => Some(RunStage::Failed),
+        TaskState::Canceled => Some(RunStage::Cancelled),
+        TaskState::Rejected => None,
+    }
+}
+
+fn status(status: RunStatus, named: &Named) -> TaskStatus {
+    let message = status.message.map(|message| match message {
+        StatusMessage::Question(question) => asked(&question, named),
+        StatusMessage::Error(text) => {
+            let id = format!("{}:{}", named.task, status.stage.as_str());
+            agent(id, vec![Part::text(&*text)], named, None)
+        }
+    });
+    TaskStatus {
+        state: state(status.stage),
+        message,
+        timestamp: time(status.at),
+    }
+}
+
+/// A message of the agent.
+pub(crate) fn agent(
+    message_id: String,
+    parts: Vec<Part>,
+    named: &Named,
+    metadata: Option<Map<String, Value>>,
+) -> Message {
+    Message {
+        message_id,
+        context_id: Some(named.context.to_string()),
+        task_id: Some(named.task.clone()),
+        role: Role::Agent,
+        parts,
+        metadata,
+        extensions: Vec::new(),
+        reference_task_ids: Vec::new(),
+    }
+}
+
+/// A question: its text, and its form if it has more than a text.
+fn asked(question: &Question, named: &Named) -> Message {
+    let mut form = question.question.to_map();
+    let text = form.remove("question");
+    let text = text
+        .as_ref()
+        .and_then(Value::as_str)
+        .unwrap_or("input is required");
+    let mut parts = vec![Part::text(text)];
+    if !form.is_empty() {
+        let form = form
+            .into_iter()
+            .map(|(name, value)| (camel_of(&name), value));
+        parts.push(Part::data(Value::Object(form.collect())));
+    }
+    let mut about = json!({"nodeId": question.task.to_string()});
+    if let Some(at) = question.expires_at.and_then(time) {
+        about["expiresAt"] = taskledger_a2a::write::time(at).into();
+    }
+    let metadata = Map::from_iter([(NODES.to_owned(), about)]);
+    agent(
+        question.suspension.to_string(),
+        parts,
+        named,
+        Some(metadata),
+    )
+}
+
+fn camel_of(snake: &str) -> String {
+    let mut camel = String::with_capacity(snake.len());
+    let mut is_begin = false;
+    for c in snake.chars() {
+        match c {
+            '_' => is_begin = true,
+            c if is_begin => {
+                camel.push(c.to_ascii_uppercase());
+                is_begin = false;
+            }
+            c => camel.push(c),
+        }
+    }
+    camel
+}
+
+fn entry(entry: HistoryEntry, named: &Named) -> Message {
+    match entry {
+        HistoryEntry::Question(question) => asked(&question, named),
+        HistoryEntry::Message { message, .. } => {
+            let members = Value::Object(message.to_map());
+            // Whatever another door has written is shown as data.
+            let read = Message::from_json(members.clone()).unwrap_or_else(|_| Message {
+                role: Role::User,
+                ..agent(named.task.clone(), vec![Part::data(members)], named, None)
+            });
+            Message {
+                task_id: Some(named.task.clone()),
+                context_id: Some(named.context.to_string()),
+                ..read
+            }
+        }
+    }
+}
+
+fn artifact(it: Result_) -> Artifact {
+    let artifact_id = match it.is_result {
+        true => RESULT.to_owned(),
+        false => it.task.to_string(),
+    };
+    let mut about = json!({"nodeId": it.task.to_string(), "attempt": it.attempt});
+    if let Some(parent) = it.parent {
+        about["parentId"] = parent.to_string().into();
+    }
+    Artifact {
+        artifact_id,
+        name: Some(it.name.to_string()).filter(|it| !it.is_empty()),
+        description: None,
+        parts: vec![Part {
+            media_type: Some("application/json".to_owned()),
+            ..Part::data(Value::Object(it.result.to_map()))
+        }],
+        metadata: Some(Map::from_iter([(NODES.to_owned(), about)])),
+        extensions: vec![NODES.to_owned()],
+    }
+}
+
+/// A change of the status of a run.
+pub(crate) fn status_update(it: RunStatus, named: &Named) -> StreamResponse {
+    StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+        task_id: named.task.clone(),
+        context_id: named.context.to_string(),
+        status: status(it, named),
+        metadata: Some(protocol()),
+    })
+}
+
+/// A result of a run.
+pub(crate) fn artifact_update(it: Result_, named: &Named) -> StreamResponse {
+    StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
+        task_id: named.task.clone(),
+        context_id: named.context.to_string(),
+        artifact: artifact(it),
+        append: false,
+        last_chunk: true,
+        metadata: Some(protocol()),
+    })
+}
+
+/// A change of a node, for clients that use the extension.
+pub(crate) fn node_update(it: &NodeChange, at: Timestamp, named: &Named) -> StreamResponse {
+    let mut about = json!({
+        "nodeId": it.task.to_string(),
+        "status": it.status.as_str(),
+        "progress": f64::from(it.progress.millionths()) / 1e6,
+    });
+    if let Some(attempt) = it.attempt {
+        about["attempt"] = attempt.into();
+    }
+    if let Some(message) = &it.message {
+        about["message"] = Value::from(&**message);
+    }
+    let mut metadata = protocol();
+    metadata.insert(NODES.to_owned(), about);
+    StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
+        task_id: named.task.clone(),
+        context_id: named.context.to_string(),
+        status: TaskStatus {
+            state: TaskState::Working,
+            message: None,
+            timestamp: time(at),
+        },
+        metadata: Some(metadata),
+    })
+}

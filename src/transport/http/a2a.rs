@@ -1,0 +1,432 @@
+//! Agent2Agent over HTTP: who calls, how large a body may be, how long answers take, and how streams are sent. What
+//! the calls do is the door's, `transport/a2a`.
+
+use super::connection::KeptAlive;
+use super::door::{Door, REQUEST_ID, context, json, parse};
+use super::{body, refusal, streams};
+use crate::application::api::Caller;
+use crate::transport::a2a::{A2a, Heard, Outcome, Told, jsonrpc, keyed, rest};
+use crate::transport::budget::Share;
+use crate::transport::figures::Carrier;
+use crate::transport::jsonrpc::envelope::Envelope;
+use axum::body::{Body, Bytes};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
+use serde_json::value::RawValue;
+use std::convert::Infallible;
+use std::sync::Arc;
+use taskledger_a2a::operation::Call;
+use taskledger_a2a::{Edition, Error, ErrorKind, Operation, StreamResponse, event, headers};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use tokio_stream::StreamExt;
+
+/// Begins all paths of the HTTP+JSON binding.
+const REST: &str = "/a2a/rest";
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const EXTENSIONS: HeaderName = HeaderName::from_static(headers::EXTENSIONS);
+/// For proxies of the nginx family: nothing is to be gathered.
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// What a caller is told to wait when there is no room, in milliseconds.
+const RETRY_AFTER_MS: u64 = 1000;
+
+/// How answers are written.
+#[derive(Debug, Clone)]
+enum Written {
+    /// As JSON-RPC, under an id.
+    Rpc(Box<RawValue>),
+    /// As HTTP+JSON.
+    Rest,
+}
+
+/// A request that was received.
+pub(super) struct Received {
+    pub(super) caller: Arc<Caller>,
+    pub(super) permit: OwnedSemaphorePermit,
+    /// Its part of the bytes in hand.
+    pub(super) share: Share,
+}
+
+/// What is held until the last byte of a stream was sent.
+type Kept = Box<dyn std::any::Any + Send>;
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// Answers `POST /a2a`.
+    pub(super) async fn a2a_rpc(self: Arc<Self>, request: Request<Body>) -> Response {
+        let deadline = Instant::now() + self.request_timeout;
+        let (head, body) = request.into_parts();
+        let Some(a2a) = self.a2a.clone() else {
+            return refusal::not_found(head.uri.path());
+        };
+        let (correlation, echo) = self.correlation(&head.headers);
+        let received = match refusal::unless_json(&head.headers) {
+            Ok(()) => self.a2a_received(&head, body, deadline).await,
+            Err(refused) => Err(refused),
+        };
+        let mut response = match received {
+            Ok((received, bytes)) => {
+                let envelope = parse(bytes).await;
+                self.a2a_call(&a2a, &head, envelope, received, correlation)
+                    .await
+            }
+            Err(refused) => reshaped(self.counted(*refused), a2a.edition(), true),
+        };
+        response.headers_mut().insert(REQUEST_ID, echo);
+        response
+    }
+
+    /// Answers a call of a JSON-RPC body that is meant for the protocol.
+    pub(super) async fn a2a_call(
+        &self,
+        a2a: &Arc<A2a>,
+        head: &Parts,
+        envelope: Envelope,
+        received: Received,
+        correlation: Arc<str>,
+    ) -> Response {
+        let (id, operation, members) = match jsonrpc::spoken(envelope) {
+            jsonrpc::Spoken::Fault(id, error) => return rpc_error(id.as_deref(), &error),
+            jsonrpc::Spoken::Call {
+                id,
+                operation,
+                members,
+            } => (id, operation, members),
+        };
+        let written = Written::Rpc(id);
+        let call = version(head).and_then(|()| Ok(operation.read(members)?));
+        let answered = match call {
+            Ok(call) => {
+                self.a2a_answer(
+                    a2a,
+                    head,
+                    (operation, call),
+                    received,
+                    correlation,
+                    &written,
+                )
+                .await
+            }
+            Err(error) => Err(error),
+        };
+        answered.unwrap_or_else(|error| failed(&error, &written, a2a.edition()))
+    }
+
+    /// Answers a request below `/a2a/rest`.
+    pub(super) async fn a2a_rest(self: Arc<Self>, request: Request<Body>) -> Response {
+        let deadline = Instant::now() + self.request_timeout;
+        let (head, body) = request.into_parts();
+        let Some(a2a) = self.a2a.clone() else {
+            return refusal::not_found(head.uri.path());
+        };
+        let (correlation, echo) = self.correlation(&head.headers);
+        let mut response = match self.a2a_received(&head, body, deadline).await {
+            Ok((received, bytes)) => {
+                let answered = self
+                    .a2a_resource(&a2a, &head, &bytes, received, correlation)
+                    .await;
+                answered.unwrap_or_else(|error| failed(&error, &Written::Rest, a2a.edition()))
+            }
+            Err(refused) => reshaped(self.counted(*refused), a2a.edition(), false),
+        };
+        response.headers_mut().insert(REQUEST_ID, echo);
+        response
+    }
+
+    async fn a2a_resource(
+        &self,
+        a2a: &Arc<A2a>,
+        head: &Parts,
+        bytes: &[u8],
+        received: Received,
+        correlation: Arc<str>,
+    ) -> Result<Response, Error> {
+        let path = head.uri.path();
+        let asked = rest::asked(
+            head.method.as_str(),
+            path.strip_prefix(REST).unwrap_or(path),
+        )?;
+        version(head)?;
+        if !bytes.is_empty() {
+            unless_json(&head.headers)?;
+        }
+        let members = asked.members(head.uri.query(), bytes)?;
+        let call = asked.operation.read(members)?;
+        self.a2a_answer(
+            a2a,
+            head,
+            (asked.operation, call),
+            received,
+            correlation,
+            &Written::Rest,
+        )
+        .await
+    }
+
+    /// Who calls, and the body.
+    async fn a2a_received(
+        &self,
+        head: &Parts,
+        body: Body,
+        deadline: Instant,
+    ) -> Result<(Received, Bytes), Box<Response>> {
+        let caller = self.admitted(head).await?;
+        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
+            return Err(Box::new(refusal::too_busy(
+                "the server has too many requests",
+            )));
+        };
+        let bytes_max = self.body_bytes_max;
+        let (bytes, share) =
+            body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await?;
+        let received = Received {
+            caller,
+            permit,
+            share,
+        };
+        Ok((received, bytes))
+    }
+
+    async fn a2a_answer(
+        &self,
+        a2a: &Arc<A2a>,
+        head: &Parts,
+        (operation, call): (Operation, Call),
+        received: Received,
+        correlation: Arc<str>,
+        written: &Written,
+    ) -> Result<Response, Error> {
+        let Received {
+            caller,
+            permit,
+            share,
+        } = received;
+        let announced = head.headers.get_all(EXTENSIONS).iter();
+        let announced = announced.filter_map(|it| it.to_str().ok());
+        let nodes = A2a::agreed(Some(headers::SERVED), announced)?;
+        let text = |name: &HeaderName| {
+            let value = head.headers.get(name);
+            value.and_then(|it| it.to_str().ok())
+        };
+        let ending = self.draining.child_token();
+        let context = keyed(context(head, caller, correlation), text(&IDEMPOTENCY_KEY))?;
+        let mut heard = Heard {
+            context,
+            nodes,
+            ending: ending.clone(),
+            last_event: text(&LAST_EVENT_ID).map(Arc::from),
+        };
+        let outcome = if lasts(operation, &call) {
+            let place = streams::place(&self.streams).map_err(|_| too_many_streams())?;
+            let session = self.session(head);
+            let watched = session.map(|session| streams::watched(session, ending.clone()));
+            // It has a place among the streams instead.
+            drop(permit);
+            let outcome = a2a.call(&heard, call).await?;
+            drop(share);
+            match outcome {
+                Outcome::Stream(followed) => {
+                    let counted = self.dispatcher.figures().stream(Carrier::Sse);
+                    let alive = KeptAlive::default();
+                    let kept: Kept = Box::new((place, watched, alive.clone(), counted));
+                    let told = followed.told(ending);
+                    let written = written.clone();
+                    let edition = a2a.edition();
+                    let bytes = told.map(move |told| {
+                        let _kept = &kept;
+                        Ok::<_, Infallible>(line(told, &written, edition))
+                    });
+                    let mut response = Response::new(Body::from_stream(bytes));
+                    response.extensions_mut().insert(alive);
+                    stream_headers(response.headers_mut(), nodes);
+                    return Ok(response);
+                }
+                outcome @ Outcome::Answer(_) => outcome,
+            }
+        } else {
+            let deadline = Instant::now() + self.request_timeout;
+            heard.context = heard.context.until(Some(deadline));
+            let asked = timeout_at(deadline, a2a.call(&heard, call)).await;
+            let outcome = asked.unwrap_or_else(|_| Err(out_of_time()));
+            drop((permit, share));
+            outcome?
+        };
+        let Outcome::Answer(answer) = outcome else {
+            return Err(Error::new(ErrorKind::Internal, "an answer of another kind"));
+        };
+        let answer = answer.to_json();
+        let mut response = match written {
+            Written::Rpc(id) => json(StatusCode::OK, jsonrpc::success(id, &answer)),
+            Written::Rest => rest_answer(StatusCode::OK, answer.to_string(), a2a.edition()),
+        };
+        if nodes {
+            let active = HeaderValue::from_static(A2a::NODES);
+            response.headers_mut().insert(EXTENSIONS, active);
+        }
+        Ok(response)
+    }
+}
+
+/// Whether it may take longer than other calls: it waits for the end of a run, or is a stream.
+fn lasts(operation: Operation, call: &Call) -> bool {
+    match call {
+        Call::SendMessage(request) => !request.configuration.return_immediately,
+        Call::SendStreamingMessage(_)
+        | Call::SubscribeToTask(_)
+        | Call::GetTask(_)
+        | Call::ListTasks(_)
+        | Call::CancelTask(_)
+        | Call::CreatePushConfig(_)
+        | Call::GetPushConfig(_)
+        | Call::ListPushConfigs(_)
+        | Call::DeletePushConfig(_)
+        | Call::GetExtendedAgentCard(_) => operation.streams(),
+    }
+}
+
+/// Checks the version, which a header or the query names.
+fn version(head: &Parts) -> Result<(), Error> {
+    let header = head.headers.get(headers::VERSION);
+    let header = header.and_then(|it| it.to_str().ok()).map(str::to_owned);
+    let given = header.filter(|it| !it.is_empty());
+    let given = given.or_else(|| rest::version(head.uri.query()));
+    headers::served(given.as_deref())
+}
+
+/// Whether a request names the protocol.
+pub(super) fn names_version(headers: &HeaderMap) -> bool {
+    headers
+        .get(headers::VERSION)
+        .is_some_and(|it| !it.is_empty())
+}
+
+/// Refuses bodies that are announced as something else.
+fn unless_json(headers: &HeaderMap) -> Result<(), Error> {
+    let given = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let essence = given.and_then(|it| it.split(';').next()).map(str::trim);
+    let known = ["application/json", "application/a2a+json"];
+    let is_known = |it: &str| known.iter().any(|known| known.eq_ignore_ascii_case(it));
+    if essence.is_some_and(is_known) {
+        return Ok(());
+    }
+    let reason = "the body must be `application/a2a+json` or `application/json`";
+    Err(Error::new(ErrorKind::ContentTypeNotSupported, reason))
+}
+
+fn too_many_streams() -> Error {
+    let reason = "the server has too many streams";
+    Error::new(ErrorKind::ResourceExhausted, reason).after(RETRY_AFTER_MS)
+}
+
+fn out_of_time() -> Error {
+    let reason = "the call took too long; its outcome is unknown";
+    Error::new(ErrorKind::Unavailable, reason).after(RETRY_AFTER_MS)
+}
+
+fn rest_answer(status: StatusCode, text: impl Into<Body>, edition: Edition) -> Response {
+    let mut response = json(status, text);
+    let media_type = HeaderValue::from_static(edition.rest_media_type());
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
+    response
+}
+
+fn rpc_error(id: Option<&RawValue>, error: &Error) -> Response {
+    // What concerns credentials is said by HTTP; everything else by the answer.
+    let status = if error.kind == ErrorKind::Forbidden {
+        StatusCode::FORBIDDEN
+    } else {
+        StatusCode::OK
+    };
+    json(status, jsonrpc::failure(id, error))
+}
+
+/// An error as the answer to a call.
+fn failed(error: &Error, written: &Written, edition: Edition) -> Response {
+    match written {
+        Written::Rpc(id) => rpc_error(Some(id), error),
+        Written::Rest => {
+            let status = StatusCode::from_u16(error.kind.http_status(edition));
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let text = event::failed_rest_line(&error.to_rest(edition));
+            let mut response = rest_answer(status, text, edition);
+            if let Some(ms) = error.retry_after_ms {
+                let seconds = HeaderValue::from(ms.div_ceil(1000));
+                response.headers_mut().insert(RETRY_AFTER, seconds);
+            }
+            response
+        }
+    }
+}
+
+/// A refusal of a whole request in the words of the protocol; its status and headers stay.
+pub(super) fn reshaped(refused: Response, edition: Edition, is_rpc: bool) -> Response {
+    let status = refused.status();
+    let (kind, reason) = match status {
+        StatusCode::UNAUTHORIZED => (
+            ErrorKind::Unauthenticated,
+            "credentials are required: the header `Authorization: Bearer <token>`",
+        ),
+        StatusCode::FORBIDDEN => (ErrorKind::Forbidden, "the credentials do not allow this"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (
+            ErrorKind::ContentTypeNotSupported,
+            "the body must be `application/json`, in UTF-8 and not compressed",
+        ),
+        StatusCode::PAYLOAD_TOO_LARGE => (ErrorKind::InvalidRequest, "the body is too large"),
+        StatusCode::TOO_MANY_REQUESTS => (ErrorKind::ResourceExhausted, "too many requests"),
+        StatusCode::SERVICE_UNAVAILABLE => (ErrorKind::Unavailable, "the server is too busy"),
+        _ => (ErrorKind::InvalidRequest, "the body did not arrive"),
+    };
+    let error = Error::new(kind, reason);
+    let (text, media_type) = match is_rpc {
+        true => (jsonrpc::failure(None, &error), "application/json"),
+        false => (
+            event::failed_rest_line(&error.to_rest(edition)).into_bytes(),
+            edition.rest_media_type(),
+        ),
+    };
+    let (mut head, _) = refused.into_parts();
+    head.headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    Response::from_parts(head, Body::from(text))
+}
+
+fn stream_headers(headers: &mut HeaderMap, nodes: bool) {
+    let fixed = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache, no-transform"),
+        (ACCEL_BUFFERING, "no"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if nodes {
+        headers.insert(EXTENSIONS, HeaderValue::from_static(A2a::NODES));
+    }
+}
+
+/// What a stream tells, as an event.
+fn line(told: Told, written: &Written, edition: Edition) -> Bytes {
+    let item = |item: &StreamResponse| match written {
+        Written::Rpc(id) => item.to_rpc_line(id.get()),
+        Written::Rest => item.to_rest_line(),
+    };
+    match told {
+        Told::Silence => Bytes::from_static(b":\n\n"),
+        Told::Item(None, it) => format!("data: {}\n\n", item(&it)).into(),
+        Told::Item(Some(cursor), it) => format!("id: {cursor}\ndata: {}\n\n", item(&it)).into(),
+        Told::Failed(error) => match written {
+            Written::Rpc(id) => {
+                let line = event::failed_rpc_line(id.get(), &error.to_rpc());
+                format!("data: {line}\n\n").into()
+            }
+            Written::Rest => {
+                let line = event::failed_rest_line(&error.to_rest(edition));
+                format!("event: error\ndata: {line}\n\n").into()
+            }
+        },
+    }
+}

@@ -1,0 +1,34 @@
+//! Agent2Agent 1.0 with the real program: one table of scenarios over all bindings, errors, streams, the card.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+mod binding;
+mod card;
+mod scenarios;
+mod strangers;
+mod wire;
+
+use serde_json::{Value, json};
+
+/// A message with these parts.
+fn message(parts: Value) -> Value {
+    json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": parts}})
+}
+
+/// A message that runs these tasks.
+fn runs(tasks: Value) -> Value {
+    message(json!([{"text": "please"}, {"data": {"tasks": tasks}}]))
+}
+
+fn echo(name: &str) -> Value {
+    json!({"name": name, "schemas": {"method": "echo_executor"}, "inputs": {"text": name}})
+}
+
+fn endless() -> Value {
+    json!({"name": "endless", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 600_000}})
+}
+
+fn question() -> Value {
+    json!({"name": "ask", "schemas": {"method": "approval_executor"},
+        "inputs": {"question": "Which colour?", "response_type": "text"}})
+}
