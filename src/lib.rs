@@ -1,5 +1,8 @@
 //! taskledger: a task-orchestration server. One event-sourced core, several doors.
 
+// `json!` of the longest schemas of OpenRPC.
+#![recursion_limit = "256"]
+
 pub mod application;
 pub mod auth;
 pub mod cli;
