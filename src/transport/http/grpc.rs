@@ -242,6 +242,15 @@ impl http_body::Body for Held {
     ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
         std::pin::Pin::new(&mut self.body).poll_frame(cx)
     }
+
+    // A refusal has headers and nothing else: clients look for its status in the frame that ends the stream.
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
 }
 
 fn is_grpc(headers: &HeaderMap) -> bool {

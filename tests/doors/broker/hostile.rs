@@ -175,6 +175,23 @@ async fn what_is_no_message_of_the_protocol_has_its_status() {
 }
 
 #[tokio::test]
+async fn a_refused_stream_ends_with_its_headers() {
+    let bus = Bus::start().await;
+    let mut wire = Wire::open(&bus.server).await;
+    for (call, message) in [
+        ("SubscribeToTasks", &b""[..]),
+        ("SubscribeToTaskResults", b""),
+        ("SubscribeToTaskProgress", b""),
+        ("PublishTask", b""),
+    ] {
+        let path = format!("/eventbus.EventBus/{call}");
+        let frames = wire.call(&path, message).await;
+        // Some clients find no status if a frame of data follows.
+        assert_eq!(frames, [(frames::HEADERS, true)], "{call}");
+    }
+}
+
+#[tokio::test]
 async fn calls_that_are_cancelled_or_half_open_take_nothing_from_others() {
     const CALLS: usize = 60;
     let bus = Bus::start().await;
