@@ -152,6 +152,22 @@ async fn an_equal_publication_is_one_task_and_another_body_is_refused() {
 }
 
 #[tokio::test]
+async fn whole_numbers_that_a_double_cannot_hold_are_given_as_texts() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let create = json!({"tasks": [{"name": "n", "inputs": {"exact": 9_007_199_254_740_992_u64, "beyond": 9_007_199_254_740_993_u64},
+        "schemas": {"type": "remote", "method": "x"}}]});
+    bus.server.api.call("tasks.execute", create).await;
+    let given = next(&mut stream).await.parameters.unwrap().fields;
+    assert_eq!(
+        given["exact"].kind,
+        Some(Kind::NumberValue(9_007_199_254_740_992.0))
+    );
+    let text = Kind::StringValue("9007199254740993".to_owned());
+    assert_eq!(given["beyond"].kind, Some(text));
+}
+
+#[tokio::test]
 async fn what_was_published_is_known_after_a_kill() {
     let bus = Bus::start().await;
     bus.publish(task("t", "x")).await.unwrap();
