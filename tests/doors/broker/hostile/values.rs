@@ -145,7 +145,7 @@ async fn long_texts_and_texts_with_nul_are_refused_or_shortened() {
         ("responder_agent_id: 4000000", |t, s| {
             t.responder_agent_id = s
         }),
-        ("Invalid params", |t, s| {
+        ("metadata: ", |t, s| {
             t.metadata = Some(one("k", Kind::StringValue(s)));
         }),
     ];
