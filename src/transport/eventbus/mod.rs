@@ -14,6 +14,10 @@ mod published;
 mod results;
 mod status;
 mod values;
+mod wire;
+
+pub(super) use results::Polled;
+pub(super) use wire::undecodable;
 
 use crate::application::api::Caller;
 use crate::application::{Context, Service};
@@ -31,7 +35,7 @@ use taskledger_eventbus::{
     PublishTaskResultRequest, SubscribeToTaskResultsRequest, SubscribeToTasksRequest, TaskMessage,
     TaskProgress, TaskResult,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +51,9 @@ const WINDOW: &str = "taskledger-window";
 const WINDOW_DEFAULT: usize = 100;
 /// How many at most.
 const WINDOW_MAX: usize = 1000;
+
+/// Tasks without a stream that are ended at the same time, at most.
+const TURNS: usize = 64;
 
 /// How a call came in: put into its extensions by the listener.
 #[derive(Debug, Clone)]
@@ -65,6 +72,8 @@ pub(super) struct Bus {
     held: Arc<Held>,
     /// Told when something that a stream held is over.
     room: Notify,
+    /// Held by who ends a task that nobody holds, by its id.
+    turns: [Mutex<()>; TURNS],
 }
 
 /// [`Bus`], shared by all calls.
@@ -78,6 +87,7 @@ impl Shared {
             clock,
             held: Arc::default(),
             room: Notify::new(),
+            turns: std::array::from_fn(|_| Mutex::default()),
         }))
     }
 }
@@ -215,8 +225,10 @@ impl EventBus for Shared {
     ) -> Result<Response<Self::SubscribeToTaskResultsStream>, Status> {
         let Came { context, ending } = came(&request)?;
         let asked = self.0.asked(&context, request.into_inner())?;
-        let stream = self.0.results(context, asked, ending).await?;
-        Ok(Response::new(stream))
+        let (stream, polled) = self.0.results(context, asked, ending).await?;
+        let mut response = Response::new(stream);
+        response.extensions_mut().insert(polled);
+        Ok(response)
     }
 
     async fn subscribe_to_task_progress(

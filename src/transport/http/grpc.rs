@@ -7,7 +7,7 @@ use super::{body, streams};
 use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
-use crate::transport::eventbus::{Came, MESSAGE_BYTES_MAX, Shared};
+use crate::transport::eventbus::{Came, MESSAGE_BYTES_MAX, Polled, Shared, undecodable};
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::time::Instant;
-use tonic::Status;
+use tonic::{Code, Status};
 use tonic_health::server::{HealthReporter, health_reporter};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
@@ -150,12 +150,9 @@ impl<C: Send + Sync + 'static> Door<C> {
 
     async fn of_bus(&self, mut service: Served, request: Request<Body>) -> Response {
         let (mut head, body) = request.into_parts();
-        let is_stream = head
-            .uri
-            .path()
-            .rsplit('/')
-            .next()
-            .is_some_and(|call| call.starts_with(STREAMS));
+        let call = head.uri.path().rsplit('/').next();
+        let call = call.unwrap_or_default().to_owned();
+        let is_stream = call.starts_with(STREAMS);
         let caller = match self.caller(&head).await {
             Ok(caller) => caller,
             Err(denied) => return refused(&unauthenticated(&denied)),
@@ -170,6 +167,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(received) => received,
             Err(refusal) => return refused(&unreceived(refusal.status())),
         };
+        let sent = bytes.clone();
         let (correlation, _) = self.correlation(&head.headers);
         let ending = self.draining.child_token();
         let mut came = Came {
@@ -182,6 +180,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             let request = Request::from_parts(head, Body::from(bytes));
             let answer = tokio::time::timeout_at(deadline, answered(&mut service, request)).await;
             drop(permit);
+            let answer = answer.map(|it| told(it, &call, &sent));
             return answer.unwrap_or_else(|_| {
                 refused(&Status::deadline_exceeded(
                     "the call took too long; its outcome is unknown",
@@ -198,12 +197,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             .map(|session| streams::watched(session, ending.clone()));
         head.extensions.insert(came);
         let request = Request::from_parts(head, Body::from(bytes));
-        let response = answered(&mut service, request).await;
+        let response = told(answered(&mut service, request).await, &call, &sent);
         drop(permit);
         let alive = KeptAlive::default();
         // Until the last byte is sent, or the client goes away.
         let kept = (place, watched, alive.clone(), ending.drop_guard());
-        let mut response = response.map(|body| held(body, kept));
+        let polled = response.extensions().get::<Polled>().cloned();
+        let mut response = response.map(|body| held(body, polled, kept));
         response.extensions_mut().insert(alive);
         response
     }
@@ -219,16 +219,28 @@ async fn answered(service: &mut Served, request: Request<Body>) -> Response {
     }
 }
 
+/// An answer as it is, unless it says that the message could not be read: then with what is wrong with the message.
+fn told(answer: Response, call: &str, sent: &[u8]) -> Response {
+    let status = answer.headers().get("grpc-status");
+    let is_internal = status.is_some_and(|it| Code::from_bytes(it.as_bytes()) == Code::Internal);
+    match is_internal.then(|| undecodable(call, sent)).flatten() {
+        Some(status) => refused(&status),
+        None => answer,
+    }
+}
+
 /// A body with what is held until it was sent; trailers go through.
-fn held(body: Body, kept: impl Send + 'static) -> Body {
+fn held(body: Body, polled: Option<Polled>, kept: impl Send + 'static) -> Body {
     Body::new(Held {
         body,
+        polled,
         _kept: Box::new(kept),
     })
 }
 
 struct Held {
     body: Body,
+    polled: Option<Polled>,
     _kept: Box<dyn std::any::Any + Send>,
 }
 
@@ -240,6 +252,10 @@ impl http_body::Body for Held {
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        // HTTP/2 asks for more only when the client's window has room beyond what it was given.
+        if let Some(polled) = &self.polled {
+            polled.again();
+        }
         std::pin::Pin::new(&mut self.body).poll_frame(cx)
     }
 

@@ -5,6 +5,7 @@
 
 mod delivery;
 mod hostile;
+mod namesakes;
 mod nodes;
 mod progress;
 mod publishing;
