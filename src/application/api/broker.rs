@@ -2,7 +2,7 @@
 
 pub use crate::application::inbox::Inbox;
 use std::sync::Arc;
-pub use taskledger_broker::{MEMBER, NAMES_MAX, Outcome};
+pub use taskledger_broker::{ID_BYTES_MAX, MEMBER, NAMES_MAX, Outcome};
 use taskledger_domain::flow::Remarks;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};

@@ -4,17 +4,18 @@
 //! pings tell. When the stream has ended, a stream of the same agent takes over what it held, also when the server of
 //! the first one has ended; without one, it goes to others, unless the agent speaks of it meanwhile.
 
-use super::held::{Agent, Held, HeldTask};
+use super::held::{Agent, HeldTask};
 use super::patterns::Patterns;
-use super::{Bus, LEASE_MS, Topic, published, status};
+use super::{Bus, LEASE_MS, Topic, published, status, wire};
+use crate::application::Context;
 use crate::application::api::work::{
-    Claim, ClaimEnd, Claimed, Connection, HeldClaims, Left, Release, Renew, Wanted,
+    Claim, ClaimEnd, Claimed, Connection, Fail, HeldClaims, Left, Release, Renew, Wanted,
 };
 use crate::application::api::{Error, Reply, Request};
-use crate::application::{Context, Service};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::limits::CLAIMS_MAX;
+use taskledger_domain::{LeaseId, Timestamp};
 use taskledger_eventbus::TaskMessage;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until};
@@ -52,18 +53,32 @@ pub(super) struct Delivery {
 }
 
 /// What a stream holds: dropped, it is closed, and what it leaves is given back after a while.
+struct Outgoing {
+    message: TaskMessage,
+    attempt: u32,
+    created_at: Timestamp,
+}
+
 struct Open {
-    service: Arc<Service>,
-    held: Arc<Held>,
+    bus: Arc<Bus>,
     context: Context,
     agent: Agent,
     stream: u64,
+    /// What was claimed and not written: the agent works on tasks of the same ids.
+    waiting: Mutex<Vec<(LeaseId, Outgoing)>>,
+}
+
+impl Open {
+    fn waiting(&self) -> MutexGuard<'_, Vec<(LeaseId, Outgoing)>> {
+        // What a panic left is a list of tasks still.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.held.close(self.stream);
-        let (service, held) = (self.service.clone(), self.held.clone());
+        self.bus.held.close(self.stream);
+        let bus = self.bus.clone();
         let (context, agent, stream) = (self.context.clone(), self.agent.clone(), self.stream);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
@@ -71,13 +86,15 @@ impl Drop for Open {
         runtime.spawn(async move {
             sleep(GRACE).await;
             let silent = Duration::from_millis(LEASE_MS);
-            for left in held.left_by(stream, &agent, silent) {
+            let left = bus.held.left_by(stream, &agent, silent);
+            bus.room.notify_waiters();
+            for left in left {
                 let release = Release {
                     task: left.task,
                     lease: left.lease,
                 };
                 // Its lease ends by itself otherwise.
-                if let Err(error) = service.call(&context, Request::Release(release)).await {
+                if let Err(error) = bus.service.call(&context, Request::Release(release)).await {
                     tracing::debug!(task.id = %left.task, %error, "a task was not given back");
                 }
             }
@@ -108,15 +125,16 @@ impl Delivery {
         let is_for_it = |held: &HeldTask| self.patterns.covers(&held.method);
         let (stream, taken) = self.bus.held.open(&self.agent, is_for_it);
         let open = Open {
-            service: self.bus.service.clone(),
-            held: self.bus.held.clone(),
+            bus: self.bus.clone(),
             context: self.context.clone(),
             agent: self.agent.clone(),
             stream,
+            waiting: Mutex::default(),
         };
         tokio::select! {
             end = self.claim(&open, &watch.held, taken) => end,
             end = self.take_over(&open, &watch.held) => end,
+            end = self.give_waiting(&open) => end,
             end = self.note_ends(watch.ends) => end,
             end = self.renew(&open) => end,
         }
@@ -240,37 +258,94 @@ impl Delivery {
         }
     }
 
-    /// Writes what was claimed.
+    /// Writes what was claimed, unless the agent works on another task of the same id: that has to end first.
     async fn give(
         &self,
         open: &Open,
         watched: &HeldClaims,
         claims: Vec<Claimed>,
     ) -> Result<(), Status> {
-        for claimed in &claims {
-            self.hold(open.stream, watched, claimed);
-        }
+        let mut given = Vec::with_capacity(claims.len());
         for claimed in claims {
             let message = published::message(&claimed.task, &claimed.input, claimed.attempt);
-            let event = message.task_type.clone();
-            if self.out.send(Ok(message)).await.is_err() {
-                return Err(gone());
+            if let Some(reason) = wire::unreadable(&message) {
+                self.fail(&claimed, reason).await;
+                continue;
             }
-            self.count(&event, &claimed);
+            let outgoing = Outgoing {
+                message,
+                attempt: claimed.attempt,
+                created_at: claimed.task.created_at,
+            };
+            match self.hold(open.stream, watched, &claimed) {
+                true => given.push(outgoing),
+                false => open.waiting().push((claimed.lease, outgoing)),
+            }
+        }
+        for outgoing in given {
+            self.write(outgoing).await?;
         }
         Ok(())
     }
 
-    fn count(&self, event: &str, claimed: &Claimed) {
+    async fn write(&self, outgoing: Outgoing) -> Result<(), Status> {
+        let event = outgoing.message.task_type.clone();
+        let sent = self.out.send(Ok(outgoing.message)).await;
+        sent.map_err(|_| gone())?;
         let (figures, agent) = (self.bus.figures(), &self.agent.name);
-        let after = self.bus.since(claimed.task.created_at);
-        figures.delivered(Topic::Tasks, event, agent, after);
-        if claimed.attempt > 1 {
+        let after = self.bus.since(outgoing.created_at);
+        figures.delivered(Topic::Tasks, &event, agent, after);
+        if outgoing.attempt > 1 {
             figures.redelivered();
+        }
+        Ok(())
+    }
+
+    /// Writes what had to wait, as soon as it may.
+    async fn give_waiting(&self, open: &Open) -> Status {
+        loop {
+            let changed = self.bus.room.notified();
+            let next = self.bus.held.next(open.stream, &self.agent);
+            let outgoing: Vec<Outgoing> = {
+                let mut waiting = open.waiting();
+                let next = waiting.extract_if(.., |(lease, _)| next.contains(lease));
+                let outgoing = next.map(|(_, outgoing)| outgoing).collect();
+                // What has ended meanwhile is written no more.
+                waiting.retain(|(lease, _)| self.bus.held.has(&self.agent, *lease));
+                outgoing
+            };
+            for outgoing in outgoing {
+                if let Err(end) = self.write(outgoing).await {
+                    return end;
+                }
+            }
+            changed.await;
         }
     }
 
-    fn hold(&self, stream: u64, watched: &HeldClaims, claimed: &Claimed) {
+    /// Ends an attempt whose task no agent could read: another one would get it, and lose its stream.
+    async fn fail(&self, claimed: &Claimed, reason: String) {
+        let fail = Fail {
+            task: claimed.task.id,
+            lease: claimed.lease,
+            error: format!("the task cannot be sent to an agent: {reason}"),
+            retryable: false,
+            remarks: None,
+            breach: None,
+        };
+        // Its lease ends by itself otherwise.
+        if let Err(error) = self
+            .bus
+            .service
+            .call(&self.context, Request::Fail(fail))
+            .await
+        {
+            tracing::debug!(task.id = %claimed.task.id, %error, "a task that cannot be sent goes on");
+        }
+    }
+
+    /// Whether the agent may be given it now.
+    fn hold(&self, stream: u64, watched: &HeldClaims, claimed: &Claimed) -> bool {
         let held = HeldTask {
             task: claimed.task.id,
             attempt: claimed.attempt,
@@ -279,8 +354,9 @@ impl Delivery {
             method: Arc::from(claimed.task.method.as_deref().unwrap_or_default()),
             said_at: None,
         };
-        self.bus.held.hold(stream, &self.agent, held);
+        let may_be_given = self.bus.held.hold(stream, &self.agent, held);
         watched.hold(claimed.task.id, claimed.attempt);
+        may_be_given
     }
 
     /// Waits until the stream may hold another task; how many it may.

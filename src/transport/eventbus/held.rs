@@ -1,9 +1,12 @@
 //! Which tasks agents hold through streams of this server, under the ids that they know.
 //!
 //! A result names its task by an id that only its requester keeps unique, and no lease: what an agent holds says
-//! which task it means. Lost with the process; leases say the same, at the cost of a look.
+//! which task it means. An agent is given one task of an id at a time: what has the same id waits until that has ended.
+//! Lost with the process; leases say the same, at the cost of a look.
+//!
+//! What an agent held is remembered for a while, so that it is answered when it repeats itself or comes too late.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::{LeaseId, TaskId};
@@ -29,12 +32,37 @@ pub(super) struct HeldTask {
     pub(super) said_at: Option<Instant>,
 }
 
+/// How long it is known what an agent held.
+const PAST_KEPT: Duration = Duration::from_secs(600);
+/// Tasks that are known so, of all agents; the oldest are forgotten first.
+const PAST_MAX: usize = 20_000;
+/// Messages of which it is known that they have ended a task of an id.
+const WORDS_MAX: usize = 8;
+
 #[derive(Debug)]
 struct Entry {
     held: HeldTask,
     /// Through which stream; one that has ended, until another one takes it over.
     stream: u64,
+    /// Whether the agent was given it; else it waits for the end of another task of the same id.
+    is_given: bool,
 }
+
+/// What an agent calls a task.
+type Called = (Agent, Arc<str>);
+
+/// What an agent held under an id.
+#[derive(Debug)]
+struct Past {
+    /// The last task.
+    task: TaskId,
+    /// What the agent has said to end tasks of this id, the latest last.
+    words: VecDeque<Word>,
+    at: Instant,
+}
+
+/// A message, in short.
+pub(super) type Word = [u8; 32];
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -42,6 +70,57 @@ struct Inner {
     /// Those that are open.
     streams: HashMap<u64, Agent>,
     last: u64,
+    /// The last task of each id.
+    past: HashMap<Called, Past>,
+    /// Oldest first; what is there twice counts by its latest time.
+    forgetting: VecDeque<(Instant, Called)>,
+}
+
+impl Inner {
+    /// Remembers what is not held any more.
+    fn remember(&mut self, agent: &Agent, gone: Vec<Entry>) {
+        if self.agents.get(agent).is_some_and(Vec::is_empty) {
+            self.agents.remove(agent);
+        }
+        for entry in gone.into_iter().filter(|entry| entry.is_given) {
+            let called = (agent.clone(), entry.held.external_id);
+            self.forgotten(called, entry.held.task, None);
+        }
+    }
+
+    fn forgotten(&mut self, called: Called, task: TaskId, word: Option<Word>) {
+        let at = Instant::now();
+        self.forgetting.push_back((at, called.clone()));
+        let past = self.past.entry(called).or_insert_with(|| Past {
+            task,
+            words: VecDeque::new(),
+            at,
+        });
+        (past.task, past.at) = (task, at);
+        if let Some(word) = word.filter(|it| !past.words.contains(it)) {
+            past.words.push_back(word);
+            if past.words.len() > WORDS_MAX {
+                past.words.pop_front();
+            }
+        }
+        while let Some((at, called)) = self.forgetting.front() {
+            if self.forgetting.len() <= PAST_MAX && at.elapsed() < PAST_KEPT {
+                break;
+            }
+            if self.past.get(called).is_some_and(|past| past.at <= *at) {
+                self.past.remove(called);
+            }
+            self.forgetting.pop_front();
+        }
+    }
+
+    /// Takes out of what an agent holds.
+    fn take(&mut self, agent: &Agent, is_gone: impl Fn(&Entry) -> bool) -> Vec<Entry> {
+        let Some(entries) = self.agents.get_mut(agent) else {
+            return Vec::new();
+        };
+        entries.extract_if(.., |entry| is_gone(entry)).collect()
+    }
 }
 
 /// See the module.
@@ -88,58 +167,94 @@ impl Held {
         if inner.streams.contains_key(&stream) {
             return Vec::new();
         }
-        let Some(entries) = inner.agents.get_mut(agent) else {
-            return Vec::new();
-        };
         let is_left = |entry: &Entry| {
             let said = entry.held.said_at;
             entry.stream == stream && said.is_none_or(|at| at.elapsed() >= silent)
         };
-        let left = entries.extract_if(.., |entry| is_left(entry));
-        let left = left.map(|entry| entry.held).collect();
-        if entries.is_empty() {
-            inner.agents.remove(agent);
-        }
-        left
+        let left = inner.take(agent, is_left);
+        let tasks = left.iter().map(|entry| entry.held.clone()).collect();
+        inner.remember(agent, left);
+        tasks
     }
 
-    /// An agent holds a task through a stream.
-    pub(super) fn hold(&self, stream: u64, agent: &Agent, held: HeldTask) {
+    /// An agent holds a task through a stream. Whether it may be given it now: else once [`Self::next`] says so.
+    pub(super) fn hold(&self, stream: u64, agent: &Agent, held: HeldTask) -> bool {
         let mut inner = self.inner();
         let entries = inner.agents.entry(agent.clone()).or_default();
         entries.retain(|entry| entry.held.task != held.task);
-        entries.push(Entry { held, stream });
+        let is_given = !entries.iter().any(|entry| is_given(entry, &held));
+        entries.push(Entry {
+            held,
+            stream,
+            is_given,
+        });
+        is_given
+    }
+
+    /// Of what a stream holds and its agent was not given yet, what it is given now.
+    pub(super) fn next(&self, stream: u64, agent: &Agent) -> Vec<LeaseId> {
+        let mut inner = self.inner();
+        let Some(entries) = inner.agents.get_mut(agent) else {
+            return Vec::new();
+        };
+        let mut next = Vec::new();
+        for i in 0..entries.len() {
+            let waiting = &entries[i];
+            let is_next = !waiting.is_given
+                && waiting.stream == stream
+                && !entries.iter().any(|entry| is_given(entry, &waiting.held));
+            if is_next {
+                next.push(waiting.held.lease);
+                entries[i].is_given = true;
+            }
+        }
+        next
     }
 
     /// A task is over.
     pub(super) fn forget(&self, agent: &Agent, task: TaskId) {
         let mut inner = self.inner();
-        let Some(entries) = inner.agents.get_mut(agent) else {
-            return;
-        };
-        entries.retain(|entry| entry.held.task != task);
-        if entries.is_empty() {
-            inner.agents.remove(agent);
-        }
+        let gone = inner.take(agent, |entry| entry.held.task == task);
+        inner.remember(agent, gone);
+    }
+
+    /// An agent has ended a task that it calls so, with these words.
+    pub(super) fn ended(&self, agent: &Agent, task: TaskId, external_id: &str, word: Word) {
+        let called = (agent.clone(), Arc::from(external_id));
+        let mut inner = self.inner();
+        inner.forgotten(called, task, Some(word));
     }
 
     /// An attempt is over.
     pub(super) fn release(&self, agent: &Agent, task: TaskId, attempt: u32) {
         let mut inner = self.inner();
-        let Some(entries) = inner.agents.get_mut(agent) else {
-            return;
-        };
-        entries.retain(|entry| (entry.held.task, entry.held.attempt) != (task, attempt));
-        if entries.is_empty() {
-            inner.agents.remove(agent);
-        }
+        let gone = inner.take(agent, |entry| {
+            (entry.held.task, entry.held.attempt) == (task, attempt)
+        });
+        inner.remember(agent, gone);
     }
 
-    /// The task that an agent means by an id, of those that it holds: the first that it got. It has said something.
+    /// The task of an id that an agent held last.
+    pub(super) fn past(&self, agent: &Agent, external_id: &str) -> Option<TaskId> {
+        let called = (agent.clone(), Arc::from(external_id));
+        self.inner().past.get(&called).map(|past| past.task)
+    }
+
+    /// Whether an agent has ended a task of this id with these words.
+    pub(super) fn has_said(&self, agent: &Agent, external_id: &str, word: &Word) -> bool {
+        let called = (agent.clone(), Arc::from(external_id));
+        let inner = self.inner();
+        let past = inner.past.get(&called);
+        past.is_some_and(|past| past.words.contains(word))
+    }
+
+    /// The task that an agent means by an id: the one that it was given. It has said something.
     pub(super) fn meant(&self, agent: &Agent, external_id: &str) -> Option<HeldTask> {
         let mut inner = self.inner();
         let mut entries = inner.agents.get_mut(agent)?.iter_mut();
-        let entry = entries.find(|entry| *entry.held.external_id == *external_id)?;
+        let is_meant =
+            |entry: &&mut Entry| entry.is_given && *entry.held.external_id == *external_id;
+        let entry = entries.find(is_meant)?;
         entry.held.said_at = Some(Instant::now());
         Some(entry.held.clone())
     }
@@ -165,6 +280,11 @@ impl Held {
         let entries = inner.agents.get(agent).into_iter().flatten();
         entries.filter(|entry| entry.stream == stream).count()
     }
+}
+
+/// Whether an agent was given a task that it calls as this other one.
+fn is_given(entry: &Entry, other: &HeldTask) -> bool {
+    entry.is_given && entry.held.task != other.task && entry.held.external_id == other.external_id
 }
 
 #[cfg(test)]
@@ -228,5 +348,54 @@ mod tests {
         assert!(held.meant(&agent(), "quiet").is_none());
         held.release(&agent(), id("told"), 1);
         assert!(held.meant(&agent(), "told").is_none());
+    }
+
+    #[test]
+    fn an_agent_is_given_one_task_of_an_id_at_a_time() {
+        let held = Held::default();
+        let named = |name: &str| HeldTask {
+            lease: LeaseId(id(name).0),
+            external_id: Arc::from("same"),
+            ..task(name)
+        };
+        let (first, _) = held.open(&agent(), |_| true);
+        let (second, _) = held.open(&agent(), |_| true);
+        assert!(held.hold(first, &agent(), named("one")));
+        assert!(!held.hold(second, &agent(), named("two")));
+        assert!(!held.hold(second, &agent(), named("three")));
+        assert!(held.next(second, &agent()).is_empty());
+        let meant = |name: &str| {
+            let found = held.meant(&agent(), "same").expect("it holds one");
+            assert_eq!(found.task, id(name));
+        };
+        meant("one");
+        held.forget(&agent(), id("one"));
+        held.ended(&agent(), id("one"), "same", [1; 32]);
+        assert!(
+            held.next(first, &agent()).is_empty(),
+            "another stream has them"
+        );
+        assert_eq!(held.next(second, &agent()), [LeaseId(id("two").0)]);
+        assert!(held.next(second, &agent()).is_empty(), "one at a time");
+        meant("two");
+        assert_eq!(held.past(&agent(), "same"), Some(id("one")));
+        assert!(held.has_said(&agent(), "same", &[1; 32]));
+        assert!(!held.has_said(&agent(), "same", &[2; 32]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_agent_held_is_forgotten_after_a_while() {
+        let held = Held::default();
+        let (stream, _) = held.open(&agent(), |_| true);
+        for name in ["old", "new"] {
+            held.hold(stream, &agent(), task(name));
+            held.release(&agent(), id(name), 1);
+            assert_eq!(held.past(&agent(), "old"), Some(id("old")));
+            tokio::time::advance(PAST_KEPT - Duration::from_secs(1)).await;
+        }
+        held.hold(stream, &agent(), task("last"));
+        held.release(&agent(), id("last"), 1);
+        assert!(held.past(&agent(), "old").is_none());
+        assert!(held.past(&agent(), "new").is_some());
     }
 }

@@ -15,6 +15,10 @@ mod published;
 mod results;
 mod status;
 mod values;
+mod wire;
+
+pub(super) use results::Polled;
+pub(super) use wire::undecodable;
 
 pub use figures::{Figures, SERVICE, Topic};
 pub(crate) use values::{json_of, struct_of};
@@ -35,7 +39,7 @@ use taskledger_eventbus::{
     PublishTaskResultRequest, SubscribeToTaskResultsRequest, SubscribeToTasksRequest, TaskMessage,
     TaskProgress, TaskResult,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::Instant;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
@@ -50,6 +54,9 @@ pub(crate) const WINDOW: &str = "taskledger-window";
 const WINDOW_DEFAULT: usize = 100;
 /// How many at most.
 const WINDOW_MAX: usize = 1000;
+
+/// Tasks without a stream that are ended at the same time, at most.
+const TURNS: usize = 64;
 
 /// How a call came in: put into its extensions by the listener.
 #[derive(Debug, Clone)]
@@ -71,6 +78,8 @@ pub(super) struct Bus {
     room: Notify,
     /// How long a task without a deadline waits for an agent; `None`: for ever.
     ttl: Option<Duration>,
+    /// Held by who ends a task that nobody holds, by its id.
+    turns: [Mutex<()>; TURNS],
 }
 
 /// [`Bus`], shared by all calls.
@@ -91,6 +100,7 @@ impl Shared {
             held: Arc::default(),
             room: Notify::new(),
             ttl,
+            turns: std::array::from_fn(|_| Mutex::default()),
         }))
     }
 }
@@ -250,8 +260,10 @@ impl EventBus for Shared {
     ) -> Result<Response<Self::SubscribeToTaskResultsStream>, Status> {
         let Came { context, ending } = came(&request)?;
         let asked = self.0.asked(&context, request.into_inner())?;
-        let stream = self.0.results(context, asked, ending).await?;
-        Ok(Response::new(stream))
+        let (stream, polled) = self.0.results(context, asked, ending).await?;
+        let mut response = Response::new(stream);
+        response.extensions_mut().insert(polled);
+        Ok(response)
     }
 
     async fn subscribe_to_task_progress(

@@ -3,7 +3,7 @@
 //! The wire has no lease. What an agent holds through a stream says which task it means and by which lease; else the
 //! task is looked up, and the lease of the agent with it. The first end of a task counts.
 
-use super::held::Agent;
+use super::held::{Agent, Word};
 use super::publish::ID_CHARS_MAX;
 use super::published::Published;
 use super::values::{invalid, json_of, name_of, time_of};
@@ -13,6 +13,7 @@ use crate::application::api::work::{
     Claim, Complete, Connection, Fail, LeaseLoss, LeaseOf, Renew, Wanted,
 };
 use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 use taskledger_domain::flow::Remarks;
 use taskledger_domain::limits::{
@@ -20,8 +21,9 @@ use taskledger_domain::limits::{
 };
 use taskledger_domain::task::{Progress, Status as TaskState};
 use taskledger_domain::{LeaseId, Payload, TaskId};
-use taskledger_eventbus::{TaskProgress, TaskResult, TaskStatus};
+use taskledger_eventbus::{Message, TaskProgress, TaskResult, TaskStatus};
 use taskledger_projections::TaskRow;
+use tokio::sync::MutexGuard;
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -111,6 +113,7 @@ impl Bus {
         result: Option<TaskResult>,
     ) -> Result<(), Status> {
         let said = result.ok_or_else(|| Status::invalid_argument("result cannot be nil"))?;
+        let word: Word = Sha256::digest(said.encode_to_vec()).into();
         self.named(context, &said.task_id, &said.executor_agent_id)?;
         stamped(said.completed_at, "completed_at")?;
         let execution = said.execution_metadata;
@@ -140,7 +143,19 @@ impl Bus {
         let spoken = self
             .spoken(context, &said.task_id, &said.executor_agent_id)
             .await?;
-        self.end(context, &spoken, end, remarks).await
+        // Word for word what ended the last task of this id: its answer was lost, and no other task is meant.
+        let agent = &spoken.agent;
+        if self.held.has_said(agent, &said.task_id, &word) {
+            return Ok(());
+        }
+        // One after the other, if nobody holds it: the first one begins and ends it, the others are told so.
+        let _turn = match spoken.lease {
+            Some(_) => None,
+            None => Some(self.turn(spoken.task).await),
+        };
+        self.end(context, &spoken, end, remarks).await?;
+        self.held.ended(agent, spoken.task, &said.task_id, word);
+        Ok(())
     }
 
     async fn end(
@@ -161,7 +176,14 @@ impl Bus {
             // Whoever may cancel a task may, held or not.
             (None, End::Cancelled(_)) => None,
             (None, End::Completed(_) | End::Failed(_)) => {
-                Some(self.claimed(context, spoken).await?)
+                match self.claimed(context, spoken).await {
+                    Ok(lease) => Some(lease),
+                    // The same call again may have found the lease meanwhile, and used it.
+                    Err(status) => match self.repeated(context, task, &end).await? {
+                        Some(Ok(())) => return Ok(()),
+                        Some(Err(_)) | None => return Err(status),
+                    },
+                }
             }
         };
         let request = match (&end, lease) {
@@ -175,7 +197,8 @@ impl Bus {
                 task,
                 lease,
                 error: error.clone(),
-                retryable: false,
+                // As often as the task says.
+                retryable: true,
                 remarks,
                 breach: None,
             }),
@@ -264,6 +287,14 @@ impl Bus {
             return Ok(Spoken {
                 task: held.task,
                 lease: Some(held.lease),
+                agent,
+            });
+        }
+        // Also if another principal has published it.
+        if let Some(task) = self.held.past(&agent, external_id) {
+            return Ok(Spoken {
+                task,
+                lease: None,
                 agent,
             });
         }
@@ -373,6 +404,12 @@ impl Bus {
             Err(Error::Refused(_)) => Err(Status::not_found("task_id: no such task")),
             Err(error) => Err(status::of(&*self.clock, error)),
         }
+    }
+
+    /// Waits until nobody else is ending the task, as far as this server knows.
+    async fn turn(&self, task: TaskId) -> MutexGuard<'_, ()> {
+        let place = usize::from(task.0.as_bytes()[15]) % self.turns.len();
+        self.turns[place].lock().await
     }
 
     fn forget(&self, agent: &Agent, task: TaskId) {

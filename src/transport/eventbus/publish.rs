@@ -4,17 +4,24 @@ use super::published::{MEMBER, Published, kept_time, task_id};
 use super::values::{invalid, json_of, name_of, priority_of, time_of};
 use super::{Bus, patterns, status};
 use crate::application::Context;
-use crate::application::api::{Cancel, Consistency, Error, Execute, Request, Target};
+use crate::application::api::broker::ID_BYTES_MAX;
+use crate::application::api::{Cancel, Consistency, Error, Execute, Refused, Request, Target};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::flow::{Fault, Refusal};
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
 use taskledger_domain::task::{Status as TaskStatus, call};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_eventbus::TaskMessage;
 use taskledger_projections::TaskRow;
+use tokio::time::sleep;
 use tonic::Status;
 
 /// Characters of an id of a task.
 pub(super) const ID_CHARS_MAX: usize = 1024;
+/// Milliseconds between looks for a task whose id another call has taken: in all longer than a write takes.
+const LOOK_AFTER_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
 /// The text of a task whose deadline has passed, as clients look for it.
 pub(super) const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
 /// The member of `params` with the deadline.
@@ -67,10 +74,7 @@ impl Bus {
         }
         match begun {
             Ok(()) => Ok(()),
-            Err(Error::Refused(refused)) => {
-                let refusal = Error::Refused(refused);
-                self.published_before(context, accepted, refusal).await
-            }
+            Err(Error::Refused(refused)) => self.published_before(context, accepted, refused).await,
             Err(error) => Err(status::of(&*self.clock, error)),
         }
     }
@@ -105,12 +109,16 @@ impl Bus {
         &self,
         context: &Context,
         accepted: Accepted,
-        refusal: Error,
+        refused: Box<Refused>,
     ) -> Result<(), Status> {
-        let found = self.service.get(context, accepted.id, Consistency::Strong);
-        let row = match found.await {
-            Ok(view) => view.row,
-            Err(_) => return Err(status::of(&*self.clock, refusal)),
+        let is_taken = is_taken(&refused.refusal);
+        let Some(row) = self.stored(context, accepted.id, is_taken).await else {
+            return Err(match is_taken {
+                true => Status::already_exists(
+                    "task_id: another task has this id, or had it; ids are unique for ever",
+                ),
+                false => status::of_members(&*self.clock, Error::Refused(refused), member),
+            });
         };
         if !is_same(&row, &accepted.task) {
             return Err(Status::already_exists(
@@ -127,6 +135,18 @@ impl Bus {
             Ok(()) | Err(Error::Refused(_)) => Ok(()),
             Err(error) => Err(status::of(&*self.clock, error)),
         }
+    }
+
+    /// The task with an id. One that `is_taken` may still be on its way to the disk, or nobody's whom the caller sees.
+    async fn stored(&self, context: &Context, id: TaskId, is_taken: bool) -> Option<Arc<TaskRow>> {
+        for pause_ms in LOOK_AFTER_MS {
+            match self.service.get(context, id, Consistency::Strong).await {
+                Ok(view) => return Some(view.row),
+                Err(_) if is_taken => sleep(Duration::from_millis(pause_ms)).await,
+                Err(_) => return None,
+            }
+        }
+        None
     }
 
     fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
@@ -167,6 +187,11 @@ fn named(message: &TaskMessage) -> Result<String, Status> {
         }
     }
     name_of(&message.task_id, "task_id", ID_CHARS_MAX)?;
+    let bytes = message.task_id.len();
+    if bytes > ID_BYTES_MAX {
+        let reason = format!("{bytes} bytes of UTF-8; at most {ID_BYTES_MAX} are accepted");
+        return Err(invalid("task_id", reason));
+    }
     name_of(&message.task_type, "task_type", NAME_CHARS_MAX)?;
     name_of(
         &message.requester_agent_id,
@@ -232,7 +257,8 @@ fn mapped(
         let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
         task["params"][DEADLINE] = Value::from(at);
     }
-    let is_below = placed(&mut task, published.metadata.as_ref())?;
+    let called = |text: &str| task_id(actor, &published.requester, text).to_string();
+    let is_below = placed(&mut task, published.metadata.as_ref(), called)?;
     let mut accepted = Accepted {
         id,
         task,
@@ -244,8 +270,13 @@ fn mapped(
     Ok(accepted)
 }
 
-/// Takes over what `metadata` says of the place of a task. Returns whether it belongs to a flow that is there.
-fn placed(task: &mut Value, metadata: Option<&Map<String, Value>>) -> Result<bool, Status> {
+/// Takes over what `metadata` says of the place of a task; `called` gives the id of what the requester calls so. Returns
+/// whether it belongs to a flow that is there.
+fn placed(
+    task: &mut Value,
+    metadata: Option<&Map<String, Value>>,
+    called: impl Fn(&str) -> String,
+) -> Result<bool, Status> {
     let Some(metadata) = metadata else {
         return Ok(false);
     };
@@ -260,13 +291,13 @@ fn placed(task: &mut Value, metadata: Option<&Map<String, Value>>) -> Result<boo
     let parent = text(PARENT)?;
     let is_below = parent.is_some();
     if let Some(parent) = parent {
-        task["parent_id"] = Value::from(parent);
+        task["parent_id"] = Value::from(called(&parent));
     }
     match metadata.get(DEPENDENCIES) {
         None | Some(Value::Null) => {}
         Some(Value::Array(list)) => {
             let one = |id: &Value| match id {
-                Value::String(id) => Ok(json!({"id": id})),
+                Value::String(id) => Ok(json!({"id": called(id)})),
                 Value::Null
                 | Value::Bool(_)
                 | Value::Number(_)
@@ -287,6 +318,38 @@ fn placed(task: &mut Value, metadata: Option<&Map<String, Value>>) -> Result<boo
         }
     }
     Ok(is_below)
+}
+
+/// Whether a task was refused because its id has been given before.
+fn is_taken(refusal: &Refusal) -> bool {
+    let Refusal::Invalid(faults) = refusal else {
+        return false;
+    };
+    faults.iter().any(|fault| {
+        matches!(
+            fault,
+            Fault::IdTaken { .. } | Fault::IdTakenMeanwhile { .. } | Fault::TaskStored { .. }
+        )
+    })
+}
+
+/// The member of a message from which a member of the task was made.
+fn member<'a>(field: &'a str, within: &str) -> &'a str {
+    if field == MEMBER {
+        // Only methods of the server have a list of what may stand in `params`.
+        return "task_type: it is a method of the server, agents are not given it";
+    }
+    match within {
+        "id" => "task_id",
+        "name" | "schemas" => "task_type",
+        "inputs" => "parameters",
+        "params" if field == "deadline" => "deadline",
+        "params" => "metadata",
+        "user_id" => "metadata.user_id",
+        "parent_id" => "metadata.parent_id",
+        "dependencies" => "metadata.dependencies",
+        _ => field,
+    }
 }
 
 fn execute(target: Target) -> Execute {

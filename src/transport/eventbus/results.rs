@@ -1,17 +1,17 @@
 //! `SubscribeToTaskResults`: the inbox of a requester.
 //!
 //! What was not delivered comes by number, as soon as it is noted. An outcome counts as delivered when its stream
-//! still lives some time after it was written: of a stream that breaks earlier everything comes again. Ids that are
-//! named are told in any case, and then nothing but them.
+//! still lives some time after the connection took it: of a stream that breaks earlier everything comes again. Ids that
+//! are named are told in any case, and then nothing but them.
 
 use super::publish::{DEADLINE_EXCEEDED, ID_CHARS_MAX};
 use super::published::NOBODY;
 use super::values::{invalid, name_of, struct_of, timestamp_of};
-use super::{Bus, Sent, Topic, ended, status};
+use super::{Bus, Sent, Topic, ended, status, wire};
 use crate::application::Context;
 use crate::application::api::Error;
 use crate::application::api::broker::{End, Ended, Inbox, NAMES_MAX, Outcome};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::flow::Remarks;
@@ -86,7 +86,7 @@ impl Bus {
         context: Context,
         asked: Asked,
         ending: CancellationToken,
-    ) -> Result<Sent<TaskResult>, Status> {
+    ) -> Result<(Sent<TaskResult>, Polled), Status> {
         let requester = asked.requester;
         let inbox = self.service.inbox(&context, requester.clone()).await;
         let inbox = inbox.map_err(|error| status::of(&*self.clock, error))?;
@@ -102,13 +102,25 @@ impl Bus {
             out,
         };
         tokio::spawn(results.run(context, ending));
-        let written = move |item: Result<(u64, TaskResult), Status>| {
+        let polled = Polled(unsettled.clone());
+        let taken = move |item: Result<(u64, TaskResult), Status>| {
             item.map(|(number, result)| {
-                unsettled.add(number, Instant::now());
+                unsettled.take(number);
                 result
             })
         };
-        Ok(Box::pin(ReceiverStream::new(stream).map(written)))
+        Ok((Box::pin(ReceiverStream::new(stream).map(taken)), polled))
+    }
+}
+
+/// Goes with the answer to the listener, which says when its connection asks for more of it.
+#[derive(Debug, Clone)]
+pub(in crate::transport) struct Polled(Arc<Unsettled>);
+
+impl Polled {
+    /// The connection has room for more: everything that it took before has a place in the window of the client.
+    pub(in crate::transport) fn again(&self) {
+        self.0.written(Instant::now());
     }
 }
 
@@ -141,11 +153,11 @@ impl Results {
             .ids
             .as_ref()
             .map(|ids| ids.iter().map(|it| &**it).collect());
-        let mut told = HashSet::new();
+        let mut told = HashMap::new();
         if let Some(ids) = &self.ids {
             let named = self.answer(|| self.inbox.named(ids)).await;
             for outcome in named {
-                told.insert(outcome.number);
+                told.insert(outcome.task_id, outcome.number);
                 if let Err(end) = self.send(&outcome).await {
                     return end;
                 }
@@ -166,7 +178,14 @@ impl Results {
                 let is_wanted = wanted
                     .as_ref()
                     .is_none_or(|ids| ids.contains(&*outcome.external_id));
-                if !is_wanted || told.contains(&last) {
+                if !is_wanted {
+                    continue;
+                }
+                if let Some(latest) = told.get(&outcome.task_id).filter(|it| **it >= last) {
+                    // An earlier end of a task whose latest was told: it is delivered with that.
+                    if *latest > last {
+                        self.unsettled.pass(last, Instant::now());
+                    }
                     continue;
                 }
                 if let Err(end) = self.send(&outcome).await {
@@ -183,7 +202,7 @@ impl Results {
         let ended = self.answer(|| self.inbox.end_of(outcome)).await;
         // What has left the log is told to nobody any more.
         let Some(ended) = ended else { return Ok(()) };
-        let told = (outcome.number, result(outcome, ended));
+        let told = (outcome.number, wire::readable(result(outcome, ended)));
         let sent = self.out.send(Ok(told)).await;
         sent.map_err(|_| Status::cancelled("the stream is closed"))?;
         let (topic, after) = (Topic::Results, self.bus.since(outcome.at));
@@ -225,28 +244,49 @@ impl Results {
     }
 }
 
-/// What a stream has written and what is not marked, in that order.
+/// What a stream has given to its connection and what is not marked, in that order.
 #[derive(Debug, Default)]
-struct Unsettled(Mutex<VecDeque<(u64, Instant)>>);
+struct Unsettled(Mutex<Given>);
+
+#[derive(Debug, Default)]
+struct Given {
+    /// It may be in a buffer that waits for the client to make room.
+    taken: Vec<u64>,
+    /// It is on its way, since then.
+    written: VecDeque<(u64, Instant)>,
+}
 
 impl Unsettled {
-    fn all(&self) -> MutexGuard<'_, VecDeque<(u64, Instant)>> {
-        // What a panic left is a list of numbers still.
+    fn all(&self) -> MutexGuard<'_, Given> {
+        // What a panic left are lists of numbers still.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, number: u64, at: Instant) {
-        self.all().push_back((number, at));
+    fn take(&self, number: u64) {
+        self.all().taken.push(number);
+    }
+
+    /// It needs no way any more: what stands for it was told.
+    fn pass(&self, number: u64, at: Instant) {
+        self.all().written.push_back((number, at));
+    }
+
+    /// What was taken is on its way.
+    fn written(&self, at: Instant) {
+        let Given { taken, written } = &mut *self.all();
+        written.extend(taken.drain(..).map(|number| (number, at)));
     }
 
     fn len(&self) -> usize {
-        self.all().len()
+        let all = self.all();
+        all.taken.len() + all.written.len()
     }
 
     /// The first of them, as far as they were written long enough ago.
     fn due(&self, now: Instant) -> Vec<u64> {
         let all = self.all();
         let due = all
+            .written
             .iter()
             .take_while(|(_, at)| now.duration_since(*at) >= SETTLED_AFTER);
         due.map(|(number, _)| *number).collect()
@@ -254,7 +294,7 @@ impl Unsettled {
 
     /// Forgets so many.
     fn settle(&self, count: usize) {
-        self.all().drain(..count);
+        self.all().written.drain(..count);
     }
 }
 
@@ -293,13 +333,20 @@ mod tests {
     #[test]
     fn outcomes_are_due_when_they_were_written_long_enough_ago() {
         let (unsettled, start) = (Unsettled::default(), Instant::now());
-        unsettled.add(7, start);
-        unsettled.add(5, start + Duration::from_secs(30));
+        unsettled.take(7);
+        assert!(
+            unsettled.due(start + SETTLED_AFTER).is_empty(),
+            "it waits for room"
+        );
+        unsettled.written(start);
+        unsettled.take(5);
+        unsettled.written(start + Duration::from_secs(30));
+        unsettled.take(3);
         assert!(unsettled.due(start + Duration::from_secs(59)).is_empty());
         let due = unsettled.due(start + SETTLED_AFTER);
         assert_eq!(due, [7]);
         unsettled.settle(due.len());
         assert_eq!(unsettled.due(start + SETTLED_AFTER * 2), [5]);
-        assert_eq!(unsettled.len(), 1);
+        assert_eq!(unsettled.len(), 2);
     }
 }

@@ -7,6 +7,14 @@ use tonic::{Code, Status};
 
 /// What a caller is told of an error. A failure is logged, under an id that the status has.
 pub(super) fn of(clock: &dyn Clock, error: Error) -> Status {
+    of_members(clock, error, |field, _| field)
+}
+
+/// What the caller calls a member of a task, by its name and by that of the member of the task in which it stands.
+pub(super) type Member = for<'a> fn(&'a str, &str) -> &'a str;
+
+/// The same, with what the caller calls members of a task.
+pub(super) fn of_members(clock: &dyn Clock, error: Error, member: Member) -> Status {
     if let Error::OutcomeUnknown | Error::Unanswered { .. } = &error {
         return Status::unavailable("the outcome is unknown; publish it again with the same ids");
     }
@@ -19,7 +27,7 @@ pub(super) fn of(clock: &dyn Clock, error: Error) -> Status {
         (true, _) => Code::ResourceExhausted,
         (false, code) => code_of(code),
     };
-    Status::new(code, message(&error))
+    Status::new(code, message(&error, member))
 }
 
 /// The codes of the protocol, by those of JSON-RPC.
@@ -37,17 +45,22 @@ fn code_of(code: i64) -> Code {
     }
 }
 
-/// The first fault in words.
-fn message(error: &RpcError) -> String {
+/// The first fault in words, which begin with the member that is wrong.
+fn message(error: &RpcError, member: Member) -> String {
+    let path = error.data.pointer("/errors/0/path");
+    let path = path.and_then(serde_json::Value::as_array);
+    let mut names = path.into_iter().flatten().filter_map(|it| it.as_str());
+    let within = names.find(|it| *it != "tasks").unwrap_or_default();
     let text = |name: &str| {
         let at = error.data.pointer(&format!("/errors/0/{name}"));
         at.and_then(serde_json::Value::as_str).unwrap_or_default()
     };
     match (text("field"), text("reason"), text("expected")) {
         ("", "", _) => error.message.to_owned(),
-        (field, reason, "") => format!("{}: {field}: {reason}", error.message),
+        ("", reason, _) => format!("{}: {reason}", error.message),
+        (field, reason, "") => format!("{}: {reason}", member(field, within)),
         (field, reason, expected) => {
-            format!("{}: {field}: {reason}, expected {expected}", error.message)
+            format!("{}: {reason}, expected {expected}", member(field, within))
         }
     }
 }

@@ -9,6 +9,8 @@ use tonic::Status;
 
 /// Beyond it a `double` does not tell whole numbers apart.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+/// The same as an integer.
+const INTEGER_MAX: u64 = 1 << 53;
 /// How deep values may lie in each other; as deep as `inputs` may.
 const DEPTH_MAX: usize = 100;
 
@@ -96,11 +98,8 @@ fn value_of(value: Value) -> prost_types::Value {
         Value::Null => Kind::NullValue(0),
         Value::Bool(it) => Kind::BoolValue(it),
         Value::String(it) => Kind::StringValue(it),
-        Value::Number(it) => match it
-            .as_f64()
-            .filter(|f| f.fract() != 0.0 || f.abs() <= WHOLE_MAX)
-        {
-            Some(f) => Kind::NumberValue(f),
+        Value::Number(it) => match exact(&it) {
+            Some(exact) => Kind::NumberValue(exact),
             None => Kind::StringValue(it.to_string()),
         },
         Value::Array(list) => Kind::ListValue(ListValue {
@@ -109,6 +108,17 @@ fn value_of(value: Value) -> prost_types::Value {
         Value::Object(map) => Kind::StructValue(struct_of(map)),
     };
     prost_types::Value { kind: Some(kind) }
+}
+
+/// A number as a `double`, unless it is a whole one that this would change, or that agents could not send back.
+fn exact(number: &Number) -> Option<f64> {
+    let whole = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());
+    // Compared before it is rounded.
+    if whole.is_some_and(|it| it > INTEGER_MAX) {
+        return None;
+    }
+    let double = number.as_f64()?;
+    (double.fract() != 0.0 || double.abs() <= WHOLE_MAX).then_some(double)
 }
 
 /// A time of the wire.
@@ -194,6 +204,10 @@ mod tests {
         assert_eq!(there_and_back(all.clone()), all);
         let large = json!({"n": u64::MAX});
         assert_eq!(there_and_back(large), json!({"n": u64::MAX.to_string()}));
+        for beyond in [9_007_199_254_740_993_i64, -9_007_199_254_740_993] {
+            let told = there_and_back(json!({ "n": beyond }));
+            assert_eq!(told, json!({"n": beyond.to_string()}), "not rounded");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, grpc as a2a};
-use crate::transport::eventbus::{Came, Shared};
+use crate::transport::eventbus::{Came, Polled, Shared, undecodable};
 use crate::transport::figures::Figures;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
@@ -187,14 +187,15 @@ impl<C: Send + Sync + 'static> Door<C> {
         message_bytes_max: usize,
     ) -> Response {
         let (mut head, body) = request.into_parts();
-        let call = head.uri.path().rsplit('/').next().unwrap_or_default();
-        let lasting = Lasting::of(of, call);
+        let call = head.uri.path().rsplit('/').next();
+        let call = call.unwrap_or_default().to_owned();
+        let lasting = Lasting::of(of, &call);
         let refused = |status: &Status| refused_by(of, self.a2a.as_deref(), status);
         let caller = match self.caller(&head).await {
             Ok(caller) => caller,
             Err(denied) => return refused(&unauthenticated(&denied)),
         };
-        if of == Of::A2a && Operation::of(call).is_none() {
+        if of == Of::A2a && Operation::of(&call).is_none() {
             let name: String = call.chars().take(64).collect();
             return refused(&Status::unimplemented(format!("there is no call `{name}`")));
         }
@@ -210,6 +211,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(received) => received,
             Err(refusal) => return refused(&unreceived(refusal.status(), message_bytes_max)),
         };
+        let sent = bytes.clone();
         let (correlation, _) = self.correlation(&head.headers);
         let ending = self.draining.child_token();
         let mut came = Came {
@@ -222,6 +224,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             let request = Request::from_parts(head, Body::from(bytes));
             let answer = tokio::time::timeout_at(deadline, answered(&mut service, request)).await;
             drop(permit);
+            let answer = answer.map(|it| told(it, &call, &sent));
             return answer.unwrap_or_else(|_| {
                 refused(&Status::deadline_exceeded(
                     "the call took too long; its outcome is unknown",
@@ -253,12 +256,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             drop((place, watched));
             return response;
         }
-        let response = answered(&mut service, request).await;
+        let response = told(answered(&mut service, request).await, &call, &sent);
         drop(permit);
         let alive = KeptAlive::default();
         // Until the last byte is sent, or the client goes away.
         let kept = (place, watched, alive.clone(), ending.drop_guard());
-        let mut response = response.map(|body| held(body, kept));
+        let polled = response.extensions().get::<Polled>().cloned();
+        let mut response = response.map(|body| held(body, polled, kept));
         response.extensions_mut().insert(alive);
         response
     }
@@ -274,16 +278,28 @@ async fn answered(service: &mut Served, request: Request<Body>) -> Response {
     }
 }
 
+/// An answer as it is, unless it says that the message could not be read: then with what is wrong with the message.
+fn told(answer: Response, call: &str, sent: &[u8]) -> Response {
+    let status = answer.headers().get("grpc-status");
+    let is_internal = status.is_some_and(|it| Code::from_bytes(it.as_bytes()) == Code::Internal);
+    match is_internal.then(|| undecodable(call, sent)).flatten() {
+        Some(status) => refused(&status),
+        None => answer,
+    }
+}
+
 /// A body with what is held until it was sent; trailers go through.
-fn held(body: Body, kept: impl Send + 'static) -> Body {
+fn held(body: Body, polled: Option<Polled>, kept: impl Send + 'static) -> Body {
     Body::new(Held {
         body,
+        polled,
         _kept: Box::new(kept),
     })
 }
 
 struct Held {
     body: Body,
+    polled: Option<Polled>,
     _kept: Box<dyn std::any::Any + Send>,
 }
 
@@ -295,10 +311,14 @@ impl http_body::Body for Held {
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        // HTTP/2 asks for more only when the client's window has room beyond what it was given.
+        if let Some(polled) = &self.polled {
+            polled.again();
+        }
         std::pin::Pin::new(&mut self.body).poll_frame(cx)
     }
 
-    // An answer without messages ends with its headers: some clients take an empty frame behind them for a broken stream.
+    // A refusal has headers and nothing else: clients look for its status in the frame that ends the stream.
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }

@@ -99,6 +99,7 @@ async fn what_is_no_message_of_the_protocol_has_its_status() {
     let gzip = [("grpc-encoding", "gzip")];
     let huge = [&[0][..], &u32::MAX.to_be_bytes(), b"x"].concat();
     let internal = Code::Internal as i32;
+    let invalid = Code::InvalidArgument as i32;
     for (path, kind, extra, body, http, status) in [
         // No protobuf; a field of another type; cut off; no frame at all; more than was said; nothing.
         (
@@ -107,10 +108,10 @@ async fn what_is_no_message_of_the_protocol_has_its_status() {
             &[][..],
             message(0, b"\xff\xff\xff"),
             200,
-            internal,
+            invalid,
         ),
-        (PUBLISH, grpc, &[], message(0, b"\x08\x01"), 200, internal),
-        (PUBLISH, grpc, &[], message(0, b"\x0a\x7f"), 200, internal),
+        (PUBLISH, grpc, &[], message(0, b"\x08\x01"), 200, invalid),
+        (PUBLISH, grpc, &[], message(0, b"\x0a\x7f"), 200, invalid),
         (PUBLISH, grpc, &[], b"{}".to_vec(), 200, internal),
         (PUBLISH, grpc, &[], huge, 200, Code::OutOfRange as i32),
         (PUBLISH, grpc, &[], Vec::new(), 200, internal),
@@ -172,6 +173,50 @@ async fn what_is_no_message_of_the_protocol_has_its_status() {
         assert_eq!(answer, (http, status), "{case}");
     }
     serves(&bus).await;
+}
+
+#[tokio::test]
+async fn a_refused_stream_ends_with_its_headers() {
+    let bus = Bus::start().await;
+    let mut wire = Wire::open(&bus.server).await;
+    for (call, message) in [
+        ("SubscribeToTasks", &b""[..]),
+        ("SubscribeToTaskResults", b""),
+        ("SubscribeToTaskProgress", b""),
+        ("PublishTask", b""),
+        // Not UTF-8.
+        ("SubscribeToTasks", b"\x0a\x01\xff"),
+    ] {
+        let path = format!("/eventbus.EventBus/{call}");
+        let frames = wire.call(&path, message).await;
+        // Some clients find no status if a frame of data follows.
+        assert_eq!(frames, [(frames::HEADERS, true)], "{call}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_agents_cannot_read_fails_and_their_streams_go_on() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let mut deep = json!(1);
+    for _ in 0..40 {
+        deep = json!({ "k": deep });
+    }
+    let large = json!(vec![1; 500_000]);
+    for inputs in [deep, large] {
+        let create = json!({"tasks": [{"name": "n", "inputs": {"v": inputs},
+            "schemas": {"type": "remote", "method": "x"}}]});
+        let started = bus.server.api.call("tasks.execute", create).await;
+        bus.publish(task(&started.to_string(), "x")).await.unwrap();
+        let given = next(&mut stream).await.task_id;
+        assert_eq!(given, started.to_string(), "nothing else is given");
+        bus.complete("a", &given).await.unwrap();
+        let id = json!({"task_id": started["root_task_id"]});
+        let found = bus.server.api.call("tasks.get", id).await;
+        assert_eq!(found["status"], "failed", "{}", found["error"]);
+        let error = found["error"].as_str().unwrap();
+        assert!(error.contains("parameters: "), "{error}");
+    }
 }
 
 #[tokio::test]

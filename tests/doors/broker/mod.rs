@@ -6,6 +6,7 @@
 mod delivery;
 mod hostile;
 mod listeners;
+mod namesakes;
 mod nodes;
 mod progress;
 mod publishing;

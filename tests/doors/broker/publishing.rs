@@ -35,7 +35,7 @@ async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
         .await
         .unwrap_err();
     assert_eq!(none.message(), "progress cannot be nil");
-    let faulty: [(&str, Change); 14] = [
+    let faulty: [(&str, Change); 17] = [
         ("task_id cannot be empty", |t| t.task_id.clear()),
         ("task_type cannot be empty", |t| t.task_type.clear()),
         ("requester_agent_id cannot be empty", |t| {
@@ -62,6 +62,13 @@ async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
             t.parameters = Some(one("n", Kind::NumberValue(1e17)))
         }),
         ("task_id: ", |t| t.task_id = "x".repeat(2000)),
+        ("task_id: 1200 bytes", |t| t.task_id = "\u{e9}".repeat(600)),
+        ("parameters: Too large", |t| {
+            t.parameters = Some(one("k", Kind::StringValue("x".repeat(2_000_000))));
+        }),
+        ("task_type: it is a method of the server", |t| {
+            t.task_type = "sleep_executor".to_owned();
+        }),
         ("task_type: ", |t| t.task_type = "x".repeat(300)),
         ("task_type: ", |t| t.task_type = "a@b".to_owned()),
         ("task_id: ", |t| t.task_id = "a\u{0}".to_owned()),
@@ -203,6 +210,120 @@ async fn an_equal_publication_is_one_task_and_another_body_is_refused() {
     bus.publish(of_another).await.unwrap();
     let list = bus.server.api.call("tasks.list", json!({})).await;
     assert_eq!(list["tasks"].as_array().unwrap().len(), 2, "{list}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_publications_at_once_are_one_task_and_another_body_is_refused() {
+    let bus = Bus::start().await;
+    let group = json!({"tasks": [{"id": "group", "name": "group"}, {"name": "first", "parent_id": "group",
+        "schemas": {"type": "remote", "method": "y"}}]});
+    let started = bus.server.api.call("tasks.execute", group).await;
+    let parent = started["root_task_id"].as_str().unwrap();
+    for n in 0..30 {
+        let id = match n % 2 {
+            0 => format!("t{n}"),
+            _ => uuid::Uuid::new_v4().to_string(),
+        };
+        let mut message = task(&id, "x");
+        match n % 3 {
+            0 => {}
+            1 => message.deadline = Some(NOW),
+            _ => {
+                let parent = Kind::StringValue(parent.to_owned());
+                message.metadata = Some(one("parent_id", parent));
+            }
+        }
+        let other = TaskMessage {
+            priority: 4,
+            ..message.clone()
+        };
+        let equal = (0..8).map(|_| bus.publish(message.clone()));
+        for answer in futures_util::future::join_all(equal).await {
+            answer.unwrap();
+        }
+        let refused = bus.publish(other).await.unwrap_err();
+        assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
+    }
+    let count = json!({"limit": 100});
+    let list = bus.server.api.call("tasks.list", count).await;
+    assert_eq!(list["tasks"].as_array().unwrap().len(), 32, "{list}");
+}
+
+#[tokio::test]
+async fn a_requester_names_its_own_tasks_by_their_ids_where_tasks_depend_on_others() {
+    let bus = Bus::start().await;
+    let group = json!({"tasks": [{"id": "group", "name": "group"}, {"name": "first", "parent_id": "group",
+        "schemas": {"type": "remote", "method": "y"}}]});
+    let started = bus.server.api.call("tasks.execute", group).await;
+    let parent = Kind::StringValue(started["root_task_id"].as_str().unwrap().to_owned());
+    let place = |dependency: Option<&str>| {
+        let mut metadata = one("parent_id", parent.clone());
+        if let Some(id) = dependency {
+            let value = prost_types::Value {
+                kind: Some(Kind::StringValue(id.to_owned())),
+            };
+            let values = vec![value];
+            let list = Kind::ListValue(prost_types::ListValue { values });
+            let list = one("dependencies", list);
+            metadata.fields.extend(list.fields);
+        }
+        Some(metadata)
+    };
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let mut first = task("first of mine", "x");
+    first.metadata = place(None);
+    bus.publish(first).await.unwrap();
+    let mut second = task("second of mine", "x");
+    second.metadata = place(Some("first of mine"));
+    bus.publish(second.clone()).await.unwrap();
+    bus.publish(second).await.unwrap();
+    assert_eq!(next(&mut stream).await.task_id, "first of mine");
+    super::nothing(&mut stream).await;
+    bus.complete("a", "first of mine").await.unwrap();
+    assert_eq!(next(&mut stream).await.task_id, "second of mine");
+    // What can never run ends with its deadline, and its requester hears of it.
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let mut never = task("never", "x");
+    never.metadata = place(Some("second of mine"));
+    never.deadline = Some(Timestamp {
+        seconds: i64::try_from(now.as_secs()).unwrap() + 4,
+        nanos: 0,
+    });
+    bus.publish(never).await.unwrap();
+    bus.end("a", "second of mine", TaskStatus::Failed, None, "no")
+        .await
+        .unwrap();
+    let mut results = bus.results("requester", &[]).await;
+    for (id, reason) in [
+        ("first of mine", ""),
+        ("second of mine", "no"),
+        ("never", "DEADLINE_EXCEEDED"),
+    ] {
+        let told = next(&mut results).await;
+        assert_eq!((&*told.task_id, &*told.error_message), (id, reason));
+    }
+    let mut unknown = task("unknown", "x");
+    unknown.metadata = place(Some("of nobody"));
+    let refused = bus.publish(unknown).await.unwrap_err();
+    let text = "metadata.dependencies";
+    assert!(refused.message().starts_with(text), "{refused}");
+}
+
+#[tokio::test]
+async fn whole_numbers_that_a_double_cannot_hold_are_given_as_texts() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let create = json!({"tasks": [{"name": "n", "inputs": {"exact": 9_007_199_254_740_992_u64, "beyond": 9_007_199_254_740_993_u64},
+        "schemas": {"type": "remote", "method": "x"}}]});
+    bus.server.api.call("tasks.execute", create).await;
+    let given = next(&mut stream).await.parameters.unwrap().fields;
+    assert_eq!(
+        given["exact"].kind,
+        Some(Kind::NumberValue(9_007_199_254_740_992.0))
+    );
+    let text = Kind::StringValue("9007199254740993".to_owned());
+    assert_eq!(given["beyond"].kind, Some(text));
 }
 
 #[tokio::test]

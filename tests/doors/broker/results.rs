@@ -132,6 +132,30 @@ async fn ids_that_are_named_are_told_again_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn of_a_task_that_was_executed_again_only_the_latest_end_is_told_by_its_id() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("agent", &["x"]).await;
+    let id = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d11";
+    bus.publish(task(id, "x")).await.unwrap();
+    next(&mut stream).await;
+    bus.end("agent", id, TaskStatus::Failed, None, "bad page")
+        .await
+        .unwrap();
+    let again = json!({"task_id": id});
+    bus.server.api.call("tasks.execute", again).await;
+    next(&mut stream).await;
+    bus.complete("agent", id).await.unwrap();
+    // Both are noted.
+    let mut all = bus.results("requester", &[]).await;
+    assert_eq!(next(&mut all).await.status(), TaskStatus::Failed);
+    assert_eq!(next(&mut all).await.status(), TaskStatus::Completed);
+    drop(all);
+    let mut results = bus.results("requester", &[id]).await;
+    assert_eq!(next(&mut results).await.status(), TaskStatus::Completed);
+    nothing(&mut results).await;
+}
+
+#[tokio::test]
 async fn subscriptions_that_make_no_sense_are_refused() {
     let bus = Bus::start().await;
     let many: Vec<String> = (0..2000).map(|n| n.to_string()).collect();

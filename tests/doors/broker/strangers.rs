@@ -185,3 +185,56 @@ async fn an_agent_of_another_principal_reports_by_the_id_that_it_was_given() {
     drop((results, client));
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_another_principal_is_answered_after_the_end_as_its_publisher_would_be() {
+    let world = World::start().await;
+    let mut client = client(&world).await;
+    let request = SubscribeToTasksRequest {
+        agent_id: "chief".to_owned(),
+        task_types: vec!["x".to_owned()],
+    };
+    let stream = client.subscribe_to_tasks(with("chief", request)).await;
+    let mut stream = stream.unwrap().into_inner();
+    let of = |requester: &str| {
+        let mut message = task("t", "x");
+        message.requester_agent_id = requester.to_owned();
+        PublishTaskRequest {
+            task: Some(message),
+        }
+    };
+    client.publish_task(with("ann", of("ann"))).await.unwrap();
+    assert_eq!(next(&mut stream).await.task_id, "t");
+    for _ in 0..2 {
+        let said = with("chief", ended("chief"));
+        client.publish_task_result(said).await.unwrap();
+    }
+    let mut other = ended("chief");
+    let result = other.result.as_mut().unwrap();
+    result.status = TaskStatus::Failed.into();
+    let refused = client.publish_task_result(with("chief", other.clone()));
+    let refused = refused.await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    // A cancel is told as the answer to what it says next.
+    client.publish_task(with("bob", of("bob"))).await.unwrap();
+    assert_eq!(next(&mut stream).await.requester_agent_id, "bob");
+    let list = world.call("bob", "tasks.list", json!({})).await;
+    let id = &list["tasks"][0]["id"];
+    let cancel = world.call("bob", "tasks.cancel", json!({"task_id": id}));
+    cancel.await;
+    let refused = client.publish_task_result(with("chief", other));
+    let refused = refused.await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    // An id that another principal has used is not free.
+    let id = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d11";
+    let mut message = of("ann");
+    message.task.as_mut().unwrap().task_id = id.to_owned();
+    client.publish_task(with("ann", message)).await.unwrap();
+    let mut message = of("bob");
+    message.task.as_mut().unwrap().task_id = id.to_owned();
+    let refused = client.publish_task(with("bob", message)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
+    assert!(refused.message().starts_with("task_id: "), "{refused}");
+    drop(stream);
+    world.close().await;
+}

@@ -7,13 +7,15 @@ use tokio::net::TcpStream;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Types of frames.
 const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 /// The flag of headers that are all there.
 const END_HEADERS: u8 = 4;
+/// The flag of a frame that is the last one of its stream.
+const END_STREAM: u8 = 1;
 /// `CANCEL`.
 const CANCEL: u32 = 8;
 /// Bytes of a frame that any peer takes.
@@ -87,6 +89,29 @@ impl Wire {
         }
         bytes.extend(frame(RST_STREAM, 0, id, &CANCEL.to_be_bytes()));
         bytes
+    }
+
+    /// A call with this message, and the frames of its answer: each with its type, and whether it ends the answer.
+    pub(super) async fn call(&mut self, path: &str, message: &[u8]) -> Vec<(u8, bool)> {
+        let id = self.next;
+        self.next += 2;
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        let body = [&[0][..], &length, message].concat();
+        let head = frame(HEADERS, END_HEADERS, id, &self.headers(path));
+        let call = [head, frame(DATA, END_STREAM, id, &body)].concat();
+        self.send(&call).await.unwrap();
+        let mut frames = Vec::new();
+        while frames.last().is_none_or(|(_, is_last)| !is_last) {
+            let mut head = [0; 9];
+            self.socket.read_exact(&mut head).await.unwrap();
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let mut payload = vec![0; length as usize];
+            self.socket.read_exact(&mut payload).await.unwrap();
+            if head[5..] == id.to_be_bytes() {
+                frames.push((head[3], head[4] & END_STREAM != 0));
+            }
+        }
+        frames
     }
 
     /// The beginning of headers without their end.
