@@ -2,6 +2,9 @@
 
 use super::pb;
 use super::values::{json_of, map_of, time_text};
+use crate::message::Role;
+use crate::read::Named;
+use crate::task::TaskState;
 use crate::write::{Members, bytes};
 use serde_json::{Map, Value};
 
@@ -27,7 +30,16 @@ fn free(given: Option<prost_types::Struct>) -> Option<Value> {
     given.map(|it| Value::Object(map_of(it)))
 }
 
-/// A number of an enum: its reader knows which there are. 0 is unset.
+/// A value of an enum by its name; by its number if it has none, so that its reader tells. 0 is unset.
+fn named<E: Named>(given: i32) -> Option<Value> {
+    let known = E::ALL.iter().find(|(_, number, _)| *number == given);
+    match known {
+        Some((_, _, name)) => Some(Value::from(*name)),
+        None => number(given).map(Value::from),
+    }
+}
+
+/// A number. 0 is unset.
 fn number(given: i32) -> Option<i32> {
     Some(given).filter(|it| *it != 0)
 }
@@ -63,7 +75,7 @@ impl Json for pb::Message {
             .text("messageId", Some(&self.message_id))
             .text("contextId", Some(&self.context_id))
             .text("taskId", Some(&self.task_id))
-            .set("role", number(self.role))
+            .set("role", named::<Role>(self.role))
             .set("parts", many(self.parts))
             .set("metadata", free(self.metadata))
             .texts("extensions", &self.extensions)
@@ -105,7 +117,7 @@ impl Json for pb::ListTasksRequest {
         Members::new()
             .text("tenant", Some(&self.tenant))
             .text("contextId", Some(&self.context_id))
-            .set("status", number(self.status))
+            .set("status", named::<TaskState>(self.status))
             .set("pageSize", self.page_size)
             .text("pageToken", Some(&self.page_token))
             .set("historyLength", self.history_length)
@@ -214,7 +226,7 @@ impl Json for pb::Task {
 impl Json for pb::TaskStatus {
     fn members(self) -> Map<String, Value> {
         Members::new()
-            .set("state", number(self.state))
+            .set("state", named::<TaskState>(self.state))
             .set("message", one(self.message))
             .set("timestamp", self.timestamp.map(time_text))
             .done()
