@@ -33,10 +33,10 @@ async fn client_at(url: &str) -> EventBusClient<Channel> {
 async fn bus_with(flags: &[&str]) -> Bus {
     let folder = Folder::new();
     let server = Server::start_with(&folder, flags).await;
-    let client = super::connected(&server).await;
+    let peer = super::Peer::of(&server).await;
     Bus {
         server,
-        client,
+        peer,
         folder,
     }
 }

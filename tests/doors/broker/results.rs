@@ -198,10 +198,10 @@ async fn an_id_that_is_no_uuid_is_found_without_a_stream() {
 async fn json_rpc_events_webhooks_and_the_broker_tell_one_story() {
     let folder = Folder::new();
     let server = Server::start_with(&folder, &ALLOWED).await;
-    let client = super::connected(&server).await;
+    let peer = super::Peer::of(&server).await;
     let bus = Bus {
         server,
-        client,
+        peer,
         folder,
     };
     let receiver = Receiver::start().await;
