@@ -325,22 +325,6 @@ impl Leases {
             .unwrap_or_default()
     }
 
-    /// Whether a worker that was last heard of at `heard_at` has lost a lease since: it stands still perhaps, and
-    /// would lose whatever it gets.
-    pub(super) fn is_silent(
-        &self,
-        worker: &Arc<str>,
-        holder: &Arc<str>,
-        heard_at: Timestamp,
-    ) -> bool {
-        let inner = self.inner();
-        if inner.lost.is_empty() {
-            return false;
-        }
-        let lost = inner.lost.get(&(worker.clone(), Some(holder.clone())));
-        lost.is_some_and(|at| heard_at < *at)
-    }
-
     /// The end of the lease could not be recorded: it is tried again at `at`.
     pub(super) fn end_later(&self, lease: LeaseId, at: Timestamp) {
         let mut inner = self.inner();

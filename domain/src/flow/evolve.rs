@@ -5,6 +5,8 @@
 //! change which tasks wait for a group around them makes the run stale: `refresh` then looks at all
 //! its members.
 
+mod runs;
+
 use super::event::{Dependency, Event, RequeueReason, RunStarted, Specification, TaskCreated};
 use super::state::{Archived, Bounds, Edge, EndedLease, Flow, Held, NONE, Run, Task};
 use crate::task::wiring::Wiring;
@@ -401,71 +403,6 @@ impl Flow {
         task.effective_deadline = Timestamp::FAR_FUTURE;
         task.excluded = 0;
         task.awaited = 0;
-    }
-
-    fn run_started(&mut self, e: &RunStarted, time: Timestamp) {
-        let key = self.next_run;
-        self.next_run += 1;
-        let members: Vec<u32> = e.covers.iter().flat_map(|&(from, to)| from..=to).collect();
-        self.runs.insert(
-            key,
-            Run {
-                id: e.run_id,
-                root: self.ordinal(e.task_id),
-                allow_unknown_executors: e.allow_unknown_executors,
-                executor_wait_ms: e.executor_wait_ms,
-                members: members.clone(),
-                heard: Vec::new(),
-                running: 0,
-                ready: 0,
-                open_groups: Default::default(),
-                stale: false,
-            },
-        );
-        self.run_keys.insert(e.run_id, key);
-        self.still_runs.insert(key);
-        self.make_stale(key);
-        for i in members {
-            // A completed task that another active run holds stays with that run.
-            if self.at(i).run != NONE {
-                continue;
-            }
-            let task = self.at_mut(i);
-            // A delay belongs to the run that asked for it.
-            task.next_attempt_at = Timestamp::default();
-            task.ready_since = time;
-            task.run = key;
-            task.attempts_in_run = 0;
-            task.interruptions = 0;
-            self.forget_claims(i);
-            self.forget_dialogue(i);
-            self.link(i);
-        }
-    }
-
-    fn run_ended(&mut self, id: crate::RunId) {
-        let Some(key) = self.run_keys.remove(&id) else {
-            return;
-        };
-        let run = self
-            .runs
-            .get_mut(&key)
-            .expect("the index names active runs");
-        let members = std::mem::take(&mut run.members);
-        self.heard -= run.heard.len();
-        for i in members {
-            if self.at(i).run == key {
-                self.unlink(i);
-                let task = self.at_mut(i);
-                task.run = NONE;
-                task.excluded = 0;
-                task.awaited = 0;
-                self.settled_groups.remove(&i);
-            }
-        }
-        self.runs.remove(&key);
-        self.still_runs.remove(&key);
-        self.stale_runs.remove(&key);
     }
 
     /// Keeps what a task says of times. The task must not be linked.

@@ -110,7 +110,6 @@ pub(super) fn min() -> Vec<Event> {
             will_retry: false,
             remarks: None,
             breach: None,
-            remarks: None,
         }),
         Event::TaskRequeued(TaskRequeued {
             task_id,

@@ -67,10 +67,10 @@ fn remarks_are_worth_a_report_of_their_own() {
 #[test]
 fn what_is_refused_is_refused_with_remarks() {
     let s = running().when(complete("a", 7).remarked(Some(remarks())));
-    s.is_outdated(Outdated::Attempt).then(&[("a", InProgress)]);
+    let _ = s.is_outdated(Outdated::Attempt).then(&[("a", InProgress)]);
     let s = running().completes("a");
     let again = cancel("a").remarked(Some(remarks()));
-    s.when(again).rejects(Kind::InvalidTransition);
+    let _ = s.when(again).rejects(Kind::InvalidTransition);
 }
 
 #[test]

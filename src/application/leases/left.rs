@@ -41,4 +41,20 @@ impl Leases {
         }
         taken
     }
+
+    /// Whether a worker that was last heard of at `heard_at` has lost a lease since: it stands still perhaps, and
+    /// would lose whatever it gets.
+    pub(super) fn is_silent(
+        &self,
+        worker: &Arc<str>,
+        holder: &Arc<str>,
+        heard_at: Timestamp,
+    ) -> bool {
+        let inner = self.inner();
+        if inner.lost.is_empty() {
+            return false;
+        }
+        let lost = inner.lost.get(&(worker.clone(), Some(holder.clone())));
+        lost.is_some_and(|at| heard_at < *at)
+    }
 }

@@ -4,6 +4,8 @@
 //! earlier stream ended: then the notices since the start of the run are read once more, and told from that place on.
 //! So there is no gap and no repetition, on any node, after any restart.
 
+mod fold;
+
 use super::super::api::runs::{
     Artifact, AwaitRun, NodeChange, ReadRun, RunChange, RunItem, RunPlace, RunStage, RunStatus,
     RunUntil, RunUpdate, RunUpdates, RunView, StatusMessage, WatchRun, WatchedRun,
@@ -19,6 +21,7 @@ use crate::subscription::runs::covered;
 use crate::subscription::stream::{
     Batch, Covered, Filter, From, Item, Notices, Reader, Reset, Until,
 };
+use fold::{Fold, Told};
 use futures_util::stream::unfold;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -235,103 +238,6 @@ impl App {
             ready: VecDeque::new(),
             ended: false,
         })
-    }
-}
-
-/// How a run stands at a place of its stream.
-#[derive(Clone)]
-struct Fold {
-    flow: FlowId,
-    /// The task that was asked for.
-    task: TaskId,
-    stage: RunStage,
-    at: Timestamp,
-    /// Questions that wait, oldest first.
-    waits: VecDeque<Wait>,
-}
-
-/// What a notice changes, before what it takes to say so was read.
-enum Told {
-    Status,
-    Artifact(TaskId),
-    Node(NodeChange),
-}
-
-impl Fold {
-    /// As the run stands at its start.
-    fn begun(of: &RunSnapshot, started: &Recorded) -> Self {
-        Self {
-            flow: of.run.flow,
-            task: of.run.task,
-            stage: RunStage::Submitted,
-            at: started.time,
-            waits: VecDeque::new(),
-        }
-    }
-
-    /// Takes a notice. What it changes, in the order in which it is told: changes of single tasks are the last.
-    fn take(&mut self, notice: &Notice, run: RunId, asks: Option<Asks>) -> Vec<Told> {
-        let mut told = Vec::new();
-        let before = (self.stage, self.waits.front().map(|wait| wait.version));
-        if notice.run.is_some_and(|ended| ended.id == run) {
-            self.waits.clear();
-            self.stage = notice.run.map_or(self.stage, |ended| ended_as(ended.state));
-        } else {
-            match notice.kind {
-                Kind::Suspended => self.waits.push_back(Wait {
-                    version: notice.sequence,
-                    task: notice.task_id,
-                    asks: asks.unwrap_or_default(),
-                }),
-                Kind::SuspensionEnded => self.waits.retain(|wait| wait.task != notice.task_id),
-                Kind::StatusUpdate => match notice.status {
-                    Status::InProgress if self.stage == RunStage::Submitted => {
-                        self.stage = RunStage::Working;
-                    }
-                    Status::Pending | Status::InProgress => {}
-                    Status::Completed | Status::Failed | Status::Cancelled => {
-                        self.waits.retain(|wait| wait.task != notice.task_id);
-                    }
-                },
-                Kind::Completed => told.push(Told::Artifact(notice.task_id)),
-                Kind::ProgressUpdate
-                | Kind::Failed
-                | Kind::Cancelled
-                | Kind::SuspensionReminder
-                | Kind::ClaimRejected
-                | Kind::CompletionRejected => {}
-            }
-            self.stage = match self.waits.front().map(|wait| wait.asks) {
-                Some(Asks::Input) => RunStage::InputRequired,
-                Some(Asks::Auth) => RunStage::AuthRequired,
-                None if self.stage.waits() => RunStage::Working,
-                None => self.stage,
-            };
-        }
-        if before != (self.stage, self.waits.front().map(|wait| wait.version)) {
-            self.at = self.at.max(notice.timestamp);
-            told.push(Told::Status);
-        }
-        let of_node = matches!(notice.kind, Kind::StatusUpdate | Kind::ProgressUpdate);
-        if of_node && notice.run.is_none() {
-            told.push(Told::Node(NodeChange {
-                task: notice.task_id,
-                status: notice.status,
-                progress: notice.progress,
-                attempt: notice.attempt,
-                message: notice.message.clone().or_else(|| notice.error.clone()),
-            }));
-        }
-        told
-    }
-}
-
-const fn ended_as(state: RunState) -> RunStage {
-    match state {
-        RunState::Completed => RunStage::Completed,
-        RunState::Failed => RunStage::Failed,
-        RunState::Cancelled => RunStage::Cancelled,
-        RunState::Running => RunStage::Working,
     }
 }
 

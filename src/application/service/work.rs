@@ -83,9 +83,9 @@ impl Service {
                 self.app.untold(context, begun)
             }
             Wanted::Left(_) => {
-                let own = self.app.claim_here(context, &here).await?;
+                let own = Box::pin(self.app.claim_here(context, &here)).await?;
                 let asked = Request::Claim(here);
-                let others = self.ask_others(context, &asked).await;
+                let others = Box::pin(self.ask_others(context, &asked)).await;
                 let mut begun = own.told();
                 for reply in others {
                     if let Reply::Claimed(more) = reply {

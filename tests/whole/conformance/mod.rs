@@ -24,13 +24,6 @@ const AUTHENTICATION: &str = "authentication";
 /// says so. Each is proven to have it, so that an entry goes when the thing comes. What need not be there is
 /// skipped.
 const NOT_YET: &[(&str, &str, &str)] = &[
-    ("interface/standards/3-a2a", "A2A calls", "failed"),
-    ("interface/transport.a2a/1-http", "A2A calls", "failed"),
-    (
-        "interface/transport.a2a/5-rpc-endpoint",
-        "A2A calls",
-        "failed",
-    ),
     ("interface/a2a-mapping/1-id", "A2A tasks", "skipped"),
     ("interface/a2a-mapping/2-status", "A2A tasks", "skipped"),
     ("interface/a2a-mapping/3-result", "A2A tasks", "skipped"),
@@ -72,7 +65,6 @@ const NOT_YET: &[(&str, &str, &str)] = &[
         "skipped",
     ),
     ("interface/errors/6-unauthorized", AUTHENTICATION, "skipped"),
-    ("interface/requirements/2-a2a", "A2A calls", "failed"),
     ("semantics/trees/16-access", AUTHENTICATION, "skipped"),
     ("semantics/errors/4-unauthorized", AUTHENTICATION, "skipped"),
     (

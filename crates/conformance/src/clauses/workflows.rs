@@ -395,7 +395,7 @@ async fn wiring_is_validated(probe: &Probe) -> Outcome {
 async fn asked(probe: &Probe) -> Result<(Value, Vec<Value>), Finding> {
     let phases = json!({
         "gate": phase(probe, json!({})),
-        "after": phase(probe, json!({"depends_on": ["gate"], "inputs": {"x": "gate.value"}})),
+        "later": phase(probe, json!({"depends_on": ["gate"], "inputs": {"x": "gate.value"}})),
     });
     let (root, tasks) = run(probe, json!({}), phases).await?;
     let held = claim(probe, &tasks[0]).await?;

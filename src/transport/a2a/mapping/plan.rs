@@ -347,8 +347,16 @@ mod tests {
             Part::data(json!({"name": "b", "priority": 9.0})),
             Part::data(json!({"tasks": [task("c"), {"name": 7}]})),
         ];
-        let refused = planned(parts, None).err().expect("two faults");
-        let mut fields: Vec<_> = refused.faults.listed.iter().map(|it| &*it.field).collect();
+        let Ok(Plan::Run {
+            target: Target::New(list),
+            source,
+        }) = planned(parts, None)
+        else {
+            panic!("the parts name tasks");
+        };
+        // Faults of single tasks go along: they are told together with those that only the rules find.
+        let found = list.without_faults().err().expect("two faults");
+        let mut fields: Vec<_> = found.iter().map(|it| source.field(&it.path)).collect();
         fields.sort_unstable();
         assert_eq!(
             fields,

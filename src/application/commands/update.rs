@@ -1,0 +1,123 @@
+//! Changing a task that is stored.
+
+use super::*;
+
+impl App {
+    /// Changes a task. spec: interface / tasks.update
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn update(
+        &self,
+        context: &Context,
+        task: TaskId,
+        updates: Updates,
+    ) -> Result<Reply, Error> {
+        let of = CallTask::Id(task);
+        let stored = |reference: &TaskRef, at| {
+            let text = || reference.text.clone();
+            reference
+                .id()
+                .ok_or_else(|| Fault::MalformedId { at, text: text() })
+        };
+        let mut faults = Vec::new();
+        let parent = match &updates.parent {
+            None => None,
+            Some(None) => Some(None),
+            Some(Some(reference)) => stored(reference, ReferenceAt::Parent { of })
+                .map_err(|fault| faults.push(fault))
+                .ok()
+                .map(Some),
+        };
+        let dependencies = updates.dependencies.as_ref().and_then(|given| {
+            resolve_dependencies(of, given, stored)
+                .map_err(|mut list| faults.append(&mut list))
+                .ok()
+        });
+        let names = CallNames::of_update(task);
+        if !faults.is_empty() {
+            return Err(Error::invalid(faults).with_names(&names));
+        }
+        let update = Update {
+            task,
+            updates,
+            dependencies,
+            parent,
+            current: None,
+            looked: None,
+        };
+        let key = Key::of(context, UseCase::UpdateTask, None);
+        let key = key.as_ref();
+        self.once(key, self.update_task(context, key, update))
+            .await
+            .map_err(|error| error.with_names(&names))
+    }
+
+    async fn update_task(
+        &self,
+        context: &Context,
+        key: Option<&Key>,
+        update: Update,
+    ) -> Result<Reply, Error> {
+        let Update { task, updates, .. } = &update;
+        let task = *task;
+        let flow = self.flow_of(Argument::Task, task).await?;
+        if flow.root() == task && updates.user_id.is_some() {
+            let foreign = || Refusal::not_found(Argument::Task, task);
+            self.is_owned_here(context, flow, foreign).await?;
+            Self::keep_owner(context, updates)?;
+        }
+        let respecifies =
+            updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
+        let reply: ReplyOf = Arc::new(move |done| {
+            let status = match done {
+                Done::Status(status) => Some(status),
+                Done::Ok | Done::ClaimRefused => None,
+            };
+            Reply::Updated { task, status }
+        });
+        for _ in 0..UPDATE_ROUNDS_MAX {
+            // With other dependencies too: what is wired must stay one.
+            let current = if respecifies || updates.dependencies.is_some() {
+                Some(self.specification(context, flow, task).await?)
+            } else {
+                None
+            };
+            if let Some((_, specification)) = current.as_ref().filter(|_| respecifies) {
+                let merged = specification.clone().updated(updates);
+                self.admit_method(context, merged.method.as_deref(), "updates")?;
+                let faults = self
+                    .validation
+                    .check_call(vec![(vec!["updates".into()], merged)])
+                    .await;
+                if !faults.is_empty() {
+                    return Err(Error::invalid(faults));
+                }
+            }
+            let current = current.as_ref();
+            let looked = self
+                .look_into_results(context, flow, current, &update)
+                .await?;
+            let command = Command::Update(Update {
+                current: current.cloned(),
+                looked,
+                ..update.clone()
+            });
+            let sending = Sending {
+                flow,
+                command,
+                begins: Begins::No,
+                reply: reply.clone(),
+                foreign: Refusal::not_found(Argument::Task, task),
+            };
+            match self.command(context, key, sending).await {
+                Err(Error::Outdated(Outdated::Specification)) => {}
+                other => return other,
+            }
+        }
+        Err(Error::Busy {
+            reason: "the task is being changed by others".to_owned(),
+            retry_after_ms: 100,
+        })
+    }
+}

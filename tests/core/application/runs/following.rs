@@ -1,0 +1,172 @@
+//! Following a run, and waiting for it.
+
+use super::*;
+
+/// A run that asks and goes on to its end.
+async fn goes_on(b: &Broker, run: RunId) {
+    asks(b, &b.claim("a").await, json!({"question": "First?"})).await;
+    asks(
+        b,
+        &b.claim("b").await,
+        json!({"question": "Second?", "asks": "auth"}),
+    )
+    .await;
+    says(b, message(run, "m", "one")).await.unwrap();
+    says(b, message(run, "n", "two")).await.unwrap();
+    b.complete(&b.claim("b").await, json!({"n": 2}))
+        .await
+        .unwrap();
+    b.complete(&b.claim("a").await, json!({"n": 1}))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_begins_at_a_snapshot_and_tells_everything_behind_it_once() {
+    let b = served().await;
+    let run = begun(&b, &caller()).await.run;
+    let first = watched(&b, follows(run)).await;
+    assert_eq!(
+        first.snapshot.as_ref().map(|it| it.status.stage),
+        Some(RunStage::Working)
+    );
+    goes_on(&b, run).await;
+    let told = rest(first).await;
+    assert_eq!(
+        stages(&told),
+        [
+            RunStage::InputRequired,
+            RunStage::AuthRequired,
+            RunStage::Working,
+            RunStage::Completed
+        ]
+    );
+    let results = told.iter().filter_map(|update| match &update.change {
+        RunChange::Artifact(artifact) => Some((artifact.name.to_string(), artifact.is_result)),
+        RunChange::Status(_) | RunChange::Node(_) => None,
+    });
+    let results: Vec<_> = results.collect();
+    let expected = [("b", false), ("a", false), ("r", true)].map(|(n, is)| (n.to_owned(), is));
+    assert_eq!(results, expected);
+    assert!(matches!(
+        told.last().map(|it| &it.change),
+        Some(RunChange::Status(_))
+    ));
+    // when: it goes on behind each of its places, on the next server, whose stores are opened in real time
+    tokio::time::resume();
+    let mut w = b.w.restarted().await;
+    w.run_read_models();
+    let b = Broker::over(w).await.run().await;
+    for (at, update) in told.iter().enumerate() {
+        let watch = WatchRun {
+            behind: Some(Arc::from(update.cursor.to_string())),
+            ..follows(run)
+        };
+        let again = watched(&b, watch).await;
+        assert!(again.snapshot.is_none() && again.reset.is_none());
+        assert_eq!(rest(again).await, told[at + 1..], "behind update {at}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_behind_its_snapshot() {
+    let b = served().await;
+    let run = begun(&b, &caller()).await.run;
+    let first = watched(&b, follows(run)).await;
+    let place = first.cursor.to_string();
+    goes_on(&b, run).await;
+    let watch = WatchRun {
+        behind: Some(Arc::from(place)),
+        ..follows(run)
+    };
+    let again = watched(&b, watch).await;
+    assert!(again.snapshot.is_none());
+    assert_eq!(rest(again).await, rest(first).await);
+}
+
+#[tokio::test]
+async fn a_place_that_is_none_begins_at_a_snapshot_and_says_so() {
+    let b = served().await;
+    let run = begun(&b, &caller()).await.run;
+    let watch = WatchRun {
+        behind: Some(Arc::from("nowhere")),
+        ..follows(run)
+    };
+    let begun = watched(&b, watch).await;
+    assert!(begun.snapshot.is_some() && begun.reset.is_some());
+}
+
+#[tokio::test]
+async fn a_stream_may_end_where_input_is_needed_and_goes_on_where_credentials_are() {
+    let b = served().await;
+    let run = begun(&b, &caller()).await.run;
+    let watch = || WatchRun {
+        until: RunUntil::EndedOrInput,
+        nodes: false,
+        ..follows(run)
+    };
+    let stream = watched(&b, watch()).await;
+    asks(
+        &b,
+        &b.claim("a").await,
+        json!({"question": "Key?", "asks": "auth"}),
+    )
+    .await;
+    says(&b, message(run, "m", "done")).await.unwrap();
+    asks(&b, &b.claim("a").await, json!({"question": "Where?"})).await;
+    let told = stages(&rest(stream).await);
+    assert_eq!(
+        told,
+        [
+            RunStage::AuthRequired,
+            RunStage::Working,
+            RunStage::InputRequired
+        ]
+    );
+    let waiting = watched(&b, watch()).await;
+    assert_eq!(rest(waiting).await, [], "it waits already");
+}
+
+#[tokio::test]
+async fn a_run_that_has_ended_is_a_snapshot_alone() {
+    let b = served().await;
+    let run = begun(&b, &caller()).await.run;
+    goes_on(&b, run).await;
+    let ended = watched(&b, follows(run)).await;
+    let stage = ended.snapshot.as_ref().map(|it| it.status.stage);
+    assert_eq!(stage, Some(RunStage::Completed));
+    assert_eq!(rest(ended).await, []);
+}
+
+#[tokio::test]
+async fn whoever_waits_is_answered_at_a_question_and_at_the_end() {
+    let b = served().await;
+    let run = begun(&b, &caller()).await.run;
+    let waits = || {
+        let service = b.service.clone();
+        let wait = AwaitRun {
+            run,
+            history: None,
+            artifacts: true,
+        };
+        tokio::spawn(async move { service.await_run(&caller(), wait).await })
+    };
+    let first = waits();
+    quiet().await;
+    assert!(!first.is_finished());
+    asks(&b, &b.claim("a").await, json!({"question": "?"})).await;
+    let asked = soon(first).await.unwrap().unwrap();
+    assert_eq!(asked.status.stage, RunStage::InputRequired);
+    says(&b, message(run, "m", "this")).await.unwrap();
+    let second = waits();
+    quiet().await;
+    assert!(
+        !second.is_finished(),
+        "not for the question that is answered"
+    );
+    b.complete(&b.claim("a").await, json!({})).await.unwrap();
+    b.complete(&b.claim("b").await, json!({})).await.unwrap();
+    let ended = soon(second).await.unwrap().unwrap();
+    assert_eq!(ended.status.stage, RunStage::Completed);
+    assert_eq!(ended.artifacts.len(), 3);
+}
