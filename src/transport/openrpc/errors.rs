@@ -20,6 +20,9 @@ pub(super) fn reference(kind: ErrorKind) -> Value {
     json!({"$ref": format!("#/components/errors/{}", name(kind))})
 }
 
+/// Of a claim: absent when results lack values.
+const INCOMPLETE_DEPENDENCIES: &str = "incomplete_dependencies";
+
 /// The component of a row.
 fn name(kind: ErrorKind) -> String {
     format!("{kind:?}")
@@ -180,7 +183,11 @@ fn data(kind: ErrorKind) -> Value {
         .unwrap_or_default();
     let mut more = json!({"type": "object", "properties": members});
     if required {
-        more["required"] = json!(names);
+        // The one that is not always there.
+        let always = names
+            .iter()
+            .filter(|name| name.as_str() != INCOMPLETE_DEPENDENCIES);
+        more["required"] = json!(always.collect::<Vec<_>>());
     }
     json!({"allOf": [reference_to_data(), more]})
 }

@@ -216,11 +216,12 @@ async fn what_only_documents_have_and_executors_that_are_off_are_refused() {
     ] {
         let refusal = api.refusal("tasks.create", wired(from.clone())).await;
         assert_eq!(refusal.code, -32602, "{refusal:?}");
-        assert_eq!(refusal.data["field"], "schemas.wiring.q");
+        assert_eq!(refusal.data["path"], json!(["schemas", "wiring", "q"]));
         let tasks = json!({"tasks": [wired(from)]});
         let refusal = api.refusal("tasks.execute", tasks).await;
         assert_eq!(refusal.code, -32602, "{refusal:?}");
-        assert_eq!(refusal.data["field"], "tasks[0].schemas.wiring.q");
+        let path = json!(["tasks", 0, "schemas", "wiring", "q"]);
+        assert_eq!(refusal.data["path"], path);
         assert_eq!(
             refusal.data["reason"],
             "Has a value only in workflow documents"
@@ -240,7 +241,8 @@ async fn what_only_documents_have_and_executors_that_are_off_are_refused() {
         )
         .await;
     assert_eq!(refusal.code, -32602, "{refusal:?}");
-    assert_eq!(refusal.data["field"], "document.workflow.build.assign");
+    let path = json!(["document", "workflow", "build", "assign"]);
+    assert_eq!(refusal.data["path"], path);
     let expected = refusal.data["expected"].as_str().unwrap();
     assert!(expected.contains("--allow-command"), "{expected}");
     server.stop().await;

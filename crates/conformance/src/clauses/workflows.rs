@@ -394,8 +394,8 @@ async fn wiring_is_validated(probe: &Probe) -> Outcome {
 /// A phase that asks a person, and one that needs its answer.
 async fn asked(probe: &Probe) -> Result<(Value, Vec<Value>), Finding> {
     let phases = json!({
-        "gate": phase(probe, json!({})),
-        "later": phase(probe, json!({"depends_on": ["gate"], "inputs": {"x": "gate.value"}})),
+        "ask": phase(probe, json!({})),
+        "then": phase(probe, json!({"depends_on": ["ask"], "inputs": {"x": "ask.value"}})),
     });
     let (root, tasks) = run(probe, json!({}), phases).await?;
     let held = claim(probe, &tasks[0]).await?;
@@ -427,7 +427,7 @@ async fn progress_lists_suspended_phases(probe: &Probe) -> Outcome {
     let progress = probe.result("workflows.progress", params).await?;
     let phase = &progress["suspended_phases"][0];
     ensure!(
-        phase["phase_name"] == "gate" && phase["task_id"] == tasks[0],
+        phase["phase_name"] == "ask" && phase["task_id"] == tasks[0],
         "`suspended_phases`: {}",
         progress["suspended_phases"]
     );
