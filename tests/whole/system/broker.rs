@@ -198,7 +198,11 @@ async fn a_subscription_goes_on_when_the_server_is_back() {
     broker(&server, &publish).await.done();
     agent.says().await;
     server.kill().await;
-    let server = Server::start_with(&folder, &["--listen", &address]).await;
+    let mut again = command();
+    again
+        .args(["serve", "--listen", &address])
+        .args(folder.storage());
+    let server = Server::spawn(again, folder.path()).await;
     broker(&server, &publish).await.done();
     agent.says().await;
     server.stop().await;
