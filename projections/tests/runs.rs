@@ -266,8 +266,8 @@ async fn pages_show_no_run_twice(engine: Engine) {
     let first = world.log.len();
     starts(&mut world, task(1), 1, runs[0]);
     starts(&mut world, task(5), 1, runs[4]);
-    let ground = Ground::new(engine).await;
-    let mut models = ground.fed(&world.log[..first], 100).await;
+    let grounds = [Ground::new(engine).await, Ground::new(engine).await];
+    let mut models = grounds[0].fed(&world.log[..first], 100).await;
     let (filter, mut seen, mut next) = (RunFilter::default(), Vec::new(), None);
     loop {
         let page = models.run_list(&filter, next, 2, ALL).await.unwrap();
@@ -278,7 +278,7 @@ async fn pages_show_no_run_twice(engine: Engine) {
         if seen.len() == 2 {
             // The newest one, which was shown, and the oldest one, which was not, change.
             models.close().await.unwrap();
-            models = Ground::new(engine).await.fed(&world.log, 100).await;
+            models = grounds[1].fed(&world.log, 100).await;
         }
     }
     assert_eq!(seen, [runs[4], runs[3], runs[2], runs[1]]);

@@ -94,7 +94,11 @@ pub trait Wire: Sized {
     fn from_json(value: Value) -> Result<Self, Faults> {
         match value {
             Value::Object(members) => whole(members, Self::read),
-            other => Err(Fault::new("", expected("an object", &other)).into()),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)) => Err(Fault::new("", expected("an object", &other)).into()),
         }
     }
 }
@@ -183,7 +187,11 @@ impl Object<'_> {
     pub fn content(&mut self, name: &str) -> Option<String> {
         match self.take(name)? {
             Value::String(text) => Some(text),
-            other => {
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_)) => {
                 self.fault(name, expected("a string", &other));
                 None
             }
@@ -211,7 +219,13 @@ impl Object<'_> {
         for (i, value) in self.list(name).into_iter().enumerate() {
             match value {
                 Value::String(text) => texts.push(text),
-                other => self.fault(&format!("{name}[{i}]"), expected("a string", &other)),
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_)) => {
+                    self.fault(&format!("{name}[{i}]"), expected("a string", &other))
+                }
             }
         }
         texts
@@ -242,7 +256,11 @@ impl Object<'_> {
     pub fn flag(&mut self, name: &str) -> Option<bool> {
         match self.take(name)? {
             Value::Bool(flag) => Some(flag),
-            other => {
+            other @ (Value::Null
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_)) => {
                 self.fault(name, expected("true or false", &other));
                 None
             }
@@ -275,7 +293,11 @@ impl Object<'_> {
     pub fn map(&mut self, name: &str) -> Option<Map<String, Value>> {
         match self.take(name)? {
             Value::Object(map) => Some(map),
-            other => {
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)) => {
                 self.fault(name, expected("an object", &other));
                 None
             }
@@ -378,7 +400,11 @@ fn below<T: Wire>(value: Value, path: String, faults: &mut Faults) -> Option<T> 
             path,
             faults,
         }),
-        other => {
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)) => {
             faults.note(Fault::new(path, expected("an object", &other)));
             None
         }

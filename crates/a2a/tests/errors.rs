@@ -6,7 +6,9 @@ use taskledger_a2a::grpc::status;
 use taskledger_a2a::{Edition, Error, Fault};
 
 /// Kind, JSON-RPC code, HTTP status and gRPC code of edition 1.0.1, and of 1.0.0.
-const ROWS: [(ErrorKind, i32, (u16, &str), (u16, &str)); 18] = [
+type Row = (ErrorKind, i32, (u16, &'static str), (u16, &'static str));
+
+const ROWS: [Row; 18] = [
     (TaskNotFound, -32001, (404, "NOT_FOUND"), (404, "NOT_FOUND")),
     (
         TaskNotCancelable,

@@ -237,7 +237,7 @@ fn snake(value: Value) -> Value {
             .collect::<Map<_, _>>()
             .into(),
         Value::Array(list) => list.into_iter().map(snake).collect(),
-        other => other,
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
     }
 }
 
@@ -279,7 +279,11 @@ proptest! {
 fn members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        other => panic!("{other}"),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)) => panic!("{other}"),
     }
 }
 

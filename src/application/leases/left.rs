@@ -1,6 +1,7 @@
 //! Leases that nobody keeps: whose worker has come back for what it held.
 
 use super::{Holding, Inner, Leases, WorkerKey};
+use std::sync::Arc;
 use taskledger_domain::Timestamp;
 
 impl Leases {
@@ -44,7 +45,7 @@ impl Leases {
 
     /// Whether a worker that was last heard of at `heard_at` has lost a lease since: it stands still perhaps, and
     /// would lose whatever it gets.
-    pub(super) fn is_silent(
+    pub(in crate::application) fn is_silent(
         &self,
         worker: &Arc<str>,
         holder: &Arc<str>,

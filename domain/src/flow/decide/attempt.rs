@@ -76,7 +76,7 @@ pub(super) fn report(
 pub(super) fn fail(
     flow: &Flow,
     named: Named,
-    (error, breach): (&str, Option<&Box<Breach>>),
+    (error, breach): (&str, Option<&Breach>),
     (reason, progress): (FailureReason, Progress),
     now: Timestamp,
 ) -> Decision {
@@ -114,7 +114,7 @@ pub(super) fn fail(
         progress,
         will_retry: retry_at.is_some(),
         remarks: None,
-        breach: breach.cloned(),
+        breach: breach.cloned().map(Box::new),
     })];
     if let Some(next) = retry_at {
         events.push(requeued(flow, task, RequeueReason::Retry, Some(next)));

@@ -97,7 +97,7 @@ impl Flow {
                 lease,
             } => {
                 let named = (*task, *attempt, *lease);
-                let said = (&*breach.failure(), Some(breach));
+                let said = (&*breach.failure(), Some(&**breach));
                 attempt::fail(self, named, said, (*reason, *progress), now)
             }
             Command::Report {
