@@ -411,8 +411,8 @@ async fn returned(
 
 /// What was to be said could not be read; asking again may help.
 fn unread(error: Error) -> Failure {
-    match error {
-        Error::Failed(failure) => failure,
-        other => Failure::ReadModel(other.to_string()),
+    if let Error::Failed(failure) = error {
+        return failure;
     }
+    Failure::ReadModel(error.to_string())
 }

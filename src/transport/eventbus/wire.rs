@@ -43,9 +43,9 @@ pub(super) fn readable(mut result: TaskResult) -> TaskResult {
     result
 }
 
-fn too_much<'a>(
+fn too_much(
     message: &impl Message,
-    structs: [(&str, &'a Option<Struct>); 2],
+    structs: [(&str, &Option<Struct>); 2],
 ) -> Option<String> {
     for (field, given) in structs {
         if given.as_ref().is_some_and(|it| levels(it) > NESTED_MAX) {

@@ -29,9 +29,10 @@ pub(crate) fn of(clock: &dyn Clock, error: Refused, doing: Doing<'_>) -> Error {
         .data
         .pointer("/errors/0/reason")
         .and_then(Value::as_str);
-    let mut told = match kind {
-        ErrorKind::InvalidParams => Error::invalid(faults(&words, doing)),
-        other => Error::new(other, message.unwrap_or(words.message)),
+    let mut told = if kind == ErrorKind::InvalidParams {
+        Error::invalid(faults(&words, doing))
+    } else {
+        Error::new(kind, message.unwrap_or(words.message))
     };
     if let Some(own) = own {
         told = told.named(own);
