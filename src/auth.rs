@@ -188,12 +188,12 @@ mod tests {
     fn whoever_is_remembered_needs_no_check_unless_too_many_failed_there() {
         let counted = Arc::new(Counted::default());
         let authenticator = Authenticator::new(vec![Arc::new(Ann)], Some(counted.clone()));
-        let from = Some(IpAddr::from([127, 0, 0, 1]));
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let from = Some(here);
         assert!(authenticator.remembered("annie", from).is_some());
         assert!(authenticator.remembered("ann", from).is_none());
         assert!(authenticator.remembered("bob", from).is_none());
         for _ in 0..2 {
-            let here = from.expect("an address");
             counted.failed(here, Denied::Unknown);
         }
         assert!(authenticator.remembered("annie", from).is_none());

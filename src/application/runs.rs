@@ -17,18 +17,21 @@ use super::guard::Guard;
 use super::mailbox::Answer;
 use super::readings::failed;
 use super::sending::{engine_metadata, metadata, weight};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use taskledger_domain::flow::{Command, Event, Flow, Receive, Refusal};
 use taskledger_domain::limits::{
     CONTEXT_CHARS_MAX, MESSAGE_ID_CHARS_MAX, REFERENCES_MAX, RUN_MESSAGE_BYTES_MAX,
 };
-use taskledger_domain::question::Expected;
+use taskledger_domain::question::{Asks, Expected};
 use taskledger_domain::{Payload, Position, RunId, Violation, flow};
 use taskledger_projections::{Parts, RunRow};
 
 /// What the keys of these calls are kept under, apart from those of `tasks.execute`.
 const STARTS: &str = "runs.start";
+/// Stands for what a message says to a task that waits for credentials.
+const LEFT_OUT: &str = "(left out: credentials are never recorded)";
 
 impl App {
     /// Begins a run by a message. What it creates and its start are one commit.
@@ -117,12 +120,21 @@ impl App {
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
-        let body_hash = hash(&message_id, &message);
-        let heard = body_hash.clone();
-        let look = move |state: &Flow| state.listens(run, &heard);
+        // It may have answered a question for credentials, and is known by what was kept of it then.
+        let bare = without_content(&message_id, &message);
+        let hashes = [hash(&message_id, &message), hash(&message_id, &bare)];
+        let heard = hashes.clone();
+        let look = move |state: &Flow| {
+            let [first, second] = &heard;
+            let listens = state.listens(run, first)?;
+            if listens.has_heard {
+                return Some(listens);
+            }
+            state.listens(run, second)
+        };
         let listens = self.flows.look(row.flow, engine_metadata(), look).await?;
         let Some(listens) = listens else {
-            return match self.recorded_at(&row, &body_hash).await? {
+            return match self.recorded_at(&row, &hashes).await? {
                 Some(position) => Ok(Reply::OfRun(FollowedUp { run, position })),
                 None => Err(Refusal::RunOver { run }.into()),
             };
@@ -147,6 +159,11 @@ impl App {
             Error::from(Failure::Broken(text))
         })?;
         let value = answers::value(&expected, text.as_deref(), data.as_ref());
+        let [whole_hash, bare_hash] = hashes;
+        let (value, message, body_hash) = match asks(&asked.question) {
+            Asks::Input => (value, message, whole_hash),
+            Asks::Auth => (answers::of_credentials(&expected, value), bare, bare_hash),
+        };
         let of = self.get(context, task, Consistency::Strong).await?.row;
         let answered = self.answer(context, &of, (&asked, &expected), value, None)?;
         let command = Command::Receive(Receive {
@@ -204,7 +221,11 @@ impl App {
     }
 
     /// Where a message to a run that has ended was recorded, if it was. Cost: O(messages of the run).
-    async fn recorded_at(&self, row: &RunRow, body_hash: &str) -> Result<Option<Position>, Error> {
+    async fn recorded_at(
+        &self,
+        row: &RunRow,
+        hashes: &[String; 2],
+    ) -> Result<Option<Position>, Error> {
         self.await_flow(row.flow).await?;
         let parts = Parts {
             artifacts_max: 0,
@@ -218,7 +239,7 @@ impl App {
         for versions in snapshot.said.chunks(view::CHUNK) {
             let events = self.events_at(row.flow, versions.to_vec()).await?;
             let same = events.values().find(|recorded| {
-                matches!(&*recorded.event, Event::MessageReceived(e) if e.body_hash == body_hash)
+                matches!(&*recorded.event, Event::MessageReceived(e) if hashes.contains(&e.body_hash))
             });
             if same.is_some() {
                 // What followed from it stands behind it: everything up to the end of the run does.
@@ -273,6 +294,27 @@ fn message_faults(message: &Payload) -> Vec<Violation> {
         expected,
         &bytes.into(),
     )]
+}
+
+/// For what a stored question waits.
+fn asks(question: &Payload) -> Asks {
+    let given = question.to_map().remove("asks");
+    let read = given.and_then(|it| serde_json::from_value(it).ok());
+    read.unwrap_or_default()
+}
+
+/// What is recorded of a message to a task that waits for credentials: who says it, under which name, and nothing of
+/// what it says.
+fn without_content(message_id: &str, message: &Payload) -> Payload {
+    let role = message.to_map().remove("role").filter(Value::is_string);
+    let mut kept = Map::new();
+    kept.insert("messageId".to_owned(), message_id.into());
+    kept.insert(
+        "role".to_owned(),
+        role.unwrap_or_else(|| "ROLE_USER".into()),
+    );
+    kept.insert("parts".to_owned(), json!([{"text": LEFT_OUT}]));
+    Payload::from_map(&kept)
 }
 
 /// SHA-256 of a message and its name, in lower-case hexadecimal.

@@ -1,13 +1,14 @@
 //! `taskledger broker`: an agent of the broker by hand. Publishes tasks, is given them, shows results.
 //!
-//! Owns: the options, how messages are shown (`shown`), the connection over gRPC (`connection`), one file for each
-//! command. Talks the wire of agents and nothing else of the server, so what it shows is what they see.
+//! Owns: the options, how messages are shown (`shown`), the connection over gRPC (`connection`), how results are told
+//! until they are answered (`telling`), one file for each command. Talks the wire of agents and nothing else of the server, so what it shows is what they see.
 
 mod connection;
 mod publish;
 mod results;
 mod shown;
 mod subscribe;
+mod telling;
 
 use super::output::Output;
 use super::{ApiError, CliError, Remote};
@@ -70,9 +71,10 @@ fn failed(remote: &Remote, status: &Status) -> CliError {
     let text = status.message();
     match status.code() {
         Code::Unauthenticated | Code::PermissionDenied => {
-            let (number, what) = match status.code() {
-                Code::Unauthenticated => (401, "does not take the credentials"),
-                _ => (403, "does not permit this to the credentials"),
+            let (number, what) = if status.code() == Code::Unauthenticated {
+                (401, "does not take the credentials")
+            } else {
+                (403, "does not permit this to the credentials")
             };
             CliError::Api(ApiError::Denied {
                 status: number,
@@ -107,6 +109,14 @@ fn may_go_on(status: &Status) -> bool {
         status.code(),
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Internal
     )
+}
+
+/// A time on the wire, so many seconds after another one.
+fn stamp(at: taskledger_domain::Timestamp, seconds: i64) -> prost_types::Timestamp {
+    prost_types::Timestamp {
+        seconds: at.0.div_euclid(1_000_000) + seconds,
+        nanos: i32::try_from(at.0.rem_euclid(1_000_000) * 1000).unwrap_or(0),
+    }
 }
 
 /// Tells people on standard error.

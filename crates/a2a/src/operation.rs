@@ -12,6 +12,24 @@ use crate::request::{
 use crate::task::Task;
 use serde_json::{Map, Value};
 
+/// What came with a call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Given {
+    /// The members of the request.
+    pub members: Map<String, Value>,
+    /// What the members cannot say, as it is no JSON.
+    pub faults: Faults,
+}
+
+impl From<Map<String, Value>> for Given {
+    fn from(members: Map<String, Value>) -> Self {
+        Self {
+            members,
+            faults: Faults::default(),
+        }
+    }
+}
+
 /// What can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
@@ -100,7 +118,23 @@ impl Operation {
     ///
     /// # Errors
     /// All faults, with paths within the request.
-    pub fn read(self, members: Map<String, Value>) -> Result<Call, Faults> {
+    pub fn read(self, given: impl Into<Given>) -> Result<Call, Faults> {
+        let Given {
+            members,
+            faults: mut all,
+        } = given.into();
+        match self.read_members(members) {
+            Ok(call) if all.is_empty() => Ok(call),
+            Ok(_) => Err(all),
+            Err(found) => {
+                all.more += found.more;
+                found.listed.into_iter().for_each(|it| all.note(it));
+                Err(all)
+            }
+        }
+    }
+
+    fn read_members(self, members: Map<String, Value>) -> Result<Call, Faults> {
         Ok(match self {
             Self::SendMessage => Call::SendMessage(whole(members, Wire::read)?),
             Self::SendStreamingMessage => Call::SendStreamingMessage(whole(members, Wire::read)?),

@@ -1,5 +1,5 @@
 //! Reads objects from JSON by the rules of ProtoJSON: names in camelCase or as in the .proto, `null` and empty
-//! texts are unset, enums by name or number, numbers also as texts. Members that nobody asks for are ignored.
+//! texts are unset, enums by name or number, numbers also as texts (those of enums too). Members that nobody asks for are ignored.
 //!
 //! A fault is noted with the path of its member, and reading goes on, so that a caller learns all of them at once.
 
@@ -309,11 +309,11 @@ impl Object<'_> {
         let value = self.take(name)?;
         let found = match &value {
             Value::String(text) if text == E::UNSPECIFIED || text.is_empty() => return None,
-            Value::String(text) => E::ALL.iter().find(|(_, _, known)| known == text),
-            Value::Number(_) => match whole_number(&value) {
+            // Queries have no numbers but in texts.
+            Value::String(_) | Value::Number(_) => match whole_number(&value) {
                 Some(0) => return None,
                 Some(number) => E::ALL.iter().find(|(_, known, _)| *known == number),
-                None => None,
+                None => (E::ALL.iter()).find(|(_, _, known)| value.as_str() == Some(*known)),
             },
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };

@@ -355,6 +355,7 @@ fn every_fault_is_told_with_its_path() {
         (ListTasks, json!({"pageSize": 101}), vec!["pageSize"]),
         (ListTasks, json!({"status": "DONE"}), vec!["status"]),
         (ListTasks, json!({"status": 9}), vec!["status"]),
+        (ListTasks, json!({"status": "9"}), vec!["status"]),
         (
             ListTasks,
             json!({"statusTimestampAfter": "yesterday"}),
@@ -424,6 +425,15 @@ fn what_may_be_left_out_or_written_otherwise_is_taken() {
     let list = json!({"status": "TASK_STATE_UNSPECIFIED", "page_size": "7"});
     let list = ListTasksRequest::from_json(list).expect("taken");
     assert_eq!((list.status, list.page_size), (None, Some(7)));
+    // By number, also in a text, as queries have it.
+    for (status, expected) in [
+        (json!(3), Some(TaskState::Completed)),
+        (json!("3"), Some(TaskState::Completed)),
+        (json!("0"), None),
+    ] {
+        let list = ListTasksRequest::from_json(json!({ "status": status }));
+        assert_eq!(list.map(|it| it.status), Ok(expected));
+    }
 }
 
 #[test]

@@ -13,6 +13,12 @@ use uuid::Uuid;
 pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Now; never earlier than an earlier answer of the same clock.
     fn now(&self) -> Timestamp;
+    /// The time as the machine has it, jumps and all: for what other machines compare with theirs, such as the
+    /// claims of their tokens and the times of signed requests. Never for leases, order or durations: it runs
+    /// backwards when somebody sets it back, and may differ from [`Self::now`] by hours.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
     /// A fresh random UUID v4.
     fn uuid(&self) -> Uuid;
     /// Random bytes that are fit for keys.

@@ -164,6 +164,10 @@ impl<M: Machine> Clock for SteadyClock<M> {
         Timestamp(self.latest.fetch_max(micros, Ordering::Relaxed).max(micros))
     }
 
+    fn wall(&self) -> Timestamp {
+        Timestamp(self.machine.read().wall_us)
+    }
+
     fn uuid(&self) -> Uuid {
         fresh_uuid()
     }
@@ -283,6 +287,19 @@ mod tests {
         assert_eq!(clock.now(), Timestamp(BEGIN + 25 * HOUR));
         machine.jumps(-25 * HOUR);
         assert_eq!(passed(&clock, &machine, SECOND), SECOND / 2);
+    }
+
+    #[test]
+    fn what_other_machines_compare_follows_a_jump_at_once() {
+        for jump in [HOUR, -HOUR] {
+            let (clock, machine) = clock();
+            machine.jumps(jump);
+            assert_eq!(clock.wall(), Timestamp(BEGIN + jump));
+            assert_eq!(clock.now(), Timestamp(BEGIN));
+            machine.passes(SECOND);
+            assert_eq!(clock.wall(), Timestamp(BEGIN + jump + SECOND));
+            assert!((clock.now().0 - BEGIN) <= SECOND * 3 / 2);
+        }
     }
 
     #[test]

@@ -117,17 +117,26 @@ pub enum Outcome {
     Gone,
 }
 
-/// Makes one attempt that begins at `now`, and tells how it ended. Takes `timeout` at most, and a little.
+/// When an attempt begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begins {
+    /// By the clock that gave all stored times.
+    pub now: Timestamp,
+    /// By the machine's own, which receivers compare with theirs.
+    pub wall: Timestamp,
+}
+
+/// Makes one attempt, and tells how it ended. Takes `timeout` at most, and a little.
 pub async fn attempt(
     sender: &dyn Sender,
     endpoint: &Leased,
     due: &Due,
-    now: Timestamp,
+    begins: Begins,
     timeout: Duration,
 ) -> (Attempt, Outcome) {
     let begun = Instant::now();
     let blank = |duration: Duration| Attempt {
-        at: now,
+        at: begins.now,
         duration_ms: u32::try_from(duration.as_millis()).unwrap_or(u32::MAX),
         status: None,
         error: None,
@@ -137,7 +146,7 @@ pub async fn attempt(
         cause: due.cause,
     };
     let failed = Outcome::Failed { retry_after: None };
-    let headers = match headers(endpoint, due, now) {
+    let headers = match headers(endpoint, due, begins) {
         Ok(headers) => headers,
         Err(error) => {
             let attempt = Attempt {
@@ -151,7 +160,7 @@ pub async fn attempt(
     let sending = sender.send(&endpoint.url, headers, due.body.clone(), timeout);
     match tokio::time::timeout(timeout + OVERTIME, sending).await {
         Ok(Ok(answer)) => {
-            let (error, outcome) = meaning(&answer, now);
+            let (error, outcome) = meaning(&answer, begins.wall);
             let attempt = Attempt {
                 status: Some(answer.status.as_u16()),
                 error: error.map(|(class, _)| class),
@@ -182,10 +191,10 @@ pub async fn attempt(
 }
 
 /// The class and the explanation of an answer that does not accept the message, and what follows.
-fn meaning(answer: &Incoming, now: Timestamp) -> (Option<(&'static str, &'static str)>, Outcome) {
+fn meaning(answer: &Incoming, wall: Timestamp) -> (Option<(&'static str, &'static str)>, Outcome) {
     let asked = answer.headers.get(RETRY_AFTER);
     let failed = Outcome::Failed {
-        retry_after: asked.and_then(|v| retry_after(v.to_str().ok()?, now)),
+        retry_after: asked.and_then(|v| retry_after(v.to_str().ok()?, wall)),
     };
     if answer.status.is_success() {
         (None, Outcome::Arrived)
@@ -202,7 +211,7 @@ fn meaning(answer: &Incoming, now: Timestamp) -> (Option<(&'static str, &'static
 }
 
 /// The endpoint's own headers first, so that ours replace what has their names.
-fn headers(endpoint: &Leased, due: &Due, now: Timestamp) -> Result<HeaderMap, UnusableKey> {
+fn headers(endpoint: &Leased, due: &Due, begins: Begins) -> Result<HeaderMap, UnusableKey> {
     let mut headers = HeaderMap::new();
     for (name, value) in &endpoint.headers {
         let named = HeaderName::from_bytes(name.as_bytes());
@@ -215,8 +224,14 @@ fn headers(endpoint: &Leased, due: &Due, now: Timestamp) -> Result<HeaderMap, Un
         value.set_sensitive(true);
         headers.append(name, value);
     }
-    let seconds = now.0.div_euclid(1_000_000);
-    let signature = sign(&endpoint.keys, now, &due.message_id, seconds, &due.body)?;
+    let seconds = begins.wall.0.div_euclid(1_000_000);
+    let signature = sign(
+        &endpoint.keys,
+        begins.now,
+        &due.message_id,
+        seconds,
+        &due.body,
+    )?;
     let agent = concat!("taskledger/", env!("CARGO_PKG_VERSION"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(agent));

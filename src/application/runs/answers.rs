@@ -1,7 +1,7 @@
 //! What a message says in answer to a question: its text or its data, in the form that the question expects. Whether that
 //! is an answer is checked like any other.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use taskledger_domain::question::Expected;
 
 /// The value that a message gives. Data comes before text; a text is read as what is expected, if it can be.
@@ -54,6 +54,20 @@ pub(super) fn value(expected: &Expected, text: Option<&str>, data: Option<&Value
     }
 }
 
+/// The value of a message to a task that waits for credentials: that they are there. Of what the message says nothing
+/// is left that was not said by the question, because answers are recorded: a no, or which of its choices.
+pub(super) fn of_credentials(expected: &Expected, said: Value) -> Value {
+    match expected {
+        Expected::Text => "true".into(),
+        Expected::Confirm => (said != Value::Bool(false)).into(),
+        Expected::Choice(choices) => {
+            let is_one = choices.iter().any(|choice| choice.value == said);
+            if is_one { said } else { true.into() }
+        }
+        Expected::Form(_) => Value::Object(Map::new()),
+    }
+}
+
 /// What an object says that holds nothing but `value`.
 fn unwrapped(data: &Value) -> &Value {
     match data.as_object() {
@@ -64,7 +78,7 @@ fn unwrapped(data: &Value) -> &Value {
 
 #[cfg(test)]
 mod tests {
-    use super::value;
+    use super::{of_credentials, value};
     use serde_json::{Value, json};
     use taskledger_domain::Payload;
     use taskledger_domain::question::Expected;
@@ -104,6 +118,19 @@ mod tests {
             expected(json!({"question": "?", "response_type": "form", "fields": {"n": "integer"}}));
         assert_eq!(value(&form, Some(r#" {"n": 1}"#), None), json!({"n": 1}));
         assert_eq!(value(&form, Some("n is 1"), None), json!("n is 1"));
+    }
+
+    #[test]
+    fn nothing_that_may_be_a_secret_is_the_answer_to_a_question_for_credentials() {
+        let form = expected(
+            json!({"question": "?", "response_type": "form", "fields": {"key": "string"}}),
+        );
+        let confirm = expected(json!({"question": "?", "response_type": "confirm"}));
+        let text = expected(json!({"question": "?"}));
+        assert_eq!(of_credentials(&text, json!("s3cret")), json!("true"));
+        assert_eq!(of_credentials(&confirm, json!("s3cret")), json!(true));
+        assert_eq!(of_credentials(&confirm, json!(false)), json!(false));
+        assert_eq!(of_credentials(&form, json!({"key": "s3cret"})), json!({}));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::application::api::runs::{
 use crate::application::api::{Error, Failure, Reply, Request, Started};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
+use crate::application::limits::StreamPlace;
 use std::sync::Arc;
 
 impl Service {
@@ -37,12 +38,51 @@ impl Service {
         })
     }
 
+    /// Lets a caller in who will read a run that it is about to begin or to answer: what would be refused of the look is
+    /// refused before anything is stored.
+    ///
+    /// # Errors
+    /// `Forbidden`, `RateLimited`.
+    pub fn admit_read(&self, context: &Context) -> Result<(), Error> {
+        self.admit(context, UseCase::ReadRun)
+    }
+
+    /// The same for one who will follow it, with its place among the streams.
+    ///
+    /// # Errors
+    /// `Forbidden`, `RateLimited`, `QuotaExceeded`.
+    pub fn admit_watch(&self, context: &Context) -> Result<Option<StreamPlace>, Error> {
+        self.admit(context, UseCase::FollowRun)?;
+        self.limits.stream(context)
+    }
+
+    /// The same for one who will wait for it.
+    ///
+    /// # Errors
+    /// `Forbidden`, `RateLimited`, `QuotaExceeded`.
+    pub fn admit_wait(&self, context: &Context) -> Result<Option<StreamPlace>, Error> {
+        self.admit(context, UseCase::AwaitRun)?;
+        self.limits.stream(context)
+    }
+
     /// A run as it is.
     ///
     /// # Errors
     /// [`Error`]; `Refused` for somebody else's as for one that does not exist.
     pub async fn read_run(&self, context: &Context, read: ReadRun) -> Result<RunView, Error> {
-        self.admit(context, UseCase::ReadRun)?;
+        self.admit_read(context)?;
+        self.read_run_admitted(context, read).await
+    }
+
+    /// The same for a caller who was let in before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn read_run_admitted(
+        &self,
+        context: &Context,
+        read: ReadRun,
+    ) -> Result<RunView, Error> {
         let view = self.app.read_run(context, read).await?;
         Box::pin(self.was_read(context, view.task)).await;
         Ok(view)
@@ -91,8 +131,20 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn watch_run(&self, context: &Context, watch: WatchRun) -> Result<WatchedRun, Error> {
-        self.admit(context, UseCase::FollowRun)?;
-        let place = self.limits.stream(context)?;
+        let place = self.admit_watch(context)?;
+        self.watch_run_admitted(context, watch, place).await
+    }
+
+    /// The same for a caller who was let in before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn watch_run_admitted(
+        &self,
+        context: &Context,
+        watch: WatchRun,
+        place: Option<StreamPlace>,
+    ) -> Result<WatchedRun, Error> {
         self.app.watch_updates(context, watch, place).await
     }
 
@@ -101,8 +153,20 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn await_run(&self, context: &Context, wait: AwaitRun) -> Result<RunView, Error> {
-        self.admit(context, UseCase::AwaitRun)?;
-        let place = self.limits.stream(context)?;
+        let place = self.admit_wait(context)?;
+        self.await_run_admitted(context, wait, place).await
+    }
+
+    /// The same for a caller who was let in before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn await_run_admitted(
+        &self,
+        context: &Context,
+        wait: AwaitRun,
+        place: Option<StreamPlace>,
+    ) -> Result<RunView, Error> {
         Box::pin(self.app.await_run(context, wait, place)).await
     }
 

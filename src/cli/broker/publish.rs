@@ -1,11 +1,10 @@
 //! `taskledger broker publish`
 
-use super::{AGENT, connected, failed, object, shown};
+use super::{AGENT, connected, failed, object, shown, stamp};
 use crate::cli::output::Output;
 use crate::cli::{ApiError, CliError, Remote, storage};
 use crate::transport::eventbus::struct_of;
 use clap::ValueEnum;
-use prost_types::Timestamp;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use taskledger_eventbus::{
@@ -67,10 +66,6 @@ impl Args {
     fn message(self) -> TaskMessage {
         let clock = storage::clock();
         let now = clock.now();
-        let at = |seconds: i64| Timestamp {
-            seconds: now.0.div_euclid(1_000_000) + seconds,
-            nanos: i32::try_from(now.0.rem_euclid(1_000_000) * 1000).unwrap_or(0),
-        };
         let id = self.id;
         TaskMessage {
             task_id: id.unwrap_or_else(|| format!("task_{}_{}", self.task_type, clock.uuid())),
@@ -78,10 +73,10 @@ impl Args {
             parameters: self.parameters.map(struct_of),
             requester_agent_id: self.agent,
             responder_agent_id: self.to.unwrap_or_default(),
-            deadline: self.within.map(|seconds| at(seconds.into())),
+            deadline: self.within.map(|seconds| stamp(now, seconds.into())),
             priority: Priority::from(self.priority).into(),
             metadata: self.metadata.map(struct_of),
-            created_at: Some(at(0)),
+            created_at: Some(stamp(now, 0)),
         }
     }
 

@@ -14,6 +14,28 @@ use tonic::{Status, Streaming};
 /// Results that are remembered, so that none is shown twice after a new connection.
 const SHOWN_MAX: usize = 100_000;
 
+/// What was shown. A task that is executed again has a second result, which was recorded at another time.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The task and when it ended, of the latest; at most [`SHOWN_MAX`].
+    results: HashSet<(String, Option<(i64, i32)>)>,
+    /// How many there were, of all.
+    count: usize,
+}
+
+impl Seen {
+    /// Whether a result is to be shown; then it counts.
+    fn is_new(&mut self, result: &TaskResult) -> bool {
+        let at = result.completed_at.map(|at| (at.seconds, at.nanos));
+        if self.results.len() >= SHOWN_MAX {
+            self.results.clear();
+        }
+        let is_new = self.results.insert((result.task_id.clone(), at));
+        self.count += usize::from(is_new);
+        is_new
+    }
+}
+
 /// Show results of tasks that an agent has published, as they come
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -48,7 +70,7 @@ impl Args {
     }
 
     async fn follow(&self, remote: &Remote, out: &mut Output) -> Result<ExitCode, CliError> {
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         let mut is_first = true;
         loop {
             let followed = match self.streams(remote).await {
@@ -92,7 +114,7 @@ impl Args {
     async fn show(
         &self,
         (mut results, mut progress): (Streaming<TaskResult>, Option<Streaming<TaskProgress>>),
-        seen: &mut HashSet<String>,
+        seen: &mut Seen,
         out: &mut Output,
     ) -> Result<Option<Result<(), Status>>, CliError> {
         loop {
@@ -114,14 +136,11 @@ impl Args {
                 },
                 result = results.message() => match result {
                     Ok(Some(result)) => {
-                        if seen.len() >= SHOWN_MAX {
-                            seen.clear();
-                        }
-                        if !seen.insert(result.task_id.clone()) {
+                        if !seen.is_new(&result) {
                             continue;
                         }
                         put(out, &shown::result(&result), &shown::result_line(&result))?;
-                        if self.count.is_some_and(|count| seen.len() >= count) {
+                        if self.count.is_some_and(|count| seen.count >= count) {
                             return Ok(Some(Ok(())));
                         }
                     }
@@ -142,4 +161,29 @@ pub(super) fn put(out: &mut Output, value: &Value, line: &str) -> Result<(), Cli
     }
     out.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost_types::Timestamp;
+
+    #[test]
+    fn each_end_of_a_task_is_shown_once_and_all_of_them_count() {
+        let result = |id: usize, seconds| TaskResult {
+            task_id: format!("t{id}"),
+            completed_at: Some(Timestamp { seconds, nanos: 5 }),
+            ..TaskResult::default()
+        };
+        let mut seen = Seen::default();
+        assert!(seen.is_new(&result(0, 1)));
+        assert!(!seen.is_new(&result(0, 1)), "after a new connection");
+        assert!(seen.is_new(&result(0, 2)), "executed again");
+        assert_eq!(seen.count, 2);
+        for id in 1..=SHOWN_MAX {
+            assert!(seen.is_new(&result(id, 1)));
+        }
+        assert_eq!(seen.count, SHOWN_MAX + 2);
+        assert!(seen.results.len() <= SHOWN_MAX);
+    }
 }

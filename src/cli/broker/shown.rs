@@ -32,9 +32,10 @@ fn status(of: TaskStatus) -> String {
 
 /// What an agent works on.
 pub(super) fn parameters(task: &TaskMessage) -> Map<String, Value> {
-    match values(task.parameters.as_ref()) {
-        Value::Object(map) => map,
-        _ => Map::new(),
+    if let Value::Object(map) = values(task.parameters.as_ref()) {
+        map
+    } else {
+        Map::new()
     }
 }
 

@@ -1,23 +1,23 @@
 //! `taskledger broker subscribe`
 
 use super::results::put;
-use super::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown};
+use super::{
+    AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown, stamp, telling,
+};
 use crate::cli::output::Output;
 use crate::cli::signals::Signals;
 use crate::cli::worker::program::{self, Assignment, Verdict};
 use crate::cli::{CliError, Remote, storage};
 use crate::engine::executor::command::{Order, TERMINATE_GRACE};
 use crate::transport::eventbus::{WINDOW, struct_of};
-use prost_types::Timestamp;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use taskledger_eventbus::{
-    PublishTaskResultRequest, SubscribeToTasksRequest, TaskMessage, TaskResult, TaskStatus,
-};
+use taskledger_eventbus::{SubscribeToTasksRequest, TaskMessage, TaskResult, TaskStatus};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use tonic::{Request, Status, Streaming};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Streaming};
 
 /// Be given tasks, and show or do them
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,8 @@ Without --result or a program, tasks are shown and stay unfinished: another agen
 
 The program gets the parameters as a JSON object on stdin, and TASKLEDGER_TASK_ID, TASKLEDGER_METHOD (the type) and
 TASKLEDGER_ATTEMPT in its environment. Exit code 0 completes the task with the JSON object on stdout; other exit codes
-fail it with the end of stderr.")]
+fail it with the end of stderr. A result is repeated until the server answers, also when it restarts; one that it refuses
+fails the task.")]
 pub(super) struct Args {
     /// The agent
     #[arg(long, value_name = "NAME", default_value = AGENT)]
@@ -54,18 +55,13 @@ impl Args {
             program::check(first, std::env::var_os("PATH"))?;
         }
         let mut signals = Signals::listen().map_err(|error| CliError::failed(&error))?;
-        let (order, orders) = mpsc::unbounded_channel();
-        let mut work = std::pin::pin!(self.work(remote, orders, out));
+        let stop = CancellationToken::new();
+        let mut work = std::pin::pin!(self.work(remote, &stop, out));
         tokio::select! {
             ended = &mut work => return ended,
-            () = signals.next() => {}
-        }
-        if self.program.is_empty() {
-            return Ok(ExitCode::SUCCESS);
+            () = signals.next() => stop.cancel(),
         }
         // What runs may end in order; its task goes to another agent if it does not.
-        let _ = order.send(Order::Terminate(TERMINATE_GRACE));
-        drop(order);
         tokio::select! {
             ended = work => ended,
             () = signals.next() => Ok(ExitCode::SUCCESS),
@@ -73,27 +69,37 @@ impl Args {
         }
     }
 
+    /// Until there is nothing left to do, or `stop`.
     async fn work(
         &self,
         remote: &Remote,
-        mut orders: mpsc::UnboundedReceiver<Order>,
+        stop: &CancellationToken,
         out: &mut Output,
     ) -> Result<ExitCode, CliError> {
         let mut left = self.count.unwrap_or(usize::MAX);
         let mut is_first = true;
         while left > 0 {
-            let opened = self.stream(remote).await;
-            let (mut client, mut tasks) = match opened {
+            let opened = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+                opened = self.stream(remote) => opened,
+            };
+            let (client, mut tasks) = match opened {
                 Ok(opened) => opened,
                 Err(CliError::Api(_)) if !is_first => {
-                    sleep(PAUSE).await;
+                    rest(stop).await;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             is_first = false;
             while left > 0 {
-                let task = match tasks.message().await {
+                let task = tokio::select! {
+                    biased;
+                    () = stop.cancelled() => return Ok(ExitCode::SUCCESS),
+                    task = tasks.message() => task,
+                };
+                let task = match task {
                     Ok(Some(task)) => task,
                     Ok(None) => break,
                     Err(status) if may_go_on(&status) => break,
@@ -101,23 +107,13 @@ impl Args {
                 };
                 put(out, &shown::task(&task), &shown::task_line(&task))?;
                 left -= 1;
-                let Some(result) = self.done(task, &mut orders).await? else {
-                    // It was told to end while it worked.
-                    if orders.is_closed() {
-                        return Ok(ExitCode::SUCCESS);
-                    }
-                    continue;
-                };
-                if let Err(status) = answer(&mut client, result).await {
-                    say(&format!("the result was not taken: {}", status.message()));
-                    if may_go_on(&status) {
-                        break;
-                    }
+                if let Some(result) = self.done(task, stop).await? {
+                    telling::told(remote, &client, result, stop).await?;
                 }
             }
             if left > 0 {
                 say("the connection has ended; subscribing again");
-                sleep(PAUSE).await;
+                rest(stop).await;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -139,11 +135,11 @@ impl Args {
         Ok((client, stream.into_inner()))
     }
 
-    /// What is said of a task; `None`: nothing.
+    /// What is said of a task; `None`: nothing, as when it was told to end while it worked.
     async fn done(
         &self,
         task: TaskMessage,
-        orders: &mut mpsc::UnboundedReceiver<Order>,
+        stop: &CancellationToken,
     ) -> Result<Option<TaskResult>, CliError> {
         let verdict = if let Some(result) = &self.result {
             Verdict::Completed(result.clone())
@@ -154,18 +150,18 @@ impl Args {
             let assignment = assignment(&task);
             let mut running = std::pin::pin!(program::run(&self.program, &assignment, own, None));
             let ended = tokio::select! {
+                biased;
                 ended = &mut running => ended,
-                Some(told) = orders.recv() => {
-                    let _ = order.send(told);
+                () = stop.cancelled() => {
+                    // A program that has ended hears nothing.
+                    let _ = order.send(Order::Terminate(TERMINATE_GRACE));
                     // Nothing is said of it: it is another agent's soon.
-                    orders.close();
                     running.await.map_err(|error| CliError::failed(&error))?;
                     return Ok(None);
                 }
             };
             ended.map_err(|error| CliError::failed(&error))?
         };
-        let now = storage::clock().now();
         let (status, result, error_message) = match verdict {
             Verdict::Completed(result) => (TaskStatus::Completed, Some(result), String::new()),
             Verdict::Failed { error, .. } => (TaskStatus::Failed, None, error),
@@ -176,10 +172,8 @@ impl Args {
             result: result.map(struct_of),
             error_message,
             executor_agent_id: self.agent.clone(),
-            completed_at: Some(Timestamp {
-                seconds: now.0.div_euclid(1_000_000),
-                nanos: 0,
-            }),
+            // To the microsecond: the server takes two equal results of one id as one.
+            completed_at: Some(stamp(storage::clock().now(), 0)),
             execution_metadata: None,
         }))
     }
@@ -200,9 +194,10 @@ fn assignment(task: &TaskMessage) -> Assignment {
     }
 }
 
-async fn answer(client: &mut Client, result: TaskResult) -> Result<(), Status> {
-    let request = PublishTaskResultRequest {
-        result: Some(result),
-    };
-    client.publish_task_result(request).await.map(|_| ())
+/// Before subscribing again.
+async fn rest(stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = sleep(PAUSE) => {}
+    }
 }

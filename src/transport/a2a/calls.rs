@@ -3,6 +3,7 @@
 use super::mapping::errors::{self, Doing};
 use super::mapping::plan::{self, Plan, Source};
 use super::mapping::{said, views};
+use super::runs::{Ahead, Looks};
 use super::{A2a, Heard, INPUT_MODES, Outcome, TASKS};
 use crate::application::Context;
 use crate::application::api::Target;
@@ -35,7 +36,12 @@ const NODE: &str = "nodeId";
 /// What a message has led to.
 enum Said {
     /// A run goes on, or has begun.
-    Run { run: RunId, source: Source },
+    Run {
+        run: RunId,
+        source: Source,
+        /// The caller was let in for a look at it before anything was stored.
+        ahead: Ahead,
+    },
     /// Nothing could be run.
     Direct(Message),
 }
@@ -76,9 +82,13 @@ impl A2a {
     ) -> Result<SendMessageResponse, Error> {
         let history = length(request.configuration.history_length);
         let now = request.configuration.return_immediately;
-        let (run, source) = match self.say(heard, request).await? {
+        let looks = match now {
+            true => Looks::Once,
+            false => Looks::Waiting,
+        };
+        let (run, source, ahead) = match self.say(heard, request, looks).await? {
             Said::Direct(message) => return Ok(SendMessageResponse::Message(message)),
-            Said::Run { run, source } => (run, source),
+            Said::Run { run, source, ahead } => (run, source, ahead),
         };
         let artifacts = true;
         let view = match now {
@@ -88,7 +98,7 @@ impl A2a {
                     history,
                     artifacts,
                 };
-                self.runs.read(&heard.context, request).await
+                self.runs.read(&heard.context, request, ahead).await
             }
             false => {
                 let request = AwaitRun {
@@ -97,13 +107,16 @@ impl A2a {
                     artifacts,
                 };
                 tokio::select! {
-                    view = self.runs.wait(&heard.context, request) => view,
+                    view = self.runs.wait(&heard.context, request, ahead) => view,
                     () = heard.ending.cancelled() => return Err(sent_away(run)),
                 }
             }
         };
-        let view = view.map_err(|error| self.told(error, Doing::Sending(&source)))?;
-        Ok(SendMessageResponse::Task(views::task(view)))
+        let view = view.map_err(|error| {
+            let error = self.told(error, Doing::Sending(&source));
+            error.with("taskId", run.to_string())
+        })?;
+        Ok(SendMessageResponse::Task(whole(view)))
     }
 
     async fn streamed(
@@ -112,9 +125,9 @@ impl A2a {
         request: SendMessageRequest,
     ) -> Result<Followed, Error> {
         let history = length(request.configuration.history_length);
-        match self.say(heard, request).await? {
+        match self.say(heard, request, Looks::Following).await? {
             Said::Direct(message) => Ok(Followed::only(StreamResponse::Message(message))),
-            Said::Run { run, .. } => {
+            Said::Run { run, ahead, .. } => {
                 let watch = WatchRun {
                     run,
                     until: RunUntil::EndedOrInput,
@@ -122,14 +135,20 @@ impl A2a {
                     nodes: heard.nodes,
                     behind: None,
                 };
-                self.followed(heard, watch).await
+                let followed = self.followed(heard, watch, ahead).await;
+                followed.map_err(|error| error.with("taskId", run.to_string()))
             }
         }
     }
 
-    async fn followed(&self, heard: &Heard, watch: WatchRun) -> Result<Followed, Error> {
+    async fn followed(
+        &self,
+        heard: &Heard,
+        watch: WatchRun,
+        ahead: Ahead,
+    ) -> Result<Followed, Error> {
         let run = watch.run;
-        let watched = self.runs.watch(&heard.context, watch).await;
+        let watched = self.runs.watch(&heard.context, watch, ahead).await;
         let watched = watched.map_err(|error| self.told(error, Doing::Reading))?;
         Ok(Followed::of(run, watched))
     }
@@ -146,7 +165,8 @@ impl A2a {
             nodes: heard.nodes,
             behind: heard.last_event.clone(),
         };
-        let followed = self.followed(heard, watch).await?;
+        let ahead = self.ahead(heard, Looks::Following, Doing::Reading)?;
+        let followed = self.followed(heard, watch, ahead).await?;
         match followed.is_over() {
             false => Ok(followed),
             true => {
@@ -157,8 +177,19 @@ impl A2a {
         }
     }
 
-    /// Begins a run, or says something to one.
-    async fn say(&self, heard: &Heard, request: SendMessageRequest) -> Result<Said, Error> {
+    /// Lets a caller in for a look at a run.
+    fn ahead(&self, heard: &Heard, looks: Looks, doing: Doing<'_>) -> Result<Ahead, Error> {
+        let ahead = self.runs.look_ahead(&heard.context, looks);
+        ahead.map_err(|error| self.told(error, doing))
+    }
+
+    /// Begins a run, or says something to one. Whether its caller may look at it then is settled before.
+    async fn say(
+        &self,
+        heard: &Heard,
+        request: SendMessageRequest,
+        looks: Looks,
+    ) -> Result<Said, Error> {
         if request
             .configuration
             .task_push_notification_config
@@ -169,13 +200,13 @@ impl A2a {
         let mut message = request.message;
         said::checked(&message)?;
         match message.task_id.take() {
-            Some(task) => self.follow_up(heard, &task, message).await,
+            Some(task) => self.follow_up(heard, &task, message, looks).await,
             None => {
                 let metadata = request.metadata.as_ref();
                 let method = self.options.text_method.as_deref();
                 match plan::plan(&message, metadata, method)? {
                     Plan::Run { target, source } => {
-                        self.begin(heard, message, target, source).await
+                        self.begin(heard, message, (target, source), looks).await
                     }
                     Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
                 }
@@ -187,8 +218,8 @@ impl A2a {
         &self,
         heard: &Heard,
         message: Message,
-        target: Target,
-        source: Source,
+        (target, source): (Target, Source),
+        looks: Looks,
     ) -> Result<Said, Error> {
         let references = message.reference_task_ids.iter();
         let references = references.filter_map(|id| RunId::parse(id).ok());
@@ -202,6 +233,7 @@ impl A2a {
                 references: references.take(REFERENCES_MAX).collect(),
             },
         };
+        let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
         let (runs, context) = (self.runs.clone(), heard.context.clone());
         let started = async move { runs.start(&context, start).await };
         let started = self.detached.spawn(started).await.map_err(|_| stopping())?;
@@ -209,10 +241,17 @@ impl A2a {
         Ok(Said::Run {
             run: started.run,
             source,
+            ahead,
         })
     }
 
-    async fn follow_up(&self, heard: &Heard, task: &str, message: Message) -> Result<Said, Error> {
+    async fn follow_up(
+        &self,
+        heard: &Heard,
+        task: &str,
+        message: Message,
+        looks: Looks,
+    ) -> Result<Said, Error> {
         let run = run_of(task)?;
         let node = node_of(&message)?;
         let follow_up = FollowUp {
@@ -224,6 +263,8 @@ impl A2a {
             data: said::data_of(&message.parts),
             task: node,
         };
+        let source = Source::default();
+        let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
         let (runs, context) = (self.runs.clone(), heard.context.clone());
         let followed = async move { runs.message(&context, follow_up).await };
         let followed = self
@@ -231,9 +272,8 @@ impl A2a {
             .spawn(followed)
             .await
             .map_err(|_| stopping())?;
-        let source = Source::default();
         followed.map_err(|error| self.told(error, Doing::Sending(&source)))?;
-        Ok(Said::Run { run, source })
+        Ok(Said::Run { run, source, ahead })
     }
 
     /// What is said to a message that says nothing that could be run.
@@ -262,8 +302,9 @@ impl A2a {
             history: length(request.history_length),
             artifacts: true,
         };
-        let view = self.runs.read(&heard.context, read).await;
-        Ok(views::task(self.shown(view)?))
+        let ahead = self.ahead(heard, Looks::Once, Doing::Reading)?;
+        let view = self.runs.read(&heard.context, read, ahead).await;
+        Ok(whole(self.shown(view)?))
     }
 
     fn shown(
@@ -325,12 +366,18 @@ impl A2a {
             .await
             .map_err(|_| stopping())?;
         let view = cancelled.map_err(|error| self.told(error, Doing::Cancelling))?;
-        Ok(views::task(view))
+        Ok(whole(view))
     }
 
     fn told(&self, error: crate::application::api::Error, doing: Doing<'_>) -> Error {
         errors::of(&*self.clock, error, doing)
     }
+}
+
+/// A call has taken longer than it may.
+pub(in super::super) fn out_of_time() -> Error {
+    let reason = "the call took too long; its outcome is unknown";
+    Error::new(ErrorKind::Unavailable, reason).after(DRAINED_RETRY_MS)
 }
 
 /// The same caller with an idempotency key.
@@ -387,9 +434,38 @@ fn stopping() -> Error {
 
 /// The run goes on; whoever waits for it is sent away.
 fn sent_away(run: RunId) -> Error {
-    let reason = "the server is shutting down; the task goes on, read it under its id";
+    let reason =
+        "the server stops or the credentials have ended; the task goes on, read it under its id";
     let error = Error::new(ErrorKind::Unavailable, reason).after(DRAINED_RETRY_MS);
     error.with("taskId", run.to_string())
+}
+
+/// A run as the only task of an answer.
+pub(super) fn whole(view: RunView) -> Task {
+    let mut task = views::task(view);
+    if task.to_json().to_string().len() <= ANSWER_BYTES_MAX {
+        return task;
+    }
+    let left_out = task.history.len();
+    task.history.clear();
+    note_left_out(&mut task, "messagesLeftOut", left_out);
+    if task.to_json().to_string().len() > ANSWER_BYTES_MAX {
+        let left_out = task.artifacts.len();
+        task.artifacts.clear();
+        note_left_out(&mut task, "artifactsLeftOut", left_out);
+    }
+    task
+}
+
+/// Adds to what is counted as left out of a task.
+fn note_left_out(task: &mut Task, name: &str, count: usize) {
+    if count == 0 {
+        return;
+    }
+    let metadata = task.metadata.get_or_insert_default();
+    let before = metadata.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let count = u64::try_from(count).unwrap_or(u64::MAX);
+    metadata.insert(name.to_owned(), before.saturating_add(count).into());
 }
 
 /// The tasks, those behind the limit of an answer without what they have made and what was said.
@@ -398,18 +474,11 @@ fn within(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
     let shortened = tasks.map(|mut task| {
         let size = task.to_json().to_string().len();
         if bytes + size > ANSWER_BYTES_MAX {
-            let left_out = [
-                ("artifactsLeftOut", task.artifacts.len()),
-                ("messagesLeftOut", task.history.len()),
-            ];
+            let left_out = (task.artifacts.len(), task.history.len());
             task.artifacts.clear();
             task.history.clear();
-            let metadata = task.metadata.get_or_insert_default();
-            for (name, count) in left_out.into_iter().filter(|(_, count)| *count > 0) {
-                let before = metadata.get(name).and_then(Value::as_u64).unwrap_or(0);
-                let count = u64::try_from(count).unwrap_or(u64::MAX);
-                metadata.insert(name.to_owned(), before.saturating_add(count).into());
-            }
+            note_left_out(&mut task, "artifactsLeftOut", left_out.0);
+            note_left_out(&mut task, "messagesLeftOut", left_out.1);
         } else {
             bytes += size;
         }

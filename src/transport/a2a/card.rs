@@ -8,6 +8,7 @@ use taskledger_a2a::card::{
 };
 use taskledger_a2a::headers::SERVED;
 use taskledger_a2a::{Wire, signing};
+use taskledger_auth::Scope;
 
 /// Where the JSON-RPC binding is.
 pub(in super::super) const RPC_PATH: &str = "/a2a";
@@ -21,7 +22,7 @@ pub(in super::super) const KEYS_PATH: &str = "/.well-known/agent-card-keys.json"
 /// The name of the scheme of tokens.
 const BEARER: &str = "bearer";
 /// Scopes that the operations need.
-const SCOPES: [&str; 2] = ["tasks:read", "tasks:write"];
+const SCOPES: [Scope; 2] = [Scope::TasksRead, Scope::TasksRun];
 
 /// What is published of the agent, as texts.
 #[derive(Debug, Clone)]
@@ -107,7 +108,7 @@ fn security() -> (Vec<(String, SecurityScheme)>, Vec<SecurityRequirement>) {
         scheme: "Bearer".to_owned(),
         bearer_format: String::new(),
     };
-    let scopes = SCOPES.map(str::to_owned).to_vec();
+    let scopes = SCOPES.map(|it| it.as_str().to_owned()).to_vec();
     let requirement = SecurityRequirement {
         schemes: vec![(BEARER.to_owned(), scopes)],
     };
@@ -156,5 +157,34 @@ fn text_skill(method: &str) -> AgentSkill {
         input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
         output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
         security_requirements: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SCOPES;
+    use crate::application::authorize::UseCase;
+
+    #[test]
+    fn the_scopes_are_those_of_the_use_cases() {
+        let called = [
+            UseCase::StartRun,
+            UseCase::CancelRun,
+            UseCase::MessageRun,
+            UseCase::ReadRun,
+            UseCase::ListRuns,
+            UseCase::FollowRun,
+            UseCase::AwaitRun,
+        ];
+        for use_case in called {
+            let scope = use_case.scope().expect("runs belong to somebody");
+            assert!(SCOPES.contains(&scope), "{}", use_case.as_str());
+        }
+        for scope in SCOPES {
+            assert!(
+                called.iter().any(|it| it.scope() == Some(scope)),
+                "{scope:?}"
+            );
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! The gRPC binding. Connections, credentials and time limits are the listener's.
 
-use super::calls::keyed;
+use super::calls::{keyed, out_of_time};
 use super::{A2a, Heard, NODES, Outcome, Told};
 use crate::transport::eventbus::Came;
 use std::pin::Pin;
 use std::sync::Arc;
 use taskledger_a2a::grpc::json::Json;
 use taskledger_a2a::grpc::{A2aService, pb, status, to};
-use taskledger_a2a::operation::Answer;
+use taskledger_a2a::operation::{Answer, Call};
 use taskledger_a2a::{Error, ErrorKind, Operation, headers};
+use tokio::time::{Instant, timeout_at};
 use tokio_stream::{Stream, StreamExt};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status};
@@ -19,6 +20,10 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// [`A2a`], shared by all calls.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Shared(pub(in super::super) Arc<A2a>);
+
+/// Until when a call is answered that could wait, and does not: put into its extensions by the listener.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Within(pub(in super::super) Instant);
 
 /// The items of a stream.
 type Items = Pin<Box<dyn Stream<Item = Result<pb::StreamResponse, Status>> + Send>>;
@@ -36,13 +41,36 @@ impl Shared {
         let text = |name: &str| metadata.get(name).and_then(|it| it.to_str().ok());
         let nodes = A2a::agreed(text(headers::VERSION), announced(&metadata))?;
         let call = operation.read(message.members())?;
-        let heard = Heard {
+        let deadline = match &call {
+            Call::SendMessage(request) if request.configuration.return_immediately => {
+                extensions.remove::<Within>().map(|it| it.0)
+            }
+            Call::SendMessage(_)
+            | Call::SendStreamingMessage(_)
+            | Call::SubscribeToTask(_)
+            | Call::GetTask(_)
+            | Call::ListTasks(_)
+            | Call::CancelTask(_)
+            | Call::CreatePushConfig(_)
+            | Call::GetPushConfig(_)
+            | Call::ListPushConfigs(_)
+            | Call::DeletePushConfig(_)
+            | Call::GetExtendedAgentCard(_) => None,
+        };
+        let mut heard = Heard {
             context: keyed(came.context, text(IDEMPOTENCY_KEY))?,
             nodes,
             ending: came.ending,
             last_event: text("last-event-id").map(Arc::from),
         };
-        let outcome = self.0.call(&heard, call).await?;
+        let outcome = match deadline {
+            None => self.0.call(&heard, call).await?,
+            Some(deadline) => {
+                heard.context = heard.context.until(Some(deadline));
+                let asked = timeout_at(deadline, self.0.call(&heard, call)).await;
+                asked.unwrap_or_else(|_| Err(out_of_time()))?
+            }
+        };
         Ok((outcome, heard))
     }
 

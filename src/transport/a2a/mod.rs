@@ -14,7 +14,7 @@ pub(super) mod rest;
 mod runs;
 mod streams;
 
-pub(super) use calls::keyed;
+pub(super) use calls::{keyed, out_of_time};
 pub(super) use card::{CARD_PATH, Cards, KEYS_PATH, RPC_PATH};
 pub(super) use streams::{Followed, Told};
 

@@ -5,6 +5,7 @@ use crate::application::api::runs::{
     AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
     StartedRun, WatchRun, WatchedRun,
 };
+use crate::application::limits::StreamPlace;
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -12,15 +13,46 @@ use std::fmt;
 
 type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
+/// How a caller looks at a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Looks {
+    /// As it is.
+    Once,
+    /// Once it has ended, or waits for its caller.
+    Waiting,
+    /// At all that happens to it.
+    Following,
+}
+
+/// A caller was let in for a look: its place among the streams, if it takes one.
+pub(in super::super) type Ahead = Option<StreamPlace>;
+
 /// The use cases of the application that the door calls.
 pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
     fn start<'a>(&'a self, context: &'a Context, request: StartRun) -> Asked<'a, StartedRun>;
-    fn read<'a>(&'a self, context: &'a Context, request: ReadRun) -> Asked<'a, RunView>;
+    /// Lets a caller in for a look at a run.
+    fn look_ahead(&self, context: &Context, looks: Looks) -> Result<Ahead, Error>;
+    fn read<'a>(
+        &'a self,
+        context: &'a Context,
+        request: ReadRun,
+        ahead: Ahead,
+    ) -> Asked<'a, RunView>;
     fn list<'a>(&'a self, context: &'a Context, request: ListRuns) -> Asked<'a, RunPage>;
     fn cancel<'a>(&'a self, context: &'a Context, request: CancelRun) -> Asked<'a, RunView>;
     fn message<'a>(&'a self, context: &'a Context, request: FollowUp) -> Asked<'a, FollowedUp>;
-    fn watch<'a>(&'a self, context: &'a Context, request: WatchRun) -> Asked<'a, WatchedRun>;
-    fn wait<'a>(&'a self, context: &'a Context, request: AwaitRun) -> Asked<'a, RunView>;
+    fn watch<'a>(
+        &'a self,
+        context: &'a Context,
+        request: WatchRun,
+        ahead: Ahead,
+    ) -> Asked<'a, WatchedRun>;
+    fn wait<'a>(
+        &'a self,
+        context: &'a Context,
+        request: AwaitRun,
+        ahead: Ahead,
+    ) -> Asked<'a, RunView>;
 }
 
 impl Runs for Service {
@@ -28,8 +60,16 @@ impl Runs for Service {
         self.start_run(context, request).boxed()
     }
 
-    fn read<'a>(&'a self, context: &'a Context, request: ReadRun) -> Asked<'a, RunView> {
-        self.read_run(context, request).boxed()
+    fn look_ahead(&self, context: &Context, looks: Looks) -> Result<Ahead, Error> {
+        match looks {
+            Looks::Once => self.admit_read(context).map(|()| None),
+            Looks::Waiting => self.admit_wait(context),
+            Looks::Following => self.admit_watch(context),
+        }
+    }
+
+    fn read<'a>(&'a self, context: &'a Context, request: ReadRun, _: Ahead) -> Asked<'a, RunView> {
+        self.read_run_admitted(context, request).boxed()
     }
 
     fn list<'a>(&'a self, context: &'a Context, request: ListRuns) -> Asked<'a, RunPage> {
@@ -44,11 +84,21 @@ impl Runs for Service {
         self.message_run(context, request).boxed()
     }
 
-    fn watch<'a>(&'a self, context: &'a Context, request: WatchRun) -> Asked<'a, WatchedRun> {
-        self.watch_run(context, request).boxed()
+    fn watch<'a>(
+        &'a self,
+        context: &'a Context,
+        request: WatchRun,
+        ahead: Ahead,
+    ) -> Asked<'a, WatchedRun> {
+        self.watch_run_admitted(context, request, ahead).boxed()
     }
 
-    fn wait<'a>(&'a self, context: &'a Context, request: AwaitRun) -> Asked<'a, RunView> {
-        self.await_run(context, request).boxed()
+    fn wait<'a>(
+        &'a self,
+        context: &'a Context,
+        request: AwaitRun,
+        ahead: Ahead,
+    ) -> Asked<'a, RunView> {
+        self.await_run_admitted(context, request, ahead).boxed()
     }
 }

@@ -57,7 +57,7 @@ impl Followed {
         let (first, is_over) = match watched.snapshot {
             Some(view) => {
                 let is_over = is_over(view.status.stage);
-                let item = StreamResponse::Task(views::task(*view));
+                let item = StreamResponse::Task(super::calls::whole(*view));
                 (Some((Some(cursor), item)), is_over)
             }
             None => (None, false),
@@ -86,7 +86,7 @@ impl Followed {
                 let mut followed = followed?;
                 let told = tokio::select! {
                     biased;
-                    () = ending.cancelled() => None,
+                    () = ending.cancelled() => Some(Told::Failed(cut_off())),
                     told = followed.next() => told,
                 }?;
                 let goes_on = !matches!(told, Told::Failed(_));
@@ -127,6 +127,12 @@ impl Followed {
             }
         }
     }
+}
+
+/// Without it a client would take a task that goes on for one that has ended.
+fn cut_off() -> Error {
+    let reason = "the server stops, or the credentials do not hold any more; the task goes on: subscribe to it again";
+    Error::new(ErrorKind::Unavailable, reason).after(RETRY_MS)
 }
 
 fn told(update: RunUpdate, named: &Named) -> (RunPlace, StreamResponse) {

@@ -43,10 +43,7 @@ pub(super) fn readable(mut result: TaskResult) -> TaskResult {
     result
 }
 
-fn too_much(
-    message: &impl Message,
-    structs: [(&str, &Option<Struct>); 2],
-) -> Option<String> {
+fn too_much(message: &impl Message, structs: [(&str, &Option<Struct>); 2]) -> Option<String> {
     for (field, given) in structs {
         if given.as_ref().is_some_and(|it| levels(it) > NESTED_MAX) {
             return Some(format!("{field}: {TOO_DEEP}"));

@@ -5,7 +5,7 @@ use super::connection::KeptAlive;
 use super::door::{Door, REQUEST_ID, context, json, parse};
 use super::{body, refusal, streams};
 use crate::application::api::Caller;
-use crate::transport::a2a::{A2a, Heard, Outcome, Told, jsonrpc, keyed, rest};
+use crate::transport::a2a::{A2a, Heard, Outcome, Told, jsonrpc, keyed, out_of_time, rest};
 use crate::transport::budget::Share;
 use crate::transport::figures::Carrier;
 use crate::transport::jsonrpc::envelope::Envelope;
@@ -127,7 +127,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let mut response = match self.a2a_received(&head, body, deadline).await {
             Ok((received, bytes)) => {
                 let answered = self
-                    .a2a_resource(&a2a, &head, &bytes, received, correlation)
+                    .a2a_resource(&a2a, &head, bytes, received, correlation)
                     .await;
                 answered.unwrap_or_else(|error| failed(&error, &Written::Rest, a2a.edition()))
             }
@@ -141,7 +141,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         &self,
         a2a: &Arc<A2a>,
         head: &Parts,
-        bytes: &[u8],
+        bytes: Bytes,
         received: Received,
         correlation: Arc<str>,
     ) -> Result<Response, Error> {
@@ -154,7 +154,9 @@ impl<C: Send + Sync + 'static> Door<C> {
         if !bytes.is_empty() {
             unless_json(&head.headers)?;
         }
-        let members = asked.members(head.uri.query(), bytes)?;
+        let members = asked.members(head.uri.query(), &bytes)?;
+        // An answer may take as long as a run: the body is not held meanwhile.
+        drop(bytes);
         let call = asked.operation.read(members)?;
         self.a2a_answer(
             a2a,
@@ -224,10 +226,9 @@ impl<C: Send + Sync + 'static> Door<C> {
             let place = streams::place(&self.streams).map_err(|_| too_many_streams())?;
             let session = self.session(head);
             let watched = session.map(|session| streams::watched(session, ending.clone()));
-            // It has a place among the streams instead.
-            drop(permit);
+            // It has a place among the streams instead, and its body was read: it may wait for as long as a run.
+            drop((permit, share));
             let outcome = a2a.call(&heard, call).await?;
-            drop(share);
             match outcome {
                 Outcome::Stream(followed) => {
                     let counted = self.dispatcher.figures().stream(Carrier::Sse);
@@ -320,11 +321,6 @@ fn unless_json(headers: &HeaderMap) -> Result<(), Error> {
 fn too_many_streams() -> Error {
     let reason = "the server has too many streams";
     Error::new(ErrorKind::ResourceExhausted, reason).after(RETRY_AFTER_MS)
-}
-
-fn out_of_time() -> Error {
-    let reason = "the call took too long; its outcome is unknown";
-    Error::new(ErrorKind::Unavailable, reason).after(RETRY_AFTER_MS)
 }
 
 fn rest_answer(status: StatusCode, text: impl Into<Body>, edition: Edition) -> Response {

@@ -10,7 +10,7 @@ use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, grpc as a2a};
 use crate::transport::eventbus::{Came, Polled, Shared, undecodable};
 use crate::transport::figures::Figures;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -207,11 +207,15 @@ impl<C: Send + Sync + 'static> Door<C> {
         let deadline = Instant::now() + allowed;
         let bytes_max = message_bytes_max + PREFIX_BYTES;
         let received = body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await;
-        let (bytes, _share) = match received {
+        let (bytes, share) = match received {
             Ok(received) => received,
             Err(refusal) => return refused(&unreceived(refusal.status(), message_bytes_max)),
         };
-        let sent = bytes.clone();
+        // Only calls of the bus are told what is wrong with what they have sent.
+        let sent = match of {
+            Of::Bus => bytes.clone(),
+            Of::A2a | Of::Health | Of::Reflection | Of::ReflectionAlpha => Bytes::new(),
+        };
         let (correlation, _) = self.correlation(&head.headers);
         let ending = self.draining.child_token();
         let mut came = Came {
@@ -223,7 +227,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             head.extensions.insert(came);
             let request = Request::from_parts(head, Body::from(bytes));
             let answer = tokio::time::timeout_at(deadline, answered(&mut service, request)).await;
-            drop(permit);
+            drop((permit, share));
             let answer = answer.map(|it| told(it, &call, &sent));
             return answer.unwrap_or_else(|_| {
                 refused(&Status::deadline_exceeded(
@@ -240,9 +244,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             .session(&head)
             .map(|session| streams::watched(session, ending.clone()));
         head.extensions.insert(came);
+        head.extensions.insert(a2a::Within(deadline));
         let request = Request::from_parts(head, Body::from(bytes));
         if lasting == Lasting::Waits {
-            drop(permit);
+            // It waits for as long as a run: what it has sent is not counted meanwhile, and dropped once it is decoded.
+            drop((permit, share));
             let answer = answered(&mut service, request);
             let response = match given {
                 None => answer.await,
@@ -257,7 +263,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             return response;
         }
         let response = told(answered(&mut service, request).await, &call, &sent);
-        drop(permit);
+        drop((permit, share));
         let alive = KeptAlive::default();
         // Until the last byte is sent, or the client goes away.
         let kept = (place, watched, alive.clone(), ending.drop_guard());

@@ -49,7 +49,7 @@ impl Seen {
                 let members = members.map(|(name, it)| (name.clone(), self.normal(name, it)));
                 Value::Object(members.collect())
             }
-            other => other.clone(),
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_)) => other.clone(),
         }
     }
 }

@@ -291,3 +291,24 @@ async fn the_extension_of_nodes_is_echoed_if_it_is_announced() {
     }
     agent.server.stop().await;
 }
+
+#[tokio::test]
+async fn a_stream_that_a_stop_cuts_off_says_that_the_task_goes_on() {
+    let agent = Agent::start(&[]).await;
+    let task = json!({"name": "wait", "schemas": {"type": "remote", "method": "nobody"}});
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": task}]});
+    let body = call("SendStreamingMessage", &json!({"message": message}));
+    let request = agent.http.post(agent.at("/a2a")).body(body);
+    let request = request.header(JSON.0, JSON.1).header(VERSION.0, VERSION.1);
+    let mut response = request.send().await.unwrap();
+    let first = response.chunk().await.unwrap().expect("the task as it is");
+    let mut text = String::from_utf8(first.to_vec()).unwrap();
+    agent.server.ask_to_stop();
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    let last = text.lines().rev().find_map(|it| it.strip_prefix("data: "));
+    let last: Value = serde_json::from_str(last.expect("a line with data")).unwrap();
+    assert_eq!(last["error"]["data"][0]["reason"], "UNAVAILABLE", "{last}");
+    agent.server.stop().await;
+}

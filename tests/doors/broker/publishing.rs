@@ -4,6 +4,7 @@ use super::{Bus, NOW, next, one, task};
 use prost_types::Timestamp;
 use prost_types::value::Kind;
 use serde_json::json;
+use taskledger::clock::{Clock as _, SystemClock};
 use taskledger_eventbus::{
     PublishTaskProgressRequest, PublishTaskRequest, PublishTaskResultRequest, TaskMessage,
     TaskProgress, TaskResult, TaskStatus,
@@ -12,6 +13,9 @@ use tonic::Code;
 
 /// What is wrong, or other, in a message.
 type Change = fn(&mut TaskMessage);
+
+/// How the refusal begins, and what is wrong with the message.
+type Faulty<T> = (&'static str, fn(&mut T));
 
 #[tokio::test]
 async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
@@ -129,7 +133,7 @@ async fn results_and_progress_without_what_they_need_are_refused() {
             result: Some(result),
         }
     };
-    let faulty: [(&str, fn(&mut TaskResult)); 4] = [
+    let faulty: [Faulty<TaskResult>; 4] = [
         ("completed_at cannot be empty", |it| it.completed_at = None),
         ("status: ", |it| it.status = 6),
         ("result.n: ", |it| {
@@ -156,7 +160,7 @@ async fn results_and_progress_without_what_they_need_are_refused() {
             progress: Some(progress),
         }
     };
-    let faulty: [(&str, fn(&mut TaskProgress)); 3] = [
+    let faulty: [Faulty<TaskProgress>; 3] = [
         ("updated_at cannot be empty", |it| it.updated_at = None),
         ("status: ", |it| it.status = TaskStatus::Completed.into()),
         ("progress_data.n: ", |it| {
@@ -220,6 +224,7 @@ async fn equal_publications_at_once_are_one_task_and_another_body_is_refused() {
     let started = bus.server.api.call("tasks.execute", group).await;
     let parent = started["root_task_id"].as_str().unwrap();
     for n in 0..30 {
+        #[allow(clippy::disallowed_methods, reason = "an id that nobody else has")]
         let id = match n % 2 {
             0 => format!("t{n}"),
             _ => uuid::Uuid::new_v4().to_string(),
@@ -282,12 +287,11 @@ async fn a_requester_names_its_own_tasks_by_their_ids_where_tasks_depend_on_othe
     bus.complete("a", "first of mine").await.unwrap();
     assert_eq!(next(&mut stream).await.task_id, "second of mine");
     // What can never run ends with its deadline, and its requester hears of it.
-    let now = std::time::SystemTime::now();
-    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now = SystemClock::default().now();
     let mut never = task("never", "x");
     never.metadata = place(Some("second of mine"));
     never.deadline = Some(Timestamp {
-        seconds: i64::try_from(now.as_secs()).unwrap() + 4,
+        seconds: now.0 / 1_000_000 + 4,
         nanos: 0,
     });
     bus.publish(never).await.unwrap();

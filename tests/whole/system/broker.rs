@@ -1,5 +1,6 @@
 //! `taskledger broker` as a process: an agent publishes, another one does the task, a third one sees the result.
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::Duration;
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A command that goes on; killed when it is dropped.
 struct Running {
-    _child: Child,
+    child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
@@ -29,16 +30,21 @@ impl Running {
             .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self {
-            _child: child,
-            lines,
-        }
+        Self { child, lines }
     }
 
     async fn says(&mut self) -> Value {
         let line = timeout(PATIENCE, self.lines.next_line()).await;
         let line = line.expect("it says something").unwrap();
         serde_json::from_str(&line.expect("it goes on")).unwrap()
+    }
+
+    /// Asks it to stop, and waits until it has.
+    async fn stop(&mut self) {
+        let pid = self.child.id().unwrap().try_into().unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        assert_eq!(ended.expect("it ends").unwrap().code(), Some(0));
     }
 }
 
@@ -194,10 +200,38 @@ async fn a_subscription_goes_on_when_the_server_is_back() {
         .trim_end_matches('/')
         .to_owned();
     let mut agent = Running::start(&server, &["subscribe", "--type", "x", "--result", "{}"]);
+    // One whose program ends while there is no server.
+    let begun = folder.path().join("begun");
+    let gate = folder.path().join("gate");
+    let script =
+        r#"echo begun >> "$1"; until [ -e "$2" ]; do sleep 0.05; done; echo '{"ok": true}'"#;
+    let (one, two) = (begun.to_str().unwrap(), gate.to_str().unwrap());
+    let does = [
+        "subscribe",
+        "--agent",
+        "slow",
+        "--type",
+        "slow",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        one,
+        two,
+    ];
+    let mut slow = Running::start(&server, &does);
     let publish = ["publish", "--type", "x", "--wait"];
     broker(&server, &publish).await.done();
     agent.says().await;
+    broker(&server, &["publish", "--type", "slow", "--id", "s"])
+        .await
+        .done();
+    slow.says().await;
     server.kill().await;
+    std::fs::write(&gate, "").unwrap();
+    // Its result is tried, in vain.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let mut again = command();
     again
         .args(["serve", "--listen", &address])
@@ -205,6 +239,58 @@ async fn a_subscription_goes_on_when_the_server_is_back() {
     let server = Server::spawn(again, folder.path()).await;
     broker(&server, &publish).await.done();
     agent.says().await;
+    let results = broker(&server, &["results", "--id", "s", "--count", "1"]).await;
+    assert_eq!(results.done(), "s  completed  {\"ok\":true}\n");
+    // It goes on with the next task, and has done the first one once.
+    let next = ["publish", "--type", "slow", "--id", "s2", "--wait"];
+    broker(&server, &next).await.done();
+    assert_eq!(slow.says().await["task_id"], "s2");
+    let runs = std::fs::read_to_string(&begun).unwrap();
+    assert_eq!(runs.lines().count(), 2);
+    slow.stop().await;
+    agent.stop().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_output_fails_its_task_and_the_agent_goes_on() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    // 40 objects within each other, of which 32 are accepted.
+    let script = r#"[ "$TASKLEDGER_TASK_ID" = deep ] || { echo '{"ok": true}'; exit; }
+        i=0; while [ $i -lt 40 ]; do printf '{"a":'; i=$((i + 1)); done; printf 1
+        while [ $i -gt 0 ]; do printf '}'; i=$((i - 1)); done"#;
+    let does = ["subscribe", "--type", "x", "--", "sh", "-c", script];
+    let mut agent = Running::start(&server, &does);
+    let publish = ["publish", "--type", "x", "--wait", "--id"];
+    let refused = broker(&server, &[&publish[..], &["deep"]].concat()).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let said = "deep  failed  the result is not taken: result: values are nested too deeply";
+    assert!(refused.out.starts_with(said), "{refused:?}");
+    let taken = broker(&server, &[&publish[..], &["flat"]].concat()).await;
+    assert_eq!(taken.done(), "flat  completed  {\"ok\":true}\n");
+    agent.says().await;
+    agent.says().await;
+    // With nothing to do it ends at the first signal, and takes nothing more.
+    agent.stop().await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_results_of_two_tasks_with_one_id_both_count() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let subscribe = ["subscribe", "--agent", "robot", "--result", "{}"];
+    for agent in ["ann", "bob"] {
+        let publish = ["publish", "--type", "x", "--id", "t", "--agent", agent];
+        broker(&server, &publish).await.done();
+    }
+    let given = broker(&server, &[&subscribe[..], &["--count", "2"]].concat()).await;
+    assert_eq!(given.done(), "t  x  {}\nt  x  {}\n");
+    for agent in ["ann", "bob"] {
+        let results = broker(&server, &["results", "--agent", agent, "--count", "1"]).await;
+        assert_eq!(results.done(), "t  completed  {}\n");
+    }
     server.stop().await;
 }
 

@@ -1,24 +1,28 @@
 //! Messages as JSON by the rules of ProtoJSON: members that have their default value are left out.
 
 use super::pb;
-use super::values::{json_of, map_of, time_text};
+use super::values::{json_of, map_of, time_text, unsayable, unsayable_of};
 use crate::message::Role;
-use crate::read::Named;
+use crate::operation::Given;
+use crate::read::{Faults, Named};
 use crate::task::TaskState;
 use crate::write::{Members, bytes};
 use serde_json::{Map, Value};
 
 /// A message that can be written as JSON.
 pub trait Json {
+    /// Members; of a request that has free ones, with what JSON cannot say.
+    type Said: Into<Given>;
+
     /// Its members.
-    fn members(self) -> Map<String, Value>;
+    fn members(self) -> Self::Said;
 }
 
-fn one<M: Json>(message: Option<M>) -> Option<Value> {
+fn one<M: Json<Said = Map<String, Value>>>(message: Option<M>) -> Option<Value> {
     message.map(|it| Value::Object(it.members()))
 }
 
-fn many<M: Json>(messages: Vec<M>) -> Option<Value> {
+fn many<M: Json<Said = Map<String, Value>>>(messages: Vec<M>) -> Option<Value> {
     let list: Vec<_> = messages
         .into_iter()
         .map(|it| Value::Object(it.members()))
@@ -45,17 +49,45 @@ fn number(given: i32) -> Option<i32> {
 }
 
 impl Json for pb::SendMessageRequest {
-    fn members(self) -> Map<String, Value> {
-        Members::new()
+    type Said = Given;
+
+    fn members(self) -> Given {
+        let mut faults = Faults::default();
+        unsayable_of_message(self.message.as_ref(), &mut faults);
+        unsayable_of_metadata(self.metadata.as_ref(), "metadata", &mut faults);
+        let members = Members::new()
             .text("tenant", Some(&self.tenant))
             .set("message", one(self.message))
             .set("configuration", one(self.configuration))
             .set("metadata", free(self.metadata))
-            .done()
+            .done();
+        Given { members, faults }
+    }
+}
+
+fn unsayable_of_message(given: Option<&pb::Message>, faults: &mut Faults) {
+    let Some(message) = given else {
+        return;
+    };
+    for (i, part) in message.parts.iter().enumerate() {
+        if let Some(pb::part::Content::Data(data)) = &part.content {
+            unsayable_of(data, &mut format!("message.parts[{i}].data"), faults);
+        }
+        let path = format!("message.parts[{i}].metadata");
+        unsayable_of_metadata(part.metadata.as_ref(), &path, faults);
+    }
+    unsayable_of_metadata(message.metadata.as_ref(), "message.metadata", faults);
+}
+
+fn unsayable_of_metadata(given: Option<&prost_types::Struct>, path: &str, faults: &mut Faults) {
+    if let Some(given) = given {
+        unsayable(given, &mut path.to_owned(), faults);
     }
 }
 
 impl Json for pb::SendMessageConfiguration {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .texts("acceptedOutputModes", &self.accepted_output_modes)
@@ -70,6 +102,8 @@ impl Json for pb::SendMessageConfiguration {
 }
 
 impl Json for pb::Message {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("messageId", Some(&self.message_id))
@@ -85,6 +119,8 @@ impl Json for pb::Message {
 }
 
 impl Json for pb::Part {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         use pb::part::Content;
         let members = match self.content {
@@ -103,6 +139,8 @@ impl Json for pb::Part {
 }
 
 impl Json for pb::GetTaskRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -113,6 +151,8 @@ impl Json for pb::GetTaskRequest {
 }
 
 impl Json for pb::ListTasksRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -131,16 +171,23 @@ impl Json for pb::ListTasksRequest {
 }
 
 impl Json for pb::CancelTaskRequest {
-    fn members(self) -> Map<String, Value> {
-        Members::new()
+    type Said = Given;
+
+    fn members(self) -> Given {
+        let mut faults = Faults::default();
+        unsayable_of_metadata(self.metadata.as_ref(), "metadata", &mut faults);
+        let members = Members::new()
             .text("tenant", Some(&self.tenant))
             .text("id", Some(&self.id))
             .set("metadata", free(self.metadata))
-            .done()
+            .done();
+        Given { members, faults }
     }
 }
 
 impl Json for pb::SubscribeToTaskRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -150,6 +197,8 @@ impl Json for pb::SubscribeToTaskRequest {
 }
 
 impl Json for pb::TaskPushNotificationConfig {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -163,6 +212,8 @@ impl Json for pb::TaskPushNotificationConfig {
 }
 
 impl Json for pb::AuthenticationInfo {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("scheme", Some(&self.scheme))
@@ -172,6 +223,8 @@ impl Json for pb::AuthenticationInfo {
 }
 
 impl Json for pb::GetTaskPushNotificationConfigRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -182,6 +235,8 @@ impl Json for pb::GetTaskPushNotificationConfigRequest {
 }
 
 impl Json for pb::DeleteTaskPushNotificationConfigRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -192,6 +247,8 @@ impl Json for pb::DeleteTaskPushNotificationConfigRequest {
 }
 
 impl Json for pb::ListTaskPushNotificationConfigsRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("tenant", Some(&self.tenant))
@@ -203,6 +260,8 @@ impl Json for pb::ListTaskPushNotificationConfigsRequest {
 }
 
 impl Json for pb::GetExtendedAgentCardRequest {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new().text("tenant", Some(&self.tenant)).done()
     }
@@ -211,6 +270,8 @@ impl Json for pb::GetExtendedAgentCardRequest {
 // Answers, which clients and tests read.
 
 impl Json for pb::Task {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("id", Some(&self.id))
@@ -224,6 +285,8 @@ impl Json for pb::Task {
 }
 
 impl Json for pb::TaskStatus {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .set("state", named::<TaskState>(self.state))
@@ -234,6 +297,8 @@ impl Json for pb::TaskStatus {
 }
 
 impl Json for pb::Artifact {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("artifactId", Some(&self.artifact_id))
@@ -247,6 +312,8 @@ impl Json for pb::Artifact {
 }
 
 impl Json for pb::TaskStatusUpdateEvent {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("taskId", Some(&self.task_id))
@@ -258,6 +325,8 @@ impl Json for pb::TaskStatusUpdateEvent {
 }
 
 impl Json for pb::TaskArtifactUpdateEvent {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .text("taskId", Some(&self.task_id))
@@ -271,6 +340,8 @@ impl Json for pb::TaskArtifactUpdateEvent {
 }
 
 impl Json for pb::SendMessageResponse {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         use pb::send_message_response::Payload;
         match self.payload {
@@ -283,6 +354,8 @@ impl Json for pb::SendMessageResponse {
 }
 
 impl Json for pb::StreamResponse {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         use pb::stream_response::Payload;
         let members = Members::new();
@@ -298,6 +371,8 @@ impl Json for pb::StreamResponse {
 }
 
 impl Json for pb::ListTasksResponse {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .set("tasks", many(self.tasks))
@@ -309,6 +384,8 @@ impl Json for pb::ListTasksResponse {
 }
 
 impl Json for pb::ListTaskPushNotificationConfigsResponse {
+    type Said = Map<String, Value>;
+
     fn members(self) -> Map<String, Value> {
         Members::new()
             .set("configs", many(self.configs))

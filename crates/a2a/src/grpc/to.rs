@@ -1,11 +1,12 @@
-//! Objects as messages.
+//! Objects as messages. Values that clients of gRPC cannot read become texts.
 
+mod bounds;
 mod card;
 
 pub use card::card;
 
 use super::pb;
-use super::values::{struct_of, timestamp_of, value_of};
+use super::values::timestamp_of;
 use crate::event::{
     SendMessageResponse, StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent,
 };
@@ -15,21 +16,45 @@ use crate::request::{
 };
 use crate::task::{Artifact, Task, TaskStatus};
 use crate::write::number_of;
+use bounds::free;
+use prost::Message as _;
 
-/// A part.
+/// A part. One that clients of gRPC cannot read becomes a text that says so.
 #[must_use]
 pub fn part(it: Part) -> pb::Part {
     use pb::part::Content as Pb;
-    pb::Part {
-        metadata: it.metadata.map(struct_of),
+    let metadata = it.metadata.map(free);
+    let content = match it.content {
+        Content::Text(text) => Pb::Text(text),
+        Content::Raw(raw) => Pb::Raw(raw),
+        Content::Url(url) => Pb::Url(url),
+        Content::Data(data) => match bounds::data(data) {
+            Ok(data) => Pb::Data(data),
+            Err(said) => return sized(told(said, metadata)),
+        },
+    };
+    sized(pb::Part {
+        metadata,
         filename: it.filename.unwrap_or_default(),
         media_type: it.media_type.unwrap_or_default(),
-        content: Some(match it.content {
-            Content::Text(text) => Pb::Text(text),
-            Content::Raw(raw) => Pb::Raw(raw),
-            Content::Url(url) => Pb::Url(url),
-            Content::Data(data) => Pb::Data(value_of(data)),
-        }),
+        content: Some(content),
+    })
+}
+
+fn sized(it: pb::Part) -> pb::Part {
+    let bytes = it.encoded_len();
+    match bytes <= bounds::BYTES_MAX {
+        true => it,
+        false => told(bounds::too_large("a part", bytes), None),
+    }
+}
+
+/// A text instead of a part, whose media type and file name would not be those of the text.
+fn told(said: String, metadata: Option<prost_types::Struct>) -> pb::Part {
+    pb::Part {
+        metadata,
+        content: Some(pb::part::Content::Text(said)),
+        ..pb::Part::default()
     }
 }
 
@@ -42,7 +67,7 @@ pub fn message(it: Message) -> pb::Message {
         task_id: it.task_id.unwrap_or_default(),
         role: number_of(it.role),
         parts: it.parts.into_iter().map(part).collect(),
-        metadata: it.metadata.map(struct_of),
+        metadata: it.metadata.map(free),
         extensions: it.extensions,
         reference_task_ids: it.reference_task_ids,
     }
@@ -66,7 +91,7 @@ pub fn artifact(it: Artifact) -> pb::Artifact {
         name: it.name.unwrap_or_default(),
         description: it.description.unwrap_or_default(),
         parts: it.parts.into_iter().map(part).collect(),
-        metadata: it.metadata.map(struct_of),
+        metadata: it.metadata.map(free),
         extensions: it.extensions,
     }
 }
@@ -80,7 +105,7 @@ pub fn task(it: Task) -> pb::Task {
         status: Some(status(it.status)),
         artifacts: it.artifacts.into_iter().map(artifact).collect(),
         history: it.history.into_iter().map(message).collect(),
-        metadata: it.metadata.map(struct_of),
+        metadata: it.metadata.map(free),
     }
 }
 
@@ -115,7 +140,7 @@ fn status_update(it: TaskStatusUpdateEvent) -> pb::TaskStatusUpdateEvent {
         task_id: it.task_id,
         context_id: it.context_id,
         status: Some(status(it.status)),
-        metadata: it.metadata.map(struct_of),
+        metadata: it.metadata.map(free),
     }
 }
 
@@ -126,7 +151,7 @@ fn artifact_update(it: TaskArtifactUpdateEvent) -> pb::TaskArtifactUpdateEvent {
         artifact: Some(artifact(it.artifact)),
         append: it.append,
         last_chunk: it.last_chunk,
-        metadata: it.metadata.map(struct_of),
+        metadata: it.metadata.map(free),
     }
 }
 

@@ -1,14 +1,17 @@
 //! Free values: `google.protobuf.Struct` and `Value`, and times.
 
+use crate::read::{Fault, Faults};
 use chrono::{DateTime, Utc};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Timestamp};
 use serde_json::{Map, Number, Value};
+use std::fmt::Write as _;
 
 /// Beyond it a `double` does not tell whole numbers apart.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A value as JSON. Whole numbers become integers; what JSON cannot say becomes null. Cost: O(size); as deep as the
+/// A value as JSON. Whole numbers become integers; what JSON cannot say becomes null, which
+/// [`unsayable`] tells. Cost: O(size); as deep as the
 /// message, which its decoder bounds.
 #[must_use]
 pub fn json_of(value: prost_types::Value) -> Value {
@@ -38,6 +41,39 @@ fn number(it: f64) -> Value {
         return Value::from(it as i64);
     }
     Number::from_f64(it).map_or(Value::Null, Value::Number)
+}
+
+/// Notes the numbers of free members that JSON cannot say: NaN and the infinite ones. Cost: O(size).
+pub(super) fn unsayable(given: &Struct, path: &mut String, faults: &mut Faults) {
+    for (name, value) in &given.fields {
+        let before = path.len();
+        let _ = write!(path, ".{name}");
+        unsayable_of(value, path, faults);
+        path.truncate(before);
+    }
+}
+
+/// The same of a value.
+pub(super) fn unsayable_of(given: &prost_types::Value, path: &mut String, faults: &mut Faults) {
+    match &given.kind {
+        Some(Kind::NumberValue(it)) if !it.is_finite() => {
+            let description = format!("{it} is given, a number that JSON can say is required");
+            faults.note(Fault::new(path.as_str(), description));
+        }
+        Some(Kind::StructValue(it)) => unsayable(it, path, faults),
+        Some(Kind::ListValue(it)) => {
+            for (i, value) in it.values.iter().enumerate() {
+                let before = path.len();
+                let _ = write!(path, "[{i}]");
+                unsayable_of(value, path, faults);
+                path.truncate(before);
+            }
+        }
+        Some(
+            Kind::NumberValue(_) | Kind::NullValue(_) | Kind::BoolValue(_) | Kind::StringValue(_),
+        )
+        | None => {}
+    }
 }
 
 /// JSON as a value. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.

@@ -7,6 +7,10 @@ use std::sync::Mutex;
 use uuid::Uuid;
 
 const NOW: Timestamp = Timestamp(1_767_225_600_999_999);
+const BEGINS: Begins = Begins {
+    now: NOW,
+    wall: NOW,
+};
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// Gives the same answer always, and keeps the latest headers.
@@ -107,7 +111,7 @@ async fn made_with(
 ) -> (Attempt, Outcome, HeaderMap) {
     let headers = Mutex::default();
     let sender = Canned { answer, headers };
-    let (made, outcome) = attempt(&sender, endpoint, &due(), NOW, LIMIT).await;
+    let (made, outcome) = attempt(&sender, endpoint, &due(), BEGINS, LIMIT).await;
     (made, outcome, sender.headers.into_inner().unwrap())
 }
 
@@ -131,6 +135,35 @@ async fn a_request_names_itself_its_time_and_its_trace() {
     assert!(value("webhook-signature").starts_with("v1,"));
     assert_eq!(value("traceparent"), "00-1-2-01");
     assert!(!headers.contains_key("accept-encoding"));
+}
+
+#[tokio::test]
+async fn what_receivers_compare_is_the_time_of_the_machine_and_what_is_kept_is_ours() {
+    let sender = Canned {
+        answer: Ok(answer(
+            503,
+            &[("retry-after", "Thu, 01 Jan 2026 01:01:00 GMT")],
+            b"",
+        )),
+        headers: Mutex::default(),
+    };
+    let wall = NOW.plus_ms(3_600_000);
+    let begins = Begins { now: NOW, wall };
+    // Its end is told by the same clock that is asked here.
+    let mut endpoint = endpoint(&[]);
+    endpoint.keys[0].expires_at = Some(NOW.plus_ms(1));
+
+    let (made, outcome) = attempt(&sender, &endpoint, &due(), begins, LIMIT).await;
+
+    let headers = sender.headers.into_inner().unwrap();
+    let seconds = 1_767_225_600 + 3_600;
+    assert_eq!(headers["webhook-timestamp"], seconds.to_string());
+    let signed = sign(&endpoint.keys, NOW, "msg_1", seconds, b"{}").unwrap();
+    assert_eq!(headers["webhook-signature"], signed);
+    assert_eq!(made.at, NOW);
+    let asked = Duration::from_micros(59_000_001);
+    let retry_after = Some(asked);
+    assert_eq!(outcome, Outcome::Failed { retry_after });
 }
 
 #[tokio::test]
@@ -250,7 +283,7 @@ async fn no_answer_has_the_class_of_what_went_wrong() {
 
 #[tokio::test(start_paused = true)]
 async fn an_attempt_ends_although_its_client_does_not() {
-    let (made, _) = attempt(&Silent, &endpoint(&[]), &due(), NOW, LIMIT).await;
+    let (made, _) = attempt(&Silent, &endpoint(&[]), &due(), BEGINS, LIMIT).await;
     assert_eq!(made.error, Some("timeout"));
     assert_eq!(made.duration_ms, 17_000);
 }
@@ -290,7 +323,7 @@ async fn what_a_receiver_repeats_of_the_headers_of_an_endpoint_is_not_kept() {
             answer: Ok(answer(500, &[], said.as_bytes())),
             headers: Mutex::default(),
         };
-        let (attempt, _) = attempt(&canned, &endpoint(&own), &due(), NOW, LIMIT).await;
+        let (attempt, _) = attempt(&canned, &endpoint(&own), &due(), BEGINS, LIMIT).await;
         let kept = attempt.response.unwrap();
         assert!(kept.starts_with(&left), "{kept}");
         assert!(!kept.contains("k4n4ry"), "{kept}");

@@ -35,9 +35,12 @@ struct Simulated {
 
 impl Clock for Simulated {
     fn now(&self) -> Timestamp {
-        let ms = i64::try_from(self.began.elapsed().as_millis()).unwrap();
-        let now = START.0 + (ms + self.skew_ms.load(Ordering::Relaxed)) * 1000;
+        let now = self.wall().0;
         Timestamp(self.latest.fetch_max(now, Ordering::Relaxed).max(now))
+    }
+    fn wall(&self) -> Timestamp {
+        let ms = i64::try_from(self.began.elapsed().as_millis()).unwrap();
+        Timestamp(START.0 + (ms + self.skew_ms.load(Ordering::Relaxed)) * 1000)
     }
     fn uuid(&self) -> Uuid {
         Uuid::from_u128(1)

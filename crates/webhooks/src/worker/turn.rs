@@ -8,7 +8,7 @@ use super::holding::Holding;
 use super::room::{Host, Place};
 use super::verdict::told;
 use super::{STORE_AGAIN_AFTER, STORE_WAIT, Shared};
-use crate::attempt::{Outcome, attempt};
+use crate::attempt::{Begins, Outcome, attempt};
 use crate::breaker;
 use crate::delivery::{Attempt, Due, Health, Leased, Next, Recorded, Told, Unavailable};
 use crate::endpoint::EventName;
@@ -250,8 +250,11 @@ impl Turn {
         let started = self.running.spawn(async move {
             let _place = place;
             let sender = &*shared.parts.sender;
-            let now = shared.parts.clock.now();
-            attempt(sender, &endpoint, &sent, now, shared.options.timeout).await
+            let begins = Begins {
+                now: shared.parts.clock.now(),
+                wall: shared.parts.clock.wall(),
+            };
+            attempt(sender, &endpoint, &sent, begins, shared.options.timeout).await
         });
         self.under_way.insert(started.id(), due);
     }

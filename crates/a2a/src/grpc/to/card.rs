@@ -1,11 +1,11 @@
 //! Cards as messages.
 
+use super::bounds::free;
 use crate::card::{
     AgentCard, AgentCardSignature, AgentExtension, AgentSkill, OAuthFlow, SecurityRequirement,
     SecurityScheme,
 };
 use crate::grpc::pb;
-use crate::grpc::values::struct_of;
 
 /// A card.
 #[must_use]
@@ -53,7 +53,7 @@ fn extension(it: AgentExtension) -> pb::AgentExtension {
         uri: it.uri,
         description: it.description,
         required: it.required,
-        params: it.params.map(struct_of),
+        params: it.params.map(free),
     }
 }
 
@@ -74,7 +74,7 @@ fn signature(it: AgentCardSignature) -> pb::AgentCardSignature {
     pb::AgentCardSignature {
         protected: it.protected,
         signature: it.signature,
-        header: it.header.map(struct_of),
+        header: it.header.map(free),
     }
 }
 

@@ -278,6 +278,12 @@ async fn a_clock_that_is_set_back_stalls_nothing() {
         .await;
     let other = world.message(endpoint);
     world.ends(other, State::Delivered, SECOND * 10).await;
+    // Receivers compare it with their own time.
+    for seen in &world.seen()[1..] {
+        let passed = i64::try_from((seen.at - world.clock.began).as_secs()).unwrap();
+        let sent = START.0 / 1_000_000 - 3_600 + passed;
+        assert!((seen.timestamp - sent).abs() <= 1, "{seen:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
