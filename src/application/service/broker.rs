@@ -36,7 +36,7 @@ impl Service {
     }
 
     /// The tasks that a worker of the caller's principal holds on all nodes that answer, at most
-    /// [`TASKS_HELD_MAX`] of each. Cost: O(leases); asks the other nodes.
+    /// `TASKS_HELD_MAX` of each. Cost: O(leases); asks the other nodes.
     ///
     /// # Errors
     /// [`Error`].
