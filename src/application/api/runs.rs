@@ -18,6 +18,7 @@
 //! cancel or a message that comes behind the end; `RunNotWaiting`, for a message that nobody waits for.
 
 use super::{Failure, Target};
+pub use crate::application::limits::StreamPlace;
 use crate::subscription::cursor::Cursor;
 use crate::subscription::stream::Reset;
 use serde::{Deserialize, Serialize};

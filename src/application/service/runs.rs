@@ -70,7 +70,7 @@ impl Service {
     /// # Errors
     /// [`Error`]; `Refused` for somebody else's as for one that does not exist.
     pub async fn read_run(&self, context: &Context, read: ReadRun) -> Result<RunView, Error> {
-        self.admit_read(context)?;
+        self.admit(context, UseCase::ReadRun)?;
         self.read_run_admitted(context, read).await
     }
 
@@ -83,6 +83,7 @@ impl Service {
         context: &Context,
         read: ReadRun,
     ) -> Result<RunView, Error> {
+        authorize(context, UseCase::ReadRun)?;
         let view = self.app.read_run(context, read).await?;
         Box::pin(self.was_read(context, view.task)).await;
         Ok(view)
@@ -131,7 +132,8 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn watch_run(&self, context: &Context, watch: WatchRun) -> Result<WatchedRun, Error> {
-        let place = self.admit_watch(context)?;
+        self.admit(context, UseCase::FollowRun)?;
+        let place = self.limits.stream(context)?;
         self.watch_run_admitted(context, watch, place).await
     }
 
@@ -145,6 +147,7 @@ impl Service {
         watch: WatchRun,
         place: Option<StreamPlace>,
     ) -> Result<WatchedRun, Error> {
+        authorize(context, UseCase::FollowRun)?;
         self.app.watch_updates(context, watch, place).await
     }
 
@@ -153,7 +156,8 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn await_run(&self, context: &Context, wait: AwaitRun) -> Result<RunView, Error> {
-        let place = self.admit_wait(context)?;
+        self.admit(context, UseCase::AwaitRun)?;
+        let place = self.limits.stream(context)?;
         self.await_run_admitted(context, wait, place).await
     }
 
@@ -167,6 +171,7 @@ impl Service {
         wait: AwaitRun,
         place: Option<StreamPlace>,
     ) -> Result<RunView, Error> {
+        authorize(context, UseCase::AwaitRun)?;
         Box::pin(self.app.await_run(context, wait, place)).await
     }
 

@@ -3,9 +3,8 @@
 use crate::application::api::Error;
 use crate::application::api::runs::{
     AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
-    StartedRun, WatchRun, WatchedRun,
+    StartedRun, StreamPlace, WatchRun, WatchedRun,
 };
-use crate::application::limits::StreamPlace;
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

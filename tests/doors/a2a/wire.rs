@@ -310,5 +310,6 @@ async fn a_stream_that_a_stop_cuts_off_says_that_the_task_goes_on() {
     let last = text.lines().rev().find_map(|it| it.strip_prefix("data: "));
     let last: Value = serde_json::from_str(last.expect("a line with data")).unwrap();
     assert_eq!(last["error"]["data"][0]["reason"], "UNAVAILABLE", "{last}");
-    agent.server.stop().await;
+    let (status, log) = agent.server.end().await;
+    assert!(status.success(), "{log}");
 }

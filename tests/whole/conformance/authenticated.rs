@@ -10,7 +10,13 @@ use taskledger_testkit::program;
 use taskledger_testkit::server::{Folder, Server};
 
 /// What the suite needs: its tasks belong to many users.
-const SUITE: [&str; 4] = ["tasks:read", "tasks:write", "tasks:run", "users:any"];
+const SUITE: [&str; 5] = [
+    "tasks:read",
+    "tasks:write",
+    "tasks:run",
+    "worker",
+    "users:any",
+];
 /// What the other user may, with flows of its own.
 const OTHER: [&str; 4] = ["tasks:read", "tasks:write", "tasks:run", "webhooks"];
 

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A value as JSON. Whole numbers become integers; what JSON cannot say becomes null, which
-/// [`unsayable`] tells. Cost: O(size); as deep as the
+/// `unsayable` tells. Cost: O(size); as deep as the
 /// message, which its decoder bounds.
 #[must_use]
 pub fn json_of(value: prost_types::Value) -> Value {
