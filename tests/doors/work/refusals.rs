@@ -248,7 +248,9 @@ async fn what_only_documents_have_and_executors_that_are_off_are_refused() {
     server.stop().await;
 
     let server = Server::start_with(&folder, &["--allow-command", "true"]).await;
-    let run = json!({"document": document, "execute": false});
+    let document = json!({"openintent": "1.0", "info": {"name": "w"}, "workflow": {
+        "build": {"assign": "command_executor", "inputs": {"program": "$trigger.program"}}}});
+    let run = json!({"document": document, "trigger": {"program": "true"}, "execute": false});
     let created = server.api.call("workflows.create", run).await;
     assert_eq!(created["phases"][0]["status"], "pending");
     server.stop().await;
