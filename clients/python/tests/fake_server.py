@@ -109,7 +109,7 @@ class FakeServer:
         with self.lock:
             return [call["params"] for call in self.calls if call["method"] == method]
 
-    def until(self, condition: Callable[[], bool], timeout: float = 15.0) -> None:
+    def until(self, condition: Callable[[], bool], timeout: float = 90) -> None:
         ends_at = time.monotonic() + timeout
         with self.lock:
             while not condition():
@@ -151,7 +151,7 @@ class FakeServer:
     def status(self, task_id: str) -> str:
         return str(self.tasks[task_id]["status"])
 
-    def until_status(self, status: str, *task_ids: str, timeout: float = 15.0) -> None:
+    def until_status(self, status: str, *task_ids: str, timeout: float = 90) -> None:
         self.until(lambda: all(self.status(id) == status for id in task_ids), timeout)
 
     def _claim(self, params: dict[str, Any]) -> Any:

@@ -133,7 +133,7 @@ impl Tokens {
         let row = DeniedRow {
             issuer,
             what,
-            denied_at: self.clock.now(),
+            denied_at: self.clock.wall(),
         };
         let work = async {
             let mut tx = self.store.change().await?;
