@@ -1,9 +1,8 @@
-//! A clock for stored times that neither stands still nor runs away.
+//! A clock for stored times that goes on at half the speed at least, whatever clock the server has.
 //!
-//! The clock of the server never goes back: after the machine's clock was set back it stands still until
-//! the machine's has caught up. Were retries measured by it, they would stand still as well. This one then
-//! goes on at half the speed, so that both meet again. When the machine's clock leaps ahead it leaps too,
-//! and each message that waits is tried once too early at most.
+//! The clock of a running server does so by itself (`crates/clock/src/steady.rs`). This one keeps it so for any other:
+//! were retries measured by a clock that stands, they would stand still as well. When the clock leaps ahead it leaps
+//! too, and each message that waits is tried once too early at most.
 
 use std::sync::Mutex;
 use std::time::Duration;
