@@ -193,6 +193,26 @@ pub enum Call {
     GetExtendedAgentCard(GetExtendedAgentCardRequest),
 }
 
+impl Call {
+    /// Whether it is answered only once what it began has ended, or waits for its caller.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        match self {
+            Self::SendMessage(request) => !request.configuration.return_immediately,
+            Self::SendStreamingMessage(_)
+            | Self::GetTask(_)
+            | Self::ListTasks(_)
+            | Self::CancelTask(_)
+            | Self::SubscribeToTask(_)
+            | Self::CreatePushConfig(_)
+            | Self::GetPushConfig(_)
+            | Self::ListPushConfigs(_)
+            | Self::DeletePushConfig(_)
+            | Self::GetExtendedAgentCard(_) => false,
+        }
+    }
+}
+
 /// The answer to a call that is not answered with a stream.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant)] // one of them, on its way out

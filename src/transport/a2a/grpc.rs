@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use taskledger_a2a::grpc::json::Json;
 use taskledger_a2a::grpc::{A2aService, pb, status, to};
-use taskledger_a2a::operation::{Answer, Call};
+use taskledger_a2a::operation::Answer;
 use taskledger_a2a::{Error, ErrorKind, Operation, headers};
 use tokio::time::{Instant, timeout_at};
 use tokio_stream::{Stream, StreamExt};
@@ -41,22 +41,8 @@ impl Shared {
         let text = |name: &str| metadata.get(name).and_then(|it| it.to_str().ok());
         let nodes = A2a::agreed(text(headers::VERSION), announced(&metadata))?;
         let call = operation.read(message.members())?;
-        let deadline = match &call {
-            Call::SendMessage(request) if request.configuration.return_immediately => {
-                extensions.remove::<Within>().map(|it| it.0)
-            }
-            Call::SendMessage(_)
-            | Call::SendStreamingMessage(_)
-            | Call::SubscribeToTask(_)
-            | Call::GetTask(_)
-            | Call::ListTasks(_)
-            | Call::CancelTask(_)
-            | Call::CreatePushConfig(_)
-            | Call::GetPushConfig(_)
-            | Call::ListPushConfigs(_)
-            | Call::DeletePushConfig(_)
-            | Call::GetExtendedAgentCard(_) => None,
-        };
+        let within = (!call.waits()).then(|| extensions.remove::<Within>());
+        let deadline = within.flatten().map(|it| it.0);
         let mut heard = Heard {
             context: keyed(came.context, text(IDEMPOTENCY_KEY))?,
             nodes,

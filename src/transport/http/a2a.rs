@@ -222,7 +222,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             ending: ending.clone(),
             last_event: text(&LAST_EVENT_ID).map(Arc::from),
         };
-        let outcome = if lasts(operation, &call) {
+        // It may take longer than other calls.
+        let outcome = if operation.streams() || call.waits() {
             let place = streams::place(&self.streams).map_err(|_| too_many_streams())?;
             let session = self.session(head);
             let watched = session.map(|session| streams::watched(session, ending.clone()));
@@ -269,23 +270,6 @@ impl<C: Send + Sync + 'static> Door<C> {
             response.headers_mut().insert(EXTENSIONS, active);
         }
         Ok(response)
-    }
-}
-
-/// Whether it may take longer than other calls: it waits for the end of a run, or is a stream.
-fn lasts(operation: Operation, call: &Call) -> bool {
-    match call {
-        Call::SendMessage(request) => !request.configuration.return_immediately,
-        Call::SendStreamingMessage(_)
-        | Call::SubscribeToTask(_)
-        | Call::GetTask(_)
-        | Call::ListTasks(_)
-        | Call::CancelTask(_)
-        | Call::CreatePushConfig(_)
-        | Call::GetPushConfig(_)
-        | Call::ListPushConfigs(_)
-        | Call::DeletePushConfig(_)
-        | Call::GetExtendedAgentCard(_) => operation.streams(),
     }
 }
 
