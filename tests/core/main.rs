@@ -1,5 +1,5 @@
 //! Everything behind the doors, in the process: the application, every log, the read models, leases of
-//! nodes, outgoing requests; and the shape of the source.
+//! nodes, outgoing requests; and the shape of the source and of the documentation.
 
 mod application;
 mod architecture;
@@ -7,4 +7,5 @@ mod contract;
 mod corpus;
 mod egress;
 mod nodes;
+mod pages;
 mod projections;

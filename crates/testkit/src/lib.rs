@@ -28,6 +28,8 @@ pub mod log;
 #[cfg(feature = "servers")]
 pub mod model;
 #[cfg(feature = "servers")]
+pub mod pages;
+#[cfg(feature = "servers")]
 pub mod program;
 #[cfg(feature = "servers")]
 pub mod random;

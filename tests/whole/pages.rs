@@ -1,0 +1,126 @@
+//! The commands of the documentation do what they say: each page's blocks of `sh` are run, from top to bottom, against a
+//! server of their own. A block with `no-run` is left out (it installs, never ends, or needs another machine); one with
+//! `until=TEXT` is run until its output has the text.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use taskledger_testkit::pages::{Block, pages};
+use taskledger_testkit::program;
+use taskledger_testkit::server::{Folder, Server};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// The address that the pages show.
+const SHOWN: &str = "127.0.0.1:8000";
+/// For all commands of a page.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Names are not looked up: receivers in examples are not called.
+const NO_NAMES: [&str; 2] = ["--egress-dns", "127.0.0.1:1"];
+
+fn shell(script: &str, place: &Path, url: &str) -> Command {
+    let mut command = program::command_of("bash");
+    let path = std::env::var("PATH").unwrap_or_default();
+    command
+        .args(["-c", script])
+        .current_dir(place)
+        .env("PATH", format!("{}:{path}", place.join("bin").display()))
+        .env("TASKLEDGER_URL", url)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs `block` until its output has `text`.
+async fn shows(block: &Block, text: &str, mut command: Command) {
+    let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let found = timeout(PATIENCE, async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.contains(text) {
+                return true;
+            }
+        }
+        false
+    });
+    assert_eq!(found.await, Ok(true), "line {}: no `{text}`", block.line);
+    let group = Pid::from_raw(child.id().unwrap().try_into().unwrap()).unwrap();
+    kill_process_group(group, Signal::KILL).unwrap();
+    child.wait().await.unwrap();
+}
+
+async fn the_commands_work(name: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &NO_NAMES).await;
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("bin")).unwrap();
+    symlink(program::path(), place.path().join("bin/taskledger")).unwrap();
+    symlink(root.join("examples"), place.path().join("examples")).unwrap();
+    let url = server.api.url.as_str();
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+
+    let page = pages(root, &[name]).remove(0);
+    let blocks = page.blocks().into_iter().filter(|block| block.language == "sh");
+    let mut script = String::from("set -euo pipefail\n");
+    let mut count = 0;
+    for mut block in blocks {
+        block.text = block.text.replace(SHOWN, address);
+        let until = block.notes.iter().find_map(|note| note.strip_prefix("until="));
+        if block.notes.iter().any(|note| note == "no-run") {
+            continue;
+        }
+        count += 1;
+        match until {
+            Some(text) => shows(&block, text, shell(&block.text, place.path(), url)).await,
+            None => script.push_str(&block.text),
+        }
+    }
+    assert!(count > 0, "{name} has commands");
+    let run = shell(&script, place.path(), url).output();
+    let ended = timeout(PATIENCE, run).await.expect("the commands end").unwrap();
+    let out = String::from_utf8_lossy(&ended.stdout);
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{name}: {}\n{out}\n{err}", ended.status);
+    assert!(!out.contains(r#""error":{"#), "{name}: a call is refused\n{out}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_readme_work() {
+    the_commands_work("README.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_quickstart_work() {
+    the_commands_work("docs/quickstart.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_tasks_work() {
+    the_commands_work("docs/guides/tasks.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_executors_work() {
+    the_commands_work("docs/guides/executors.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_streams_work() {
+    the_commands_work("docs/guides/streams.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_webhooks_work() {
+    the_commands_work("docs/guides/webhooks.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_of_the_command_line_reference_work() {
+    the_commands_work("docs/reference/command-line.md").await;
+}
