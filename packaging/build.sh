@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# Makes and describes everything that a release consists of, in target/dist: archives, packages for Debian, a software
+# bill of materials, checksums, RELEASE.md.
+#     packaging/build.sh                          for every target below that this toolchain can build
+#     packaging/build.sh --target TRIPLE          for this one; may be repeated
+#     packaging/build.sh --binary FILE            packs a program that is built already, for this machine
+#     packaging/build.sh --output DIR             another folder
+# A target that cannot be built here is named with what is missing; the others are made. Needs cargo and python3, and
+# dpkg-deb for packages. The same source gives the same archives: times are those of the last commit.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+ALL="x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-gnu aarch64-unknown-linux-musl"
+host=$(rustc -vV | sed -n 's/^host: //p')
+targets="" binary="" output=target/dist
+while [ $# -gt 0 ]; do
+    case $1 in
+        --target) targets="$targets ${2:?a target}"; shift 2 ;;
+        --binary) binary=$(realpath "${2:?a file}"); shift 2 ;;
+        --output) output=${2:?a folder}; shift 2 ;;
+        *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+done
+if [ -n "$binary" ]; then targets=$host; fi
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.lock)
+export SOURCE_DATE_EPOCH
+
+# What is missing to build for a target here; nothing if it can be.
+missing() {
+    local target=$1 linker
+    if ! echo "$ALL" | tr ' ' '\n' | grep -qx "$target"; then
+        echo "it is none of: $ALL"
+        return
+    fi
+    if [ "$target" != "$host" ] && ! rustup target list --installed 2>/dev/null | grep -qx "$target"; then
+        echo "the target is not installed: rustup target add $target"
+        return
+    fi
+    linker=$(compiler "$target")
+    if ! command -v "$linker" >/dev/null; then
+        echo "there is no C compiler for it: $linker"
+    fi
+}
+
+# The C compiler for a target, which also links.
+compiler() {
+    case $1 in
+        "$host") echo cc ;;
+        x86_64-unknown-linux-musl) echo musl-gcc ;;
+        aarch64-unknown-linux-musl) echo aarch64-linux-musl-gcc ;;
+        aarch64-unknown-linux-gnu) echo aarch64-linux-gnu-gcc ;;
+        x86_64-unknown-linux-gnu) echo x86_64-linux-gnu-gcc ;;
+    esac
+}
+
+# Builds for a target and says where the program is.
+build() {
+    local target=$1 name linker
+    linker=$(compiler "$target")
+    name=$(echo "$target" | tr 'a-z-' 'A-Z_')
+    env TASKLEDGER_COMMIT="$commit" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
+        cargo build --release --locked --bin taskledger --target "$target" >&2
+    echo "${CARGO_TARGET_DIR:-target}/$target/release/taskledger"
+}
+
+# The newest version of glibc that a program asks for; nothing if it is static.
+glibc_of() {
+    grep -ao 'GLIBC_[0-9][0-9.]*' "$1" | sed 's/GLIBC_//' | sort -Vu | tail -n 1 || true
+}
+
+# The completions of a program that runs here, made once for all targets: they are the same.
+completions() {
+    mkdir -p "$work/completions"
+    "$1" completions bash > "$work/completions/taskledger.bash"
+    "$1" completions zsh > "$work/completions/_taskledger"
+    "$1" completions fish > "$work/completions/taskledger.fish"
+}
+
+archive() {
+    local target=$1 program=$2 name="taskledger-$version-$1"
+    local place="$work/$name"
+    mkdir -p "$place/completions"
+    install -m 0755 "$program" "$place/taskledger"
+    install -m 0644 LICENSE README.md CHANGELOG.md packaging/taskledger.service packaging/taskledger.env "$place"
+    install -m 0644 "$work"/completions/* "$place/completions"
+    tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+        --directory "$work" "$name" | gzip --best --no-name > "$output/$name.tar.gz"
+}
+
+package() {
+    local program=$1 arch=$2 glibc=$3 place="$work/deb-$2" depends=passwd
+    if [ -n "$glibc" ]; then depends="libc6 (>= $glibc), libgcc-s1, passwd"; fi
+    mkdir -p "$place/DEBIAN"
+    install -D -m 0755 "$program" "$place/usr/bin/taskledger"
+    install -D -m 0644 packaging/taskledger.service "$place/lib/systemd/system/taskledger.service"
+    install -D -m 0640 packaging/taskledger.env "$place/etc/taskledger/taskledger.env"
+    install -D -m 0644 "$work/completions/taskledger.bash" "$place/usr/share/bash-completion/completions/taskledger"
+    install -D -m 0644 "$work/completions/_taskledger" "$place/usr/share/zsh/vendor-completions/_taskledger"
+    install -D -m 0644 "$work/completions/taskledger.fish" "$place/usr/share/fish/vendor_completions.d/taskledger.fish"
+    install -D -m 0644 LICENSE "$place/usr/share/doc/taskledger/copyright"
+    install -D -m 0644 CHANGELOG.md "$place/usr/share/doc/taskledger/changelog"
+    install -D -m 0644 examples/hello.json "$place/usr/share/doc/taskledger/examples/hello.json"
+    install -m 0755 packaging/debian/* "$place/DEBIAN"
+    echo /etc/taskledger/taskledger.env > "$place/DEBIAN/conffiles"
+    cat > "$place/DEBIAN/control" <<CONTROL
+Package: taskledger
+Version: $version
+Architecture: $arch
+Maintainer: The taskledger maintainers <maintainers@taskledger.invalid>
+Installed-Size: $(du -sk --apparent-size "$place" | cut -f1)
+Depends: $depends
+Recommends: ca-certificates
+Section: net
+Priority: optional
+Description: Task-orchestration server
+ Runs trees of tasks with dependencies, durably: every step is an event in an
+ append-only log. JSON-RPC, event streams, webhooks, gRPC and A2A; an embedded
+ SQLite store or Postgres.
+CONTROL
+    find "$place" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+    dpkg-deb --root-owner-group -Zxz --build "$place" "$output/taskledger_${version}_$arch.deb" >&2
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$output"
+mkdir -p "$output"
+
+rows="" skipped="" runs_here=""
+# The program of this machine first: it writes the completions.
+for target in $(for t in ${targets:-$ALL}; do [ "$t" = "$host" ] && echo "$t"; done
+                for t in ${targets:-$ALL}; do [ "$t" = "$host" ] || echo "$t"; done); do
+    why=$(missing "$target")
+    if [ -n "$binary" ]; then
+        program=$binary
+    elif [ -n "$why" ]; then
+        echo "not built: $target: $why" >&2
+        skipped="$skipped| $target | $why |"$'\n'
+        continue
+    else
+        program=$(build "$target")
+    fi
+    if [ -z "$runs_here" ]; then
+        if ! "$program" --version >/dev/null 2>&1; then
+            echo "a program for $host is needed to write completions: build that target too" >&2
+            exit 1
+        fi
+        runs_here=$program
+        completions "$program"
+    fi
+    glibc=$(glibc_of "$program")
+    needs="none, static"
+    if [ -n "$glibc" ]; then needs="glibc $glibc or newer"; fi
+    rows="$rows| $target | $needs | $(stat -c %s "$program") |"$'\n'
+    archive "$target" "$program"
+    case $target in
+        x86_64-unknown-linux-gnu) arch=amd64 ;;
+        aarch64-unknown-linux-gnu) arch=arm64 ;;
+        *) continue ;; # one package for each architecture
+    esac
+    if command -v dpkg-deb >/dev/null; then
+        package "$program" "$arch" "$glibc"
+    else
+        echo "not made: the package for $arch: dpkg-deb is missing" >&2
+        skipped="$skipped| package for $arch | dpkg-deb is missing |"$'\n'
+    fi
+done
+if [ -z "$rows" ]; then
+    echo "no target could be built" >&2
+    exit 1
+fi
+
+packaging/sbom.py > "$output/taskledger-$version.cdx.json"
+{
+    echo "# taskledger $version"
+    echo
+    echo "Built from commit $commit with $(rustc --version)."
+    echo
+    echo "| target | C library | bytes of the program |"
+    echo "|---|---|---|"
+    printf '%s' "$rows"
+    if [ -n "$skipped" ]; then
+        printf '\nNot built here:\n\n| target | why |\n|---|---|\n%s' "$skipped"
+    fi
+    printf '\n| file | bytes | SHA-256 |\n|---|---|---|\n'
+    (cd "$output" && for file in taskledger*; do
+        echo "| $file | $(stat -c %s "$file") | $(sha256sum "$file" | cut -d' ' -f1) |"
+    done)
+} > "$work/RELEASE.md"
+install -m 0644 "$work/RELEASE.md" "$output/RELEASE.md"
+(cd "$output" && sha256sum taskledger* RELEASE.md > SHA256SUMS)
+cat "$output/RELEASE.md"
