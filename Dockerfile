@@ -1,16 +1,21 @@
-# taskledger as an image: built from source, run as a user of its own.
+# taskledger as an image: built from source; contains the program and what it needs, no shell.
 FROM rust:1.95-bookworm AS build
 WORKDIR /source
 COPY . .
-RUN cargo build --release --locked && strip target/release/taskledger
+# What `taskledger --version` says.
+ARG TASKLEDGER_COMMIT="not recorded"
+ENV TASKLEDGER_COMMIT=$TASKLEDGER_COMMIT
+RUN cargo build --release --locked --bin taskledger && packaging/image-root.sh target/release/taskledger /image
 
-FROM debian:bookworm-slim
-# Certificates of public authorities, for databases behind TLS.
-RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --create-home --home-dir /var/lib/taskledger taskledger
-COPY --from=build /source/target/release/taskledger /usr/local/bin/taskledger
-USER taskledger
+FROM scratch
+LABEL org.opencontainers.image.title="taskledger" \
+      org.opencontainers.image.description="A server that runs trees of tasks, durably" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /image /
+# A volume at this folder gets its owner.
+COPY --from=build --chown=65532:65532 /image/var/lib/taskledger /var/lib/taskledger
+USER 65532:65532
+ENV PATH=/usr/local/bin
 WORKDIR /var/lib/taskledger
 # The data folder, unless there is a database: ./taskledger-data.
 # Other machines can reach this address, so callers need a token: the first start writes one to

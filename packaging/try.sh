@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Plays a new user: installs the package on a bare Debian, starts the server as the service would, runs a workflow, then
+# every command of README.md and the quickstart as typed, then removes the package.
+#     packaging/try.sh [FOLDER]       the folder that packaging/build.sh has made (target/dist)
+#     packaging/try.sh --source       from a copy of the committed source instead: ./quickstart.sh and its workflow
+# In a container if Docker or Podman work here. Else, as root, on a copy of this machine's system whose changes are
+# thrown away (overlay), without a network. Else the package is unpacked and the program started from there.
+# Fails if a step fails, or if the workflow has not completed after 60 s (300 s from source).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+IMAGE=debian:bookworm-slim SOURCE_IMAGE=rust:1.95-bookworm
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+engine=""
+for one in docker podman; do
+    if command -v "$one" >/dev/null && "$one" info >/dev/null 2>&1; then
+        engine=$one
+        break
+    fi
+done
+
+if [ "${1:-}" = --source ]; then
+    mkdir "$work/source"
+    git archive HEAD | tar --extract --directory "$work/source"
+    begin=$(date +%s)
+    if [ -n "$engine" ]; then
+        echo "== from source, in a container ($engine, $SOURCE_IMAGE)"
+        "$engine" run --rm -v "$work/source:/source" -w /source "$SOURCE_IMAGE" ./quickstart.sh
+    else
+        echo "== from source, on this machine"
+        (cd "$work/source" && env -u CARGO_TARGET_DIR TASKLEDGER_LISTEN=127.0.0.1:0 ./quickstart.sh) | tee "$work/said"
+        kill "$(sed -n 's/.*(process \([0-9]*\).*/\1/p' "$work/said")"
+    fi
+    seconds=$(($(date +%s) - begin))
+    echo "== the workflow had completed after $seconds s"
+    [ "$seconds" -le 300 ]
+    exit
+fi
+
+dist=${1:-target/dist}
+package=$(ls "$dist"/taskledger_*_"$(dpkg --print-architecture)".deb)
+cp "$package" "$work/taskledger.deb"
+cp packaging/try-inside.sh README.md docs/quickstart.md "$work"
+
+if [ -n "$engine" ]; then
+    echo "== in a container ($engine, $IMAGE)"
+    "$engine" run --rm -v "$work:/try" "$IMAGE" bash /try/try-inside.sh container
+elif [ "$(id -u)" = 0 ] && unshare --mount --net true 2>/dev/null; then
+    echo "== on a copy of this system, whose changes are thrown away"
+    unshare --mount --net --pid --fork --kill-child bash -euo pipefail -c '
+        work=$1
+        mkdir "$work/layer"
+        mount -t tmpfs tmpfs "$work/layer"
+        mkdir "$work/layer/upper" "$work/layer/work" "$work/layer/root"
+        root=$work/layer/root
+        mount -t overlay overlay -o "lowerdir=/,upperdir=$work/layer/upper,workdir=$work/layer/work" "$root"
+        mount -t proc proc "$root/proc"
+        mount --rbind /dev "$root/dev"
+        mount -t tmpfs tmpfs "$root/tmp"
+        mount -t tmpfs tmpfs "$root/run"
+        mkdir "$root/try"
+        cp "$work"/*.deb "$work"/*.sh "$work"/*.md "$root/try"
+        ip link set lo up 2>/dev/null || python3 -c "
+import fcntl, socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+fcntl.ioctl(s, 0x8914, struct.pack(\"16sh\", b\"lo\", 0x49))"
+        chroot "$root" bash /try/try-inside.sh overlay
+    ' try "$work"
+else
+    echo "== unpacked into a folder"
+    dpkg-deb --extract "$work/taskledger.deb" "$work/root"
+    PATH="$work/root/usr/bin:$PATH" bash "$work/try-inside.sh" unpacked "$work/root"
+fi
