@@ -270,6 +270,35 @@ fn the_settings_are_those_of_the_server() {
     is_current("docs/reference/configuration.md", "settings", &text);
 }
 
+#[test]
+fn packages_name_settings_that_exist() {
+    let mut program = Cli::command();
+    program.build();
+    let serve = program.find_subcommand("serve").expect("`serve` is a command");
+    let known: Vec<_> = serve
+        .get_arguments()
+        .filter_map(|arg| arg.get_env()?.to_str())
+        .collect();
+    for file in [
+        "packaging/taskledger.env",
+        "Dockerfile",
+        "docker-compose.yml",
+        "deploy/compose.yaml",
+    ] {
+        let text = std::fs::read_to_string(root().join(file)).expect("the file is there");
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let names: Vec<_> = text
+            .split(|c| !is_name(c))
+            // What a build is told, not a server.
+            .filter(|name| name.starts_with("TASKLEDGER_") && *name != "TASKLEDGER_COMMIT")
+            .collect();
+        assert!(!names.is_empty(), "{file} has settings");
+        for name in names {
+            assert!(known.contains(&name), "{file}: `{name}` is no setting");
+        }
+    }
+}
+
 /// A number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -332,6 +361,8 @@ fn the_book_lists_all_decisions() {
             let _ = writeln!(text, "  - [{}]({path})", title.trim_start_matches("# "));
         }
     }
+    // The marker is indented, to be within the item of the list.
+    text.push_str("  ");
     is_current("docs/SUMMARY.md", "decisions", &text);
 }
 
