@@ -8,14 +8,21 @@ gives the same text.
 import argparse
 import hashlib
 import json
+import re
 import subprocess
 import sys
-import tomllib
 import uuid
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = "taskledger"
+
+
+def checksums_of(lock):
+    """Names, versions and checksums in the text of Cargo.lock."""
+    for package in lock.split("[[package]]")[1:]:
+        said = dict(re.findall(r'^(name|version|checksum) = "(.*)"$', package, re.M))
+        yield (said["name"], said["version"]), said.get("checksum")
 
 
 def metadata(target):
@@ -62,7 +69,7 @@ def main():
     parser.add_argument("--target", default=None)
     target = parser.parse_args().target or host()
     lock = (ROOT / "Cargo.lock").read_bytes()
-    checksums = {(p["name"], p["version"]): p.get("checksum") for p in tomllib.loads(lock.decode())["package"]}
+    checksums = dict(checksums_of(lock.decode()))
     told = metadata(target)
     packages = {package["id"]: package for package in told["packages"]}
     nodes = {node["id"]: node for node in told["resolve"]["nodes"]}

@@ -37,7 +37,11 @@ fn shell(script: &str, place: &Path, url: &str) -> Command {
 
 /// Runs `block` until its output has `text`.
 async fn shows(block: &Block, text: &str, mut command: Command) {
-    let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let found = timeout(PATIENCE, async {
         while let Some(line) = lines.next_line().await.unwrap() {
@@ -65,12 +69,18 @@ async fn the_commands_work(name: &str) {
     let address = url.trim_start_matches("http://").trim_end_matches('/');
 
     let page = pages(root, &[name]).remove(0);
-    let blocks = page.blocks().into_iter().filter(|block| block.language == "sh");
+    let blocks = page
+        .blocks()
+        .into_iter()
+        .filter(|block| block.language == "sh");
     let mut script = String::from("set -euo pipefail\n");
     let mut count = 0;
     for mut block in blocks {
         block.text = block.text.replace(SHOWN, address);
-        let until = block.notes.iter().find_map(|note| note.strip_prefix("until="));
+        let until = block
+            .notes
+            .iter()
+            .find_map(|note| note.strip_prefix("until="));
         if block.notes.iter().any(|note| note == "no-run") {
             continue;
         }
@@ -82,11 +92,21 @@ async fn the_commands_work(name: &str) {
     }
     assert!(count > 0, "{name} has commands");
     let run = shell(&script, place.path(), url).output();
-    let ended = timeout(PATIENCE, run).await.expect("the commands end").unwrap();
+    let ended = timeout(PATIENCE, run)
+        .await
+        .expect("the commands end")
+        .unwrap();
     let out = String::from_utf8_lossy(&ended.stdout);
     let err = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{name}: {}\n{out}\n{err}", ended.status);
-    assert!(!out.contains(r#""error":{"#), "{name}: a call is refused\n{out}");
+    assert!(
+        ended.status.success(),
+        "{name}: {}\n{out}\n{err}",
+        ended.status
+    );
+    assert!(
+        !out.contains(r#""error":{"#),
+        "{name}: a call is refused\n{out}"
+    );
     server.stop().await;
 }
 

@@ -85,11 +85,14 @@ impl Page {
     /// Its lines that are not in a fenced block, with their numbers.
     pub fn prose(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut is_code = false;
-        self.text.lines().zip(1..).filter_map(move |(line, number)| {
-            let is_fence = line.trim_start().starts_with("```");
-            is_code ^= is_fence;
-            (!is_code && !is_fence).then_some((number, line))
-        })
+        self.text
+            .lines()
+            .zip(1..)
+            .filter_map(move |(line, number)| {
+                let is_fence = line.trim_start().starts_with("```");
+                is_code ^= is_fence;
+                (!is_code && !is_fence).then_some((number, line))
+            })
     }
 }
 
@@ -98,7 +101,8 @@ mod tests {
     use super::*;
 
     fn page() -> Page {
-        let text = "# A\n\n```sh no-run\nls\n```\n- x\n\n  ```json\n  {\n    \"a\": 1}\n  ```\nend\n";
+        let text =
+            "# A\n\n```sh no-run\nls\n```\n- x\n\n  ```json\n  {\n    \"a\": 1}\n  ```\nend\n";
         Page {
             name: "a.md".to_owned(),
             text: text.to_owned(),
@@ -126,6 +130,9 @@ mod tests {
     fn prose_is_what_is_between_blocks() {
         let page = page();
         let lines: Vec<_> = page.prose().collect();
-        assert_eq!(lines, [(1, "# A"), (2, ""), (6, "- x"), (7, ""), (12, "end")]);
+        assert_eq!(
+            lines,
+            [(1, "# A"), (2, ""), (6, "- x"), (7, ""), (12, "end")]
+        );
     }
 }

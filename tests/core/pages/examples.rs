@@ -55,7 +55,10 @@ fn faults(language: &str, check: impl Fn(&str) -> Vec<String>) -> Vec<String> {
 fn every_block_of_json_is_json() {
     let faults = faults("json", |text| {
         let read: Result<Value, _> = serde_json::from_str(text);
-        read.err().map(|error| error.to_string()).into_iter().collect()
+        read.err()
+            .map(|error| error.to_string())
+            .into_iter()
+            .collect()
     });
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -75,9 +78,8 @@ fn every_workflow_document_has_no_faults() {
 
 /// A value for a word that stands for one: `ID`, `FILE`.
 fn filled(word: &str) -> Option<String> {
-    let is_name = |word: &str| {
-        word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_')
-    };
+    let is_name =
+        |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     match word {
         "..." => None,
         ".." => Some("postgres://host/database".to_owned()),
@@ -159,6 +161,9 @@ fn commands_that_do_not_exist_are_noticed() {
 fn the_workflow_of_the_readme_is_the_example() {
     let readme = page("README.md");
     let example = include_str!("../../../examples/hello.json");
-    let shown = readme.blocks().into_iter().any(|block| block.text.contains(example));
+    let shown = readme
+        .blocks()
+        .into_iter()
+        .any(|block| block.text.contains(example));
     assert!(shown, "README.md shows examples/hello.json as it is");
 }

@@ -15,9 +15,15 @@ fn targets(page: &Page) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in page.prose() {
         let line = without_code(line);
-        let ends = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        let ends = line
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(')'));
         found.extend(ends.map(|(target, _)| (number, target.to_owned())));
-        let images = line.split("src=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let images = line
+            .split("src=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split_once('"'));
         found.extend(images.map(|(target, _)| (number, target.to_owned())));
     }
     found
@@ -131,7 +137,13 @@ fn the_book_lists_every_page_once() {
         .collect();
     listed.sort();
     there.sort();
-    assert_eq!(listed, there, "docs/SUMMARY.md lists pages, and there are pages");
+    let missing: Vec<_> = there.iter().filter(|name| !listed.contains(name)).collect();
+    assert!(
+        missing.is_empty(),
+        "docs/SUMMARY.md does not list {missing:?}"
+    );
+    // Each once, and nothing else.
+    assert_eq!(listed, there);
 }
 
 #[test]

@@ -39,7 +39,10 @@ fn is_current(file: &str, name: &str, text: &str) {
 
 /// Text for a cell of a table.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ").trim().to_owned()
+    text.replace('|', "\\|")
+        .replace('\n', " ")
+        .trim()
+        .to_owned()
 }
 
 #[test]
@@ -61,7 +64,7 @@ fn write_method(text: &mut String, method: &Value) {
     let name = said(method, "name");
     let summary = said(method, "summary");
     let description = said(method, "description");
-    let _ = write!(text, "\n## {name}\n\n{summary}. {description}\n");
+    let _ = write!(text, "\n## {name}\n\n{summary}.\n\n{description}\n");
     let params: Vec<&Value> = method["params"].as_array().into_iter().flatten().collect();
     if !params.is_empty() {
         text.push_str("\n| parameter | type | default | meaning |\n|---|---|---|---|\n");
@@ -102,7 +105,10 @@ fn kind(schema: &Value) -> String {
     }
     if let Some(choices) = schema["enum"].as_array() {
         let choices = choices.iter().filter(|choice| !choice.is_null());
-        return choices.map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
+        return choices
+            .map(|c| format!("`{c}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
     }
     for several in ["anyOf", "oneOf"] {
         if let Some(schemas) = schema[several].as_array() {
@@ -116,7 +122,10 @@ fn kind(schema: &Value) -> String {
         Value::String(one) => one.clone(),
         Value::Array(several) => {
             let kinds = several.iter().filter_map(Value::as_str);
-            kinds.filter(|kind| *kind != "null").collect::<Vec<_>>().join(" or ")
+            kinds
+                .filter(|kind| *kind != "null")
+                .collect::<Vec<_>>()
+                .join(" or ")
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => "any".to_owned(),
     }
@@ -125,9 +134,16 @@ fn kind(schema: &Value) -> String {
 /// The members of a result.
 fn members(schema: &Value) -> String {
     let quoted = |names: &Map<String, Value>| {
-        names.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        names
+            .keys()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    schema["properties"].as_object().map(quoted).unwrap_or_default()
+    schema["properties"]
+        .as_object()
+        .map(quoted)
+        .unwrap_or_default()
 }
 
 /// The errors of a method that not every method has.
@@ -140,7 +156,9 @@ fn codes(method: &Value) -> String {
     let names = method["errors"].as_array().into_iter().flatten();
     let names = names.filter_map(|error| said(error, "$ref").rsplit('/').next());
     let own = names.filter(|name| !always.contains(name));
-    own.filter_map(|name| rows.get(name).map(i64::to_string)).collect::<Vec<_>>().join(", ")
+    own.filter_map(|name| rows.get(name).map(i64::to_string))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// An example as a request.
@@ -179,7 +197,9 @@ fn meaning(arg: &Arg) -> String {
     let takes_values = arg.get_action().takes_values();
     if takes_values && !choices.is_empty() {
         let names = choices.iter().filter(|choice| !choice.is_hide_set());
-        let names: Vec<_> = names.map(|choice| format!("`{}`", choice.get_name())).collect();
+        let names: Vec<_> = names
+            .map(|choice| format!("`{}`", choice.get_name()))
+            .collect();
         let _ = write!(text, ": {}", names.join(", "));
     }
     text
@@ -224,7 +244,10 @@ fn write_command(text: &mut String, parent: &str, command: &Command) {
         return;
     }
     let name = format!("{parent} {}", command.get_name());
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut children = command.get_subcommands().peekable();
     let is_parent = children.peek().is_some();
     let _ = write!(text, "\n### {name}\n\n{about}.\n");
@@ -253,10 +276,14 @@ fn write_command(text: &mut String, parent: &str, command: &Command) {
 fn the_settings_are_those_of_the_server() {
     let mut program = Cli::command();
     program.build();
-    let serve = program.find_subcommand("serve").expect("`serve` is a command");
+    let serve = program
+        .find_subcommand("serve")
+        .expect("`serve` is a command");
     let mut text = String::from("\n| flag | variable | default | meaning |\n|---|---|---|---|\n");
     for arg in own(serve) {
-        let variable = arg.get_env().map(|name| format!("`{}`", name.to_string_lossy()));
+        let variable = arg
+            .get_env()
+            .map(|name| format!("`{}`", name.to_string_lossy()));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} |",
@@ -274,7 +301,9 @@ fn the_settings_are_those_of_the_server() {
 fn packages_name_settings_that_exist() {
     let mut program = Cli::command();
     program.build();
-    let serve = program.find_subcommand("serve").expect("`serve` is a command");
+    let serve = program
+        .find_subcommand("serve")
+        .expect("`serve` is a command");
     let known: Vec<_> = serve
         .get_arguments()
         .filter_map(|arg| arg.get_env()?.to_str())
@@ -314,8 +343,12 @@ fn grouped(number: u64) -> String {
 
 /// The product that an expression such as `16 * 1024` means.
 fn product(expression: &str) -> Option<u64> {
-    let factors = expression.split('*').map(|factor| factor.trim().replace('_', "").parse::<u64>());
-    factors.into_iter().try_fold(1, |product, factor| Some(product * factor.ok()?))
+    let factors = expression
+        .split('*')
+        .map(|factor| factor.trim().replace('_', "").parse::<u64>());
+    factors
+        .into_iter()
+        .try_fold(1, |product, factor| Some(product * factor.ok()?))
 }
 
 /// Value and meaning of each constant in `domain/src/limits.rs`.
@@ -368,7 +401,8 @@ fn the_book_lists_all_decisions() {
 
 #[test]
 fn values_and_meanings_are_read_from_the_source() {
-    let source = "//! x\n\n/// Bytes of a\n/// body. spec: y\npub const A: usize = 16 * 1_024;\nfn f() {}\n";
+    let source =
+        "//! x\n\n/// Bytes of a\n/// body. spec: y\npub const A: usize = 16 * 1_024;\nfn f() {}\n";
     assert_eq!(limits(source), [(16384, "Bytes of a body.".to_owned())]);
     assert_eq!(grouped(1_234_567), "1,234,567");
     assert_eq!(grouped(100), "100");

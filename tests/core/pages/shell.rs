@@ -121,7 +121,11 @@ impl Reader<'_> {
         } else if self.left.next_if_eq(&'{').is_some() {
             self.left.by_ref().find(|&c| c == '}');
         } else {
-            while self.left.next_if(|&c| c.is_alphanumeric() || c == '_').is_some() {}
+            while self
+                .left
+                .next_if(|&c| c.is_alphanumeric() || c == '_')
+                .is_some()
+            {}
         }
         word.push_str(VALUE);
     }
@@ -141,8 +145,14 @@ cat > hello.json <<'JSON'
 JSON
 (umask 077; taskledger whoami)
 "#;
-    let found: Vec<String> = commands(script).iter().map(|words| words.join(" ")).collect();
-    let of_ours: Vec<_> = found.iter().filter(|c| c.starts_with("taskledger")).collect();
+    let found: Vec<String> = commands(script)
+        .iter()
+        .map(|words| words.join(" "))
+        .collect();
+    let of_ours: Vec<_> = found
+        .iter()
+        .filter(|c| c.starts_with("taskledger"))
+        .collect();
     assert_eq!(
         of_ours,
         [
