@@ -2,9 +2,9 @@
 FROM rust:1.95-bookworm AS build
 WORKDIR /source
 COPY . .
-# What `taskledger --version` says.
-ARG TASKLEDGER_COMMIT="not recorded"
-ENV TASKLEDGER_COMMIT=$TASKLEDGER_COMMIT
+# Commit and date of what is built, for `taskledger --version`.
+ARG TASKLEDGER_BUILD=""
+ENV TASKLEDGER_BUILD=$TASKLEDGER_BUILD
 RUN cargo build --release --locked --bin taskledger && packaging/image-root.sh target/release/taskledger /image
 
 FROM scratch

@@ -26,6 +26,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Carg
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.lock)
 export SOURCE_DATE_EPOCH
+date=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%F)
 
 # What is missing to build for a target here; nothing if it can be.
 missing() {
@@ -60,7 +61,7 @@ build() {
     local target=$1 name linker
     linker=$(compiler "$target")
     name=$(echo "$target" | tr 'a-z-' 'A-Z_')
-    env TASKLEDGER_COMMIT="$commit" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
+    env TASKLEDGER_BUILD="$commit $date" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
         cargo build --release --locked --bin taskledger --target "$target" >&2
     echo "${CARGO_TARGET_DIR:-target}/$target/release/taskledger"
 }
@@ -176,7 +177,7 @@ packaging/sbom.py > "$output/taskledger-$version.cdx.json"
 {
     echo "# taskledger $version"
     echo
-    echo "Built from commit $commit with $(rustc --version)."
+    echo "Built from commit $commit of $date with $(rustc --version)."
     echo
     echo "| target | C library | bytes of the program |"
     echo "|---|---|---|"

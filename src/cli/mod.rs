@@ -33,7 +33,6 @@ mod tasks;
 mod terminal;
 mod tokens;
 mod tree;
-mod version;
 mod watch;
 mod webhooks;
 mod worker;
@@ -57,7 +56,6 @@ use std::process::ExitCode;
 #[command(
     name = "taskledger",
     version,
-    long_version = version::long(),
     propagate_version = true,
     arg_required_else_help = true
 )]
