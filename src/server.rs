@@ -8,10 +8,12 @@ mod assembly;
 mod authentication;
 mod broker;
 mod cluster;
+mod drain;
 mod reconcile;
 mod storage;
 
 pub use alone::Alone;
+pub use drain::Drain;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
 use crate::application::limits::{self as limiting, Limits, QuotaOptions, RateOptions};
@@ -238,11 +240,13 @@ pub fn executors(
     config: &EngineConfig,
     egress: Arc<Egress>,
 ) -> Result<Registry, StartError> {
-    let command = (!config.allowed_commands.is_empty())
-        .then(|| command::Options::allowing(&config.allowed_commands));
-    let has_folder = config.storage.database.url.is_none();
+    let folder = config.storage.folder().cloned();
+    let command = (!config.allowed_commands.is_empty()).then(|| command::Options {
+        records: folder.as_ref().map(|folder| folder.join(command::FOLDER)),
+        ..command::Options::allowing(&config.allowed_commands)
+    });
     let options = BuiltInOptions {
-        disk_path: has_folder.then(|| config.storage.data_dir.clone()),
+        disk_path: folder,
         command,
         egress: Some(egress),
     };

@@ -7,7 +7,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 use taskledger_domain::codec::snapshot;
-use taskledger_domain::flow::{Command, Dependency, Execute, FailureReason, Flow, RunKind, Update};
+use taskledger_domain::flow::{
+    Command, Dependency, Execute, FailureReason, Flow, RunKind, Update, When,
+};
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::task::{Priority, Progress};
@@ -147,7 +149,7 @@ fn commands() -> Vec<(&'static str, Give)> {
                 let mut update = update(k);
                 update.dependencies = Some(vec![Dependency {
                     id: head(k),
-                    required: true,
+                    when: When::Completed,
                 }]);
                 Command::Update(update)
             }),
@@ -176,7 +178,7 @@ fn new(flow: &Flow, k: usize, after: &[taskledger_domain::TaskId]) -> NewTask {
     new.parent = Some(id(&format!("{k}-0")));
     let edge = |id: &taskledger_domain::TaskId| Dependency {
         id: *id,
-        required: true,
+        when: When::Completed,
     };
     new.dependencies = after.iter().map(edge).collect();
     new

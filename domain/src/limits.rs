@@ -93,6 +93,14 @@ pub const VIOLATIONS_MAX: usize = 100;
 pub const RETRIES_MAX: u32 = 100;
 /// Milliseconds between two attempts, and of an attempt (`timeout_seconds`): 30 days.
 pub const DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Codes in a list of those after which no attempt follows.
+pub const RETRY_CODES_MAX: usize = 256;
+/// The highest exit code of a program.
+pub const EXIT_CODE_MAX: u16 = 255;
+/// The lowest status of an HTTP answer that is no success.
+pub const STATUS_MIN: u16 = 300;
+/// The highest status of an HTTP answer.
+pub const STATUS_MAX: u16 = 599;
 /// Milliseconds that a worker may be given to stop after a cancel: an hour.
 pub const CANCEL_GRACE_MS_MAX: u64 = 3600 * 1000;
 /// Milliseconds that a worker has to stop after a cancel, unless its task says otherwise.

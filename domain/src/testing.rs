@@ -6,7 +6,7 @@ pub mod hostile;
 
 use crate::flow::{
     Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Kind, Outdated,
-    Rejection, RunKind, SlotRequest, Specification,
+    Rejection, RunKind, SlotRequest, Specification, When,
 };
 use crate::task::call::NewTask;
 use crate::task::{Priority, Progress, RetryPolicy, Status};
@@ -91,7 +91,7 @@ impl NewTask {
     pub fn after(mut self, names: &[&str]) -> Self {
         self.dependencies.extend(names.iter().map(|n| Dependency {
             id: id(n),
-            required: true,
+            when: When::Completed,
         }));
         self
     }
@@ -101,7 +101,17 @@ impl NewTask {
     pub fn after_any(mut self, names: &[&str]) -> Self {
         self.dependencies.extend(names.iter().map(|n| Dependency {
             id: id(n),
-            required: false,
+            when: When::Ended,
+        }));
+        self
+    }
+
+    /// Waits until these tasks have ended or can no longer run.
+    #[must_use]
+    pub fn after_always(mut self, names: &[&str]) -> Self {
+        self.dependencies.extend(names.iter().map(|n| Dependency {
+            id: id(n),
+            when: When::Always,
         }));
         self
     }
@@ -156,6 +166,8 @@ impl NewTask {
             initial_delay_ms: delay_ms,
             multiplier: 1.0,
             max_delay_ms: delay_ms,
+            jitter: 0.0,
+            max_elapsed_ms: None,
         });
         self
     }

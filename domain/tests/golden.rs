@@ -59,6 +59,8 @@ fn whole() -> Specification {
             initial_delay_ms: 1000,
             multiplier: 2.5,
             max_delay_ms: 60_000,
+            jitter: 0.25,
+            max_elapsed_ms: Some(600_000),
         }),
         timeout_ms: Some(1500),
         deadline: Some(TIME),
@@ -84,11 +86,12 @@ fn least() -> Specification {
 }
 
 fn dependencies() -> Vec<Dependency> {
-    let edge = |name, required| Dependency {
-        id: id(name),
-        required,
-    };
-    vec![edge("b", true), edge("c", false)]
+    let edge = |name, when| Dependency { id: id(name), when };
+    vec![
+        edge("b", When::Completed),
+        edge("c", When::Ended),
+        edge("d", When::Always),
+    ]
 }
 
 /// One event of each kind with every optional member.

@@ -13,7 +13,7 @@ use crate::tasks::working_set::WorkingSet;
 use crate::{Blocker, Error, RunView, TaskRow, TaskView};
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, TaskCreated, TaskRespecified};
+use taskledger_domain::flow::{Event, RunState, TaskCreated, TaskRespecified};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version};
 
@@ -126,6 +126,7 @@ impl Past {
         let view = TaskView {
             row: Arc::new(row.clone()),
             blocked_by: self.blockers(row),
+            skipped: self.is_skipped(row),
             run: match with_run {
                 WithRun::Yes => row.run_id.and_then(|run| self.run(run, id)),
                 WithRun::No => None,
@@ -134,11 +135,16 @@ impl Past {
         Some((view, sources))
     }
 
+    fn is_skipped(&self, row: &TaskRow) -> bool {
+        let run = row.run_id.and_then(|run| self.set.runs.get(&run));
+        row.status == Status::Pending && run.is_some_and(|run| run.state != RunState::Running)
+    }
+
     fn blockers(&self, row: &TaskRow) -> Vec<Blocker> {
         if row.status != Status::Pending {
             return Vec::new();
         }
-        let required = row.dependencies.iter().filter(|d| d.required);
+        let required = row.dependencies.iter().filter(|d| d.when.is_required());
         required
             .filter_map(|d| {
                 let status = self.set.tasks.get(&d.id)?.placed.row.status;

@@ -34,8 +34,23 @@ pub struct TaskView {
     pub row: Arc<TaskRow>,
     /// Required dependencies that failed or were cancelled; empty unless it is pending.
     pub blocked_by: Vec<Blocker>,
+    /// Whether it is pending and the latest run that covered it has ended: that run did not come to it.
+    pub skipped: bool,
     /// The latest run that covers it, when it is the root of that run or of its flow.
     pub run: Option<RunView>,
+}
+
+impl RunView {
+    /// Tasks that the run has left pending at its end, groups left out; `None` while it goes on.
+    #[must_use]
+    pub const fn skipped(&self) -> Option<u32> {
+        match self.state {
+            RunState::Running => None,
+            RunState::Completed | RunState::Failed | RunState::Cancelled => {
+                Some(self.counts.pending)
+            }
+        }
+    }
 }
 
 impl TaskView {
@@ -45,6 +60,7 @@ impl TaskView {
         Self {
             row: row.into(),
             blocked_by: Vec::new(),
+            skipped: false,
             run: None,
         }
     }

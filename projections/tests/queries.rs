@@ -224,7 +224,7 @@ fn pair() -> (World, TaskId, TaskId, TaskId, taskledger_domain::RunId) {
     world.push(flow, event);
     let needs = vec![Dependency {
         id: first,
-        required: true,
+        when: When::Completed,
     }];
     let (_, event) = world.created(Some(&root), false, needs);
     let second = event.task_id().unwrap();

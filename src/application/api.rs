@@ -40,8 +40,8 @@ pub use replies::{
 };
 pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 pub use system::{
-    COMMAND_EXECUTOR, Check, Deliveries, ExecutorView, Health, NodeHealth, NodeShare, Rebuild,
-    SlotUsage,
+    COMMAND_EXECUTOR, Check, DRAINING, Deliveries, Draining, ExecutorView, Health, NodeHealth,
+    NodeShare, Rebuild, SlotUsage,
 };
 pub use taskledger_auth::Caller;
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};

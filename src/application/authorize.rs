@@ -185,6 +185,8 @@ use_cases! {
     ListExecutors = "system.executors" needs None,
     /// Make the read models anew.
     RebuildReadModels = "system.rebuild" needs Some(Scope::Admin),
+    /// Have a server begin nothing any more, or again.
+    DrainServer = "system.drain" needs Some(Scope::Admin),
 }
 
 /// Refuses what the credentials of the caller do not allow. Cost: O(1).

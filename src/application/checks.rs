@@ -1,6 +1,6 @@
 //! What must work for the server to take calls.
 
-use super::api::Check;
+use super::api::{Check, DRAINING};
 use super::{App, LAG_EVENTS_MAX};
 use crate::subscription::runner::State;
 
@@ -19,7 +19,16 @@ impl App {
                 detail: error.to_string(),
             },
         };
-        vec![log, self.read_models()]
+        let mut checks = vec![log, self.read_models()];
+        if self.flows.slots().is_held_back() {
+            let running = self.flows.slots().running_here();
+            checks.push(Check {
+                name: DRAINING,
+                ok: false,
+                detail: format!("nothing begins any more; {running} attempts are under way"),
+            });
+        }
+        checks
     }
 
     fn read_models(&self) -> Check {

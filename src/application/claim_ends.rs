@@ -186,7 +186,10 @@ impl ClaimEnds {
                 | Kind::SuspensionReminder
                 | Kind::SuspensionEnded
                 | Kind::ClaimRejected
-                | Kind::CompletionRejected => false,
+                | Kind::CompletionRejected
+                | Kind::RunCompleted
+                | Kind::RunFailed
+                | Kind::RunCancelled => false,
             };
             if let (true, Some(attempt)) = (ends, notice.attempt) {
                 inner.ended(ClaimEnd {

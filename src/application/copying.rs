@@ -62,13 +62,13 @@ impl Plan {
                 match ids.get(&dependency.id) {
                     Some(id) => dependencies.push(Dependency {
                         id: *id,
-                        required: dependency.required,
+                        when: dependency.when,
                     }),
                     None if target.same_flow => dependencies.push(*dependency),
                     None => dropped.push(DroppedDependency {
                         task: ids[&summary.id],
                         on: dependency.id,
-                        required: dependency.required,
+                        required: dependency.when.is_required(),
                     }),
                 }
             }

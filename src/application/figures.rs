@@ -10,7 +10,9 @@ use crate::store::Outcome;
 use std::array::from_fn;
 use std::sync::Arc;
 use taskledger_domain::codec::{self, KINDS};
-use taskledger_domain::flow::{Capacity, Command, Event, FailureReason, Flow, RunState};
+use taskledger_domain::flow::{
+    Capacity, Command, Event, FailureReason, Flow, RunState, TaskFailed,
+};
 use taskledger_domain::{Recorded, TaskId};
 
 /// Why an append was not written.
@@ -150,6 +152,9 @@ impl Figures {
         self.batch.observe(recorded.len() as u64);
         for event in recorded {
             self.events[codec::ordinal(&event.event)].increment();
+            if let Event::TaskFailed(failed) = &*event.event {
+                tell_of_failure(event, failed);
+            }
             if let Event::RunEnded(end) = &*event.event
                 && let Some(state) = RUN_ENDS.iter().position(|state| *state == end.state)
             {
@@ -181,6 +186,17 @@ impl Figures {
                 ended.push((self.attempts.position(name), end));
             }
         }
+    }
+}
+
+/// One line for each attempt that has failed, without what the task or its executor said.
+fn tell_of_failure(recorded: &Recorded, failed: &TaskFailed) {
+    let (flow, task, attempt) = (recorded.flow, failed.task_id, failed.attempt);
+    let reason = failed.reason;
+    if failed.will_retry {
+        tracing::info!(flow.id = %flow, task.id = %task, attempt, ?reason, "an attempt failed; another one follows");
+    } else {
+        tracing::warn!(flow.id = %flow, task.id = %task, attempt, ?reason, "a task failed");
     }
 }
 

@@ -172,6 +172,13 @@ impl Flows {
         &self.figures
     }
 
+    /// Whether no attempt begins, in this process or outside, until it is said otherwise. What is under way goes
+    /// on, and workers that wait go on waiting.
+    pub fn hold_back(&self, holds: bool) {
+        self.slots.hold_back(holds);
+        self.offers.hold_back(holds);
+    }
+
     /// From now on no attempt begins, in this process or outside; workers that wait are told that there is
     /// nothing.
     pub fn close(&self) {

@@ -87,6 +87,8 @@ pub(super) struct Offers {
     /// Flows with offers, so that others pass it by.
     flows: AtomicUsize,
     closed: AtomicBool,
+    /// Nothing is given out for now.
+    held_back: AtomicBool,
     /// Methods with offers that nobody here wants, for the other nodes.
     unwanted: Notify,
 }
@@ -103,6 +105,7 @@ impl Offers {
             inner: Mutex::default(),
             flows: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            held_back: AtomicBool::new(false),
             unwanted: Notify::new(),
         })
     }
@@ -247,13 +250,14 @@ impl Offers {
         self.hand_out(matches);
     }
 
-    /// The right to claim one task that was named; `None` when the limit of its method is reached.
+    /// The right to claim one task that was named; `None` when the limit of its method is reached, or nothing is
+    /// given out.
     pub(super) fn reserve(
         self: &Arc<Self>,
         flow: FlowId,
         method: &Arc<str>,
     ) -> Option<Reservation> {
-        let is_free = self.inner().reserve(flow, method);
+        let is_free = !self.gives_nothing() && self.inner().reserve(flow, method);
         is_free.then(|| Reservation {
             offers: self.clone(),
             flow,
@@ -284,6 +288,22 @@ impl Offers {
         self.closed.store(true, Ordering::Release);
         let waiting = self.inner().dismiss();
         drop(waiting);
+    }
+
+    /// Whether nothing is given out until it is said otherwise. Who waits goes on waiting.
+    pub(super) fn hold_back(self: &Arc<Self>, holds: bool) {
+        self.held_back.store(holds, Ordering::Release);
+        if !holds {
+            let mut inner = self.inner();
+            let methods = inner.methods();
+            let matches = self.matches(&mut inner, methods.iter());
+            drop(inner);
+            self.hand_out(matches);
+        }
+    }
+
+    fn gives_nothing(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.held_back.load(Ordering::Acquire)
     }
 
     /// These partitions belong to another node now.
@@ -347,7 +367,7 @@ impl Offers {
         inner: &mut Inner,
         methods: impl Iterator<Item = &'a Arc<str>>,
     ) -> Vec<Match> {
-        if self.closed.load(Ordering::Acquire) {
+        if self.gives_nothing() {
             return Vec::new();
         }
         let mut matches = Vec::new();

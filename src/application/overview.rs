@@ -47,6 +47,8 @@ impl App {
                 refs: names.all_readable(&stored).await?,
             });
         }
+        let view = self.get(context, task, Consistency::Strong).await?;
+        let params = view.row.params.as_ref().map(Payload::to_map);
         Ok(RunProgress {
             task,
             status: overview.task.status,
@@ -56,14 +58,8 @@ impl App {
             more_suspended: overview.suspended.more,
             lacking,
             more_lacking: overview.lacking.more,
-            run_of: self.run_of(context, task).await?,
+            skipped: view.run.and_then(|run| run.skipped()),
+            run_of: params.and_then(|params| RunOf::read(&params)),
         })
-    }
-
-    /// The document of which a task is a run.
-    async fn run_of(&self, context: &Context, task: TaskId) -> Result<Option<RunOf>, Error> {
-        let view = self.get(context, task, Consistency::Strong).await?;
-        let params = view.row.params.as_ref().map(Payload::to_map);
-        Ok(params.and_then(|params| RunOf::read(&params)))
     }
 }

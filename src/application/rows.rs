@@ -45,6 +45,8 @@ struct FlowRows {
     owner: Option<Arc<str>>,
     /// Runs and their roots.
     runs: Vec<(RunId, TaskId)>,
+    /// Those of them that have ended.
+    ended_runs: HashSet<RunId>,
     /// Tasks that began as groups: their progress came from other rows, even if they have got a
     /// method since.
     groups_begun: HashSet<TaskId>,
@@ -211,7 +213,7 @@ impl RowCache {
         }
         let mut blocked_by = Vec::new();
         if row.status == Status::Pending {
-            for dependency in row.dependencies.iter().filter(|d| d.required) {
+            for dependency in row.dependencies.iter().filter(|d| d.when.is_required()) {
                 let Some(target) = flow.rows.get(&dependency.id) else {
                     return Cached::Miss;
                 };
@@ -223,9 +225,11 @@ impl RowCache {
                 }
             }
         }
+        let ended = |run: RunId| flow.ended_runs.contains(&run);
         Cached::View(TaskView {
             row: row.clone(),
             blocked_by,
+            skipped: row.status == Status::Pending && row.run_id.is_some_and(ended),
             run: None,
         })
     }
@@ -264,6 +268,8 @@ impl FlowRows {
             for row in self.rows.values_mut() {
                 Arc::make_mut(row).apply(recorded);
             }
+        } else if let Event::RunEnded(run) = recorded.event.as_ref() {
+            self.ended_runs.insert(run.run_id);
         } else if let Some(mut row) = TaskRow::created(recorded) {
             row.owner.clone_from(&self.owner);
             self.bytes += weight(&row);

@@ -10,6 +10,7 @@
 //! Limits follow the directory of executors (`Slots::follow`): a lower one stops nobody, a higher one
 //! wakes who waits.
 
+mod calm;
 mod fair;
 mod queues;
 mod view;
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, TaskId, Timestamp};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use waiting::{Place, Waiting};
 
 /// Holders of slots that [`Slots::line`] names.
@@ -99,6 +100,10 @@ pub struct Slots {
     wake: mpsc::UnboundedSender<FlowId>,
     /// Nothing begins any more: the server is stopping.
     closed: AtomicBool,
+    /// Nothing begins for now: the server is draining. Who wants a slot waits in the line.
+    held_back: AtomicBool,
+    /// A slot was given back.
+    given_back: Notify,
 }
 
 impl Slots {
@@ -112,6 +117,8 @@ impl Slots {
                 sharing: OnceLock::new(),
                 wake,
                 closed: AtomicBool::new(false),
+                held_back: AtomicBool::new(false),
+                given_back: Notify::new(),
             },
             woken,
         )
@@ -160,9 +167,10 @@ impl Slots {
             .entry(name.to_owned())
             .or_insert_with(|| Lane::new(limit, number, self.sharing()));
         lane.limit(limit, number);
+        let held_back = self.is_held_back();
         if request.is_claimed {
             // Whoever names a task gets it within the limit of its method too.
-            let is_full = executors.is_remote(name) && lane.free() == 0;
+            let is_full = held_back || (executors.is_remote(name) && lane.free() == 0);
             if !is_full {
                 lane.taken.insert((request.task, request.attempt));
             }
@@ -171,7 +179,7 @@ impl Slots {
         let rank = (request.priority, request.since, flow);
         let owner = lane.waiting.account(request.owner);
         let free = lane.free();
-        if free > lane.waiting.ahead(rank, &owner, free) {
+        if !held_back && free > lane.waiting.ahead(rank, &owner, free) {
             lane.taken.insert((request.task, request.attempt));
             lane.waiting.started(request.priority, &owner);
             if lane.waiting.rank_of(flow) == Some(rank) {
@@ -206,6 +214,8 @@ impl Slots {
             lane.taken.remove(&(task, attempt));
             self.wake_best(lane);
         }
+        drop(lanes);
+        self.given_back.notify_waiters();
     }
 
     /// The number of the newest snapshot of the directory, for whoever follows it.
@@ -309,6 +319,9 @@ impl Slots {
     }
 
     fn wake_best(&self, lane: &mut Lane) {
+        if self.is_held_back() {
+            return;
+        }
         let free = lane.free();
         lane.waiting
             .wake_first(free, |flow| self.wake.send(flow).is_ok());

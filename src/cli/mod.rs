@@ -7,6 +7,7 @@ pub mod api;
 mod broker;
 mod certificates;
 mod completions;
+mod drain;
 mod error;
 mod event_stream;
 mod events;
@@ -94,6 +95,7 @@ enum Command {
     Events(events::Args),
     Projections(projections::Args),
     Retention(retention::Args),
+    Drain(drain::Args),
     Migrate(migrate::Args),
     #[command(hide = true)]
     Conformance(Elsewhere),
@@ -141,6 +143,7 @@ impl Cli {
             Command::Events(args) => events::events(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
             Command::Retention(args) => retention::retention(args, &mut out).await,
+            Command::Drain(args) => drain::drain(args, &mut out).await,
             Command::Migrate(args) => migrate::migrate(args, &mut out).await,
             Command::Conformance(_) => Err(CliError::Usage(CONFORMANCE_MOVED.to_owned())),
             Command::Watch(args) => watch::watch(args, &mut out).await,
@@ -247,6 +250,8 @@ mod tests {
             "retention --older-than 30d --archive a --dry-run --json --data-dir d".to_owned(),
             "retention --older-than 36h --archive a --pending --database-url postgres://h/d"
                 .to_owned(),
+            "drain --cancel --url http://h:1".to_owned(),
+            "serve --drain-timeout 0".to_owned(),
             "serve --retention-age 30d --retention-archive a --retention-pending".to_owned(),
             "completions bash".to_owned(),
             "tasks --url http://h:1 list".to_owned(),

@@ -9,7 +9,7 @@ use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
 use crate::private;
 use crate::retention::Schedule;
-use crate::server::{self, Server, Storage};
+use crate::server::{self, Drain, Server, Storage};
 use crate::transport::http::{self, Inside, Shows};
 use std::net::ToSocketAddrs as _;
 use std::path::PathBuf;
@@ -36,7 +36,8 @@ Examples:
   taskledger serve --tls-cert cert.pem --tls-key key.pem
   taskledger serve --allow-command make --allow-command git --executor-limit command_executor=4
 
-Every option can also be set by the variable shown with it. Stops on Ctrl-C and SIGTERM; with --tls-cert,
+Every option can also be set by the variable shown with it. Ctrl-C and SIGTERM stop the server: nothing begins
+any more, what is under way may end within --drain-timeout, and a second signal ends it at once. With --tls-cert,
 SIGHUP reads certificate and key again.")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -173,7 +174,8 @@ async fn start_server(
     if let Some(policy) = policy {
         server.retain(policy, Schedule::default());
     }
-    let signals = tokio::spawn(stop_on_signal(signals, shutdown.clone()));
+    let drain = (server.drain(), config.drain_timeout);
+    let signals = tokio::spawn(stop_on_signal(signals, drain, shutdown.clone()));
     let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
     let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
     let admin_stop = CancellationToken::new();
@@ -227,10 +229,27 @@ async fn leave_after(shutdown: CancellationToken, leaving: CancellationToken) {
     leaving.cancel();
 }
 
-/// The first signal: stop, finishing what is under way. A second one ends the process at once,
-/// which loses nothing that was answered.
-async fn stop_on_signal(mut signals: Signals, shutdown: CancellationToken) {
+/// The first signal: begin nothing any more, give attempts that are under way the time to end, then stop. A
+/// second one ends the process at once, which loses nothing that was answered.
+async fn stop_on_signal(
+    mut signals: Signals,
+    (drain, patience): (Drain, Duration),
+    shutdown: CancellationToken,
+) {
     signals.next().await;
+    drain.begin();
+    let running = drain.running();
+    tracing::info!(running, "draining: nothing begins any more");
+    tokio::select! {
+        biased;
+        () = signals.next() => std::process::exit(EXIT_SECOND_SIGNAL),
+        ended = tokio::time::timeout(patience, drain.ended()) => {
+            if ended.is_err() && !patience.is_zero() {
+                let running = drain.running();
+                tracing::warn!(running, "attempts did not end within --drain-timeout and are interrupted");
+            }
+        }
+    }
     tracing::info!("stopping");
     shutdown.cancel();
     signals.next().await;

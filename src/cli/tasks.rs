@@ -21,6 +21,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::process::ExitCode;
+use taskledger_domain::flow::When;
 
 /// Create, read, change and run tasks on a server
 #[derive(Debug, clap::Args)]
@@ -148,32 +149,39 @@ pub(super) fn json_object(text: &str) -> Result<Object, String> {
         .map_err(|error| format!("expected a JSON object: {error}"))
 }
 
-/// `ID`, or `ID:optional`, as a dependency.
+/// `ID`, `ID:optional` or `ID:always`, as a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dependency {
     id: String,
-    required: bool,
+    when: When,
 }
 
 fn dependency(text: &str) -> Result<Dependency, String> {
-    let (id, required) = match text.rsplit_once(':') {
-        Some((id, "optional")) => (id, false),
-        Some((id, "required")) => (id, true),
-        Some(_) => return Err("expected ID, ID:optional or ID:required".to_owned()),
-        None => (text, true),
+    const EXPECTED: &str = "expected ID, ID:optional, ID:always or ID:required";
+    let (id, when) = match text.rsplit_once(':') {
+        Some((id, "optional")) => (id, When::Ended),
+        Some((id, "always")) => (id, When::Always),
+        Some((id, "required")) => (id, When::Completed),
+        Some(_) => return Err(EXPECTED.to_owned()),
+        None => (text, When::Completed),
     };
     if id.is_empty() {
-        return Err("expected ID, ID:optional or ID:required".to_owned());
+        return Err(EXPECTED.to_owned());
     }
     Ok(Dependency {
         id: id.to_owned(),
-        required,
+        when,
     })
 }
 
 fn dependencies(list: &[Dependency]) -> Value {
     list.iter()
-        .map(|dependency| json!({"id": dependency.id, "required": dependency.required}))
+        .map(|dependency| match dependency.when {
+            When::Completed | When::Ended => {
+                json!({"id": dependency.id, "required": dependency.when.is_required()})
+            }
+            When::Always => json!({"id": dependency.id, "when": "always"}),
+        })
         .collect()
 }
 
@@ -285,9 +293,14 @@ mod tests {
 
     #[test]
     fn a_dependency_is_required_unless_it_says_otherwise() {
-        assert!(dependency("x").unwrap().required);
-        assert!(dependency("x:required").unwrap().required);
-        assert!(!dependency("x:optional").unwrap().required);
+        for (text, when) in [
+            ("x", When::Completed),
+            ("x:required", When::Completed),
+            ("x:optional", When::Ended),
+            ("x:always", When::Always),
+        ] {
+            assert_eq!(dependency(text).unwrap().when, when, "{text}");
+        }
         for bad in ["", ":optional", "x:maybe"] {
             assert!(dependency(bad).is_err(), "{bad}");
         }

@@ -55,10 +55,14 @@ impl Line {
     }
 }
 
+/// What is said of a pending task whose run has ended without it.
+const SKIPPED: &str = "skipped";
+
 /// One sign for each status, so that a tree is read at a glance.
 pub(super) fn mark(status: &str) -> char {
     match status {
         "pending" => '·',
+        SKIPPED => '○',
         "in_progress" => '▸',
         "completed" => '✓',
         "failed" => '✗',
@@ -114,7 +118,11 @@ fn line(task: &Value, branches: String) -> Line {
         branches,
         id: member(task, "id"),
         name: member(task, "name"),
-        status,
+        status: if task.get("skipped") == Some(&Value::Bool(true)) {
+            SKIPPED.to_owned()
+        } else {
+            status
+        },
         percent,
         error: member(task, "error"),
         note: String::new(),
@@ -149,6 +157,14 @@ mod tests {
                 "   └─ ✗ b1  failed",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_run_has_left_pending_is_skipped() {
+        let mut left = task("left", "pending");
+        left["skipped"] = json!(true);
+        let text = lines(&json!({"task": left}))[0].text();
+        assert_eq!(text, "○ left  skipped");
     }
 
     #[test]

@@ -33,8 +33,14 @@ pub use webhooks::WebhookConfig;
 
 /// Seconds from text within bounds, for clap.
 fn seconds(text: &str, max: u64) -> Result<std::time::Duration, String> {
+    seconds_in(text, 1, max)
+}
+
+fn seconds_in(text: &str, min: u64, max: u64) -> Result<std::time::Duration, String> {
     match text.parse::<u64>() {
-        Ok(seconds) if (1..=max).contains(&seconds) => Ok(std::time::Duration::from_secs(seconds)),
-        _ => Err(format!("expected whole seconds from 1 to {max}")),
+        Ok(seconds) if (min..=max).contains(&seconds) => {
+            Ok(std::time::Duration::from_secs(seconds))
+        }
+        _ => Err(format!("expected whole seconds from {min} to {max}")),
     }
 }

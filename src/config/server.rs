@@ -2,7 +2,7 @@
 
 use super::{
     A2aConfig, AuthConfig, BrokerConfig, EngineConfig, LimitsConfig, LogConfig, OidcConfig,
-    RetentionConfig, TlsConfig, seconds,
+    RetentionConfig, TlsConfig, seconds, seconds_in,
 };
 use crate::tls::Certificates;
 use crate::transport::http;
@@ -82,6 +82,16 @@ pub struct ServerConfig {
         value_parser = |text: &str| seconds(text, 3600)
     )]
     pub request_timeout: Duration,
+
+    /// Seconds that attempts under way get to end before the server stops; 0: they are interrupted at once
+    #[arg(
+        long = "drain-timeout",
+        value_name = "SECONDS",
+        env = "TASKLEDGER_DRAIN_TIMEOUT",
+        default_value = "30",
+        value_parser = |text: &str| seconds_in(text, 0, 86_400)
+    )]
+    pub drain_timeout: Duration,
 
     /// Seconds that requests get to finish when the server stops
     #[arg(

@@ -25,6 +25,17 @@ pub struct StorageConfig {
     pub database: DatabaseConfig,
 }
 
+impl StorageConfig {
+    /// The data folder, unless a database is used instead.
+    #[must_use]
+    pub const fn folder(&self) -> Option<&PathBuf> {
+        match self.database.url {
+            Some(_) => None,
+            None => Some(&self.data_dir),
+        }
+    }
+}
+
 /// Settings of Postgres.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct DatabaseConfig {

@@ -111,6 +111,13 @@ impl Dispatcher {
         self.tasks.len()
     }
 
+    /// Waits until the ends of all attempts are recorded; to be asked when none begins any more.
+    pub async fn at_rest(&self) {
+        // Closed it may still take more; it is only waited for then.
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
     /// Stops every executor and waits for them. Their attempts stay in progress in the log: the
     /// next start of the server treats them as interrupted.
     pub async fn shut_down(&self) {

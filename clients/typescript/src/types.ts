@@ -385,7 +385,10 @@ export type EventType =
   /** A worker was refused a task: its inputs cannot be resolved, or not yet. */
   | "task_claim_rejected"
   /** A worker was refused a result: it is not what the task declares. */
-  | "task_completion_rejected";
+  | "task_completion_rejected"
+  | "run_completed"
+  | "run_failed"
+  | "run_cancelled";
 
 /** What a notice says of a wait for a person. */
 export interface NoticeSuspension {

@@ -59,6 +59,8 @@ words! {
         Retention = "retention",
         /// The read models were made anew.
         Rebuild = "rebuild",
+        /// A server was drained, or was to begin tasks again.
+        Drain = "server.drain",
         /// A log was imported.
         Import = "import",
         /// A server has started.

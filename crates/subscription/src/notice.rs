@@ -7,10 +7,12 @@
 //! Each change of status is one `task_status_update`; one that ends a task (no attempt follows) is
 //! followed by `task_completed`, `task_failed` or `task_cancelled` with the result or the error. Claims and results
 //! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
-//! of a run is a `task_status_update` of its root with `final`.
+//! of a run is `run_completed`, `run_failed` or `run_cancelled`, then a `task_status_update` of its root with `final`.
 
+mod kind;
 mod parts;
 
+pub use kind::Kind;
 pub use parts::{Suspension, Told};
 
 use serde::{Serialize, Serializer};
@@ -20,83 +22,13 @@ use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, Stat
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
-/// What kind of notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// `task_status_update`
-    StatusUpdate,
-    /// `task_progress_update`
-    ProgressUpdate,
-    /// `task_completed`
-    Completed,
-    /// `task_failed`
-    Failed,
-    /// `task_cancelled`
-    Cancelled,
-    /// `task_suspended`: it waits for a person.
-    Suspended,
-    /// `task_suspension_reminder`: the person has not answered yet.
-    SuspensionReminder,
-    /// `task_suspension_ended`: answered, or given up.
-    SuspensionEnded,
-    /// `task_claim_rejected`: a worker wanted it, and its inputs cannot be resolved, or not yet.
-    ClaimRejected,
-    /// `task_completion_rejected`: what a worker returned is not what the task declares.
-    CompletionRejected,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::StatusUpdate,
-        Self::ProgressUpdate,
-        Self::Completed,
-        Self::Failed,
-        Self::Cancelled,
-        Self::Suspended,
-        Self::SuspensionReminder,
-        Self::SuspensionEnded,
-        Self::ClaimRejected,
-        Self::CompletionRejected,
-    ];
-
-    /// The name in the protocol.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::StatusUpdate => "task_status_update",
-            Self::ProgressUpdate => "task_progress_update",
-            Self::Completed => "task_completed",
-            Self::Failed => "task_failed",
-            Self::Cancelled => "task_cancelled",
-            Self::Suspended => "task_suspended",
-            Self::SuspensionReminder => "task_suspension_reminder",
-            Self::SuspensionEnded => "task_suspension_ended",
-            Self::ClaimRejected => "task_claim_rejected",
-            Self::CompletionRejected => "task_completion_rejected",
-        }
-    }
-
-    /// The kind with this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-}
-
-impl Serialize for Kind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// The identity of a notice: that of its event, and which of the event's notices it is. The same for
 /// every subscriber and every delivery, so receivers know repetitions by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoticeId {
     /// The event.
     pub event: EventId,
-    /// 0 for the first notice of the event, 1 for the second; [`PART_AT_REST`] for [`at_rest`].
+    /// 0 for the status update that an event makes, 1 for what comes with it; [`PART_AT_REST`] for [`at_rest`].
     pub part: u8,
 }
 
@@ -180,6 +112,12 @@ pub struct Notice {
     pub task_id: TaskId,
     /// The root of its flow.
     pub root_task_id: TaskId,
+    /// The task's name, when the notice tells of its creation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// The task above it, when the notice tells of its creation and there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<TaskId>,
     /// The status from now on.
     pub status: Status,
     /// 0 to 1.
@@ -241,6 +179,8 @@ pub struct EndedRun {
     pub state: RunState,
     /// Its tasks by status, groups left out.
     pub counts: StatusCounts,
+    /// Tasks that it has left pending, groups left out.
+    pub skipped: u32,
     /// Runs of the flow that go on.
     #[serde(skip)]
     pub others: u32,
@@ -257,6 +197,8 @@ impl Notice {
             },
             task_id,
             root_task_id: recorded.flow.root(),
+            name: None,
+            parent_id: None,
             status,
             progress,
             sequence: recorded.version,
@@ -301,6 +243,21 @@ impl Notice {
         notice
     }
 
+    /// The run that ends with this notice, which is the last one of its stream.
+    #[must_use]
+    pub fn ended_run(&self) -> Option<EndedRun> {
+        self.run.filter(|_| self.is_final)
+    }
+
+    /// The notice of a run's end by its verdict, which comes before the last one.
+    fn verdict(&self, kind: Kind) -> Self {
+        let mut verdict = self.clone();
+        verdict.kind = kind;
+        verdict.id.part = 1;
+        verdict.is_final = false;
+        verdict
+    }
+
     /// The notice that follows when a change of status ends the task.
     fn ending(&mut self, kind: Kind, result: Option<&Payload>, error: Option<&str>) -> Self {
         let mut ending = self.clone();
@@ -326,7 +283,11 @@ impl Notice {
         let result = result + data + asked.map_or(0, |question| question.as_str().len());
         let told = self.contract_error.as_ref();
         let told = told.map_or(0, |told| told.bytes());
-        FIXED + result + told + self.error.as_ref().map_or(0, |e| e.len())
+        FIXED
+            + result
+            + told
+            + self.name.as_ref().map_or(0, |n| n.len())
+            + self.error.as_ref().map_or(0, |e| e.len())
     }
 
     /// Appends its JSON. Cost: O(size).
@@ -341,6 +302,8 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         Event::TaskCreated(e) => {
             let mut created = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
             created.joins = e.run_id;
+            created.name = Some(Arc::from(e.name.as_str()));
+            created.parent_id = e.parent_id;
             (Some(created), None)
         }
         Event::TaskStarted(e) => {
@@ -451,9 +414,17 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
                 id: e.run_id,
                 state: e.state,
                 counts: e.counts,
+                skipped: e.counts.pending,
                 others: e.others,
             });
-            (Some(update), None)
+            let kind = match e.state {
+                RunState::Completed => Some(Kind::RunCompleted),
+                RunState::Failed => Some(Kind::RunFailed),
+                RunState::Cancelled => Some(Kind::RunCancelled),
+                RunState::Running => None,
+            };
+            // The last message of a run's stream is its root's update.
+            (kind.map(|kind| update.verdict(kind)), Some(update))
         }
         Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
@@ -474,7 +445,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
 /// who was there gets it, because no run has ended.
 #[must_use]
 pub fn at_rest(recorded: &Recorded) -> Option<Notice> {
-    let mut last = notices(recorded).next()?;
+    let mut last = notices(recorded).find(|notice| notice.id.part == 0)?;
     last.id.part = PART_AT_REST;
     last.is_final = true;
     last.is_followed = false;

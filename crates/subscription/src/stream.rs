@@ -406,7 +406,7 @@ impl Reader {
 
     /// Ends the stream behind the notice that ends it.
     fn cut(&mut self, mut notices: Vec<Arc<Published>>) -> Batch {
-        let ends = |published: &Arc<Published>| match (self.until, published.notice.run) {
+        let ends = |published: &Arc<Published>| match (self.until, published.notice.ended_run()) {
             (Until::Forever, _) | (_, None) => false,
             (Until::RunEnds(run), Some(ended)) => ended.id == run,
             (Until::NothingRuns, Some(ended)) => {

@@ -32,7 +32,9 @@ pub fn command_of(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command
         .env_clear()
-        .envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME"));
+        .envs(std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME"))
+        // Tests that stop a server do not wait for tasks that they left running.
+        .env("TASKLEDGER_DRAIN_TIMEOUT", "0");
     command.kill_on_drop(true);
     command
 }

@@ -294,7 +294,7 @@ impl Outbox {
         }
         for notice in notices(recorded) {
             let to: Vec<Recipient> = interest.recipients(recorded, &notice).await?;
-            if let Some(run) = notice.run {
+            if let Some(run) = notice.ended_run() {
                 piece.intake.ended.extend(interest.end(run.id));
             }
             if to.is_empty() {

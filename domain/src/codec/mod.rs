@@ -94,13 +94,13 @@ macro_rules! events {
 }
 
 events! {
-    TaskCreated = 2,
+    TaskCreated = 3,
     TaskRenamed = 1,
     PriorityChanged = 1,
     UserChanged = 1,
     TaskMoved = 1,
-    DependenciesChanged = 1,
-    TaskRespecified = 3,
+    DependenciesChanged = 2,
+    TaskRespecified = 4,
     TaskDeleted = 1,
     RunStarted = 3,
     TaskStarted = 3,

@@ -98,7 +98,7 @@ impl Flow {
         }
         let incomplete = task.dependencies.iter().filter_map(|edge| {
             let other = self.at(edge.task);
-            let waits = !Self::satisfies(other.status, edge.required);
+            let waits = !self.is_met(*edge);
             waits.then_some(Incomplete {
                 task_id: other.id,
                 phase_name: None,

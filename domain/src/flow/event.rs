@@ -14,7 +14,7 @@ pub use message::{MessageReceived, RunOrigin};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use remarks::Remarks;
 pub use run_ended::{RootAtEnd, RunEnded, RunState, StatusCounts};
-pub use specification::{Dependency, Specification};
+pub use specification::{Dependency, Specification, When};
 pub use suspended::{
     OnAnswer, OnExpiry, TaskAnswered, TaskReminded, TaskSuspended, TaskSuspensionExpired,
 };

@@ -7,7 +7,10 @@
 
 mod runs;
 
-use super::event::{Dependency, Event, RequeueReason, RunStarted, Specification, TaskCreated};
+use super::blocking::{Met, Stand};
+use super::event::{
+    Dependency, Event, RequeueReason, RunStarted, Specification, TaskCreated, When,
+};
 use super::state::{Archived, Bounds, Edge, EndedLease, Flow, Held, NONE, Run, Task};
 use crate::task::wiring::Wiring;
 use crate::task::{Progress, Status};
@@ -37,7 +40,7 @@ impl Flow {
             Event::TaskMoved(e) => self.moved(e.task_id, e.parent_id),
             Event::DependenciesChanged(e) => self.rewired(e.task_id, &e.dependencies, time),
             Event::TaskRespecified(e) => self.respecified(e.task_id, &e.specification, &e.absent),
-            Event::TaskDeleted(e) => self.deleted(e.task_id),
+            Event::TaskDeleted(e) => self.deleted(e.task_id, time),
             Event::RunStarted(e) => self.run_started(e, time),
             Event::MessageReceived(e) => {
                 if let Some(key) = self.run_keys.get(&e.run_id)
@@ -56,6 +59,13 @@ impl Flow {
                 task.attempts_in_run += 1;
                 task.next_attempt_at = Timestamp::default();
                 task.progress = Progress::ZERO;
+                if task
+                    .retry
+                    .as_ref()
+                    .is_some_and(|r| r.max_elapsed_ms.is_some())
+                {
+                    self.first_starts.entry(i).or_insert(time);
+                }
                 if let Some(lease) = &e.lease {
                     self.leased(i, lease, time);
                 }
@@ -200,6 +210,7 @@ impl Flow {
             dependents: Vec::new(),
             lacking: false,
             unsatisfied: 0,
+            dead: 0,
             effective_deadline: deadline.min(inherited),
             excluded: 0,
             awaited: 0,
@@ -212,6 +223,7 @@ impl Flow {
             self.at_mut(parent).children.push(i);
         }
         self.add_dependencies(i, &e.dependencies);
+        self.edges_changed(i, Stand::NEW, time);
         self.resolve_forward(e.task_id, i, time);
         if run != NONE {
             let members = &mut self
@@ -231,14 +243,13 @@ impl Flow {
     /// Adds edges of `i`, which must not be linked; targets that do not exist yet are remembered.
     fn add_dependencies(&mut self, i: u32, dependencies: &[Dependency]) {
         for dependency in dependencies {
-            let required = dependency.required;
+            let when = dependency.when;
             match self.index.get(&dependency.id) {
                 Some(&target) => {
-                    self.at_mut(i).dependencies.push(Edge {
-                        task: target,
-                        required,
-                    });
-                    self.add_dependent(target, Edge { task: i, required });
+                    self.at_mut(i)
+                        .dependencies
+                        .push(Edge { task: target, when });
+                    self.add_dependent(target, Edge { task: i, when });
                 }
                 None => {
                     // Keeps its place in the list until the target is created in the same append.
@@ -246,11 +257,8 @@ impl Flow {
                     self.forward
                         .entry(dependency.id)
                         .or_default()
-                        .push((Edge { task: i, required }, place));
-                    self.at_mut(i).dependencies.push(Edge {
-                        task: NONE,
-                        required,
-                    });
+                        .push((Edge { task: i, when }, place));
+                    self.at_mut(i).dependencies.push(Edge { task: NONE, when });
                     self.at_mut(i).unsatisfied += 1;
                 }
             }
@@ -258,19 +266,24 @@ impl Flow {
     }
 
     fn add_dependent(&mut self, target: u32, edge: Edge) {
-        let satisfied = Self::satisfies(self.at(target).status, edge.required);
+        let met = self.stand(target).meets(edge.when);
         let list = &mut self.at_mut(target).dependents;
         match list.binary_search_by_key(&edge.task, |e| e.task) {
             Ok(at) | Err(at) => list.insert(at, edge),
         }
         self.edges += 1;
         self.edges_to_groups += u32::from(self.at(target).is_group());
-        self.at_mut(edge.task).unsatisfied += u32::from(!satisfied);
+        self.always_edges += usize::from(edge.when == When::Always);
+        let dies = self.spreads_blocks && met == Met::Never;
+        let dependent = self.at_mut(edge.task);
+        dependent.unsatisfied += u32::from(met != Met::Yes);
+        dependent.dead += u32::from(dies);
     }
 
     /// Edges that were waiting for the creation of this task.
     fn resolve_forward(&mut self, id: TaskId, i: u32, time: Timestamp) {
         for (edge, place) in self.forward.remove(&id).unwrap_or_default() {
+            let before = self.stand(edge.task);
             self.unlink(edge.task);
             let dependent = self.at_mut(edge.task);
             dependent.dependencies[place as usize].task = i;
@@ -278,6 +291,7 @@ impl Flow {
             self.add_dependent(i, edge);
             self.refresh_ready_since(edge.task, time);
             self.link(edge.task);
+            self.edges_changed(edge.task, before, time);
         }
     }
 
@@ -305,6 +319,7 @@ impl Flow {
 
     fn rewired(&mut self, id: TaskId, dependencies: &[Dependency], time: Timestamp) {
         let i = self.ordinal(id);
+        let before = self.stand(i);
         self.check_waits(i);
         self.unlink(i);
         self.drop_dependencies(i);
@@ -312,6 +327,7 @@ impl Flow {
         self.wire_to(i, dependencies);
         self.refresh_ready_since(i, time);
         self.link(i);
+        self.edges_changed(i, before, time);
         self.check_waits(i);
     }
 
@@ -329,12 +345,14 @@ impl Flow {
         for edge in std::mem::take(&mut self.at_mut(i).dependencies) {
             self.edges -= 1;
             self.edges_to_groups -= u32::from(self.at(edge.task).is_group());
+            self.always_edges -= usize::from(edge.when == When::Always);
             let list = &mut self.at_mut(edge.task).dependents;
             if let Ok(at) = list.binary_search_by_key(&i, |d| d.task) {
                 list.remove(at);
             }
         }
-        self.at_mut(i).unsatisfied = 0;
+        let task = self.at_mut(i);
+        (task.unsatisfied, task.dead) = (0, 0);
     }
 
     /// Children stand in order of creation, so that the place of one is found fast.
@@ -386,7 +404,7 @@ impl Flow {
         touched.iter().for_each(|&t| self.link(t));
     }
 
-    fn deleted(&mut self, id: TaskId) {
+    fn deleted(&mut self, id: TaskId, time: Timestamp) {
         let i = self.ordinal(id);
         let (status, parent) = (self.at(i).status, self.at(i).parent);
         self.check_waits(i);
@@ -397,12 +415,16 @@ impl Flow {
         self.unwire(i);
         self.forget_claims(i);
         self.forget_dialogue(i);
+        self.first_starts.remove(&i);
         let task = self.at_mut(i);
         task.lacking = false;
         task.deleted = true;
         task.effective_deadline = Timestamp::FAR_FUTURE;
         task.excluded = 0;
         task.awaited = 0;
+        // Whoever waits for it goes with it.
+        let stand = self.stand(i);
+        self.edges_changed(i, stand, time);
     }
 
     /// Keeps what a task says of times. The task must not be linked.

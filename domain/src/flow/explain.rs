@@ -9,7 +9,7 @@ mod blocked;
 
 use super::Capacity;
 use super::dialogues::Waits;
-use super::event::RunKind;
+use super::event::{RunKind, When};
 use super::state::{Flow, NONE, Rank, Standing};
 use crate::schedule::gives_up_at;
 use crate::task::{Priority, Progress, Status};
@@ -194,8 +194,8 @@ pub enum Reason {
 pub struct Awaited {
     /// The dependency.
     pub task: TaskRef,
-    /// Whether it must complete.
-    pub required: bool,
+    /// When it is satisfied.
+    pub when: When,
     /// Whether it still can satisfy, without anybody's help.
     pub can_satisfy: bool,
 }
@@ -305,10 +305,7 @@ impl Flow {
         let task = self.at(i);
         let mut reasons = Vec::new();
         let search = Search::from(self, i);
-        let unsatisfied = task
-            .dependencies
-            .iter()
-            .filter(|e| !Self::satisfies(self.at(e.task).status, e.required));
+        let unsatisfied = task.dependencies.iter().filter(|e| !self.is_met(**e));
         let mut awaited = Vec::new();
         let mut chains = 0;
         for edge in unsatisfied {
@@ -334,7 +331,7 @@ impl Flow {
         if !awaited.is_empty() {
             let awaited = awaited.into_iter().map(|(edge, stuck)| Awaited {
                 task: self.task_ref(edge.task),
-                required: edge.required,
+                when: edge.when,
                 can_satisfy: stuck == Stuck::No,
             });
             reasons.push(Reason::WaitsForDependencies(Listed::of(awaited)));

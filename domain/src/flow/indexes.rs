@@ -3,6 +3,8 @@
 //! Invariant: between two events each task stands in exactly the indexes that its primary fields
 //! put it in. Every change goes `unlink` -> change -> `link`.
 
+use super::When;
+use super::blocking::Met;
 use super::state::{Dialogue, Edge, Flow, NONE, Rank, Wires};
 use crate::task::Status;
 use crate::{TaskId, Timestamp};
@@ -74,41 +76,34 @@ impl Flow {
     }
 
     /// Changes a task's status and everything that follows from it in other tasks' counters.
-    /// Cost: O(dependents + depth).
+    /// Cost: O(dependents + depth); where blocks spread also O(tasks behind it that it blocks or frees).
     pub(super) fn set_status(&mut self, i: u32, status: Status, time: Timestamp) {
-        let before = self.at(i).status;
-        if before == status {
+        let before = self.stand(i);
+        if before.status == status {
             return;
         }
         self.unlink(i);
-        self.count_in_groups(i, before, false);
+        self.count_in_groups(i, before.status, false);
         self.at_mut(i).status = status;
         self.count_in_groups(i, status, true);
         self.link(i);
-        for d in 0..self.at(i).dependents.len() {
-            let Edge {
-                task: dependent,
-                required,
-            } = self.at(i).dependents[d];
-            let (was, is) = (
-                Self::satisfies(before, required),
-                Self::satisfies(status, required),
-            );
-            if was != is {
-                self.change_unsatisfied(dependent, if is { -1 } else { 1 }, time);
-            }
-        }
+        self.spread(i, before, Some(time));
     }
 
     pub(super) fn change_unsatisfied(&mut self, i: u32, by: i32, time: Timestamp) {
         self.unlink(i);
+        self.add_unsatisfied(i, by);
+        self.refresh_ready_since(i, time);
+        self.link(i);
+    }
+
+    /// Of a task that is not linked.
+    pub(super) fn add_unsatisfied(&mut self, i: u32, by: i32) {
         let task = self.at_mut(i);
         task.unsatisfied = task
             .unsatisfied
             .checked_add_signed(by)
             .expect("each satisfied dependency was counted once");
-        self.refresh_ready_since(i, time);
-        self.link(i);
     }
 
     /// The time from which a task queues: now, or when its next attempt is due. Only between
@@ -227,14 +222,12 @@ impl Flow {
             for edge in self.at(i).dependencies.clone() {
                 self.at_mut(edge.task).dependents.push(Edge {
                     task: i,
-                    required: edge.required,
+                    when: edge.when,
                 });
-                let target = self.at(edge.task);
-                let (satisfied, to_group) = (
-                    Self::satisfies(target.status, edge.required),
-                    target.is_group(),
-                );
-                self.at_mut(i).unsatisfied += u32::from(!satisfied);
+                let met = self.stand(edge.task).meets(edge.when);
+                let to_group = self.at(edge.task).is_group();
+                self.at_mut(i).unsatisfied += u32::from(met != Met::Yes);
+                self.always_edges += usize::from(edge.when == When::Always);
                 self.edges += 1;
                 self.edges_to_groups += u32::from(to_group);
             }
@@ -245,6 +238,9 @@ impl Flow {
         asking.into_iter().for_each(|i| self.link_suspension(i));
         self.dialogues_bytes = self.dialogues.values().map(Dialogue::weight_bytes).sum();
         self.refresh_deadlines(0);
+        if self.always_edges > 0 {
+            self.begin_spreading(None);
+        }
         for i in 0..self.tasks.len() as u32 {
             self.refresh_lacking(i);
             self.link(i);

@@ -1,6 +1,7 @@
 //! A flow: one task tree, the aggregate. Commands go in, events or a rejection come out.
 
 pub(crate) mod below;
+mod blocking;
 mod claim_faults;
 mod command;
 mod coverage;
@@ -31,7 +32,7 @@ pub use event::{
     RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
     TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
     TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
-    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged,
+    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged, When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

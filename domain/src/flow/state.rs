@@ -8,7 +8,7 @@ pub(crate) use super::claim_faults::ToldClaims;
 pub(crate) use super::dialogues::Dialogue;
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
 pub(crate) use super::wires::Wires;
-use super::{FlowArchived, RunState};
+use super::{FlowArchived, RunState, When};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
 use hashbrown::HashMap;
@@ -22,13 +22,12 @@ const HEARD_BYTES: usize = 64 + 32;
 /// "No task", "no run", "no method": an ordinal that is never given.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A reference to another task and whether its completion is required.
+/// Another task and when the dependency is satisfied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Edge {
     /// The other task.
     pub(crate) task: u32,
-    /// False: any terminal status will do.
-    pub(crate) required: bool,
+    pub(crate) when: When,
 }
 
 /// One task.
@@ -80,6 +79,9 @@ pub(crate) struct Task {
     /// Dependencies that are not satisfied.
     #[serde(skip)]
     pub(crate) unsatisfied: u32,
+    /// Dependencies that can never be satisfied any more; 0 while [`Flow::spreads_blocks`] is false.
+    #[serde(skip)]
+    pub(crate) dead: u32,
     /// The earliest of its own deadline and its ancestors'.
     #[serde(skip)]
     pub(crate) effective_deadline: Timestamp,
@@ -209,6 +211,8 @@ pub struct Flow {
     pub(crate) ended_leases: BTreeMap<u32, EndedLease>,
     /// Of the tasks that have some.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
+    /// When the first attempt of the run began, of the tasks whose retries are bounded in time.
+    pub(crate) first_starts: BTreeMap<u32, Timestamp>,
     /// Of the tasks that have asked people.
     pub(crate) dialogues: BTreeMap<u32, Dialogue>,
     /// Of the tasks whose inputs need results.
@@ -229,6 +233,12 @@ pub struct Flow {
     /// Dependencies of all tasks.
     #[serde(skip)]
     pub(crate) edges: usize,
+    /// Of these the ones that [`When::Always`] satisfies.
+    #[serde(skip)]
+    pub(crate) always_edges: usize,
+    /// Whether it is known which tasks are blocked: there are such dependencies.
+    #[serde(skip)]
+    pub(crate) spreads_blocks: bool,
     /// Keys of active runs by id.
     #[serde(skip)]
     pub(crate) run_keys: HashMap<RunId, u32>,
@@ -391,6 +401,7 @@ impl Flow {
         let leases = self.leases.len() * (size_of::<Held>() + 64)
             + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
             + self.bounds.len() * (size_of::<Bounds>() + 16)
+            + self.first_starts.len() * (size_of::<Timestamp>() + 16)
             + self.told_claims.len() * (size_of::<ToldClaims>() + 16);
         let tasks = self.tasks.len() * task + self.edges * edge;
         let heard = self.heard * HEARD_BYTES;
@@ -415,7 +426,7 @@ impl Flow {
         edges
             .map(|e| super::Dependency {
                 id: self.at(e.task).id,
-                required: e.required,
+                when: e.when,
             })
             .collect()
     }
@@ -465,19 +476,11 @@ impl Flow {
         all
     }
 
-    /// Whether `target` in its present status satisfies a dependency on it.
-    pub(crate) fn satisfies(status: Status, required: bool) -> bool {
-        if required {
-            status == Status::Completed
-        } else {
-            status.is_terminal()
-        }
-    }
-
-    /// A failed or cancelled task that has dependents, all of them optional, harms nobody.
+    /// Whether it harms nobody that the task failed: all that depend on it, cleaning up left out, are optional.
     pub(crate) fn is_tolerated(&self, ordinal: u32) -> bool {
-        let task = self.at(ordinal);
-        !task.dependents.is_empty() && task.dependents.iter().all(|d| !d.required)
+        let dependents = self.at(ordinal).dependents.iter();
+        let mut waiting = dependents.filter(|d| d.when != When::Always).peekable();
+        waiting.peek().is_some() && waiting.all(|d| !d.when.is_required())
     }
 
     /// Whether the group around this child cannot complete because of it.

@@ -48,7 +48,7 @@ pub struct Launch {
     pub spec_at: Version,
     /// Version of the event with the name.
     pub name_at: Version,
-    /// For each dependency: task, version of the event with its name, version of the one with its outcome.
+    /// For each dependency that has ended, which one that is blocked has not: task, version of the event with its name, version of the one with its outcome.
     pub dependencies: Vec<(TaskId, Version, Version)>,
     /// When the attempt must end at the latest.
     pub deadline: Option<Timestamp>,
@@ -193,10 +193,9 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     if !under_way || flow.leases.contains_key(&i) || flow.open_question(i).is_some() {
         return None;
     }
-    let dependencies = task.dependencies.iter().map(|e| {
-        let target = flow.at(e.task);
-        (target.id, target.name_at, target.outcome_at)
-    });
+    let targets = task.dependencies.iter().map(|e| flow.at(e.task));
+    let ended = targets.filter(|target| target.status.is_terminal());
+    let dependencies = ended.map(|target| (target.id, target.name_at, target.outcome_at));
     Some(Launch {
         task: id,
         attempt,

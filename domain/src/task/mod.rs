@@ -4,7 +4,7 @@ pub mod call;
 pub mod inputs;
 mod priority;
 mod progress;
-mod retry;
+pub(crate) mod retry;
 pub mod schema;
 pub mod spec;
 mod status;

@@ -276,7 +276,13 @@ fn dependency(id: Value) -> Value {
                 "default": true,
                 "description": "Whether it must complete, or only end.",
             },
+            "when": {
+                "type": "string",
+                "enum": ["always"],
+                "description": "Satisfied when it has ended or can no longer run, for steps that clean up; not together with `required: true`.",
+            },
         },
+        "not": {"required": ["required", "when"], "properties": {"required": {"const": true}}},
         "additionalProperties": false,
     });
     if let (Value::Object(known), Value::Object(more)) = (&mut schema["properties"]["id"], id) {
@@ -393,6 +399,14 @@ fn params() -> Value {
 }
 
 fn retry() -> Value {
+    let list = |max: u16, min: u16, about: &str| {
+        json!({
+            "type": "array",
+            "maxItems": limits::RETRY_CODES_MAX,
+            "items": {"type": "integer", "minimum": min, "maximum": max},
+            "description": about,
+        })
+    };
     let delay_ms = |default: u64| {
         json!({
             "type": "number",
@@ -414,6 +428,23 @@ fn retry() -> Value {
                 "default": super::RetryPolicy::MULTIPLIER_DEFAULT,
             },
             "max_delay_ms": delay_ms(super::RetryPolicy::MAX_DELAY_MS_DEFAULT),
+            "jitter": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": 1,
+                "default": super::RetryPolicy::JITTER_DEFAULT,
+                "description": "The part of each delay that varies from task to task; delays only get shorter.",
+            },
+            "max_elapsed_seconds": {
+                "type": "number",
+                "minimum": 0.001,
+                "maximum": limits::DELAY_MS_MAX / 1000,
+                "description": "No attempt begins later than this after the first one of the run. Default: no bound.",
+            },
+            "non_retryable_exit_codes": list(limits::EXIT_CODE_MAX, 1,
+                "Of `command_executor`: exit codes after which no attempt follows. Default: none."),
+            "non_retryable_statuses": list(limits::STATUS_MAX, limits::STATUS_MIN,
+                "Of `http_executor`: HTTP statuses after which no attempt follows. Default: 400 to 499, but 408, 425 and 429."),
         },
         "additionalProperties": false,
     })

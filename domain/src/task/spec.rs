@@ -8,7 +8,7 @@ mod reader;
 pub use params::{ENGINE_PARAMS, unknown_params};
 
 use super::{Priority, RetryPolicy, Status, schema, wiring};
-use crate::flow::Specification;
+use crate::flow::{Specification, When};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
 use crate::{Payload, TaskId, Timestamp};
@@ -58,8 +58,8 @@ pub struct TaskFields {
     pub parent: Option<TaskRef>,
     /// `priority`.
     pub priority: Priority,
-    /// `dependencies` with their `required`.
-    pub dependencies: Vec<(TaskRef, bool)>,
+    /// `dependencies`, and when they are satisfied.
+    pub dependencies: Vec<(TaskRef, When)>,
     /// What it executes.
     pub specification: Specification,
     /// Whether `inputs`, `schemas` and `params` were all read. If not, nothing can be said of the
@@ -86,7 +86,7 @@ pub struct Updates {
     pub priority: Option<Priority>,
     /// `dependencies`, the whole list.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dependencies: Option<Vec<(TaskRef, bool)>>,
+    pub dependencies: Option<Vec<(TaskRef, When)>>,
     /// `inputs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Payload>,

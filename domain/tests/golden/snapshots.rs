@@ -41,10 +41,17 @@ fn rich() -> Scenario {
         id("done")
     );
     wired.specification.schemas = Some(Payload::parse(&wiring).expect("an object"));
+    let mut bounded = task("a").under("g").attempts(3, 500).priority(0);
+    let retry = bounded
+        .specification
+        .retry
+        .as_mut()
+        .expect("it has attempts");
+    (retry.jitter, retry.max_elapsed_ms) = (0.25, Some(600_000));
     let mut s = given(vec![
         group("r").user("ann").deadline_ms(3_600_000),
         group("g").under("r"),
-        task("a").under("g").attempts(3, 500).priority(0),
+        bounded,
         task("b").under("g").after(&["a"]).user("bob"),
         task("c")
             .under("r")
@@ -52,6 +59,7 @@ fn rich() -> Scenario {
             .method("once")
             .priority(3),
         task("x").under("g").after(&["g"]),
+        task("cleans").under("g").after_always(&["b"]),
         task("gone").under("r"),
         task("done").under("r"),
         task("bad").under("r"),

@@ -11,7 +11,7 @@ mod waiting;
 use asking::{Asks, Follows};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{
-    Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification,
+    Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification, When,
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::{RunId, TaskId, Timestamp};
@@ -22,7 +22,7 @@ pub(crate) const REMOTE: &str = "far";
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) parent: Option<TaskId>,
-    pub(crate) dependencies: Vec<(TaskId, bool)>,
+    pub(crate) dependencies: Vec<(TaskId, When)>,
     pub(crate) status: Status,
     pub(crate) method: Option<String>,
     pub(crate) attempt: u32,
@@ -90,12 +90,26 @@ impl Model {
         all.filter(|t| self.ancestors(*t).contains(&id)).collect()
     }
 
-    fn is_satisfied(&self, (target, required): (TaskId, bool)) -> bool {
+    fn is_satisfied(&self, (target, when): (TaskId, When)) -> bool {
         match self.tasks[&target].status {
             Completed => true,
-            Failed | Cancelled => !required,
-            Pending | InProgress => false,
+            Failed | Cancelled => when != When::Completed,
+            Pending => when == When::Always && self.is_blocked(target),
+            InProgress => false,
         }
+    }
+
+    /// Pending behind something that will not do what it waits for.
+    fn is_blocked(&self, id: TaskId) -> bool {
+        let task = &self.tasks[&id];
+        let never = |(target, when): &(TaskId, When)| match (self.tasks[target].status, when) {
+            (Failed | Cancelled, When::Completed) => true,
+            (Pending, When::Completed | When::Ended) => self.is_blocked(*target),
+            (Failed | Cancelled, When::Ended | When::Always)
+            | (Pending, When::Always)
+            | (InProgress | Completed, When::Completed | When::Ended | When::Always) => false,
+        };
+        task.status == Pending && task.dependencies.iter().any(never)
     }
 
     pub(crate) fn is_ready(&self, id: TaskId) -> bool {
@@ -164,7 +178,7 @@ impl Model {
                     e.task_id,
                     Task {
                         parent: e.parent_id,
-                        dependencies: e.dependencies.iter().map(|d| (d.id, d.required)).collect(),
+                        dependencies: e.dependencies.iter().map(|d| (d.id, d.when)).collect(),
                         status: Pending,
                         method: e.specification.method.clone(),
                         attempt: 0,
@@ -199,7 +213,7 @@ impl Model {
                     assert!(old || fine || target.status == Completed);
                 }
                 let task = self.tasks.get_mut(&e.task_id).expect("a live task");
-                task.dependencies = e.dependencies.iter().map(|d| (d.id, d.required)).collect();
+                task.dependencies = e.dependencies.iter().map(|d| (d.id, d.when)).collect();
             }
             Event::TaskRespecified(e) => {
                 let task = &self.tasks[&e.task_id];

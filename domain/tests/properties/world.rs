@@ -14,7 +14,7 @@ use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
     CancelRun, Capacity, Claim, Claimable, Command, Dependency, Done, Event, Execute,
-    FailureReason, Flow, RunKind, Update,
+    FailureReason, Flow, RunKind, Update, When,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -328,7 +328,11 @@ impl World {
             if list.iter().all(|d| d.id != id) {
                 list.push(Dependency {
                     id,
-                    required: *required,
+                    when: match (*required, *pick) {
+                        // Of seven, one.
+                        (_, 218..) => When::Always,
+                        (required, _) => When::required(required),
+                    },
                 });
             }
         }

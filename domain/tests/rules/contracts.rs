@@ -2,7 +2,7 @@
 
 use taskledger_domain::contract::{Breach, Broken, OutputFault};
 use taskledger_domain::flow::{
-    Claim, Claimable, Command, Dependency, Done, Event, Looked, Outdated, Rejection, Update,
+    Claim, Claimable, Command, Dependency, Done, Event, Looked, Outdated, Rejection, Update, When,
 };
 use taskledger_domain::task::Status::{Completed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
@@ -153,7 +153,7 @@ fn a_claim_before_all_dependencies_have_completed_is_refused() {
     let mut c = wired("c", "a", "key");
     c.dependencies.push(Dependency {
         id: id("b"),
-        required: true,
+        when: When::Completed,
     });
     let s = running(vec![
         group("r"),
@@ -368,7 +368,7 @@ fn a_dependency_that_is_given_up_leaves_its_input_without_value() {
     let mut b = wired("b", "a", "key");
     b.dependencies = vec![Dependency {
         id: id("c"),
-        required: true,
+        when: When::Completed,
     }];
     let s = running(vec![
         group("r"),

@@ -2,7 +2,7 @@
 //! Resolution Algorithm; validation / Dependency Validation
 
 use crate::support::{cancel, change, create, cycle, refusal, updating};
-use taskledger_domain::flow::{Dependency, Kind, Refusal, SelfDependency, UnknownDependency};
+use taskledger_domain::flow::{Dependency, Kind, Refusal, SelfDependency, UnknownDependency, When};
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::testing::{execute, given, group, id, task};
@@ -109,7 +109,7 @@ fn dependencies_keep_the_order_in_which_they_were_written() {
     let expected = [("late", true), ("r", false), ("early", true)];
     let expected = expected.map(|(n, required)| Dependency {
         id: id(n),
-        required,
+        when: When::required(required),
     });
     assert_eq!(s.flow.task(id("x")).unwrap().dependencies, expected);
 }

@@ -67,7 +67,14 @@ fn a_pending_task_lists_what_it_waits_for() {
     let seen: Vec<_> = list
         .items
         .iter()
-        .map(|d| (d.task.id, d.task.status, d.required, d.can_satisfy))
+        .map(|d| {
+            (
+                d.task.id,
+                d.task.status,
+                d.when.is_required(),
+                d.can_satisfy,
+            )
+        })
         .collect();
     assert_eq!(
         seen,
@@ -137,7 +144,11 @@ fn a_task_behind_a_failed_one_is_told_the_whole_way_to_the_root_cause() {
         panic!("{e:?}");
     };
     assert_eq!(chain(blocked), [id("b"), id("a")]);
-    let required: Vec<_> = blocked.chain.iter().map(|link| link.required).collect();
+    let required: Vec<_> = blocked
+        .chain
+        .iter()
+        .map(|link| link.when.is_required())
+        .collect();
     assert_eq!(required, [false, true]);
     assert_eq!((blocked.cause, blocked.skipped), (Cause::Failed, 0));
     assert_eq!(blocked.chain[1].task.status, Failed);

@@ -284,7 +284,7 @@ fn a_dependency_has_an_id_and_may_say_whether_it_is_required() {
     let required: Vec<_> = r.unwrap().tasks[2]
         .dependencies
         .iter()
-        .map(|d| d.required)
+        .map(|d| d.when.is_required())
         .collect();
     assert_eq!(required, [true, false], "required is the default");
 }
@@ -357,8 +357,28 @@ fn faults_of_params_are_reported_with_their_places() {
             "params/retry/max_delay_ms",
         ),
         (
-            json!({"retry": {"max_attempts": 2, "jitter": 1}}),
+            json!({"retry": {"max_attempts": 2, "jitter": 1.5}}),
             "params/retry/jitter",
+        ),
+        (
+            json!({"retry": {"max_attempts": 2, "max_elapsed_seconds": 0}}),
+            "params/retry/max_elapsed_seconds",
+        ),
+        (
+            json!({"retry": {"max_attempts": 2, "non_retryable_exit_codes": [0]}}),
+            "params/retry/non_retryable_exit_codes",
+        ),
+        (
+            json!({"retry": {"max_attempts": 2, "non_retryable_exit_codes": 7}}),
+            "params/retry/non_retryable_exit_codes",
+        ),
+        (
+            json!({"retry": {"max_attempts": 2, "non_retryable_statuses": [400, 200]}}),
+            "params/retry/non_retryable_statuses",
+        ),
+        (
+            json!({"retry": {"max_attempts": 2, "jittre": 1}}),
+            "params/retry/jittre",
         ),
         (json!({"timeout_seconds": 0}), "params/timeout_seconds"),
         (json!({"timeout_seconds": "1"}), "params/timeout_seconds"),

@@ -99,7 +99,7 @@ fn a_name_that_is_unique_in_the_call_is_an_alias_too() {
     ]))
     .unwrap();
     assert_eq!(r.tasks[2].dependencies[0].id, minted(1));
-    assert!(!r.tasks[2].dependencies[0].required);
+    assert!(!r.tasks[2].dependencies[0].when.is_required());
     assert_eq!(r.aliases.len(), 3);
 }
 

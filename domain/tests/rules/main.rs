@@ -4,6 +4,7 @@
     reason = "a test looks for one kind of event among all"
 )]
 
+mod always;
 mod archives;
 mod cancels;
 mod contracts;

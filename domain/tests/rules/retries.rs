@@ -126,22 +126,75 @@ fn a_task_between_two_attempts_can_be_cancelled_and_deleted() {
 }
 
 #[test]
+fn no_attempt_begins_later_than_the_policy_allows() {
+    // Delays of 400 ms: the third attempt would begin 800 ms after the first.
+    let mut bounded = task("a").attempts(5, 400);
+    let policy = bounded
+        .specification
+        .retry
+        .as_mut()
+        .expect("it has attempts");
+    policy.max_elapsed_ms = Some(799);
+    let s = given(vec![bounded]).when(execute("a")).accepted();
+    let s = s.fails("a").after_ms(400).then(&[("a", InProgress)]);
+    let s = s.fails("a").then(&[("a", Failed)]).runs(false);
+    assert_eq!(s.attempt("a"), 2);
+    // Another run has as much time again.
+    let s = s.after_ms(10_000).when(retry("a")).accepted();
+    let s = s.fails("a").then(&[("a", Pending)]).after_ms(400);
+    let _ = s.fails("a").then(&[("a", Failed)]);
+}
+
+#[test]
+fn an_attempt_at_the_very_end_of_the_time_is_still_made() {
+    let mut bounded = task("a").attempts(5, 400);
+    let policy = bounded
+        .specification
+        .retry
+        .as_mut()
+        .expect("it has attempts");
+    policy.max_elapsed_ms = Some(400);
+    let s = given(vec![bounded]).when(execute("a")).accepted();
+    let _ = s.fails("a").then(&[("a", Pending)]);
+}
+
+#[test]
+fn jitter_is_the_same_on_every_server_and_only_shortens_delays() {
+    let mut varied = task("a").attempts(2, 1000);
+    let policy = varied
+        .specification
+        .retry
+        .as_mut()
+        .expect("it has attempts");
+    policy.jitter = 1.0;
+    let at = || {
+        let s = given(vec![varied.clone()]).when(execute("a")).accepted();
+        let s = s.fails("a");
+        next_due(&s.flow, s.now, &s.server).expect("it is tried again")
+    };
+    assert_eq!(at(), at());
+    assert!(at() > START && at() < START.plus_ms(1000), "{}", at());
+}
+
+#[test]
 fn delays_never_overflow() {
     let policy = RetryPolicy {
         max_attempts: u32::MAX,
         initial_delay_ms: u64::MAX,
         multiplier: f64::MAX,
         max_delay_ms: u64::MAX,
+        jitter: 0.0,
+        max_elapsed_ms: None,
     };
     for attempt in [0, 1, 2, 1000, u32::MAX - 1] {
-        assert_eq!(policy.delay_ms_after(attempt), Some(u64::MAX));
+        assert_eq!(policy.delay_ms_after(attempt, 1.0), Some(u64::MAX));
     }
-    assert_eq!(policy.delay_ms_after(u32::MAX), None);
+    assert_eq!(policy.delay_ms_after(u32::MAX, 1.0), None);
     let zero = RetryPolicy {
         initial_delay_ms: 0,
         ..policy
     };
-    assert_eq!(zero.delay_ms_after(1000), Some(0));
+    assert_eq!(zero.delay_ms_after(1000, 1.0), Some(0));
     assert_eq!(
         START.plus_ms(u64::MAX),
         taskledger_domain::Timestamp::FAR_FUTURE

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use taskledger_domain::flow::{
     Command, Dependency, Event, Execute, FailureReason, Kind, Refusal, Rejection, RunKind,
-    RunState, Specification, Update,
+    RunState, Specification, Update, When,
 };
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, parse_create, parse_tasks};
 use taskledger_domain::task::spec::{self, Params, Schemas, Updates};
@@ -110,7 +110,7 @@ pub(crate) fn payload(text: &str) -> Payload {
 pub(crate) fn required(names: &[&str]) -> Vec<Dependency> {
     let edge = |n: &&str| Dependency {
         id: id(n),
-        required: true,
+        when: When::Completed,
     };
     names.iter().map(edge).collect()
 }
@@ -153,6 +153,12 @@ impl Change {
     }
     pub(crate) fn dependencies(mut self, names: &[&str]) -> Self {
         self.0.dependencies = Some(required(names));
+        self
+    }
+    /// Waits for one task alone.
+    pub(crate) fn dependency(mut self, name: &str, when: When) -> Self {
+        let id = id(name);
+        self.0.dependencies = Some(vec![Dependency { id, when }]);
         self
     }
     pub(crate) fn inputs(mut self, text: &str) -> Self {

@@ -6,10 +6,8 @@
 
 use super::rows;
 use crate::{Error, ReadModels, TaskView};
-use std::collections::HashMap;
 use std::fmt;
 use taskledger_domain::TaskId;
-use taskledger_domain::task::Status;
 use taskledger_sql::{Columns, Tx};
 
 /// Tasks in one piece.
@@ -34,7 +32,7 @@ pub struct Reading {
     /// The root of a tree, which carries its run.
     root: Option<i64>,
     /// Which dependencies failed, as far as it was asked.
-    known: HashMap<TaskId, Option<Status>>,
+    known: rows::Known,
 }
 
 impl fmt::Debug for Reading {
@@ -107,7 +105,7 @@ impl Reading {
             tx,
             left,
             root,
-            known: HashMap::new(),
+            known: rows::Known::default(),
         }
     }
 

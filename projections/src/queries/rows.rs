@@ -74,18 +74,31 @@ pub(super) fn weight(row: &TaskRow) -> usize {
         + row.dependencies.len() * 64
 }
 
-/// Adds blockers. Cost: O(dependencies of pending tasks).
-pub(super) async fn views(tx: &mut Tx<'_>, rows: Vec<TaskRow>) -> Result<Vec<TaskView>, Error> {
-    let mut known = HashMap::new();
-    views_with(tx, rows, &mut known).await
+/// What is known of other rows, from call to call.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// Which dependencies failed or were cancelled (`None`: did not).
+    failed: HashMap<TaskId, Option<Status>>,
+    /// Which runs have ended.
+    ended: HashMap<RunId, bool>,
 }
 
-/// As [`views`]; `known` remembers from call to call which dependencies failed (`None`: did not).
+/// Adds what other rows say. Cost: O(dependencies and runs of pending tasks).
+pub(super) async fn views(tx: &mut Tx<'_>, rows: Vec<TaskRow>) -> Result<Vec<TaskView>, Error> {
+    views_with(tx, rows, &mut Known::default()).await
+}
+
+/// As [`views`], with what was found by calls before it.
 pub(super) async fn views_with(
     tx: &mut Tx<'_>,
     rows: Vec<TaskRow>,
-    known: &mut HashMap<TaskId, Option<Status>>,
+    known: &mut Known,
 ) -> Result<Vec<TaskView>, Error> {
+    find_ended(tx, &rows, &mut known.ended).await?;
+    let Known {
+        failed: known,
+        ended,
+    } = known;
     let wanted: HashSet<TaskId> = rows
         .iter()
         .flat_map(required)
@@ -107,13 +120,40 @@ pub(super) async fn views_with(
                     Some(Blocker { id, status })
                 })
                 .collect();
+            let skipped = covered(&row).is_some_and(|run| ended.get(&run) == Some(&true));
             TaskView {
                 row: Arc::new(row),
                 blocked_by,
+                skipped,
                 run: None,
             }
         })
         .collect())
+}
+
+/// Finds out which of the runs that cover pending tasks have ended.
+async fn find_ended(
+    tx: &mut Tx<'_>,
+    rows: &[TaskRow],
+    ended: &mut HashMap<RunId, bool>,
+) -> Result<(), Error> {
+    let wanted = rows.iter().filter_map(covered);
+    let wanted: HashSet<RunId> = wanted.filter(|run| !ended.contains_key(run)).collect();
+    let wanted: Vec<RunId> = wanted.into_iter().collect();
+    let found = ENDED.fetch(tx, &wanted, |id, args| args.id(id.0)).await?;
+    ended.extend(wanted.iter().map(|id| (*id, false)));
+    for row in &found {
+        ended.insert(RunId(Columns::of(row).id()?), true);
+    }
+    Ok(())
+}
+
+/// The latest run that covers a task that is pending.
+fn covered(row: &TaskRow) -> Option<RunId> {
+    match row.status {
+        Status::Pending => row.run_id,
+        Status::InProgress | Status::Completed | Status::Failed | Status::Cancelled => None,
+    }
 }
 
 /// A task with its blockers, and with its latest run when it is the root of that run or of the flow.
@@ -155,7 +195,7 @@ fn required(row: &TaskRow) -> impl Iterator<Item = TaskId> {
         Status::Pending => row.dependencies.as_slice(),
         Status::InProgress | Status::Completed | Status::Failed | Status::Cancelled => &[],
     };
-    list.iter().filter(|d| d.required).map(|d| d.id)
+    list.iter().filter(|d| d.when.is_required()).map(|d| d.id)
 }
 
 /// Relies on the index tasks_id.
@@ -182,6 +222,17 @@ static TASKS: LazyLock<MultiRow> = LazyLock::new(|| {
         ),
         1,
         ")",
+    )
+});
+
+/// Relies on the index runs_id.
+static ENDED: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "SELECT run_id
+        FROM runs
+        WHERE run_id IN (",
+        1,
+        ") AND state <> 'running'",
     )
 });
 

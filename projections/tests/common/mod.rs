@@ -226,7 +226,7 @@ impl World {
                     .pick(&siblings)
                     .map(|key| Dependency {
                         id: self.live[&key].id,
-                        required: self.dice.below(2) == 0,
+                        when: When::required(self.dice.below(2) == 0),
                     })
                     .into_iter()
                     .collect();
@@ -284,7 +284,7 @@ impl World {
                 task_id: row.id,
                 dependencies: vec![Dependency {
                     id: other.id,
-                    required: true,
+                    when: When::Completed,
                 }],
             });
             self.push(row.flow_id, event);

@@ -15,6 +15,18 @@ pub struct Check {
     pub detail: String,
 }
 
+/// The check that fails while the server drains.
+pub const DRAINING: &str = "draining";
+
+/// What somebody who drains a server is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draining {
+    /// Whether nothing begins any more.
+    pub is_draining: bool,
+    /// Attempts in the server that are under way.
+    pub running: usize,
+}
+
 /// How the server is: checks and figures.
 #[derive(Debug, Clone)]
 pub struct Health {

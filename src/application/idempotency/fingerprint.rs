@@ -8,7 +8,7 @@ use crate::webhooks::callback::Callback;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use taskledger_domain::flow::Specification;
+use taskledger_domain::flow::{Specification, When};
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::{GivenId, TaskFields, TaskRef, Updates};
 use taskledger_domain::{Payload, TaskId};
@@ -250,11 +250,15 @@ impl Canonical {
         self.option(secret.as_ref(), |hash, secret| hash.text(&secret.0));
     }
 
-    fn dependencies(&mut self, dependencies: &[(TaskRef, bool)]) {
+    fn dependencies(&mut self, dependencies: &[(TaskRef, When)]) {
         self.number(dependencies.len() as u64);
-        for (reference, required) in dependencies {
+        for (reference, when) in dependencies {
             self.reference(reference);
-            self.byte(u8::from(*required));
+            self.byte(match when {
+                When::Ended => 0,
+                When::Completed => 1,
+                When::Always => 2,
+            });
         }
     }
 

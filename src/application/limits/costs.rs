@@ -105,6 +105,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::DeclareMethod
         | UseCase::UndeclareMethod
         | UseCase::DrainWorker
-        | UseCase::RebuildReadModels => Cost::Write,
+        | UseCase::RebuildReadModels
+        | UseCase::DrainServer => Cost::Write,
     }
 }

@@ -50,6 +50,10 @@ impl Inner {
         self.flows.len()
     }
 
+    pub(super) fn methods(&self) -> Vec<Arc<str>> {
+        self.methods.keys().cloned().collect()
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.workers.len()
     }

@@ -311,7 +311,10 @@ impl Follower {
             | Kind::SuspensionReminder
             | Kind::SuspensionEnded
             | Kind::ClaimRejected
-            | Kind::CompletionRejected => None,
+            | Kind::CompletionRejected
+            | Kind::RunCompleted
+            | Kind::RunFailed
+            | Kind::RunCancelled => None,
         };
         let behind = self.behind;
         let is_known = |told: u8| match behind.cursor.version {

@@ -2,8 +2,8 @@
 
 use super::Service;
 use crate::application::api::{
-    Check, Deliveries, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare, Rebuild,
-    SlotUsage,
+    Check, Deliveries, Draining, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare,
+    Rebuild, SlotUsage,
 };
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -105,6 +105,24 @@ impl Service {
         self.admit(context, UseCase::RebuildReadModels)?;
         self.access.audited(context, Action::Rebuild, None).await?;
         self.app.rebuild_read_models().await
+    }
+
+    /// Has this server begin nothing any more, or again; what is under way goes on. Until it is said otherwise, or
+    /// the server stops.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn drain_server(&self, context: &Context, drains: bool) -> Result<Draining, Error> {
+        self.admit(context, UseCase::DrainServer)?;
+        self.access.audited(context, Action::Drain, None).await?;
+        let flows = &self.app.flows;
+        flows.hold_back(drains);
+        let running = flows.slots().running_here();
+        tracing::info!(draining = drains, running, "somebody has asked to drain");
+        Ok(Draining {
+            is_draining: drains,
+            running,
+        })
     }
 
     fn last_rebuild(&self) -> Option<Rebuild> {

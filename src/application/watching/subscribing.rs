@@ -185,8 +185,8 @@ impl App {
             let last = self.latest(of.flow, of_runs).await?;
             return Ok(match last {
                 None => Rest::Waits,
-                Some(last) => match Published::of(&last).next() {
-                    Some(end) if end.notice.run.is_some_and(|run| run.others == 0) => {
+                Some(last) => match Published::of(&last).last() {
+                    Some(end) if end.notice.ended_run().is_some_and(|run| run.others == 0) => {
                         Rest::Over(end)
                     }
                     Some(_) | None => Rest::Behind(last.position),

@@ -39,7 +39,7 @@ pub(super) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: Option<u8>,
     /// A task to wait for; may be repeated
-    #[arg(long, value_name = "ID[:optional]", value_parser = dependency)]
+    #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
     depends_on: Vec<Dependency>,
     /// The parameters of `tasks.create` as JSON; `-` is standard input
     #[arg(

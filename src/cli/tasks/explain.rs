@@ -108,7 +108,9 @@ fn task(task: &Value) -> String {
             text.push_str(&part);
         }
     }
-    if task.get("required") == Some(&Value::Bool(false)) {
+    if member(task, "when") == "always" {
+        text.push_str(", always");
+    } else if task.get("required") == Some(&Value::Bool(false)) {
         text.push_str(", optional");
     }
     if task.get("can_satisfy") == Some(&Value::Bool(false)) {

@@ -46,7 +46,7 @@ struct Changes {
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: Option<u8>,
     /// The tasks to wait for from now on; may be repeated
-    #[arg(long, value_name = "ID[:optional]", value_parser = dependency)]
+    #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
     depends_on: Vec<Dependency>,
     /// Wait for nothing from now on
     #[arg(long, conflicts_with = "depends_on")]

@@ -110,7 +110,8 @@ pub struct Job {
     pub params: Map<String, Value>,
     /// `schemas`.
     pub schemas: Map<String, Value>,
-    /// How the task's dependencies ended, in the order in which the task lists them.
+    /// How the task's dependencies ended, in the order in which the task lists them. One that can no longer run and
+    /// that the task did not wait for (`when: "always"`) is not among them.
     pub dependencies: Vec<DependencyOutcome>,
     /// When the attempt ends by itself, if it does: the earlier of time-out and deadline.
     pub ends_at: Option<Timestamp>,
@@ -128,14 +129,39 @@ pub struct Job {
 
 /// The executor's message that an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ExecutorError(pub String);
+#[error("{text}")]
+pub struct ExecutorError {
+    text: String,
+    retryable: bool,
+}
 
 impl ExecutorError {
-    /// A failure with this text.
+    /// A failure with this text. Another attempt follows if the task has retries left.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            retryable: true,
+        }
     }
+
+    /// The same failure, after which no attempt follows: it would end the same way.
+    #[must_use]
+    pub fn not_retryable(mut self) -> Self {
+        self.retryable = false;
+        self
+    }
+
+    /// Whether another attempt may do better.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        self.retryable
+    }
+}
+
+/// The codes that `params.retry` lists under this name; `None`: no such list.
+fn retry_codes(params: &Map<String, Value>, list: &str) -> Option<Vec<u64>> {
+    let codes = params.get("retry")?.get(list)?.as_array()?;
+    Some(codes.iter().filter_map(Value::as_u64).collect())
 }
 
 /// A question to a person.

@@ -166,9 +166,7 @@ fn asked(executor: &Registered, job: &Job) -> Option<AttemptOutcome> {
     let asks = match executor.executor().asks(&job.inputs) {
         Ok(None) => return None,
         Ok(Some(asks)) => asks,
-        Err(ExecutorError(text)) => {
-            return Some(AttemptOutcome::failed(FailureReason::Executor, text));
-        }
+        Err(error) => return Some(AttemptOutcome::failed(reason(&error), error.text)),
     };
     let outputs = Outputs::of_map(&job.schemas);
     let on_answer = match asks.declines {
@@ -268,13 +266,11 @@ fn answered(
                 format!("executor `{name}` returned {error}"),
             ),
         },
-        Ok(Err(ExecutorError(text))) if text.trim().is_empty() => AttemptOutcome::failed(
-            FailureReason::Executor,
+        Ok(Err(error)) if error.text.trim().is_empty() => AttemptOutcome::failed(
+            reason(&error),
             format!("executor `{name}` failed without saying why"),
         ),
-        Ok(Err(ExecutorError(text))) => {
-            AttemptOutcome::failed(FailureReason::Executor, scrubber.text(&text))
-        }
+        Ok(Err(error)) => AttemptOutcome::failed(reason(&error), scrubber.text(&error.text)),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => panicked(name, &*panic, scrubber),
             // Nobody but this module aborts it; a runtime that shuts down does.
@@ -283,6 +279,15 @@ fn answered(
                 format!("executor `{name}` was dropped by the server"),
             ),
         },
+    }
+}
+
+/// Why an attempt of which an executor says this has failed.
+const fn reason(error: &ExecutorError) -> FailureReason {
+    if error.is_retryable() {
+        FailureReason::Executor
+    } else {
+        FailureReason::NotRetryable
     }
 }
 

@@ -137,7 +137,10 @@ mod tests {
             let inputs = json!({"duration_ms": asked});
             assert!(!takes(SleepExecutor, &inputs), "{asked}");
             let error = SleepExecutor.execute(job(inputs)).await.unwrap_err();
-            assert!(error.0.contains("expected a number from 0 to"), "{error}");
+            assert!(
+                error.to_string().contains("expected a number from 0 to"),
+                "{error}"
+            );
         }
         assert!(!takes(SleepExecutor, &json!({})));
         assert!(takes(SleepExecutor, &json!({"duration_ms": 0.25})));

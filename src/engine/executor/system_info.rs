@@ -229,7 +229,7 @@ mod tests {
             .execute(job(json!({"resource": "disk"})))
             .await
             .unwrap_err();
-        assert!(error.0.contains("/no/such/path"), "{error}");
+        assert!(error.to_string().contains("/no/such/path"), "{error}");
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
             }))
         );
         let error = memory_info("MemTotal: many kB\n").unwrap_err();
-        assert!(error.0.contains("MemTotal"), "{error}");
+        assert!(error.to_string().contains("MemTotal"), "{error}");
     }
 
     #[test]

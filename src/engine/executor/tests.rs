@@ -146,7 +146,10 @@ async fn a_secret_that_was_not_given_is_named() {
         ),
     ] {
         let error = executor.executor().execute(job(inputs)).await.unwrap_err();
-        assert_eq!(error.0, "the attempt was not given the secret `pw`");
+        assert_eq!(
+            error.to_string(),
+            "the attempt was not given the secret `pw`"
+        );
     }
 }
 

@@ -8,6 +8,7 @@ use crate::private;
 use crate::sealing::Keyring;
 use crate::server::StartError;
 use crate::server::cluster::Cluster;
+use crate::server::drain::stop_orphans;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;
@@ -110,6 +111,7 @@ impl Opened {
         keys: Option<&Path>,
         locks: Vec<DataDirLock>,
     ) -> Result<Self, StartError> {
+        stop_orphans(beside).await;
         let keys = match keys {
             Some(file) => Keyring::read(file)?,
             None => Keyring::of_folder(beside, &clock)?,

@@ -1,6 +1,6 @@
 //! Whether the server can do its work, for load balancers and people.
 
-use crate::application::api::Check;
+use crate::application::api::{Check, DRAINING};
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -56,6 +56,7 @@ impl Probe {
     /// Whether requests should be sent here, and the JSON text that says why not.
     pub(super) async fn report(&self, draining: bool, verbose: bool) -> (bool, String) {
         let checks = self.checks().await;
+        let draining = draining || checks.iter().any(|check| check.name == DRAINING);
         let ready = !draining && checks.iter().all(|check| check.ok);
         let status = match (ready, draining) {
             (true, _) => "ok",

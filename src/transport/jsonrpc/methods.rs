@@ -10,7 +10,7 @@ use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
 use super::error::RpcError;
 use super::params::{
-    cancel, children, copy, create, delete, execute, explain, get, history, list, nothing,
+    cancel, children, copy, create, delete, drain, execute, explain, get, history, list, nothing,
     resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
@@ -381,6 +381,22 @@ fn system_methods() -> Vec<Method<Service>> {
                     nothing::Params::read(&call.params)?;
                     let executors = answer(&service, service.executors(&call.context))?;
                     Ok::<_, RpcError>(replies::executors(&executors))
+                })
+            },
+        },
+        Method {
+            name: "system.drain",
+            title: "Drain",
+            summary: "Begin nothing any more, or again, while what is under way goes on",
+            tags: &["system"],
+            params: drain::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::drain(),
+            handler: |service, call| {
+                boxed(async move {
+                    let params = drain::Params::read(&call.params)?;
+                    let draining = service.drain_server(&call.context, params.drain).await;
+                    Ok::<_, RpcError>(replies::draining(&answer(&service, draining)?))
                 })
             },
         },

@@ -14,7 +14,7 @@ mod workflows;
 
 pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
-pub(super) use system::{executors, health, rebuild_started};
+pub(super) use system::{draining, executors, health, rebuild_started};
 pub(super) use tokens::{audit_page, created_token, denied, token, token_page, whoami};
 pub(crate) use work::ClaimJson;
 pub(super) use work::{claims, drained, method, methods, undeclared, workers};

@@ -83,6 +83,9 @@ fn members<M: SerializeMap>(task: &TaskView, map: &mut M) -> Result<(), M::Error
     if !task.blocked_by.is_empty() {
         map.serialize_entry("blocked_by", &BlockersJson(&task.blocked_by))?;
     }
+    if task.skipped {
+        map.serialize_entry("skipped", &true)?;
+    }
     if let Some(run) = &task.run {
         map.serialize_entry("run", &RunJson(run))?;
     }
@@ -135,10 +138,13 @@ impl Serialize for BlockerJson<'_> {
 
 impl Serialize for RunJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.0.id)?;
         map.serialize_entry("state", &self.0.state)?;
         map.serialize_entry("counts", &self.0.counts)?;
+        if let Some(skipped) = self.0.skipped() {
+            map.serialize_entry("skipped", &skipped)?;
+        }
         map.end()
     }
 }
@@ -251,6 +257,7 @@ pub(super) mod tests {
                 ..StatusCounts::default()
             },
         });
+        view.skipped = true;
         let as_of = Moment {
             position: 7,
             time: START,
@@ -260,7 +267,7 @@ pub(super) mod tests {
         let text = serde_json::to_string(&ThenJson(&then)).unwrap();
         let (first, run) = (id("first"), id("run"));
         let expected = format!(
-            r#""attempt":0,"blocked_by":[{{"id":"{first}","status":"failed"}}],"run":{{"id":"{run}","state":"running","counts":{{"pending":1,"in_progress":0,"completed":0,"failed":1,"cancelled":0}}}}"#
+            r#""attempt":0,"blocked_by":[{{"id":"{first}","status":"failed"}}],"skipped":true,"run":{{"id":"{run}","state":"running","counts":{{"pending":1,"in_progress":0,"completed":0,"failed":1,"cancelled":0}}}}"#
         );
         assert!(plain.ends_with(&format!("{expected}}}")), "{plain}");
         let moment = format!(r#""as_of":{{"position":7,"time":"{START}"}}"#);

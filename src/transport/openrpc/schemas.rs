@@ -101,6 +101,7 @@ fn task() -> Value {
             "next_attempt_at": time("While it waits for its next attempt: not before this time."),
             "suspension": {"type": "object", "description": "While it waits for a person: `suspension_id`, `question`, `since`, `expires_at`."},
             "blocked_by": {"type": "array", "minItems": 1, "items": at("Blocker"), "description": "While pending: required dependencies that failed or were cancelled."},
+            "skipped": {"type": "boolean", "enum": [true], "description": "It is pending, and the latest run that covered it has ended without it."},
             "run": at("Run"),
             "as_of": at("AsOf"),
         },
@@ -125,6 +126,7 @@ fn dependency() -> Value {
         "properties": {
             "id": {"type": "string", "format": "uuid", "description": "The task that is waited for."},
             "required": {"type": "boolean", "default": true, "description": "Whether it must complete, or only end."},
+            "when": {"type": "string", "enum": ["always"], "description": "It is enough that it can no longer run."},
         },
     })
 }
@@ -145,11 +147,13 @@ fn node() -> Value {
 }
 
 fn run() -> Value {
-    let mut run = object(json!({
+    let run = object(json!({
         "id": at("TaskId"),
         "state": {"type": "string", "enum": ["running", "completed", "failed", "cancelled"]},
         "counts": at("StatusCounts"),
     }));
+    let skipped = json!({"type": "integer", "minimum": 0, "description": "Once it has ended: tasks that it has left pending, groups left out."});
+    let mut run = with_optional(run, json!({"skipped": skipped}));
     run["description"] = json!(
         "The latest run that covers the task. Shown by the root of the run, and by the root of the flow."
     );

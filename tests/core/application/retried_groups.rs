@@ -82,9 +82,13 @@ async fn the_progress_of_a_failed_group_is_the_same_wherever_it_is_told() {
         .map(|notice| serde_json::to_value(&notice).unwrap())
         .filter(|notice| notice["status"] == "failed")
         .collect();
-    assert_eq!(ends.len(), 3, "a change, a failure, and the end of the run");
+    assert_eq!(
+        ends.len(),
+        4,
+        "a change, a failure, the verdict on the run, and its end"
+    );
     assert!(ends.iter().all(|end| end["progress"] == mean), "{ends:?}");
-    let counts = &ends[2]["run"]["counts"];
+    let counts = &ends[3]["run"]["counts"];
     assert_eq!(
         (&counts["completed"], &counts["failed"]),
         (&json!(2), &json!(1))

@@ -390,7 +390,7 @@ async fn a_stream_ends_with_the_run_after_which_nothing_runs() {
             got.extend(batch.notices().to_vec());
         }
         // The ends of runs are told to those, too, who watch one task.
-        assert_eq!(got.len(), if task.is_none() { 4 } else { 2 });
-        assert_eq!(got.last().unwrap().notice.run.unwrap().others, 0);
+        assert_eq!(got.len(), if task.is_none() { 6 } else { 4 });
+        assert_eq!(got.last().unwrap().notice.ended_run().unwrap().others, 0);
     }
 }

@@ -231,7 +231,8 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::ListWorkflowVersions
         | UseCase::DiffWorkflow
         | UseCase::DeleteWorkflow
-        | UseCase::RebuildReadModels => Vec::new(),
+        | UseCase::RebuildReadModels
+        | UseCase::DrainServer => Vec::new(),
     }
 }
 

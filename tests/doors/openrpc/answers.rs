@@ -113,6 +113,8 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
     call("system.health", json!({})).await;
     call("system.executors", json!({})).await;
     call("system.rebuild", json!({})).await;
+    call("system.drain", json!({})).await;
+    call("system.drain", json!({"drain": false})).await;
     call("rpc.discover", json!({})).await;
     world.close().await;
 }

@@ -246,6 +246,7 @@ fn our_task_is_the_protocols_task_with_more_members() {
             "next_attempt_at",
             "root_task_id",
             "run",
+            "skipped",
             "suspension"
         ])
     );

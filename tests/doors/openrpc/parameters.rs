@@ -118,6 +118,7 @@ const READERS: &[(&str, Read)] = &[
     ("workers.declare", faults::<workers::declare::Params>),
     ("workers.undeclare", faults::<workers::undeclare::Params>),
     ("workers.drain", faults::<workers::drain::Params>),
+    ("system.drain", faults::<params::drain::Params>),
     ("webhooks.create", faults::<webhooks::create::Params>),
     ("webhooks.get", faults::<webhooks::one::Params>),
     ("webhooks.list", faults::<webhooks::list::Params>),

@@ -26,16 +26,26 @@ async fn a_stream_opens_at_once_and_every_frame_is_exact() {
         (200, &json!("started"))
     );
     // then
-    let events = sse.events(5).await;
+    let events = sse.events(6).await;
     let kinds: Vec<_> = events.iter().map(|e| e.event.as_deref().unwrap()).collect();
     let update = "task_status_update";
-    assert_eq!(kinds, [update, update, update, "task_completed", update]);
+    let ends = ["task_completed", "run_completed"];
+    assert_eq!(kinds, [update, update, update, ends[0], ends[1], update]);
     let completed = events[3].json();
     assert_eq!(completed["result"]["odd"], odd);
     assert_eq!(completed["result"]["a"], json!([1, 2]));
     assert_eq!(completed["protocol"], "a2a");
     assert_eq!(completed["root_task_id"], answer["result"]["root_task_id"]);
-    assert_eq!(events[4].json()["final"], true);
+    // The verdict on the run comes first, and its last message ends its stream.
+    let verdict = events[4].json();
+    assert_eq!(verdict["run"]["state"], "completed");
+    assert_eq!(verdict["run"]["skipped"], 0);
+    assert_eq!(verdict.get("final"), None);
+    assert_eq!(events[5].json()["run"], verdict["run"]);
+    assert_eq!(events[5].json()["final"], true);
+    // A task is named when it is created.
+    assert_eq!(events[0].json()["name"], "x");
+    assert_eq!(events[0].json().get("parent_id"), None);
     // Each has a place of its own, and an identity of its own.
     for one in 0..events.len() {
         for other in 0..one {

@@ -16,7 +16,7 @@ fn assert_whole(result: &Value, events: &[crate::streams::sse::Block]) {
         let of_task: Vec<_> = events
             .iter()
             .map(|e| (e.event.clone().unwrap(), e.json()))
-            .filter(|(_, data)| data["task_id"] == *id && data.get("final").is_none())
+            .filter(|(_, data)| data["task_id"] == *id && data.get("run").is_none())
             .map(|(kind, data)| format!("{kind} {}", data["status"].as_str().unwrap()))
             .collect();
         let update = "task_status_update";

@@ -29,6 +29,44 @@ async fn a_result_that_is_too_large_is_left_out_and_what_is_sent_is_signed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_verdict_on_a_run_is_told_to_those_who_ask_for_it() {
+    let verdicts = json!(["run_completed", "run_failed", "run_cancelled"]);
+    let site = Site::new(json!({"events": verdicts})).await;
+    let api = &site.server.api;
+    let task = |id: &str, method: &str| json!({"id": id, "name": id, "parent_id": "r", "schemas": {"method": method}});
+    let mut fails = task("fails", "sleep_executor");
+    fails["inputs"] = json!({"duration_ms": 60_000});
+    fails["params"] = json!({"timeout_seconds": 0.001});
+    let mut behind = task("behind", "echo_executor");
+    behind["dependencies"] = json!([{"id": "fails"}]);
+    let fine = json!({"tasks": [{"id": "r", "name": "r"}, task("fine", "echo_executor")]});
+    let bad = json!({"tasks": [{"id": "r", "name": "r"}, fails, behind]});
+    for tasks in [fine, bad] {
+        let run = api.call("tasks.execute", tasks).await;
+        api.run_of(&run["root_task_id"]).await;
+    }
+
+    let both = async || {
+        let all = site.deliveries().await;
+        let delivered = all.iter().filter(|d| d["state"] == "delivered").count();
+        (delivered == 2).then_some(all.len())
+    };
+    assert_eq!(api.eventually("both are told", both).await, 2);
+    let mut told: Vec<Value> = site
+        .receiver
+        .requests()
+        .iter()
+        .map(|request| serde_json::from_slice(&request.body).unwrap())
+        .collect();
+    told.sort_by_key(|body| body["type"].to_string());
+    let shown = |body: &Value| (body["type"].clone(), body["run"]["skipped"].clone());
+    assert_eq!(shown(&told[0]), (json!("run_completed"), json!(0)));
+    assert_eq!(shown(&told[1]), (json!("run_failed"), json!(1)));
+    assert!(told[0].get("final").is_none());
+    site.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_happened_to_a_task_is_told_after_the_task_was_deleted() {
     let site = Site::new(json!({"events": ["task_status_update"]})).await;
     let api = &site.server.api;

@@ -7,12 +7,15 @@ use std::collections::HashSet;
 use taskledger_testkit::server::{Api, Folder, Server};
 
 /// The notices of the protocol, and what else may come.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 10] = [
     "task_status_update",
     "task_progress_update",
     "task_completed",
     "task_failed",
     "task_cancelled",
+    "run_completed",
+    "run_failed",
+    "run_cancelled",
     "reset",
     "message",
 ];
@@ -71,10 +74,14 @@ async fn promised(api: &Api, root: &Value) -> Vec<Value> {
     loop {
         let page = api.call("tasks.history", ask.clone()).await;
         for event in page["events"].as_array().unwrap() {
+            let ended = format!(
+                "run_{}",
+                event["data"]["state"].as_str().unwrap_or_default()
+            );
             let names: &[&str] = match event["type"].as_str().unwrap() {
-                "task_created" | "task_started" | "task_requeued" | "run_ended" => {
-                    &["task_status_update"]
-                }
+                "task_created" | "task_started" | "task_requeued" => &["task_status_update"],
+                // The last message of a run is the update.
+                "run_ended" => &[&ended, "task_status_update"],
                 "task_progressed" => &["task_progress_update"],
                 "task_completed" => &["task_status_update", "task_completed"],
                 "task_failed" if event["data"]["will_retry"] == true => &["task_status_update"],
@@ -82,12 +89,12 @@ async fn promised(api: &Api, root: &Value) -> Vec<Value> {
                 "task_cancelled" => &["task_status_update", "task_cancelled"],
                 _ => &[],
             };
-            for (part, name) in names.iter().enumerate() {
+            for name in names {
                 let id = event["id"].as_str().unwrap();
-                let id = if part == 0 {
+                let id = if name.ends_with("_update") {
                     id.to_owned()
                 } else {
-                    format!("{id}-{part}")
+                    format!("{id}-1")
                 };
                 notices.push(json!([name, id, event["task_id"], event["sequence"]]));
             }

@@ -178,7 +178,7 @@ impl Executor for Gatekeeper {
             };
             match outcome {
                 Outcome::Return(value) => return Ok(value),
-                Outcome::Fail(text) => return Err(ExecutorError(text)),
+                Outcome::Fail(text) => return Err(ExecutorError::new(text)),
                 Outcome::Report(part) => job.progress.report(part),
             }
         }

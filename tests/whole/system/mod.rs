@@ -11,6 +11,7 @@ mod cli;
 mod crash;
 mod damage;
 mod databases;
+mod drain;
 mod folders;
 mod full_disk;
 mod hostile_schemas;

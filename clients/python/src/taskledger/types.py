@@ -407,6 +407,9 @@ EventType = Literal[
     "task_suspension_ended",
     "task_claim_rejected",
     "task_completion_rejected",
+    "run_completed",
+    "run_failed",
+    "run_cancelled",
 ]
 """What events of tasks tell.
 

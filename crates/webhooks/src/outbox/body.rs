@@ -57,6 +57,9 @@ const fn head(kind: Kind) -> &'static str {
         Kind::SuspensionEnded => r#"{"type":"task_suspension_ended""#,
         Kind::ClaimRejected => r#"{"type":"task_claim_rejected""#,
         Kind::CompletionRejected => r#"{"type":"task_completion_rejected""#,
+        Kind::RunCompleted => r#"{"type":"run_completed""#,
+        Kind::RunFailed => r#"{"type":"run_failed""#,
+        Kind::RunCancelled => r#"{"type":"run_cancelled""#,
     }
 }
 

@@ -26,11 +26,12 @@ impl Run {
     }
 
     /// Whether a notice of its flow is about it: about one of its tasks, and not the end of another
-    /// run. A task's end is told once, with the result or the error: callers look at `status` alone.
+    /// run. The end of a task and that of the run are told once, with the result or the error: callers look at
+    /// `status` alone.
     /// spec: interface / Push Notifications
     pub(super) fn wants(&self, notice: &Notice) -> bool {
         match notice.run {
-            Some(run) => run.id == self.id,
+            Some(run) => run.id == self.id && notice.is_final,
             None => !notice.is_followed && self.tasks.contains(&notice.task_id),
         }
     }

@@ -10,6 +10,7 @@ use crate::flow::event::{
 use crate::flow::refusal::{Outdated, Rejection};
 use crate::flow::state::{Flow, Task};
 use crate::limits;
+use crate::task::retry::draw;
 use crate::task::{Progress, Status};
 use crate::{LeaseId, Payload, RunId, TaskId, Timestamp};
 use hashbrown::HashSet;
@@ -84,7 +85,7 @@ pub(super) fn fail(
     let (id, attempt, _) = named;
     let retry_at = match reason {
         FailureReason::Executor | FailureReason::Timeout | FailureReason::InvalidResult => {
-            next_attempt(task, now)
+            next_attempt(flow, task, now)
         }
         // Another attempt would end the same way.
         FailureReason::Deadline
@@ -127,10 +128,17 @@ pub(super) fn fail(
     Ok((events, Done::Status(status)))
 }
 
-/// When the task may try again; `None` when its budget is spent or its deadline comes first.
-pub(crate) fn next_attempt(task: &Task, now: Timestamp) -> Option<Timestamp> {
-    let delay = task.retry.as_ref()?.delay_ms_after(task.attempts_in_run)?;
-    Some(now.plus_ms(delay)).filter(|at| *at < task.effective_deadline)
+/// When the task may try again; `None` when its budget of attempts or of time is spent or its deadline comes first.
+pub(crate) fn next_attempt(flow: &Flow, task: &Task, now: Timestamp) -> Option<Timestamp> {
+    let policy = task.retry.as_ref()?;
+    let draw = draw(task.id, task.attempt);
+    let at = now.plus_ms(policy.delay_ms_after(task.attempts_in_run, draw)?);
+    let until = policy.max_elapsed_ms.and_then(|max_ms| {
+        let first = flow.first_starts.get(&flow.live(task.id)?)?;
+        Some(first.plus_ms(max_ms))
+    });
+    let is_in_time = at < task.effective_deadline && until.is_none_or(|until| at <= until);
+    is_in_time.then_some(at)
 }
 
 pub(crate) fn requeued(
@@ -182,7 +190,9 @@ pub(super) fn recover(
         let again = match (spared, idempotent) {
             (false, _) => None,
             (true, true) => Some((RequeueReason::Interrupted, None)),
-            (true, false) => next_attempt(task, now).map(|at| (RequeueReason::Retry, Some(at))),
+            (true, false) => {
+                next_attempt(flow, task, now).map(|at| (RequeueReason::Retry, Some(at)))
+            }
         };
         events.push(Event::TaskFailed(TaskFailed {
             task_id: task.id,

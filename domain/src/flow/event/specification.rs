@@ -4,13 +4,88 @@ use crate::task::RetryPolicy;
 use crate::{Payload, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+/// When a dependency is satisfied.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// The task has completed: the dependency is required.
+    #[default]
+    Completed,
+    /// The task has ended in any way: the dependency is optional.
+    Ended,
+    /// The task has ended in any way, or can no longer run: for steps that clean up.
+    Always,
+}
+
+impl When {
+    /// What the protocol's `required` says.
+    #[must_use]
+    pub const fn required(required: bool) -> Self {
+        if required {
+            Self::Completed
+        } else {
+            Self::Ended
+        }
+    }
+
+    /// Whether the task must complete.
+    #[must_use]
+    pub const fn is_required(self) -> bool {
+        matches!(self, Self::Completed)
+    }
+}
+
 /// One entry of a task's dependency list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "DependencyText", into = "DependencyText")]
 pub struct Dependency {
     /// The task that is waited for; always of the same flow.
     pub id: TaskId,
-    /// True: it must complete. False: any terminal status will do.
-    pub required: bool,
+    /// When it is satisfied.
+    pub when: When,
+}
+
+/// How a dependency is written, in events and in answers. `when` since version 3 of `TaskCreated` and version 2
+/// of `DependenciesChanged`.
+#[derive(Serialize, Deserialize)]
+struct DependencyText {
+    id: TaskId,
+    required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    when: Option<Word>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Always,
+}
+
+impl From<Dependency> for DependencyText {
+    fn from(dependency: Dependency) -> Self {
+        Self {
+            id: dependency.id,
+            required: dependency.when.is_required(),
+            when: match dependency.when {
+                When::Completed | When::Ended => None,
+                When::Always => Some(Word::Always),
+            },
+        }
+    }
+}
+
+impl From<DependencyText> for Dependency {
+    fn from(text: DependencyText) -> Self {
+        Self {
+            id: text.id,
+            when: match text.when {
+                None => When::required(text.required),
+                Some(Word::Always) => When::Always,
+            },
+        }
+    }
 }
 
 /// Everything that an executor needs of a task. Carried whole by each event that changes it,

@@ -39,6 +39,7 @@ impl Flow {
             task.interruptions = 0;
             self.forget_claims(i);
             self.forget_dialogue(i);
+            self.first_starts.remove(&i);
             self.link(i);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Again, TaskRef};
 use crate::flow::command::Capacity;
-use crate::flow::event::RunKind;
+use crate::flow::event::{RunKind, When};
 use crate::flow::state::{Edge, Flow, NONE};
 use crate::task::Status;
 use crate::{TaskId, Timestamp};
@@ -37,8 +37,8 @@ pub struct Blocked {
 pub struct Link {
     /// The task that is waited for.
     pub task: TaskRef,
-    /// Whether it must complete.
-    pub required: bool,
+    /// When it satisfies.
+    pub when: When,
 }
 
 /// Why a task does not satisfy those that wait for it, and will not by itself.
@@ -98,6 +98,8 @@ impl<'a> Search<'a> {
     pub(super) fn edge(&self, i: u32, edge: Edge) -> Stuck {
         match self.cause(i, edge) {
             Some(_) => Stuck::Yes,
+            // That it is blocked satisfies.
+            None if edge.when == When::Always => Stuck::No,
             None => {
                 let behind = self.found.get(&edge.task).is_some_and(Option::is_some);
                 if behind { Stuck::Yes } else { Stuck::No }
@@ -109,8 +111,8 @@ impl<'a> Search<'a> {
     fn cause(&self, i: u32, edge: Edge) -> Option<Cause> {
         let target = self.flow.at(edge.task);
         match target.status {
-            Status::Failed if edge.required => Some(Cause::Failed),
-            Status::Cancelled if edge.required => Some(Cause::Cancelled),
+            Status::Failed if edge.when.is_required() => Some(Cause::Failed),
+            Status::Cancelled if edge.when.is_required() => Some(Cause::Cancelled),
             Status::Pending if self.flow.at(i).run != NONE && target.run == NONE => {
                 Some(Cause::NotCovered)
             }
@@ -131,7 +133,7 @@ impl<'a> Search<'a> {
     ) -> Blocked {
         let link = |edge: Edge| Link {
             task: self.flow.task_ref(edge.task),
-            required: edge.required,
+            when: edge.when,
         };
         let (mut at, mut edge) = (i, edge);
         let (mut chain, mut skipped) = (Vec::new(), 0);

@@ -3,7 +3,7 @@
 
 use super::{NewTask, ResolvedTasks, TaskList};
 use crate::TaskId;
-use crate::flow::{CallTask, Dependency, Fault, ReferenceAt, Refusal, TreeFault, report};
+use crate::flow::{CallTask, Dependency, Fault, ReferenceAt, Refusal, TreeFault, When, report};
 use crate::limits;
 use crate::task::spec::{GivenId, TaskFields, TaskRef, looks_like_uuid};
 use crate::task::wiring;
@@ -220,13 +220,13 @@ impl TaskList {
 /// All faults, at most [`limits::VIOLATIONS_MAX`].
 pub fn resolve_dependencies(
     of: CallTask,
-    given: &[(TaskRef, bool)],
+    given: &[(TaskRef, When)],
     mut find: impl FnMut(&TaskRef, ReferenceAt) -> Result<TaskId, Fault>,
 ) -> Result<Vec<Dependency>, Vec<Fault>> {
     let mut faults = Vec::new();
     let mut seen = hashbrown::HashSet::with_capacity(given.len());
     let mut list = Vec::with_capacity(given.len());
-    for (index, (reference, required)) in given.iter().enumerate() {
+    for (index, (reference, when)) in given.iter().enumerate() {
         let at = ReferenceAt::Dependency { of, index };
         match find(reference, at) {
             Err(fault) => report(&mut faults, fault),
@@ -234,10 +234,7 @@ pub fn resolve_dependencies(
                 let text = reference.text.clone();
                 report(&mut faults, Fault::DuplicateDependency { at, text });
             }
-            Ok(id) => list.push(Dependency {
-                id,
-                required: *required,
-            }),
+            Ok(id) => list.push(Dependency { id, when: *when }),
         }
     }
     if faults.is_empty() {

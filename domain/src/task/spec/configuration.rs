@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
             self.fault(
                 "retry",
                 "Wrong type",
-                "an object {max_attempts, initial_delay_ms, multiplier, max_delay_ms}",
+                "an object {max_attempts, initial_delay_ms, multiplier, max_delay_ms, jitter, max_elapsed_seconds}",
                 policy,
             );
             return None;
@@ -164,6 +164,10 @@ impl<'a> Reader<'a> {
                 "initial_delay_ms",
                 "multiplier",
                 "max_delay_ms",
+                "jitter",
+                "max_elapsed_seconds",
+                "non_retryable_exit_codes",
+                "non_retryable_statuses",
             ],
             &[],
         );
@@ -181,12 +185,41 @@ impl<'a> Reader<'a> {
         let initial = r.number_in("initial_delay_ms", 0.0, delay_max, false);
         let multiplier = r.number_in("multiplier", 1.0, 100.0, false);
         let max_delay = r.number_in("max_delay_ms", 0.0, delay_max, false);
+        let jitter = r.number_in("jitter", 0.0, 1.0, false);
+        let max_elapsed_ms = r.seconds_as_ms("max_elapsed_seconds", 0.001);
+        r.codes("non_retryable_exit_codes", 1, limits::EXIT_CODE_MAX);
+        r.codes(
+            "non_retryable_statuses",
+            limits::STATUS_MIN,
+            limits::STATUS_MAX,
+        );
         Some(RetryPolicy {
             max_attempts: max_attempts? as u32,
             initial_delay_ms: initial.map_or(RetryPolicy::INITIAL_DELAY_MS_DEFAULT, |n| n as u64),
             multiplier: multiplier.unwrap_or(RetryPolicy::MULTIPLIER_DEFAULT),
             max_delay_ms: max_delay.map_or(RetryPolicy::MAX_DELAY_MS_DEFAULT, |n| n as u64),
+            jitter: jitter.unwrap_or(RetryPolicy::JITTER_DEFAULT),
+            max_elapsed_ms,
         })
+    }
+
+    /// Executors read the list themselves; here only its form is checked.
+    fn codes(&mut self, field: &str, min: u16, max: u16) {
+        let Some(value) = self.map.get(field) else {
+            return;
+        };
+        let code = |item: &Value| {
+            item.as_u64()
+                .is_some_and(|n| (u64::from(min)..=u64::from(max)).contains(&n))
+        };
+        let fits = value
+            .as_array()
+            .is_some_and(|items| items.len() <= limits::RETRY_CODES_MAX && items.iter().all(code));
+        if !fits {
+            let most = limits::RETRY_CODES_MAX;
+            let expected = format!("an array of at most {most} integers in {min}-{max}");
+            self.fault(field, "Invalid value", expected, value);
+        }
     }
 
     fn number_in(&mut self, field: &str, min: f64, max: f64, integer: bool) -> Option<f64> {

@@ -2,6 +2,7 @@
 
 use super::{GivenId, TaskRef, looks_like_uuid};
 use crate::TaskId;
+use crate::flow::When;
 use crate::ids::parse_uuid_v4;
 use crate::limits;
 use crate::task::{Priority, Status};
@@ -230,13 +231,13 @@ impl Reader<'_> {
         parsed
     }
 
-    pub(super) fn dependencies(&mut self) -> Option<Vec<(TaskRef, bool)>> {
+    pub(super) fn dependencies(&mut self) -> Option<Vec<(TaskRef, When)>> {
         let value = self.map.get("dependencies")?;
         let Some(items) = value.as_array() else {
             self.fault(
                 "dependencies",
                 "Wrong type",
-                "an array of {id, required}",
+                "an array of {id, required} or {id, when}",
                 value,
             );
             return None;
@@ -254,7 +255,12 @@ impl Reader<'_> {
             }
             let path = self.at(&["dependencies".into(), i.into()]);
             let Some(object) = item.as_object() else {
-                self.report(&path, "Wrong type", "an object {id, required}", item);
+                self.report(
+                    &path,
+                    "Wrong type",
+                    "an object {id, required} or {id, when}",
+                    item,
+                );
                 continue;
             };
             let at = |field: &str| {
@@ -263,11 +269,14 @@ impl Reader<'_> {
                     .chain([field.into()])
                     .collect::<Vec<_>>()
             };
-            for key in object.keys().filter(|k| *k != "id" && *k != "required") {
+            for key in object
+                .keys()
+                .filter(|k| !matches!(k.as_str(), "id" | "required" | "when"))
+            {
                 self.report(
                     &at(key),
                     "Unknown field",
-                    "one of: id, required",
+                    "one of: id, required, when",
                     &object[key],
                 );
             }
@@ -279,6 +288,21 @@ impl Reader<'_> {
                     true
                 }
             };
+            let when = match object.get("when") {
+                None => When::required(required),
+                Some(Value::String(word)) if word == "always" => {
+                    if object.get("required") == Some(&Value::Bool(true)) {
+                        let expected = "`when: \"always\"` without `required: true`";
+                        self.report(&at("when"), "Conflicts with `required`", expected, item);
+                    }
+                    When::Always
+                }
+                Some(other) => {
+                    let expected = "\"always\"; leave `when` out and use `required` otherwise";
+                    self.report(&at("when"), "Invalid value", expected, other);
+                    When::Always
+                }
+            };
             match object.get("id") {
                 None => self.report(
                     &at("id"),
@@ -288,7 +312,7 @@ impl Reader<'_> {
                 ),
                 Some(id) => {
                     if let Some(task) = self.task_ref(id, &at("id")) {
-                        dependencies.push((task, required));
+                        dependencies.push((task, when));
                     }
                 }
             }

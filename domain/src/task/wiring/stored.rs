@@ -65,7 +65,7 @@ fn wired<'d>(
             None if !is_static(it.from) => Some(WireFault::NoDependency),
             None => Some(WireFault::InInputs),
             Some(_) if inputs.contains_key(it.key) => Some(WireFault::InInputs),
-            Some((on, _)) if !on.required && it.required && it.default.is_none() => {
+            Some((on, _)) if !on.when.is_required() && it.required && it.default.is_none() => {
                 Some(WireFault::MayBeAbsent)
             }
             Some(_) => None,

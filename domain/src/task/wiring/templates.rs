@@ -209,7 +209,7 @@ fn of<'d>(
             "Not a dependency of the task",
             "a reference to a task of `dependencies`, as it is named there",
         )),
-        Some(on) if !on.required => Err((
+        Some(on) if !on.when.is_required() => Err((
             "The dependency is optional and may have no result",
             "a dependency that is required, or a default in `schemas.wiring`",
         )),

@@ -3,7 +3,7 @@
 use super::form::is_reference;
 use super::place::READINGS_MAX;
 use super::*;
-use crate::flow::Dependency;
+use crate::flow::{Dependency, When};
 use crate::task::spec::Schemas;
 use crate::testing::id;
 use serde_json::json;
@@ -30,7 +30,8 @@ fn with_schemas(schemas: &Value) -> Specification {
 
 fn on(name: &str, required: bool) -> Dependency {
     let id = id(name);
-    Dependency { id, required }
+    let when = When::required(required);
+    Dependency { id, when }
 }
 
 /// The wiring of a task that depends on `names`, as it is stored.

@@ -2,14 +2,16 @@
 
 use super::Model;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use taskledger_domain::flow::When;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::{RunId, TaskId};
 
 impl Model {
     pub(super) fn is_tolerated(&self, id: TaskId) -> bool {
         let all = self.tasks.values().flat_map(|t| &t.dependencies);
-        let mut on_it = all.filter(|(target, _)| *target == id).peekable();
-        on_it.peek().is_some() && on_it.all(|(_, required)| !required)
+        let on_it = all.filter(|(target, when)| *target == id && *when != When::Always);
+        let mut on_it = on_it.peekable();
+        on_it.peek().is_some() && on_it.all(|(_, when)| *when == When::Ended)
     }
 
     /// "A group waits for all its covered descendants except those that wait, even indirectly, for

@@ -37,9 +37,9 @@ impl Fold {
     pub(super) fn take(&mut self, notice: &Notice, run: RunId, asks: Option<Asks>) -> Vec<Told> {
         let mut told = Vec::new();
         let before = (self.stage, self.waits.front().map(|wait| wait.version));
-        if notice.run.is_some_and(|ended| ended.id == run) {
+        if let Some(ended) = notice.ended_run().filter(|ended| ended.id == run) {
             self.waits.clear();
-            self.stage = notice.run.map_or(self.stage, |ended| ended_as(ended.state));
+            self.stage = ended_as(ended.state);
         } else {
             match notice.kind {
                 Kind::Suspended => self.waits.push_back(Wait {
@@ -63,7 +63,10 @@ impl Fold {
                 | Kind::Cancelled
                 | Kind::SuspensionReminder
                 | Kind::ClaimRejected
-                | Kind::CompletionRejected => {}
+                | Kind::CompletionRejected
+                | Kind::RunCompleted
+                | Kind::RunFailed
+                | Kind::RunCancelled => {}
             }
             self.stage = match self.waits.front().map(|wait| wait.asks) {
                 Some(Asks::Input) => RunStage::InputRequired,

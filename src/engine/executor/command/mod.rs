@@ -9,14 +9,16 @@
 //! allow what you would let the callers run by hand, or run the server as a user of its own.
 //!
 //! If the server itself is killed (SIGKILL), a running program is not: it is left with closed
-//! pipes and usually ends at its next write. After the restart its attempt counts as interrupted
-//! and is not repeated unless the task has retries left, since this executor is not idempotent.
+//! pipes and usually ends at its next write. A server with a data folder stops it at its next start, before
+//! anything else begins (`orphans`). Its attempt counts as interrupted and is not repeated unless the task has
+//! retries left, since this executor is not idempotent.
 //!
 //! `options` holds the configuration, `request` reads inputs, `process` runs, `supervise` waits and kills, `capture`
 //! keeps output within bounds.
 
 mod capture;
 mod options;
+mod orphans;
 mod process;
 mod request;
 mod supervise;
@@ -25,16 +27,18 @@ mod tests;
 
 pub(crate) use capture::Captured;
 pub use options::{Options, OptionsError};
+pub use orphans::{FOLDER, stop_orphans};
 pub use process::TERMINATE_GRACE;
 pub(crate) use process::feed;
 pub use supervise::DRAIN_GRACE;
 pub(crate) use supervise::{Order, supervise};
 
-use super::{Concurrency, Description, Executor, ExecutorError, Job};
+use super::{Concurrency, Description, Executor, ExecutorError, Job, retry_codes};
 use crate::application::api::COMMAND_EXECUTOR;
 use crate::engine::secrets::{Places, Scrubber};
 use async_trait::async_trait;
 use options::Resolved;
+use orphans::Note;
 use process::Ended;
 use request::Request;
 use serde_json::{Map, Value, json};
@@ -60,7 +64,8 @@ const TEXT_BYTES_MAX: usize = 320 * 1024;
 /// Result: `{exit_code: 0, stdout, stderr, stdout_bytes, stderr_bytes, stdout_truncated,
 /// stderr_truncated, duration_ms}`, and `json` when `parse_json` is true; then stdout that is no
 /// JSON object fails the attempt. Any exit code but 0, and any signal, fails the attempt; the
-/// error has the code and the end of stderr.
+/// error has the code and the end of stderr. No attempt follows after a code that
+/// `params.retry.non_retryable_exit_codes` lists.
 #[derive(Debug)]
 pub struct CommandExecutor {
     options: Resolved,
@@ -154,13 +159,26 @@ impl Executor for CommandExecutor {
             stdin,
             || Captured::new(self.options.output_bytes_max, scrubber.clone()),
             &job.cancel,
+            |pid| {
+                let folder = self.options.records.as_deref()?;
+                Note::write(folder, pid, job.task_id, job.attempt)
+            },
         )
         .await
         .map_err(|error| {
             ExecutorError::new(format!("cannot run program `{}`: {error}", request.program))
         })?;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        result(&request, &ended, duration_ms, scrubber)
+        let answer = result(&request, &ended, duration_ms, scrubber);
+        let code = ended
+            .status
+            .code()
+            .and_then(|code| u64::try_from(code).ok());
+        let ends = retry_codes(&job.params, "non_retryable_exit_codes").unwrap_or_default();
+        answer.map_err(|error| match code {
+            Some(code) if !ended.stopped && ends.contains(&code) => error.not_retryable(),
+            Some(_) | None => error,
+        })
     }
 }
 

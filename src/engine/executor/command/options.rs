@@ -19,6 +19,9 @@ pub struct Options {
     /// Bytes of stdout and of stderr, each, that are kept of one attempt. The rest is read,
     /// counted and dropped.
     pub output_bytes_max: usize,
+    /// The folder in which programs that run are noted, so that the next server stops those that this one has
+    /// left; without it they run on.
+    pub records: Option<PathBuf>,
 }
 
 impl Options {
@@ -34,6 +37,7 @@ impl Options {
             root: None,
             search_path: Self::SEARCH_PATH_DEFAULT.to_owned(),
             output_bytes_max: Self::OUTPUT_BYTES_MAX_DEFAULT,
+            records: None,
         }
     }
 
@@ -59,6 +63,7 @@ impl Options {
             root,
             search_path: self.search_path,
             output_bytes_max: self.output_bytes_max,
+            records: self.records,
         })
     }
 }
@@ -108,6 +113,7 @@ pub(super) struct Resolved {
     pub(super) root: Option<PathBuf>,
     pub(super) search_path: String,
     pub(super) output_bytes_max: usize,
+    pub(super) records: Option<PathBuf>,
 }
 
 fn find(program: &str, search_path: &str) -> Result<PathBuf, OptionsError> {

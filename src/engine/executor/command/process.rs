@@ -1,6 +1,7 @@
 //! One program from start to end: its pipes, and what stops it.
 
 use super::capture::Captured;
+use super::orphans::Note;
 use super::supervise::{Finished, Order, supervise};
 use futures_util::stream;
 use std::io;
@@ -33,6 +34,7 @@ pub(super) async fn run(
     stdin: Option<String>,
     capture: impl Fn() -> Captured,
     cancel: &CancellationToken,
+    note: impl FnOnce(u32) -> Option<Note>,
 ) -> io::Result<Ended> {
     command
         .stdin(if stdin.is_some() {
@@ -44,6 +46,8 @@ pub(super) async fn run(
         .stderr(Stdio::piped())
         .process_group(0);
     let mut child = command.spawn()?;
+    // Until it is reaped.
+    let _note = child.id().and_then(note);
     let (to, from, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut stdout, mut stderr) = (capture(), capture());
     let traffic = async {

@@ -151,7 +151,7 @@ mod tests {
     use serde_json::json;
 
     fn read(inputs: &serde_json::Value) -> Result<Request, String> {
-        Request::read(inputs.as_object().unwrap()).map_err(|error| error.0)
+        Request::read(inputs.as_object().unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -58,7 +58,10 @@ async fn only_programs_on_the_list_run() {
         let inputs = json!({"program": program});
         assert!(!takes(executor(), &inputs), "{program}");
         let error = run(inputs).await.unwrap_err();
-        assert!(error.0.contains("is not allowed; allowed are"), "{error}");
+        assert!(
+            error.to_string().contains("is not allowed; allowed are"),
+            "{error}"
+        );
     }
     assert!(takes(executor(), &json!({"program": "cat"})));
 }
@@ -143,7 +146,10 @@ async fn a_json_object_on_stdout_is_parsed_when_asked_for() {
     for text in ["[1]", "", "{\"n\": 1} x", "{"] {
         inputs["stdin"] = json!(text);
         let error = run(inputs.clone()).await.unwrap_err();
-        assert!(error.0.contains("asks for a JSON object"), "{error}");
+        assert!(
+            error.to_string().contains("asks for a JSON object"),
+            "{error}"
+        );
     }
 }
 
@@ -168,11 +174,11 @@ async fn the_working_directory_stays_below_its_root() {
     for outside in ["..", "/", "out", "inner/../..", "/etc"] {
         inputs["cwd"] = json!(outside);
         let error = executor.execute(job(inputs.clone())).await.unwrap_err();
-        assert!(error.0.contains("outside"), "{outside}: {error}");
+        assert!(error.to_string().contains("outside"), "{outside}: {error}");
     }
     inputs["cwd"] = json!("absent");
     let error = executor.execute(job(inputs)).await.unwrap_err();
-    assert!(error.0.contains("cannot enter `cwd`"), "{error}");
+    assert!(error.to_string().contains("cannot enter `cwd`"), "{error}");
 }
 
 #[test]
@@ -219,7 +225,7 @@ async fn a_program_that_cannot_start_is_named() {
         .execute(job(json!({"program": program})))
         .await
         .unwrap_err();
-    assert!(error.0.contains("cannot run program"), "{error}");
+    assert!(error.to_string().contains("cannot run program"), "{error}");
 }
 
 /// A pipe with a name. Its reader sees the end of the file when the last process of the group
@@ -376,4 +382,19 @@ async fn a_process_that_left_the_group_does_not_hold_the_attempt_up() {
     let result = run(sh(script)).await.unwrap();
     assert_eq!(result["stdout"], "done\n");
     assert!(result["duration_ms"].as_u64().unwrap() < 5000, "{result}");
+}
+
+#[tokio::test]
+async fn no_attempt_follows_after_an_exit_code_that_the_task_lists() {
+    let ended = async |code: u8, params: Value| {
+        let mut job = job(sh(&format!("exit {code}")));
+        job.params = params.as_object().unwrap().clone();
+        let error = executor().execute(job).await.unwrap_err();
+        error.is_retryable()
+    };
+    let listed = || json!({"retry": {"max_attempts": 3, "non_retryable_exit_codes": [2, 65]}});
+    assert!(!ended(65, listed()).await);
+    assert!(ended(64, listed()).await);
+    assert!(ended(65, json!({"retry": {"max_attempts": 3}})).await);
+    assert!(ended(65, json!({})).await);
 }

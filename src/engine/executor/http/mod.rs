@@ -15,10 +15,11 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use super::{Concurrency, Description, Executor, ExecutorError, Job};
+use super::{Concurrency, Description, Executor, ExecutorError, Job, retry_codes};
 use crate::egress::{Egress, Error};
 use crate::engine::secrets::Places;
 use async_trait::async_trait;
+use axum::http::StatusCode;
 use request::Request;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -50,7 +51,8 @@ const UNKNOWN_SECRET: &str = "secret";
 /// Inputs: `url`; `method`, `headers`, `params` (of the query), one of `json`, `body`, `form`; `auth`,
 /// `timeout_seconds` (or `timeout`), `response_bytes_max`, `truncate`, `expect_status`. Result: `{status,
 /// headers, json | body | body_base64, truncated, duration_ms}`. A status that is not expected fails the
-/// attempt, and so does a body that is too large.
+/// attempt, and so does a body that is too large. No attempt follows after a status of
+/// `params.retry.non_retryable_statuses`; without that list, after 400 to 499 but 408, 425 and 429.
 #[derive(Debug)]
 pub struct HttpExecutor {
     egress: Arc<Egress>,
@@ -128,8 +130,34 @@ impl Executor for HttpExecutor {
             answered = sending => answered,
         };
         match answered {
-            Ok(incoming) => answer::result(&request, incoming, job.secrets.scrubber()),
+            Ok(incoming) => {
+                let status = incoming.status;
+                let expected = request.expected.holds(status);
+                let answer = answer::result(&request, incoming, job.secrets.scrubber());
+                answer.map_err(
+                    |error| match expected || may_get_better(status, &job.params) {
+                        true => error,
+                        false => error.not_retryable(),
+                    },
+                )
+            }
             Err(error) => Err(unanswered(&request, &error)),
+        }
+    }
+}
+
+/// Whether another request may be answered otherwise than with this status.
+fn may_get_better(status: StatusCode, params: &Map<String, Value>) -> bool {
+    match retry_codes(params, "non_retryable_statuses") {
+        Some(ends) => !ends.contains(&u64::from(status.as_u16())),
+        None => {
+            !status.is_client_error()
+                || [
+                    StatusCode::REQUEST_TIMEOUT,
+                    StatusCode::TOO_EARLY,
+                    StatusCode::TOO_MANY_REQUESTS,
+                ]
+                .contains(&status)
         }
     }
 }

@@ -327,7 +327,7 @@ fn an_answer_becomes_a_result() {
 #[test]
 fn an_answer_that_is_not_expected_is_a_failure_that_shows_it() {
     let request = request(&json!({"url": URL, "expect_status": [200, "202-204"]}));
-    let fails = |incoming| result(&request, incoming).unwrap_err().0;
+    let fails = |incoming| result(&request, incoming).unwrap_err().to_string();
     assert_eq!(
         fails(incoming(503, &[], b"busy")),
         "GET https://example.com/a answered 503, expected 200, 202-204: busy"
@@ -352,7 +352,7 @@ fn a_body_that_is_too_large_fails_unless_a_part_is_enough() {
         ..incoming(200, &[], "aä".as_bytes().split_at(2).0)
     };
     let whole = request(&json!({"url": URL, "response_bytes_max": 2}));
-    let error = result(&whole, too_large()).unwrap_err().0;
+    let error = result(&whole, too_large()).unwrap_err().to_string();
     assert!(error.contains("more than 2 bytes"), "{error}");
     let part = request(&json!({"url": URL, "response_bytes_max": 2, "truncate": true}));
     let taken = result(&part, too_large()).unwrap();
@@ -364,7 +364,9 @@ fn a_body_that_is_too_large_fails_unless_a_part_is_enough() {
         cut: true,
         ..incoming(200, &[], b"abc")
     };
-    let error = result(&request(&json!({"url": URL})), cut).unwrap_err().0;
+    let error = result(&request(&json!({"url": URL})), cut)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("broke off after 3 bytes"), "{error}");
 }
 
@@ -377,7 +379,7 @@ fn an_answer_that_grows_beyond_a_result_is_a_failure_that_says_so() {
             body: body.into(),
             ..incoming(200, &[], b"")
         };
-        let error = result(&request, large).unwrap_err().0;
+        let error = result(&request, large).unwrap_err().to_string();
         assert!(error.contains("at most 1048576 fit"), "{error}");
     }
     let text = Incoming {
@@ -426,4 +428,23 @@ fn it_has_two_names_and_is_not_repeated_after_a_restart() {
     assert_eq!(registered.name(), NAME);
     assert_eq!(registered.description().aliases, [ALIAS]);
     assert!(!registered.description().idempotent);
+}
+
+#[test]
+fn no_attempt_follows_after_what_the_caller_did_wrong_or_what_the_task_lists() {
+    let better = |status: u16, params: &Value| {
+        let status = StatusCode::from_u16(status).unwrap();
+        super::may_get_better(status, params.as_object().unwrap())
+    };
+    let plain = json!({"retry_count": 3});
+    for status in [400, 401, 403, 404, 409, 410, 422, 451, 499] {
+        assert!(!better(status, &plain), "{status}");
+    }
+    for status in [302, 408, 425, 429, 500, 502, 503, 504] {
+        assert!(better(status, &plain), "{status}");
+    }
+    let listed = json!({"retry": {"max_attempts": 3, "non_retryable_statuses": [404, 501]}});
+    for (status, again) in [(404, false), (501, false), (400, true), (503, true)] {
+        assert_eq!(better(status, &listed), again, "{status}");
+    }
 }

@@ -151,13 +151,13 @@ async fn an_error_is_never_empty_and_never_long() {
     ] {
         let executor = acting(move |_| {
             let text = text.clone();
-            async { Err(ExecutorError(text)) }
+            async { Err(ExecutorError::new(text)) }
         });
         let outcome =
             run_attempt(&registered(executor), job(json!({})), TimeLimits::default()).await;
         assert_eq!(failure(outcome), (FailureReason::Executor, expected));
     }
-    let executor = acting(|_| async { Err(ExecutorError("ä".repeat(ERROR_BYTES_MAX))) });
+    let executor = acting(|_| async { Err(ExecutorError::new("ä".repeat(ERROR_BYTES_MAX))) });
     let outcome = run_attempt(&registered(executor), job(json!({})), TimeLimits::default()).await;
     let (_, error) = failure(outcome);
     assert!(error.len() <= ERROR_BYTES_MAX && error.len() > ERROR_BYTES_MAX - 4);

@@ -1,6 +1,6 @@
 //! The results of `system.health`, `system.executors` and `system.rebuild`.
 
-use crate::application::api::{Check, ExecutorView, Health, NodeHealth, Rebuild};
+use crate::application::api::{Check, Draining, ExecutorView, Health, NodeHealth, Rebuild};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use taskledger_domain::Position;
@@ -67,6 +67,11 @@ fn node(node: &NodeHealth) -> Value {
 /// `system.rebuild`: it has begun, and will contain the log up to `position` at least.
 pub(in crate::transport::jsonrpc) fn rebuild_started(position: Position) -> Box<RawValue> {
     super::raw(&json!({"started": true, "position": position}))
+}
+
+/// `system.drain`.
+pub(in crate::transport::jsonrpc) fn draining(draining: &Draining) -> Box<RawValue> {
+    super::raw(&json!({"draining": draining.is_draining, "running": draining.running}))
 }
 
 /// `system.executors`, by name.

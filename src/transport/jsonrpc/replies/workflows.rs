@@ -249,6 +249,9 @@ pub(in crate::transport::jsonrpc) fn workflow_progress(progress: &RunProgress) -
         "unresolvable_phases": lacking.collect::<Vec<_>>(),
         "more_unresolvable": progress.more_lacking,
     });
+    if let Some(skipped) = progress.skipped {
+        shown["skipped"] = json!(skipped);
+    }
     if let Some(of) = &progress.run_of {
         shown["workflow"] = json!({
             "name": of.name,

@@ -120,6 +120,28 @@ pub fn executors() -> About {
     }
 }
 
+/// `system.drain`.
+#[must_use]
+pub fn drain() -> About {
+    About {
+        description: "Has the server that answers begin nothing any more, in itself or by workers, until it is called \
+            with `drain: false` or stops. What is under way goes on, and its outcomes are taken. `/readyz` says \
+            `draining` meanwhile. It concerns one server, also where several share a database.",
+        result: "draining",
+        schema: object(json!({
+            "draining": {"type": "boolean", "description": "Whether nothing begins."},
+            "running": {"type": "integer", "minimum": 0, "description": "Attempts in the server that are under way."},
+        })),
+        errors: &[],
+        examples: vec![Example {
+            name: "again",
+            description: "The server begins tasks again.",
+            params: json!({"drain": false}),
+            result: json!({"draining": false, "running": 0}),
+        }],
+    }
+}
+
 /// `system.rebuild`.
 #[must_use]
 pub fn rebuild() -> About {

@@ -287,6 +287,7 @@ pub fn progress() -> About {
         "saved_version": {"type": ["integer", "null"], "minimum": 1, "description": "The number of the version that was run; null for a document that is not kept."},
     }));
     let of_document = json!({
+        "skipped": count("Once the latest run has ended: tasks that it has left pending, groups left out."),
         "workflow": merged(workflow, json!({"description": "The document, if the task is a run of one."})),
         "skipped_phases": names("Phases of it that were left out; at most 100."),
         "more_skipped": count("Those left out of the list."),

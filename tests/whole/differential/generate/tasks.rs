@@ -1,7 +1,7 @@
 //! Tasks that a sensible client writes, alone and as trees, and changes to them.
 
 use super::Generator;
-use crate::differential::oracle::Oracle;
+use crate::differential::oracle::{Oracle, When};
 use crate::differential::script::Call;
 use serde_json::{Map, Value, json};
 
@@ -161,6 +161,7 @@ impl Generator {
         match self.random.below(10) {
             0..=4 => json!({"id": id}),
             5 | 6 => json!({"id": id, "required": true}),
+            7 => json!({"id": id, "when": "always"}),
             _ => json!({"id": id, "required": false}),
         }
     }
@@ -315,8 +316,7 @@ impl Generator {
         let (Some(known), Some(schemas)) = (known, updates.get("schemas")) else {
             return;
         };
-        let on =
-            |(s, required): &(String, bool)| json!({"id": format!("@{s}"), "required": required});
+        let on = |(s, when): &(String, When)| when.shown(json!(format!("@{s}")));
         let stored: Vec<Value> = known.dependencies.iter().map(on).collect();
         let dependencies = updates
             .get("dependencies")

@@ -1,7 +1,7 @@
 //! Results with declarations, inputs that are wired to them, and questions to people.
 
 use super::Generator;
-use crate::differential::oracle::{Oracle, answers, is_wired};
+use crate::differential::oracle::{Oracle, When, answers, is_wired};
 use crate::differential::script::Call;
 use serde_json::{Map, Value, json};
 
@@ -53,7 +53,7 @@ impl Generator {
             let on = self.random.pick(&dependencies).clone();
             let name = named(on["id"].as_str().unwrap_or_default());
             // What may have no result needs a default, which a client sometimes forgets.
-            let is_safe = on["required"] == false && self.random.chance(85);
+            let is_safe = When::of(&on) != When::Completed && self.random.chance(85);
             wiring.insert((*key).to_owned(), self.input(&name, is_safe));
         }
         task["schemas"]["wiring"] = Value::Object(wiring);

@@ -168,8 +168,16 @@ fn dependency(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         found.insert(path.to_owned());
         return;
     };
-    let unknown = map.keys().filter(|k| *k != "id" && *k != "required");
+    let known = ["id", "required", "when"];
+    let unknown = map.keys().filter(|k| !known.contains(&k.as_str()));
     found.extend(unknown.map(|k| join(path, k)));
+    let requires = map.get("required") == Some(&Value::Bool(true));
+    if map
+        .get("when")
+        .is_some_and(|when| when != "always" || requires)
+    {
+        found.insert(join(path, "when"));
+    }
     if map.get("required").is_some_and(|r| !r.is_boolean()) {
         found.insert(join(path, "required"));
     }

@@ -1,6 +1,6 @@
 //! Section "Groups".
 
-use super::{ANY_TEXT, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Symbol};
+use super::{ANY_TEXT, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Symbol, When};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,7 +139,7 @@ impl Oracle {
         let edges = |s: &str| {
             let mut found = self.task(s).dependencies.clone();
             let below = waits.get(s).into_iter().flatten();
-            found.extend(below.map(|s| (s.clone(), true)));
+            found.extend(below.map(|s| (s.clone(), When::Completed)));
             found
         };
         super::methods::reaches(from, to, &edges)

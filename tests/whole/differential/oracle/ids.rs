@@ -1,6 +1,6 @@
 //! Section "Ids", and of "Trees and flows" what makes the tasks of a call one tree.
 
-use super::{Oracle, Refusal, Symbol, invalid, refuse, wires};
+use super::{Oracle, Refusal, Symbol, When, invalid, refuse, wires};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub(crate) struct Resolved {
     pub(crate) map: Map<String, Value>,
     pub(crate) symbol: Symbol,
     pub(crate) parent: Option<Symbol>,
-    pub(crate) dependencies: Vec<(Symbol, bool)>,
+    pub(crate) dependencies: Vec<(Symbol, When)>,
 }
 
 pub(crate) fn join(path: &str, rest: &str) -> String {
@@ -138,7 +138,7 @@ impl Names {
         &self,
         tasks: &[Written<'_>],
         symbols: &[Symbol],
-        dependencies: &[Vec<(Symbol, bool)>],
+        dependencies: &[Vec<(Symbol, When)>],
         known: &BTreeSet<String>,
     ) -> BTreeSet<String> {
         if known.iter().any(|path| path.contains("dependencies.")) {
@@ -186,7 +186,7 @@ impl Oracle {
             misplaced |= task.around.is_some() && found.is_some() && found != task.around.map(Ok);
             parents.push(found.or(task.around.map(Ok)));
             let listed = task.map.get("dependencies").and_then(Value::as_array);
-            let mut list: Vec<(Symbol, bool)> = Vec::new();
+            let mut list: Vec<(Symbol, When)> = Vec::new();
             for (i, dependency) in listed.into_iter().flatten().enumerate() {
                 let id = dependency["id"].as_str().unwrap_or_default();
                 let found = names
@@ -194,7 +194,7 @@ impl Oracle {
                     .map(|f| f.map_or_else(|s| s, |i| symbols[i].clone()));
                 match found {
                     Some(symbol) if list.iter().all(|(s, _)| *s != symbol) => {
-                        list.push((symbol, dependency["required"] != false));
+                        list.push((symbol, When::of(dependency)));
                     }
                     _ => _ = faults.insert(join(&task.path, &format!("dependencies.{i}.id"))),
                 }

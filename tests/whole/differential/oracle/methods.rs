@@ -3,7 +3,7 @@
 
 use super::ids::{self, symbol, text, written};
 use super::{
-    ANY_TEXT, Answer, Cancelled, Failed, InProgress, Oracle, Pending, Refusal, Symbol, Task,
+    ANY_TEXT, Answer, Cancelled, Failed, InProgress, Oracle, Pending, Refusal, Symbol, Task, When,
     fields, inputs, invalid, refuse, wires,
 };
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ pub(super) struct New {
     pub(super) symbol: Symbol,
     pub(super) parent: Option<Symbol>,
     pub(super) map: Map<String, Value>,
-    pub(super) dependencies: Vec<(Symbol, bool)>,
+    pub(super) dependencies: Vec<(Symbol, When)>,
 }
 
 fn member(map: &Map<String, Value>, name: &str, default: Value) -> Value {
@@ -171,12 +171,7 @@ impl Oracle {
             }
         }
         if let Some(list) = updates.get("dependencies").and_then(Value::as_array) {
-            let read = |d: &Value| {
-                (
-                    symbol(d["id"].as_str().unwrap_or_default()),
-                    d["required"] != false,
-                )
-            };
+            let read = |d: &Value| (symbol(d["id"].as_str().unwrap_or_default()), When::of(d));
             new.dependencies = list
                 .iter()
                 .map(read)
@@ -214,7 +209,7 @@ impl Oracle {
         }
         if let Some(run) = self.running_run_of(&id) {
             let covered = &self.runs[run].covered;
-            let apart = |d: &&(Symbol, bool)| {
+            let apart = |d: &&(Symbol, When)| {
                 let (dependency, _) = d;
                 let known = old.dependencies.iter().any(|(s, _)| s == dependency);
                 !known
@@ -292,7 +287,7 @@ impl Oracle {
         };
         let alone = flag(map, "cascade") || self.children(&id).is_empty();
         let free = |s: &Symbol| {
-            let inside = |(d, _): &(Symbol, bool)| gone.contains(d);
+            let inside = |(d, _): &(Symbol, When)| gone.contains(d);
             self.task(s).status == Pending && self.dependents(s).iter().all(inside)
         };
         if !alone || !gone.iter().all(free) {
@@ -357,15 +352,15 @@ impl Oracle {
         for original in self.copy_order(&id, &copied) {
             let task = self.task(&original);
             let mut dependencies = Vec::new();
-            for (dependency, required) in &task.dependencies {
+            for (dependency, when) in &task.dependencies {
                 match names.get(dependency) {
-                    Some(name) => dependencies.push((name.clone(), *required)),
+                    Some(name) => dependencies.push((name.clone(), *when)),
                     None if target.as_ref() == Some(&task.flow) => {
-                        dependencies.push((dependency.clone(), *required));
+                        dependencies.push((dependency.clone(), *when));
                     }
                     None => dropped.push(json!({
                         "task_id": format!("@{}", names[&original]),
-                        "id": format!("@{dependency}"), "required": required,
+                        "id": format!("@{dependency}"), "required": *when == When::Completed,
                     })),
                 }
             }
@@ -420,7 +415,7 @@ impl Oracle {
 }
 
 /// Whether a path of at least one edge leads from one task to the other.
-pub(super) fn reaches(from: &str, to: &str, edges: &dyn Fn(&str) -> Vec<(Symbol, bool)>) -> bool {
+pub(super) fn reaches(from: &str, to: &str, edges: &dyn Fn(&str) -> Vec<(Symbol, When)>) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![from.to_owned()];
     while let Some(at) = open.pop() {

@@ -67,6 +67,36 @@ impl Status {
     }
 }
 
+/// When a dependency is satisfied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Completed,
+    Ended,
+    Always,
+}
+
+impl When {
+    /// As a client writes it.
+    pub(crate) fn of(dependency: &Value) -> Self {
+        if dependency["when"] == "always" {
+            Self::Always
+        } else if dependency["required"] == false {
+            Self::Ended
+        } else {
+            Self::Completed
+        }
+    }
+
+    /// As a server shows a dependency on the task with this id.
+    pub(crate) fn shown(self, id: Value) -> Value {
+        let mut shown = json!({"id": id, "required": self == Self::Completed});
+        if self == Self::Always {
+            shown["when"] = json!("always");
+        }
+        shown
+    }
+}
+
 /// A task, with the members of the data model and what a scheduler must remember.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Task {
@@ -79,7 +109,7 @@ pub(crate) struct Task {
     /// Null for a group.
     pub(crate) schemas: Value,
     pub(crate) params: Value,
-    pub(crate) dependencies: Vec<(Symbol, bool)>,
+    pub(crate) dependencies: Vec<(Symbol, When)>,
     pub(crate) status: Status,
     pub(crate) result: Value,
     pub(crate) error: Option<String>,
@@ -328,13 +358,13 @@ impl Oracle {
         found
     }
 
-    /// Tasks that depend on this one, and whether they require it.
-    pub(crate) fn dependents(&self, symbol: &str) -> Vec<(Symbol, bool)> {
+    /// Tasks that depend on this one, and when that is satisfied.
+    pub(crate) fn dependents(&self, symbol: &str) -> Vec<(Symbol, When)> {
         let mut found = Vec::new();
         for other in &self.order {
-            for (dependency, required) in &self.tasks[other].dependencies {
+            for (dependency, when) in &self.tasks[other].dependencies {
                 if dependency == symbol {
-                    found.push((other.clone(), *required));
+                    found.push((other.clone(), *when));
                 }
             }
         }

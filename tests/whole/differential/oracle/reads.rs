@@ -1,6 +1,6 @@
 //! The reading methods: a task as the data model shows it, trees, and lists with their filters.
 
-use super::{Answer, Cancelled, Failed, Oracle, Pending, RunState, Symbol, Task, ids, time};
+use super::{Answer, Cancelled, Failed, Oracle, Pending, RunState, Symbol, Task, When, ids, time};
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
 
@@ -41,8 +41,7 @@ impl Oracle {
         let task = self.task(symbol);
         let id = |s: &str| json!(format!("@{s}"));
         let at = |t: Option<i64>| t.map_or(Value::Null, time);
-        let dependency =
-            |(s, required): &(Symbol, bool)| json!({"id": id(s), "required": required});
+        let dependency = |(s, when): &(Symbol, When)| when.shown(id(s));
         let mut shown = json!({
             "id": id(symbol),
             "parent_id": task.parent.as_deref().map_or(Value::Null, id),
@@ -74,6 +73,10 @@ impl Oracle {
         if !blockers.is_empty() {
             shown["blocked_by"] = Value::Array(blockers);
         }
+        let latest = self.runs.iter().rfind(|r| r.covered.contains(symbol));
+        if task.status == Pending && latest.is_some_and(|r| r.state != RunState::Running) {
+            shown["skipped"] = json!(true);
+        }
         shown
     }
 
@@ -92,9 +95,12 @@ impl Oracle {
 
     fn blockers(&self, task: &Task) -> Vec<Value> {
         let mut found = Vec::new();
-        for (dependency, required) in &task.dependencies {
+        for (dependency, when) in &task.dependencies {
             let status = self.task(dependency).status;
-            if task.status == Pending && *required && matches!(status, Failed | Cancelled) {
+            if task.status == Pending
+                && *when == When::Completed
+                && matches!(status, Failed | Cancelled)
+            {
                 found.push(json!({"id": format!("@{dependency}"), "status": status.name()}));
             }
         }
@@ -110,7 +116,12 @@ impl Oracle {
         };
         let counts = self.runs[run].counts.clone();
         let counts = counts.unwrap_or_else(|| self.counts(run));
-        json!({"id": format!("@{}", self.runs[run].symbol), "state": state, "counts": counts})
+        let mut shown =
+            json!({"id": format!("@{}", self.runs[run].symbol), "state": state, "counts": counts});
+        if self.runs[run].state != RunState::Running {
+            shown["skipped"] = shown["counts"]["pending"].clone();
+        }
+        shown
     }
 
     pub(super) fn list(&self, map: &Map<String, Value>) -> Answer {

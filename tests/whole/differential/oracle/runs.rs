@@ -4,7 +4,7 @@
 use super::methods::New;
 use super::{
     ANY_TEXT, Answer, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Refusal, Run,
-    RunState, Status, Symbol, contract, refuse,
+    RunState, Status, Symbol, When, contract, refuse,
 };
 use crate::differential::gate;
 use crate::differential::script::Outcome;
@@ -336,8 +336,10 @@ impl Oracle {
 
     /// A child that has dependents, all of them optional.
     pub(super) fn is_tolerated(&self, symbol: &str) -> bool {
-        let dependents = self.dependents(symbol);
-        !dependents.is_empty() && dependents.iter().all(|(_, required)| !required)
+        let mut dependents = self.dependents(symbol);
+        // Steps that clean up excuse nothing.
+        dependents.retain(|(_, when)| *when != When::Always);
+        !dependents.is_empty() && dependents.iter().all(|(_, when)| *when == When::Ended)
     }
 
     /// Whether anything of the run goes on by itself: an attempt, a wait for a slot, a retry or an

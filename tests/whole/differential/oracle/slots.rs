@@ -3,6 +3,7 @@
 
 use super::{
     Attempt, Cancelled, Completed, Failed, InProgress, Oracle, Pending, RunState, Symbol, Value,
+    When,
 };
 use crate::differential::gate;
 
@@ -12,14 +13,26 @@ impl Oracle {
         self.task(symbol)
             .dependencies
             .iter()
-            .all(|(dependency, required)| {
+            .all(|(dependency, when)| {
                 let status = self.task(dependency).status;
-                if *required {
-                    status == Completed
-                } else {
-                    status.is_terminal()
+                match when {
+                    When::Completed => status == Completed,
+                    When::Ended => status.is_terminal(),
+                    When::Always => status.is_terminal() || self.is_blocked(dependency),
                 }
             })
+    }
+
+    /// Pending, and a dependency can never be satisfied: a required one that has failed or was cancelled,
+    /// or any that is blocked itself and for which that is not enough.
+    fn is_blocked(&self, symbol: &str) -> bool {
+        let task = self.task(symbol);
+        let never = |(dependency, when): &(Symbol, When)| {
+            let status = self.task(dependency).status;
+            let missed = *when == When::Completed && matches!(status, Failed | Cancelled);
+            missed || (*when != When::Always && self.is_blocked(dependency))
+        };
+        task.status == Pending && task.dependencies.iter().any(never)
     }
 
     /// Everything that happens by itself at this time.
@@ -211,14 +224,17 @@ impl Oracle {
                 v.clone()
             }
         };
-        let dependency = |(s, _): &(Symbol, bool)| {
+        let dependency = |(s, _): &(Symbol, When)| {
             let d = self.task(s);
             serde_json::json!({"id": format!("@{s}"), "status": d.status.name(), "result": d.result})
         };
+        // One that is blocked is none of them.
+        let ended = task.dependencies.iter();
+        let ended = ended.filter(|(s, _)| self.task(s).status.is_terminal());
         serde_json::json!({
             "name": task.name, "inputs": inputs, "params": object(&task.params),
             "schemas": self.schemas_of_job(symbol),
-            "dependencies": task.dependencies.iter().map(dependency).collect::<Vec<_>>(),
+            "dependencies": ended.map(dependency).collect::<Vec<_>>(),
         })
     }
 }

@@ -4,7 +4,7 @@
 //! `@4a:.n`: symbol, colon, place in the result.
 
 use super::ids::{join, symbol};
-use super::{ANY_NUMBER, ANY_TEXT, Completed, Oracle, Refusal, Symbol, Task};
+use super::{ANY_NUMBER, ANY_TEXT, Completed, Oracle, Refusal, Symbol, Task, When};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ pub(crate) fn is_wired(schemas: &Value) -> bool {
 pub(super) fn faults(
     inputs: &Value,
     schemas: &Value,
-    dependencies: &[(Symbol, bool)],
+    dependencies: &[(Symbol, When)],
     find: &dyn Fn(&str) -> Option<Symbol>,
     path: &str,
 ) -> BTreeSet<String> {
@@ -80,8 +80,8 @@ pub(super) fn faults(
             .find(|(s, _)| Some(s) == source.as_ref());
         match on {
             None => true,
-            Some((_, required)) => {
-                inputs.get(wire.key).is_some() || (!required && wire.is_needed())
+            Some((_, when)) => {
+                inputs.get(wire.key).is_some() || (*when != When::Completed && wire.is_needed())
             }
         }
     };

@@ -2,7 +2,7 @@
 
 mod properties;
 
-use crate::flow::{Dependency, Specification};
+use crate::flow::{Dependency, Specification, When};
 use crate::task::spec::Schemas;
 use crate::task::wiring::{InputFault, Unresolved, Wiring, copied, is_wired, resolve};
 use crate::testing::id;
@@ -32,7 +32,7 @@ fn with_schemas(inputs: &Value, schemas: &Value) -> Specification {
 fn resolved(task: &Specification) -> Result<Specification, Vec<(String, String)>> {
     let dependencies = ["a", "maybe"].map(|name| Dependency {
         id: id(name),
-        required: name == "a",
+        when: When::required(name == "a"),
     });
     let find = |text: &str| ["a", "maybe", "b"].contains(&text).then(|| id(text));
     let by_id = |text: &str| TaskId::parse(text).ok();

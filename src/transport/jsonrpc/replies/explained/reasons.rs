@@ -12,7 +12,7 @@ use taskledger_domain::Timestamp;
 use taskledger_domain::flow::explain::{
     Again, Awaited, Blocked, Cause, Descendants, Explanation, Link, Listed, Reason, TaskRef,
 };
-use taskledger_domain::flow::{CancelReason, FailureReason};
+use taskledger_domain::flow::{CancelReason, FailureReason, When};
 use taskledger_domain::limits::cut;
 use taskledger_domain::task::Status;
 use taskledger_projections::{Attempt, RunSummary};
@@ -182,7 +182,7 @@ impl Speaker<'_> {
         };
         let link = |link: &Link| {
             let mut task = self.task(&link.task);
-            task["required"] = json!(link.required);
+            waits(&mut task, link.when);
             task
         };
         let mut root_cause = self.task(&cause);
@@ -206,7 +206,7 @@ impl Speaker<'_> {
         let count = list.items.len() + list.more;
         let dependency = |d: &Awaited| {
             let mut task = self.task(&d.task);
-            task["required"] = json!(d.required);
+            waits(&mut task, d.when);
             task["can_satisfy"] = json!(d.can_satisfy);
             task
         };
@@ -440,6 +440,14 @@ impl Speaker<'_> {
         };
         let message = format!("was cancelled{words} at {}{}", outcome.time, short(error));
         said("cancelled", message, details)
+    }
+}
+
+/// What a dependency on the task waits for.
+fn waits(task: &mut Value, when: When) {
+    task["required"] = json!(when.is_required());
+    if when == When::Always {
+        task["when"] = json!("always");
     }
 }
 

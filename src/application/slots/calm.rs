@@ -1,0 +1,42 @@
+//! Slots while the server drains: none is given, and it is awaited that those that are taken come back.
+
+use super::Slots;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+
+impl Slots {
+    /// Whether nothing begins until it is said otherwise. What becomes ready meanwhile waits in the line.
+    pub fn hold_back(&self, holds: bool) {
+        self.held_back.store(holds, Ordering::Release);
+        if !holds {
+            self.repeat_wake_ups();
+        }
+    }
+
+    /// Whether nothing begins for now.
+    #[must_use]
+    pub fn is_held_back(&self) -> bool {
+        self.held_back.load(Ordering::Acquire)
+    }
+
+    /// Attempts of this process that are under way. Those of workers outside are not among them.
+    #[must_use]
+    pub fn running_here(&self) -> usize {
+        let executors = self.executors.snapshot();
+        let lanes = self.lanes();
+        let here = lanes.iter().filter(|(name, _)| !executors.is_remote(name));
+        here.map(|(_, lane)| lane.taken.len()).sum()
+    }
+
+    /// Waits until no attempt of this process is under way.
+    pub async fn at_rest(&self) {
+        loop {
+            let mut given_back = pin!(self.given_back.notified());
+            given_back.as_mut().enable();
+            if self.running_here() == 0 {
+                return;
+            }
+            given_back.await;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A calm stop: nothing begins any more, and what is under way gets time to end. And what a stop that was not calm
+//! has left behind.
+
+use super::Server;
+use crate::application::App;
+use crate::engine::Dispatcher;
+use crate::engine::executor::command;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Stops programs that an earlier server on this data folder has left running. Before any attempt begins.
+pub(super) async fn stop_orphans(folder: &Path) {
+    if let Err(error) = command::stop_orphans(&folder.join(command::FOLDER)).await {
+        tracing::warn!(%error, "programs that an earlier server has left cannot be looked for");
+    }
+}
+
+/// Drains a server. Attempts of workers outside are not waited for: their leases outlive the server.
+#[derive(Debug, Clone)]
+pub struct Drain {
+    app: Arc<App>,
+    engine: Arc<Dispatcher>,
+}
+
+impl Server {
+    /// What keeps attempts from beginning while those under way end.
+    #[must_use]
+    pub fn drain(&self) -> Drain {
+        Drain {
+            app: self.app.clone(),
+            engine: self.engine.clone(),
+        }
+    }
+}
+
+impl Drain {
+    /// From now on nothing begins, and the server says that it is not ready.
+    pub fn begin(&self) {
+        self.app.flows.hold_back(true);
+    }
+
+    /// Attempts of this process that are under way.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.app.flows.slots().running_here()
+    }
+
+    /// Waits until every attempt of this process has ended and that is recorded. Without [`Self::begin`] it may
+    /// never be so.
+    pub async fn ended(&self) {
+        self.app.flows.slots().at_rest().await;
+        self.engine.at_rest().await;
+    }
+}
