@@ -1,6 +1,7 @@
 //! `taskledger events`: the log as it is stored, and what a server tells of it.
 
 mod export;
+mod file;
 mod import;
 mod tail;
 mod verify;
@@ -41,7 +42,7 @@ async fn lines(
         if page.is_empty() {
             break;
         }
-        page.into_iter().map(Line::Event).try_for_each(&mut put)?;
+        page.into_iter().try_for_each(&mut put)?;
     }
     let Some(now) = keys_at else { return Ok(()) };
     loop {
