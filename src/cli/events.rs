@@ -3,6 +3,7 @@
 mod export;
 mod file;
 mod import;
+mod query;
 mod tail;
 mod verify;
 
@@ -13,7 +14,7 @@ use clap::Subcommand;
 use std::process::ExitCode;
 use taskledger_domain::Timestamp;
 
-/// Export, import or verify a log; follow what happens on a server
+/// Export, import or verify a log; follow and search what happens on a server
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -24,6 +25,7 @@ pub(super) struct Args {
 enum Command {
     Export(export::Args),
     Import(import::Args),
+    Query(query::Args),
     Tail(tail::Args),
     Verify(verify::Args),
 }
@@ -59,6 +61,7 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     match args.command {
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
+        Command::Query(args) => query::query(args, out).await,
         Command::Tail(args) => tail::tail(args, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }

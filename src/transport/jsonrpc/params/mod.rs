@@ -12,6 +12,7 @@ pub mod children;
 pub mod copy;
 pub mod create;
 pub mod delete;
+pub mod events;
 pub mod execute;
 pub mod explain;
 pub mod get;
