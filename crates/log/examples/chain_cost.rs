@@ -59,10 +59,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
             futures_util::future::join_all(appends.into_iter().map(|a| store.append(a))).await;
         appending += begun.elapsed();
         for outcome in outcomes {
-            match outcome? {
-                Outcome::Appended(written) => appended += written.len(),
-                other => return Err(format!("not appended: {other:?}").into()),
-            }
+            let Outcome::Appended(written) = outcome? else {
+                return Err("an append to a new flow was refused".into());
+            };
+            appended += written.len();
         }
     }
     let head = store.chain_head().await?;

@@ -1,7 +1,7 @@
 //! The hash chain: what makes a changed event visible even if its checksum was computed anew.
 //!
 //! Owns: what is hashed, the text form of a hash, and following the chain along the log.
-//! The *content* of an event is the SHA-256 of all that an append brings: see [`Row::content`]. Its
+//! The *content* of an event is the SHA-256 of all that an append brings (`Row::content`). Its
 //! *hash* is the SHA-256 of the hash of the event before it, its position, the time at which it was
 //! recorded, and its content. The first event of a chain follows 32 bytes of zero. Events from before
 //! the chain have no hash. Of a dropped event position, time and content stay behind ([`Remains`]),
@@ -134,7 +134,7 @@ pub struct Remains {
     pub position: Position,
     /// When the log took it.
     pub recorded_at: Timestamp,
-    /// See [`Row::content`].
+    /// SHA-256 of all that its append brought.
     pub content: Hash,
 }
 

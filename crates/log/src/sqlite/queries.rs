@@ -10,7 +10,6 @@ use crate::chain::Mark;
 use crate::retention::{Dropped, Undropped, being_dropped};
 use crate::row::{claim_columns, snapshot_checksum};
 use crate::{ClaimKey, Error, Snapshot};
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Statement};
 use std::sync::Arc;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
@@ -165,13 +164,8 @@ impl<'c> Queries<'c> {
     pub(super) fn chain_head(&self) -> Result<Option<Mark>, Error> {
         let found = self.connection.query_row(CHAIN_HEAD, [], |sql| {
             let position = sql.get::<_, i64>(0)?.cast_unsigned();
-            Ok(match sql.get_ref(1)? {
-                ValueRef::Null => None,
-                stored => Some(Mark {
-                    position,
-                    hash: row::hash(stored)?,
-                }),
-            })
+            let hash = row::hash_or_null(sql.get_ref(1)?)?;
+            Ok(hash.map(|hash| Mark { position, hash }))
         });
         let found = found.optional().map_err(|e| of_read(&e, 0))?;
         Ok(found.flatten())

@@ -71,9 +71,7 @@ impl<'a> Row<'a> {
             .map(EventId),
             trace: value(sql, 11, "trace", |v| v.as_str_or_null())?,
             data: text(13, "data")?,
-            hash: value(sql, 14, "hash", |v| {
-                (v != ValueRef::Null).then(|| hash(v)).transpose()
-            })?,
+            hash: value(sql, 14, "hash", hash_or_null)?,
         })
     }
 
@@ -120,6 +118,11 @@ pub(super) fn uuid(raw: ValueRef<'_>) -> Result<Uuid, FromSqlError> {
         expected_size: 16,
         blob_size: bytes.len(),
     })
+}
+
+/// The hash of an event, if it has one.
+pub(super) fn hash_or_null(raw: ValueRef<'_>) -> Result<Option<Hash>, FromSqlError> {
+    (raw != ValueRef::Null).then(|| hash(raw)).transpose()
 }
 
 /// The 32 bytes of a hash.

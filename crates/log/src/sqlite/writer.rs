@@ -12,7 +12,6 @@ use super::row::{self, Row};
 use crate::chain::Hash;
 use crate::ring::Fresh;
 use crate::{Append, Error, NewEvent, Outcome, Snapshot};
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement, params};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -294,10 +293,7 @@ fn find_end(connection: &Connection) -> rusqlite::Result<End> {
             position: row.get::<_, i64>(0)?.cast_unsigned(),
             recorded_at: Timestamp(row.get(1)?),
             stream_number: row.get(2)?,
-            hash: match row.get_ref(3)? {
-                ValueRef::Null => None,
-                stored => Some(row::hash(stored)?),
-            },
+            hash: row::hash_or_null(row.get_ref(3)?)?,
         })
     })
 }
