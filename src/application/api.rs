@@ -20,6 +20,7 @@ pub use super::authentication::{Authenticate, Denied, Session};
 pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
+pub use super::events::{Cursor as EventsCursor, Page as EventsPage, Query as EventsQuery};
 pub use super::explain::{
     ATTEMPTS_MAX, AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome,
 };

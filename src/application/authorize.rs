@@ -85,6 +85,8 @@ use_cases! {
     GetChildren = "tasks.children" needs Some(Scope::TasksRead),
     /// Read the events of a task or a flow.
     ReadHistory = "tasks.history" needs Some(Scope::TasksRead),
+    /// Read what happened in all flows that the caller sees.
+    QueryEvents = "events.query" needs Some(Scope::TasksRead),
     /// Read why a task stands as it does.
     ExplainTask = "tasks.explain" needs Some(Scope::TasksRead),
     /// Follow a task until nothing runs.

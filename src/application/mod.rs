@@ -25,6 +25,7 @@ mod driver;
 mod encoder;
 mod entering;
 pub mod error;
+pub mod events;
 pub mod explain;
 pub mod facts;
 pub mod figures;

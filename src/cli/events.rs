@@ -1,7 +1,9 @@
 //! `taskledger events`: the log as it is stored, and what a server tells of it.
 
 mod export;
+mod file;
 mod import;
+mod query;
 mod tail;
 mod verify;
 
@@ -12,7 +14,7 @@ use clap::Subcommand;
 use std::process::ExitCode;
 use taskledger_domain::Timestamp;
 
-/// Export, import or verify a log; follow what happens on a server
+/// Export, import or verify a log; follow and search what happens on a server
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -23,6 +25,7 @@ pub(super) struct Args {
 enum Command {
     Export(export::Args),
     Import(import::Args),
+    Query(query::Args),
     Tail(tail::Args),
     Verify(verify::Args),
 }
@@ -41,7 +44,7 @@ async fn lines(
         if page.is_empty() {
             break;
         }
-        page.into_iter().map(Line::Event).try_for_each(&mut put)?;
+        page.into_iter().try_for_each(&mut put)?;
     }
     let Some(now) = keys_at else { return Ok(()) };
     loop {
@@ -58,6 +61,7 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     match args.command {
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
+        Command::Query(args) => query::query(args, out).await,
         Command::Tail(args) => tail::tail(args, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }

@@ -4,6 +4,7 @@ use super::CliError;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::StorageConfig;
 use crate::server::{READ_MODELS_FILE, StartError, Storage};
+use crate::store::chain::Mark;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres;
 use crate::store::sqlite::export::Export;
@@ -83,17 +84,19 @@ pub(super) async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), 
     written.map_err(|e| CliError::failed(&e))
 }
 
-/// Checks every row of the log.
-pub(super) async fn verify(config: &StorageConfig) -> Result<Report, CliError> {
+/// Checks every row of the log, whose hash chain must go through `kept` if that is given.
+pub(super) async fn verify(config: &StorageConfig, kept: Option<Mark>) -> Result<Report, CliError> {
     match storage(config)? {
         Storage::Folder(folder) => {
             let path = folder.join(LEDGER_FILE);
-            let verified = tokio::task::spawn_blocking(move || sqlite::verify(&path, |_, _| ()));
+            let verified =
+                tokio::task::spawn_blocking(move || sqlite::verify(&path, kept, |_, _| ()));
             let verified = verified.await.map_err(|e| CliError::failed(&e))?;
             verified.map_err(|e| CliError::failed(&e))
         }
-        Storage::Database(database) => postgres::verify::verify(&database.log(clock()), |_, _| ())
-            .await
-            .map_err(|e| CliError::failed(&e)),
+        Storage::Database(database) => {
+            let verified = postgres::verify::verify(&database.log(clock()), kept, |_, _| ()).await;
+            verified.map_err(|e| CliError::failed(&e))
+        }
     }
 }

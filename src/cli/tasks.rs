@@ -2,6 +2,7 @@
 
 mod as_of;
 mod cancel;
+mod changes;
 mod children;
 mod copy;
 mod create;
@@ -14,6 +15,8 @@ mod list;
 mod retry;
 mod tree;
 mod update;
+
+pub(super) use history::events_table;
 
 use super::output::Output;
 use super::{Api, CliError, Remote};

@@ -4,6 +4,7 @@
 //! gates that let a test force an interleaving. Deterministic: nothing happens that the script does
 //! not say.
 
+use super::chain::Mark;
 use super::retention::{Dropped, Undropped};
 use super::{Append, ClaimKey, Error, EventStore, NewEvent, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
@@ -327,6 +328,11 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         self.faults.check_alive()?;
         self.faults.check_speaks().await;
         self.inner.head().await
+    }
+
+    async fn chain_head(&self) -> Result<Option<Mark>, Error> {
+        self.faults.check_alive()?;
+        self.inner.chain_head().await
     }
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {

@@ -7,6 +7,7 @@
 //! that has seen position p never later sees a new event at or below p; what is answered
 //! `Appended` is on disk.
 
+pub mod chain;
 mod check;
 mod error;
 pub mod faulty;
@@ -24,6 +25,7 @@ pub mod verify;
 pub use error::Error;
 
 use async_trait::async_trait;
+use chain::Mark;
 use retention::{Dropped, Undropped};
 use std::fmt;
 use std::sync::Arc;
@@ -254,6 +256,15 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`Error::Unavailable`].
     async fn head(&self) -> Result<Position, Error>;
+
+    /// The last event's position and hash: with it `events verify` can tell later whether anything up
+    /// to here was changed. `None` while no event has a hash.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    async fn chain_head(&self) -> Result<Option<Mark>, Error> {
+        Ok(None)
+    }
 
     /// Version and last position of a stream; `None` when it does not exist.
     ///

@@ -3,8 +3,10 @@
 //! Owns: a vector of events and maps beside it, under one lock. It doubles as the oracle that says
 //! what a durable backend should answer.
 
+use super::chain::{Hash, Mark};
 use super::check;
 use super::retention::{Dropped, Undropped, being_dropped, not_archived};
+use super::row::Row;
 use super::{Append, ClaimKey, Error, EventStore, Fence, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +34,8 @@ struct State {
     /// Streams in order of creation.
     flows: Vec<FlowId>,
     head: Position,
+    /// Of the last event.
+    hash: Option<Hash>,
     dropped: Dropped,
     claims: HashMap<ClaimKey, (Arc<str>, Option<Timestamp>)>,
     fences: HashMap<Arc<str>, u64>,
@@ -124,6 +128,9 @@ impl State {
         let stream = self.streams.entry(append.stream).or_default();
         for (version, new) in (before + 1..).zip(append.events) {
             self.head += 1;
+            let content = Row::new(append.stream, version, &new).content();
+            let previous = self.hash.unwrap_or(Hash::BEFORE_FIRST);
+            self.hash = Some(previous.link(self.head, self.recorded_at, content));
             let event = Arc::new(Recorded {
                 position: self.head,
                 flow: append.stream,
@@ -249,6 +256,12 @@ impl EventStore for MemoryStore {
 
     async fn head(&self) -> Result<Position, Error> {
         Ok(self.state().head)
+    }
+
+    async fn chain_head(&self) -> Result<Option<Mark>, Error> {
+        let state = self.state();
+        let position = state.head;
+        Ok(state.hash.map(|hash| Mark { position, hash }))
     }
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {

@@ -2,8 +2,9 @@
 //!
 //! Owns: the form of checksums and of the keys of claims. The backends own columns and the reading of them.
 
+use crate::chain::Hash;
 use crate::transfer::ExportedEvent;
-use crate::{ClaimKey, Error};
+use crate::{ClaimKey, Error, NewEvent};
 use std::sync::Arc;
 use taskledger_domain::{EventId, FlowId, Metadata, Position, Recorded, Timestamp, Version, codec};
 use uuid::Uuid;
@@ -24,6 +25,8 @@ pub(super) struct Row<'a> {
     pub(super) causation: Option<EventId>,
     pub(super) trace: Option<&'a str>,
     pub(super) data: &'a str,
+    /// See `chain`; `None` in events from before it, and in those that are not written yet.
+    pub(super) hash: Option<Hash>,
 }
 
 /// Why a row is not believed. `flow` and `version` are what the row claims, where they can be read.
@@ -43,8 +46,30 @@ impl From<Damage> for Error {
     }
 }
 
+impl<'a> Row<'a> {
+    /// An event on its way into the log, without what the log adds: position, time and hash.
+    pub(super) fn new(flow: FlowId, version: Version, new: &'a NewEvent) -> Self {
+        Self {
+            position: 0,
+            flow,
+            version,
+            id: new.id,
+            time: new.time,
+            recorded_at: Timestamp(0),
+            kind: new.encoded.kind,
+            schema_version: new.encoded.schema_version,
+            actor: &new.metadata.actor,
+            correlation: &new.metadata.correlation,
+            causation: new.metadata.causation,
+            trace: new.metadata.trace.as_deref(),
+            data: &new.encoded.data,
+            hash: None,
+        }
+    }
+}
+
 impl Row<'_> {
-    /// CRC-32 of all that the row says. Texts go in with their lengths, so that nothing can move
+    /// CRC-32 of all that the row says but its hash. Texts go in with their lengths, so that nothing can move
     /// from one into the next. Cost: O(size).
     pub(super) fn checksum(&self) -> u32 {
         let mut fixed = [0u8; 16 * 3 + 8 * 4 + 2 + 1];
@@ -96,6 +121,7 @@ impl Row<'_> {
             causation: self.causation,
             trace: self.trace.map(str::to_owned),
             data,
+            hash: self.hash,
         })
     }
 
@@ -115,6 +141,7 @@ impl Row<'_> {
             causation: line.causation,
             trace: line.trace.as_deref(),
             data: line.data.get(),
+            hash: line.hash,
         }
     }
 
@@ -144,7 +171,8 @@ impl Row<'_> {
     }
 }
 
-fn put(rest: &mut &mut [u8], bytes: &[u8]) {
+/// Writes `bytes` at the beginning of `rest`, which then begins behind them.
+pub(super) fn put(rest: &mut &mut [u8], bytes: &[u8]) {
     let (head, tail) = std::mem::take(rest).split_at_mut(bytes.len());
     head.copy_from_slice(bytes);
     *rest = tail;

@@ -9,6 +9,8 @@ pub(super) use check::Gaps;
 pub use check::{Checked, Checker, StreamEnd};
 
 use super::Error;
+use super::chain::{Hash, Remains, Step};
+use super::row::Row;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -53,6 +55,26 @@ pub struct ExportedEvent {
     pub trace: Option<String>,
     /// JSON object.
     pub data: Box<RawValue>,
+    /// Its place in the hash chain; absent in events from before the chain, and in archives, where
+    /// events have their present form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<Hash>,
+}
+
+impl ExportedEvent {
+    /// The line as a link of the hash chain. Cost: O(size).
+    #[must_use]
+    pub fn step(&self) -> Step {
+        Row::of(self).step()
+    }
+}
+
+/// A dropped event as a line: what the hash chain needs to go over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DroppedLine {
+    /// What stayed of it.
+    pub dropped: Remains,
 }
 
 /// An idempotency key that is still remembered, with the answer of its call.
@@ -67,11 +89,13 @@ pub struct ExportedKey {
     pub expires_at: Timestamp,
 }
 
-/// A line of an export: the events in order, then the keys, then the end.
+/// A line of an export: the events and what stayed of dropped ones in order, then the keys, then the end.
 #[derive(Debug, Clone)]
 pub enum Line {
     /// An event.
     Event(ExportedEvent),
+    /// An event that was dropped with its archived flow.
+    Dropped(DroppedLine),
     /// A key.
     Key(ExportedKey),
     /// What came before it, so that a file that was cut off is noticed.
@@ -118,13 +142,19 @@ impl Line {
             request_key: Option<serde::de::IgnoredAny>,
             end: Option<serde::de::IgnoredAny>,
             archive: Option<serde::de::IgnoredAny>,
+            dropped: Option<serde::de::IgnoredAny>,
         }
         let probe: Probe = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let line = match (probe.request_key, probe.end, probe.archive) {
-            (Some(_), _, _) => serde_json::from_str(text).map(Self::Key),
-            (None, Some(_), _) => serde_json::from_str(text).map(Self::End),
-            (None, None, Some(_)) => serde_json::from_str(text).map(Self::Archive),
-            (None, None, None) => serde_json::from_str(text).map(Self::Event),
+        let line = if probe.request_key.is_some() {
+            serde_json::from_str(text).map(Self::Key)
+        } else if probe.end.is_some() {
+            serde_json::from_str(text).map(Self::End)
+        } else if probe.archive.is_some() {
+            serde_json::from_str(text).map(Self::Archive)
+        } else if probe.dropped.is_some() {
+            serde_json::from_str(text).map(Self::Dropped)
+        } else {
+            serde_json::from_str(text).map(Self::Event)
         };
         line.map_err(|e| e.to_string())
     }
@@ -134,6 +164,7 @@ impl Line {
     pub fn text(&self) -> String {
         let text = match self {
             Self::Event(event) => serde_json::to_string(event),
+            Self::Dropped(dropped) => serde_json::to_string(dropped),
             Self::Key(key) => serde_json::to_string(key),
             Self::End(end) => serde_json::to_string(end),
             Self::Archive(head) => serde_json::to_string(head),
@@ -168,6 +199,7 @@ impl Tally {
         match line {
             Line::Event(_) => self.events += 1,
             Line::Key(_) => self.keys += 1,
+            Line::Dropped(_) => {}
             // An import keeps neither of them, and is compared by the rest.
             Line::End(_) | Line::Archive(_) => return,
         }
@@ -209,11 +241,11 @@ pub trait Source: Send {
     /// Position of the last event that will be given.
     fn head(&self) -> Position;
 
-    /// The next events in order; empty behind the last one.
+    /// The next events in order, and what stayed of dropped ones; empty behind the last one.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the first row that cannot be believed; those before it were given.
-    async fn events(&mut self) -> Result<Vec<ExportedEvent>, Error>;
+    async fn events(&mut self) -> Result<Vec<Line>, Error>;
 
     /// The next idempotency keys that are not expired at `now`, in order of the keys; empty behind the
     /// last one. `now` is the same for all of them.
@@ -231,6 +263,12 @@ pub trait Target: Send {
     /// # Errors
     /// [`Error`]: the import cannot go on.
     async fn write(&mut self, events: &[Checked]) -> Result<(), Error>;
+
+    /// Writes what stayed of events that were dropped.
+    ///
+    /// # Errors
+    /// [`Error`]: the import cannot go on.
+    async fn write_remains(&mut self, remains: &[Remains]) -> Result<(), Error>;
 
     /// Writes idempotency keys.
     ///
@@ -271,7 +309,24 @@ pub fn exported(recorded: &Recorded) -> ExportedEvent {
         causation: metadata.causation,
         trace: metadata.trace.as_deref().map(str::to_owned),
         data: RawValue::from_string(encoded.data).expect("events are stored as JSON"),
+        hash: None,
     }
+}
+
+/// Events and what stayed of dropped ones as lines, in order of position. Of an event that was dropped
+/// between the two readings both may be there; then the event counts.
+pub(super) fn merged(events: Vec<ExportedEvent>, remains: Vec<Remains>) -> Vec<Line> {
+    let mut lines = Vec::with_capacity(events.len() + remains.len());
+    let mut remains = remains.into_iter().peekable();
+    for event in events {
+        while let Some(dropped) = remains.next_if(|r| r.position < event.position) {
+            lines.push(Line::Dropped(DroppedLine { dropped }));
+        }
+        remains.next_if(|r| r.position == event.position);
+        lines.push(Line::Event(event));
+    }
+    lines.extend(remains.map(|dropped| Line::Dropped(DroppedLine { dropped })));
+    lines
 }
 
 #[cfg(test)]

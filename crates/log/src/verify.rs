@@ -2,6 +2,7 @@
 //!
 //! Owns: the faults, and the rules along positions and versions. Backends read the rows.
 
+use super::chain::{Chain, Followed, Mark, Remains, Step};
 use super::retention::Dropped;
 use super::row::{Damage, Row};
 use serde::Serialize;
@@ -49,6 +50,9 @@ pub struct Report {
     pub streams: u64,
     /// Events that were dropped because their flows were archived.
     pub dropped: u64,
+    /// The hash chain from its beginning to the head, as it was computed; absent when no event has a
+    /// hash yet.
+    pub chain: Option<Followed>,
     /// The first [`FAULTS_LISTED_MAX`] faults.
     pub faults: Vec<Fault>,
     /// Faults beyond those.
@@ -89,9 +93,27 @@ pub(super) struct Walk {
     holes: Vec<(Position, Position)>,
     /// Missing positions that dropped events may have had.
     missing: u64,
+    /// Events and damaged rows of the present page.
+    steps: Vec<Step>,
+    chain: Chain,
 }
 
 impl Walk {
+    /// Of a log whose hash chain must go through `kept`.
+    pub(super) fn with(kept: Option<Mark>) -> Self {
+        Self {
+            chain: Chain::with(kept),
+            ..Self::default()
+        }
+    }
+
+    /// A row that nothing is known of.
+    pub(super) fn unreadable(&mut self, reason: String, report: &mut Report) {
+        self.after += 1;
+        self.steps.push(Step::Damaged(self.after));
+        report.add(Some(self.after), None, reason);
+    }
+
     /// The next row that was read, with what was found of it.
     pub(super) fn row(&mut self, read: Result<Row<'_>, Damage>, report: &mut Report) {
         let read = read.and_then(|row| {
@@ -112,8 +134,12 @@ impl Walk {
                     report.add(Some(position), Some(row.flow), reason);
                 }
                 self.recorded_at = row.recorded_at;
+                self.steps.push(row.step());
             }
-            Err(damage) => report.add(Some(damage.position), damage.flow, damage.reason),
+            Err(damage) => {
+                self.steps.push(Step::Damaged(damage.position));
+                report.add(Some(damage.position), damage.flow, damage.reason);
+            }
         }
     }
 
@@ -126,8 +152,25 @@ impl Walk {
         }
     }
 
-    /// Ends a page. `dropped` is what the log said after the page was read.
-    pub(super) fn page_ends(&mut self, dropped: Dropped, report: &mut Report) {
+    /// Ends a page. `dropped` and `remains` (of the positions of the page) are what the log said after
+    /// the page was read; of an event that was dropped meanwhile both may be there.
+    pub(super) fn page_ends(
+        &mut self,
+        dropped: Dropped,
+        remains: Vec<Remains>,
+        report: &mut Report,
+    ) {
+        let mut remains = remains.into_iter().peekable();
+        for step in std::mem::take(&mut self.steps) {
+            while let Some(r) = remains.next_if(|r| r.position < step.position()) {
+                self.follow(&Step::Dropped(r), report);
+            }
+            remains.next_if(|r| r.position == step.position());
+            self.follow(&step, report);
+        }
+        for r in remains {
+            self.follow(&Step::Dropped(r), report);
+        }
         for (first, last) in self.holes.drain(..) {
             let may_be_dropped = last.min(dropped.horizon).saturating_sub(first - 1);
             self.missing += may_be_dropped;
@@ -144,9 +187,19 @@ impl Walk {
         }
     }
 
+    fn follow(&mut self, step: &Step, report: &mut Report) {
+        if let Err(reason) = self.chain.step(step) {
+            report.add(Some(step.position()), None, reason);
+        }
+    }
+
     /// Ends the walk. `dropped` is what the log said after it.
     pub(super) fn ends(&self, dropped: Dropped, report: &mut Report) {
         report.dropped = dropped.events;
+        report.chain = self.chain.followed();
+        if let Err(reason) = self.chain.finish() {
+            report.add(None, None, reason);
+        }
         if self.missing > dropped.events {
             let more = self.missing - dropped.events;
             let reason = format!(

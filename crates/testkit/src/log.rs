@@ -39,6 +39,7 @@ pub async fn export(folder: &Folder) -> Vec<Event> {
     let command = ["events", "export"].map(str::to_owned).into_iter();
     let text = program::run(command.chain(folder.storage())).await.done();
     let events = program::events_of(&text);
+    let events = events.filter(|line| !line.starts_with("{\"dropped\""));
     events.map(parse).collect()
 }
 

@@ -49,6 +49,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::GetTree
         | UseCase::GetChildren
         | UseCase::ReadHistory
+        | UseCase::QueryEvents
         | UseCase::ExplainTask
         | UseCase::SubscribeTask
         | UseCase::WatchEvents

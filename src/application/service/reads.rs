@@ -1,11 +1,14 @@
 //! Reads of tasks, which any node answers.
 
 use super::{Access, Service};
-use crate::application::api::{AsOf, Consistency, Encoded, Lineage, Page, Then, TreeEncoder};
+use crate::application::api::{
+    AsOf, Consistency, Encoded, EventsPage, EventsQuery, Lineage, Page, Then, TreeEncoder,
+};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Error;
-use taskledger_domain::TaskId;
+use std::collections::HashSet;
+use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::{ListFilter, Order, Start, TaskView};
 
 impl Service {
@@ -131,6 +134,23 @@ impl Service {
             .await?;
         Box::pin(self.was_read(context, parent)).await;
         Ok(children)
+    }
+
+    /// What happened in the flows that the caller sees.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn events(&self, context: &Context, query: EventsQuery) -> Result<EventsPage, Error> {
+        self.admit(context, UseCase::QueryEvents)?;
+        let page = Box::pin(self.app.events(context, query)).await?;
+        if Access::notes_reads(context) {
+            let flows: HashSet<FlowId> = page.events.iter().map(|event| event.flow).collect();
+            for flow in flows {
+                let owner = self.app.queries.owner_of(flow).await.ok().flatten();
+                self.access.read(context, flow, owner.flatten().as_deref());
+            }
+        }
+        Ok(page)
     }
 
     /// Notes that the flow of a task was read by somebody else than its owner. Cost: nothing for those who see

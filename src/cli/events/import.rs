@@ -1,15 +1,15 @@
 //! `taskledger events import`
 
+use super::file::Lines;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
+use crate::store::chain::{Chain, Followed, Remains, Step};
 use crate::store::transfer::{
-    Checked, Checker, ExportedKey, LINE_BYTES_MAX, Line, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Receipt,
-    Source, Tally, Target,
+    Checked, Checker, ExportedKey, Line, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Receipt, Source, Tally,
+    Target,
 };
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
 use std::process::ExitCode;
 use taskledger_auth::{Action, By, Entry};
 use taskledger_domain::Timestamp;
@@ -25,7 +25,7 @@ Examples:
 Stop the server before the export, or what it writes afterwards is not moved. The target must have
 no log; a server that runs on an empty database takes up flows that were running within half a minute. Everything that was written is read back and compared, by count and SHA-256, before any of
 it is there; a broken-off import leaves nothing. An export that was cut off is refused: its last line holds
-the count and the SHA-256 of all lines before it.")]
+the count and the SHA-256 of all lines before it. So is one whose hash chain is broken.")]
 pub(super) struct Args {
     /// The export, or `-` for standard input
     #[arg(value_name = "FILE")]
@@ -35,160 +35,174 @@ pub(super) struct Args {
     /// is not noticed
     #[arg(long)]
     allow_unterminated: bool,
+    /// Leave the hashes of events behind: the new log begins its own hash chain with the next append.
+    /// For a log whose chain is broken
+    #[arg(long)]
+    restart_chain: bool,
     #[command(flatten)]
     storage: StorageConfig,
 }
 
 /// Imports, compares, finishes.
 pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let (input, size) = open(&args.file)?;
+    let input = Lines::open(&args.file)?;
     let (target, lock) = storage::target(&args.storage).await?;
-    let taken = take_in(input, size, target, args.allow_unterminated).await;
+    let taken = take_in(input, target, &args).await;
     if let (Err(_), Some(lock)) = (&taken, lock) {
         lock.undo();
     }
-    let given = taken?;
+    let taken = taken?;
     let by = By::server();
-    let entry = Entry::done(by, Action::Import, None).with(serde_json::json!(given));
+    let entry = Entry::done(by, Action::Import, None).with(serde_json::json!(taken));
     if let Err(error) = storage::record(&args.storage, &entry).await {
         eprintln!("imported, but the audit log does not say so: {error}");
     }
     if out.is_json() {
-        out.value(&serde_json::json!(given))?;
+        out.value(&serde_json::json!(taken))?;
     } else {
-        out.line(format!("imported and compared {given}"))?;
+        let chain = match taken.chain {
+            Some(chain) => format!(
+                "its hash chain, from position {} on, was followed and kept",
+                chain.from
+            ),
+            None => "it has no hashes: the hash chain begins with the next append".to_owned(),
+        };
+        out.lines([format!("imported and compared {}", taken.receipt), chain])?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// What was imported.
+#[derive(Debug, serde::Serialize)]
+struct Taken {
+    #[serde(flatten)]
+    receipt: Receipt,
+    /// Absent when no event has a hash.
+    chain: Option<Followed>,
+}
+
 /// Writes, compares and finishes; on failure the target is as empty as before.
 async fn take_in(
-    input: Box<dyn BufRead + Send>,
-    size: Option<u64>,
+    input: Lines,
     mut target: Box<dyn Target>,
-    allow_unterminated: bool,
-) -> Result<Receipt, CliError> {
+    args: &Args,
+) -> Result<Taken, CliError> {
     let now = storage::clock().now();
-    let given = read(input, size, &mut *target, now, allow_unterminated).await?;
+    let taken = read(input, &mut *target, now, args).await?;
+    let given = &taken.receipt;
     let stored = read_back(&mut *target, given.events, now).await?;
-    if stored != given {
+    if stored != *given {
         return Err(CliError::Failed(format!(
             "what was written differs from what was read ({stored}; {given}); nothing is imported"
         )));
     }
     target.finish().await.map_err(|e| CliError::failed(&e))?;
-    Ok(given)
+    Ok(taken)
 }
 
-/// The lines, and how many bytes they have if that is known.
-fn open(file: &str) -> Result<(Box<dyn BufRead + Send>, Option<u64>), CliError> {
-    if file == "-" {
-        return Ok((Box::new(BufReader::new(io::stdin())), None));
+/// What was read and is not yet written.
+#[derive(Default)]
+struct Page {
+    events: Vec<Checked>,
+    remains: Vec<Remains>,
+    keys: Vec<ExportedKey>,
+    bytes: usize,
+}
+
+impl Page {
+    fn is_full(&self) -> bool {
+        let lines = self.events.len() + self.remains.len() + self.keys.len();
+        lines >= PAGE_EVENTS_MAX || self.bytes >= PAGE_BYTES_MAX
     }
-    let opened = File::open(file).and_then(|f| Ok((f.metadata()?.len(), f)));
-    let (size, opened) = opened.map_err(|e| CliError::Usage(format!("`{file}`: {e}")))?;
-    Ok((Box::new(BufReader::new(opened)), Some(size)))
+
+    async fn write(self, target: &mut dyn Target) -> Result<(), CliError> {
+        let failed = |e| CliError::failed(&e);
+        target.write(&self.events).await.map_err(failed)?;
+        target.write_remains(&self.remains).await.map_err(failed)?;
+        target.write_keys(&self.keys).await.map_err(failed)
+    }
 }
 
 /// Takes in all lines.
 async fn read(
-    mut input: Box<dyn BufRead + Send>,
-    size: Option<u64>,
+    mut input: Lines,
     target: &mut dyn Target,
     now: Timestamp,
-    allow_unterminated: bool,
-) -> Result<Receipt, CliError> {
-    let failed = |e| CliError::failed(&e);
-    let mut checker = Checker::default();
+    args: &Args,
+) -> Result<Taken, CliError> {
+    let (mut checker, mut chain) = (Checker::default(), Chain::default());
     let mut progress = Progress::of("bytes read");
-    let (mut events, mut keys, mut waiting) = (Vec::<Checked>::new(), Vec::<ExportedKey>::new(), 0);
-    let (mut number, mut bytes) = (0_u64, 0_u64);
-    // All lines of the file, and whether its last one was met. From the first key on, what is taken of
-    // them is counted apart: keys that have expired since are left.
-    let (mut whole, mut ended) = (Tally::default(), false);
-    let mut is_archive = false;
-    let mut taken: Option<Tally> = None;
-    let mut buffer = Vec::new();
-    while let Some(line) = next_line(&mut input, &mut buffer, number + 1)? {
-        number += 1;
-        bytes += line.len() as u64 + 1;
-        let fault = |reason: String| CliError::Usage(format!("line {number}: {reason}"));
-        let parsed = Line::parse(line).map_err(fault)?;
-        if ended {
-            return Err(fault(
-                "something stands behind the end of the export".to_owned(),
-            ));
-        }
-        let text = parsed.text();
-        if let Line::Key(key) = &parsed {
-            let taken = taken.get_or_insert_with(|| whole.clone());
-            if key.expires_at >= now {
-                taken.add(&parsed, &text);
-            }
-        }
-        whole.add(&parsed, &text);
-        match parsed {
+    let mut page = Page::default();
+    // What is taken of the lines: keys that have expired are left, and hashes if the caller says so.
+    let mut taken = Tally::default();
+    while let Some((line, text)) = input.next()? {
+        match line {
+            Line::Key(key) if key.expires_at < now => {}
             Line::Key(key) => {
-                if key.expires_at >= now {
-                    keys.push(key);
+                taken.add(&Line::Key(key.clone()), &text);
+                page.keys.push(key);
+            }
+            Line::Archive(_) => checker = Checker::of_archive(),
+            Line::Event(mut event) => {
+                if args.restart_chain {
+                    event.hash = None;
                 }
+                let step = event.step();
+                let line = Line::Event(event.clone());
+                let text = if args.restart_chain {
+                    line.text()
+                } else {
+                    text
+                };
+                taken.add(&line, &text);
+                page.bytes += event.data.get().len();
+                let checked = checker.check(event).map_err(|e| input.fault(e))?;
+                follow(&mut chain, &step, input.is_archive()).map_err(|e| input.fault(e))?;
+                page.events.push(checked);
             }
-            Line::End(end) => {
-                ended = true;
-                let found = whole.clone().receipt();
-                if found != end.end {
-                    return Err(fault(format!(
-                        "the export had {}, this file has {found}: it was cut off or changed",
-                        end.end
-                    )));
-                }
+            Line::Dropped(_) if args.restart_chain => {}
+            Line::Dropped(line) => {
+                let step = Step::Dropped(line.dropped);
+                follow(&mut chain, &step, false).map_err(|e| input.fault(e))?;
+                taken.add(&Line::Dropped(line), &text);
+                page.remains.push(line.dropped);
             }
-            Line::Event(_) if taken.is_some() => {
-                return Err(fault("an event stands behind the keys".to_owned()));
-            }
-            Line::Archive(_) if number > 1 => {
-                return Err(fault("an archive begins with this line".to_owned()));
-            }
-            Line::Archive(_) => {
-                is_archive = true;
-                checker = Checker::of_archive();
-            }
-            Line::Event(event) => {
-                waiting += event.data.get().len();
-                events.push(checker.check(event).map_err(fault)?);
-            }
+            // Not given by the reader.
+            Line::End(_) => {}
         }
-        if events.len() >= PAGE_EVENTS_MAX || waiting >= PAGE_BYTES_MAX {
-            target.write(&events).await.map_err(failed)?;
-            events.clear();
-            waiting = 0;
+        if page.is_full() {
+            std::mem::take(&mut page).write(target).await?;
         }
-        if keys.len() >= PAGE_EVENTS_MAX {
-            target.write_keys(&keys).await.map_err(failed)?;
-            keys.clear();
-        }
-        if let Some(size) = size {
+        if let (bytes, Some(size)) = input.progress() {
             progress.at(bytes, size);
         }
     }
-    if !ended {
-        check_unterminated(number, is_archive, allow_unterminated)?;
+    if !input.is_whole() {
+        check_unterminated(&input, args.allow_unterminated)?;
     }
     checker.finish().map_err(CliError::Usage)?;
-    target.write(&events).await.map_err(failed)?;
-    target.write_keys(&keys).await.map_err(failed)?;
+    page.write(target).await?;
     progress.end();
-    Ok(taken.unwrap_or(whole).receipt())
+    Ok(Taken {
+        receipt: taken.receipt(),
+        chain: chain.followed(),
+    })
 }
 
-/// Whether a file of so many lines without the line that closes an export may be taken in.
-fn check_unterminated(lines: u64, is_archive: bool, allowed: bool) -> Result<(), CliError> {
-    let missing = format!(
-        "line {}: expected the closing line `{{\"end\": ..}}`, which holds the number and the SHA-256 of \
-         the lines before it, but the file ends before it",
-        lines + 1
-    );
+/// Goes on along the chain; an archive has none.
+fn follow(chain: &mut Chain, step: &Step, is_archive: bool) -> Result<(), String> {
     if is_archive {
+        return Ok(());
+    }
+    chain.step(step).map_err(|reason| {
+        format!("{reason}; --restart-chain imports the log without hashes and begins a new chain")
+    })
+}
+
+/// Whether a file without the line that closes an export may be taken in.
+fn check_unterminated(input: &Lines, allowed: bool) -> Result<(), CliError> {
+    let missing = input.missing_end();
+    if input.is_archive() {
         // Each archive has had it.
         return Err(CliError::Usage(format!(
             "{missing}: the archive was cut off; nothing is imported"
@@ -202,29 +216,6 @@ fn check_unterminated(lines: u64, is_archive: bool, allowed: bool) -> Result<(),
     }
     eprintln!("{missing}; if it was cut off between two lines, what is missing is not noticed");
     Ok(())
-}
-
-/// The next line, without its end; `None` behind the last one.
-fn next_line<'t>(
-    input: &mut dyn BufRead,
-    text: &'t mut Vec<u8>,
-    number: u64,
-) -> Result<Option<&'t str>, CliError> {
-    let fault = |reason: String| CliError::Usage(format!("line {number}: {reason}"));
-    text.clear();
-    let limit = LINE_BYTES_MAX as u64 + 1;
-    let read = input.take(limit).read_until(b'\n', text);
-    if read.map_err(|e| fault(e.to_string()))? == 0 {
-        return Ok(None);
-    }
-    if text.len() > LINE_BYTES_MAX {
-        return Err(fault(format!("it has more than {LINE_BYTES_MAX} bytes")));
-    }
-    if text.last() == Some(&b'\n') {
-        text.pop();
-    }
-    let line = std::str::from_utf8(text).map_err(|e| fault(e.to_string()))?;
-    Ok(Some(line))
 }
 
 /// What is stored, in the same terms as what was read.

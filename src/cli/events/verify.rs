@@ -1,25 +1,45 @@
 //! `taskledger events verify`
 
+use super::file::Lines;
 use crate::cli::output::{Output, counted};
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
+use crate::store::chain::{Chain, Followed, Mark, Step};
+use crate::store::transfer::{Checker, Line, Receipt};
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io;
 use std::process::ExitCode;
 
-/// Check every row of the log; names the damaged ones
+/// Check every row of the log, or of an exported file; names the damaged and the changed ones
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger events verify --data-dir ./taskledger-data
+  taskledger events verify --head 5f1d..c09e@1042 --database-url postgres://h/ledger
+  taskledger events verify log.jsonl
 
-Exit code 1 if a row is damaged.")]
+Each event has a hash that rests on the one before it. Keep the head that is printed, away from the
+server: with --head it shows later that nothing up to it was changed or removed. A file is an export
+or an archive; the SHA-256 of an archive is the one that the last event of each of its flows names.
+Exit code 1 if a row is damaged or changed.")]
 pub(super) struct Args {
+    /// Check this export or archive instead of the log; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: Option<String>,
+    /// A head that an earlier `events verify` printed: the hash chain must go through it
+    #[arg(long, value_name = "HASH@POSITION")]
+    head: Option<Mark>,
     #[command(flatten)]
     storage: StorageConfig,
 }
 
 /// Reads every row, reports, and exits with 1 when one cannot be believed.
 pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let report = storage::verify(&args.storage).await?;
+    if let Some(file) = &args.file {
+        return verify_file(file, args.head, out);
+    }
+    let report = storage::verify(&args.storage, args.head).await?;
     if out.is_json() {
         out.value(&serde_json::json!({"sound": report.is_sound(), "report": report}))?;
     } else {
@@ -41,10 +61,121 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
             counted(report.events, "event", "events"),
             counted(report.streams, "flow", "flows"),
         )])?;
+        out.lines(chain_lines(report.chain, args.head, report.is_sound()))?;
     }
     Ok(if report.is_sound() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// What is said of the chain, and of a hash that was kept.
+fn chain_lines(chain: Option<Followed>, kept: Option<Mark>, is_sound: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let (Some(kept), true) = (kept, is_sound) {
+        lines.push(format!(
+            "nothing up to position {} was changed since the head was kept",
+            kept.position
+        ));
+    }
+    lines.push(match chain {
+        Some(Followed { from: 1, head }) => format!("head {head}"),
+        Some(Followed { from, head }) => {
+            format!("head {head}, events before position {from} have no hash")
+        }
+        None => "no head: no event has a hash yet, or the last one is damaged".to_owned(),
+    });
+    lines
+}
+
+/// What was found in a file.
+struct Found {
+    receipt: Receipt,
+    chain: Option<Followed>,
+    /// How many flows, if it is an archive.
+    archived: Option<u64>,
+}
+
+fn verify_file(file: &str, kept: Option<Mark>, out: &mut Output) -> Result<ExitCode, CliError> {
+    let lines = Lines::open(file)?;
+    let found = read(lines, kept).map_err(CliError::Failed)?;
+    let sha256 = found.archived.map(|_| sha256(file)).transpose()?;
+    if out.is_json() {
+        out.value(&serde_json::json!({"sound": true, "receipt": found.receipt,
+            "chain": found.chain, "archive_sha256": sha256}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.lines([format!("sound: {}", found.receipt)])?;
+    match (found.archived, sha256) {
+        (Some(flows), Some(sha256)) => out.lines([format!(
+            "archive of {}, file sha256 {sha256}",
+            counted(flows, "flow", "flows")
+        )])?,
+        (_, _) => out.lines(chain_lines(found.chain, kept, true))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a file to its end; on failure the first line that cannot be believed, and why.
+fn read(mut lines: Lines, kept: Option<Mark>) -> Result<Found, String> {
+    let (mut checker, mut chain) = (Checker::default(), Chain::with(kept));
+    let mut archived = None;
+    while let Some((line, _)) = lines.next().map_err(|e| e.to_string())? {
+        let step = match line {
+            Line::Archive(head) => {
+                checker = Checker::of_archive();
+                archived = Some(head.archive.flows);
+                continue;
+            }
+            Line::Event(event) => {
+                let step = event.step();
+                checker.check(event).map_err(|e| lines.placed(&e))?;
+                step
+            }
+            Line::Dropped(line) => Step::Dropped(line.dropped),
+            Line::Key(_) | Line::End(_) => continue,
+        };
+        if archived.is_none() {
+            chain.step(&step).map_err(|e| lines.placed(&e))?;
+        }
+    }
+    if !lines.is_whole() {
+        return Err(format!("{}: it was cut off", lines.missing_end()));
+    }
+    checker.finish()?;
+    if kept.is_some() && archived.is_some() {
+        return Err("--head: an archive has no hash chain, expected an export".to_owned());
+    }
+    chain.finish()?;
+    Ok(Found {
+        receipt: lines.receipt(),
+        chain: chain.followed(),
+        archived,
+    })
+}
+
+/// Of all of the file, as the last event of an archived flow has it.
+fn sha256(file: &str) -> Result<String, CliError> {
+    if file == "-" {
+        return Ok("not known of standard input".to_owned());
+    }
+    let mut digest = Digester(Sha256::new());
+    io::copy(&mut File::open(file)?, &mut digest)?;
+    let digest = digest.0.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Takes what is written into a digest.
+struct Digester(Sha256);
+
+impl io::Write for Digester {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

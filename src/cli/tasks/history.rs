@@ -1,6 +1,6 @@
 //! `taskledger tasks history`
 
-use super::{CliError, Output, Params, Request};
+use super::{CliError, Output, Params, Request, changes};
 use crate::cli::output::{member, next_page, printable, table};
 use clap::ValueEnum;
 use serde_json::Value;
@@ -77,12 +77,26 @@ fn show_flow(result: &Value, out: &mut Output) -> io::Result<()> {
     )
 }
 
+/// The events of several flows.
+pub(in crate::cli) fn events_table(result: &Value, out: &mut Output) -> io::Result<()> {
+    let head = ["POSITION", "TIME", "BY", "FLOW", "TASK", "TYPE", "WHAT"];
+    show(result, &head, out)
+}
+
 fn show(result: &Value, head: &[&str], out: &mut Output) -> io::Result<()> {
     let events = result.get("events").and_then(Value::as_array);
+    let events = events.map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<Vec<String>> = events
-        .into_iter()
-        .flatten()
-        .map(|event| head.iter().map(|column| cell(event, column)).collect())
+        .iter()
+        .zip(changes::of_page(events))
+        .map(|(event, change)| {
+            let mut cells: Vec<_> = head.iter().map(|column| cell(event, column)).collect();
+            // What changed is the last column.
+            if let (Some(change), Some(last)) = (change, cells.last_mut()) {
+                *last = change;
+            }
+            cells
+        })
         .collect();
     out.lines(table(head, &rows))?;
     next_page(result, out)
@@ -92,6 +106,7 @@ fn cell(event: &Value, column: &str) -> String {
     match column {
         "POSITION" => member(event, "position"),
         "TIME" => member(event, "timestamp"),
+        "FLOW" => member(event, "root_task_id"),
         "TASK" => member(event, "task_id"),
         "TYPE" => member(event, "type"),
         "BY" => member(event, "actor"),

@@ -10,8 +10,8 @@ use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
 use super::error::RpcError;
 use super::params::{
-    cancel, children, copy, create, delete, drain, execute, explain, get, history, list, nothing,
-    resubscribe, retry, subscribe, tree, update,
+    cancel, children, copy, create, delete, drain, events, execute, explain, get, history, list,
+    nothing, resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
 use super::refusals;
@@ -284,6 +284,22 @@ fn queries() -> Vec<Method<Service>> {
                 boxed(async move {
                     let history = history::Params::read(&call.params)?.query()?;
                     called(&service, &call.context, Request::History(history)).await
+                })
+            },
+        },
+        Method {
+            name: "events.query",
+            title: "Query Events",
+            summary: "Search what happened in all flows by time, actor, type, flow and task",
+            tags: &["read", "history", "audit"],
+            params: events::Params::questions(),
+            changes: Changes::Nothing,
+            about: about::events(),
+            handler: |service, call| {
+                boxed(async move {
+                    let query = events::Params::read(&call.params)?.query()?;
+                    let found = service.events(&call.context, query).await;
+                    answer(&service, found).map(|page| replies::events_page(&page))
                 })
             },
         },

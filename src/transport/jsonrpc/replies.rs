@@ -12,6 +12,7 @@ mod tokens;
 mod work;
 mod workflows;
 
+pub(super) use history::events_page;
 pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
 pub(super) use system::{draining, executors, health, rebuild_started};

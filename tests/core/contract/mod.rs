@@ -78,6 +78,11 @@ macro_rules! contract_on {
                 the_newest_snapshot_of_a_format_is_kept,
                 a_snapshot_of_what_does_not_exist_is_invalid,
             },
+            chaining::{
+                hashes_are_the_same_on_every_backend,
+                what_is_refused_leaves_the_chain_alone,
+                the_chain_goes_on_when_events_are_dropped,
+            },
             dropping::{
                 only_an_archived_stream_is_dropped,
                 a_stream_is_dropped_from_its_end_and_its_last_event_stays,

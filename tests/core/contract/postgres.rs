@@ -23,7 +23,7 @@ async fn servers_that_open_an_empty_database_at_once_all_succeed() {
     let taken: Vec<_> = migrated.into_iter().map(|m| m.unwrap().taken).collect();
     assert_eq!(
         taken.concat(),
-        ["0001_event_log", "0002_retention"],
+        ["0001_event_log", "0002_retention", "0003_hash_chain"],
         "{taken:?}"
     );
     for (n, store) in (1..).zip(opened) {
@@ -49,7 +49,7 @@ async fn a_database_of_a_newer_program_is_refused() {
             error,
             OpenError::Newer {
                 found: 99,
-                known: 2,
+                known: 3,
                 ..
             }
         ),
@@ -291,7 +291,7 @@ async fn news_whose_notification_was_lost_come_all_the_same() {
     let mut admin = Admin::of(&database).await;
     let notify = "PERFORM pg_notify('taskledger', last_position::text);";
     admin
-        .change_function("taskledger.append", &[(notify, "NULL;")])
+        .change_function("taskledger.append_chained", &[(notify, "NULL;")])
         .await;
     let writer = open_postgres(&database, manual_clock()).await;
     let mut watch = reader.watch();

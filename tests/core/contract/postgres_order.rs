@@ -106,7 +106,7 @@ fn open_the_gate() -> String {
     format!("SELECT pg_advisory_unlock({GATE})")
 }
 
-/// `taskledger.append` without what orders positions: numbers come from a sequence, nobody holds the
+/// `taskledger.append_chained` without what orders positions: numbers come from a sequence, nobody holds the
 /// head.
 async fn given_no_order(admin: &mut Admin) {
     admin
@@ -117,12 +117,12 @@ async fn given_no_order(admin: &mut Admin) {
         .await;
     admin
         .change_function(
-            "taskledger.append",
+            "taskledger.append_chained",
             &[
                 (
-                    "SELECT h.position, h.recorded_at, h.streams INTO",
+                    "SELECT h.position, h.recorded_at, h.streams,",
                     "SELECT nextval('unordered_position') - 1, h.recorded_at, \
-                     nextval('unordered_stream') - 1 INTO",
+                     nextval('unordered_stream') - 1,",
                 ),
                 (
                     "FROM taskledger.head AS h FOR UPDATE",

@@ -63,7 +63,7 @@ async fn assert_recovered(folder: &Path, acknowledged: &HashMap<FlowId, (u64, Cl
         assert_eq!(held[0].as_deref(), Some(version.to_string().as_str()));
     }
     s.close().await;
-    let report = verify(&ledger(folder), |_, _| {}).unwrap();
+    let report = verify(&ledger(folder), None, |_, _| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);
     assert_eq!(report.events % EVENTS, 0);
 }

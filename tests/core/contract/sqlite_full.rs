@@ -111,7 +111,7 @@ async fn fill_and_recover(folder: &Path) {
     assert_eq!(next[0].position, written as u64 + 1);
     appended(s.append(append(stream, 3, 1)).await.unwrap());
     s.close().await;
-    let report = verify(&ledger(folder), |_, _| {}).unwrap();
+    let report = verify(&ledger(folder), None, |_, _| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.faults);
     assert_eq!(report.events, written as u64 + 2);
     println!("{DONE}");

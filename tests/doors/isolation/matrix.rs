@@ -136,6 +136,12 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             row.extend(both("tasks.history", "task_id", json!({"scope": "flow"})));
             row
         }
+        UseCase::QueryEvents => {
+            let mut row = both("events.query", "task_id", json!({}));
+            row.extend(both("events.query", "task_id", json!({"order": "desc"})));
+            row.push(Call("events.query", json!({"flow": root})));
+            row
+        }
         UseCase::ExplainTask => both("tasks.explain", "task_id", json!({})),
         UseCase::ReadProgress => both("workflows.progress", "root_task_id", json!({})),
         UseCase::SubscribeTask => {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod credentials;
+mod events;
 mod issuer;
 mod matrix;
 mod owners;

@@ -78,7 +78,7 @@ pub(crate) fn usual() -> Scopes {
 pub(crate) struct World {
     callers: Callers,
     pub(crate) known: Arc<Known>,
-    server: Server,
+    pub(super) server: Server,
     stop: CancellationToken,
     running: JoinHandle<()>,
     _folder: TempDir,

@@ -274,6 +274,7 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
         ("tasks.get", -32001, unknown.clone()),
         ("tasks.tree", -32001, unknown.clone()),
         ("tasks.history", -32001, unknown.clone()),
+        ("events.query", -32001, unknown.clone()),
         ("tasks.explain", -32001, unknown),
         ("tasks.children", -32001, json!({"parent_id": UNKNOWN})),
         ("tasks.claim", -32001, json!({"task_id": UNKNOWN})),

@@ -101,6 +101,7 @@ const READERS: &[(&str, Read)] = &[
     ("tasks.tree", faults::<params::tree::Params>),
     ("tasks.children", faults::<params::children::Params>),
     ("tasks.history", faults::<params::history::Params>),
+    ("events.query", faults::<params::events::Params>),
     ("tasks.explain", faults::<params::explain::Params>),
     ("tasks.subscribe", faults::<params::subscribe::Params>),
     ("tasks.resubscribe", faults::<params::resubscribe::Params>),

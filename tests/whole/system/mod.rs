@@ -7,6 +7,7 @@ mod bad_bodies;
 mod bad_calls;
 mod broker;
 mod canaries;
+mod chain;
 mod cli;
 mod crash;
 mod damage;

@@ -36,8 +36,10 @@ async fn aged(folder: &Folder) -> String {
 }
 
 async fn import(text: &str, folder: &Folder) {
-    let words = ["events", "import", "-", "--allow-unterminated"].map(str::to_owned);
-    let words = words.into_iter();
+    // Other times make other hashes.
+    let flags = ["--allow-unterminated", "--restart-chain"];
+    let words = ["events", "import", "-"].into_iter().chain(flags);
+    let words = words.map(str::to_owned);
     let words: Vec<_> = words.chain(folder.storage()).collect();
     run_with(words, Path::new("."), text).await.done();
 }

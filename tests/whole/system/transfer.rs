@@ -73,7 +73,7 @@ async fn events(words: &[&str], folder: &Folder) -> Ended {
 /// What a line of output says of the log: count and digest.
 fn receipt(said: &str) -> &str {
     let from = said.find(|c: char| c.is_ascii_digit()).unwrap();
-    said[from..].trim()
+    said[from..].lines().next().unwrap_or_default()
 }
 
 /// Moves the log and looks at it from all sides.
@@ -92,6 +92,11 @@ async fn moves(from: Folder, to: Folder) {
     assert_eq!(before.len(), after.len());
     let verified = events(&["verify"], &to).await.done();
     assert!(verified.starts_with("sound"), "{verified}");
+    assert_eq!(verified, events(&["verify"], &from.folder).await.done());
+    assert!(
+        imported.contains("hash chain, from position 1 on"),
+        "{imported}"
+    );
 
     let server = Server::start(&to).await;
     let again = server

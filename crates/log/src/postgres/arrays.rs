@@ -1,4 +1,4 @@
-//! A batch, column by column, as `taskledger.append` takes it.
+//! A batch, column by column, as `taskledger.append_chained` takes it.
 //!
 //! Owns: the order of events and claims in the arrays. Texts go as bytes, because Postgres refuses
 //! the character NUL in a text; `data` is JSON, where it can only stand escaped.
@@ -6,7 +6,7 @@
 use super::batch::Batch;
 use crate::NewEvent;
 use crate::row::{Row, claim_columns};
-use taskledger_domain::{FlowId, Timestamp, Version};
+use taskledger_domain::{FlowId, Version};
 use uuid::Uuid;
 
 /// Parameters that say what to write, borrowed from a batch.
@@ -44,10 +44,11 @@ pub(super) struct Events<'a> {
     pub(super) traces: Vec<Option<&'a [u8]>>,
     pub(super) checksums: Vec<i64>,
     pub(super) bodies: Vec<&'a str>,
+    pub(super) contents: Vec<Vec<u8>>,
 }
 
 impl<'a> Arrays<'a> {
-    /// Cost: O(bytes), for the checksums.
+    /// Cost: O(bytes), for checksums and contents.
     pub(super) fn of(batch: &'a Batch) -> Self {
         let mut arrays = Self::default();
         for (n, waiting) in (1..).zip(&batch.waiting) {
@@ -80,21 +81,9 @@ impl<'a> Arrays<'a> {
 
 impl<'a> Events<'a> {
     fn push(&mut self, n: i32, offset: i32, flow: FlowId, expected: Version, new: &'a NewEvent) {
-        let row = Row {
-            position: 0,
-            flow,
-            version: expected.wrapping_add(u64::from(offset.unsigned_abs())),
-            id: new.id,
-            time: new.time,
-            recorded_at: Timestamp(0),
-            kind: new.encoded.kind,
-            schema_version: new.encoded.schema_version,
-            actor: &new.metadata.actor,
-            correlation: &new.metadata.correlation,
-            causation: new.metadata.causation,
-            trace: new.metadata.trace.as_deref(),
-            data: &new.encoded.data,
-        };
+        let version = expected.wrapping_add(u64::from(offset.unsigned_abs()));
+        let row = Row::new(flow, version, new);
+        let content = row.content();
         self.appends.push(n);
         self.offsets.push(offset);
         self.ids.push(row.id.0);
@@ -108,6 +97,7 @@ impl<'a> Events<'a> {
             .push(new.metadata.trace.as_deref().map(str::as_bytes));
         self.checksums.push(i64::from(row.checksum()));
         self.bodies.push(&new.encoded.data);
+        self.contents.push(content.as_bytes().to_vec());
     }
 }
 

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 /// One probe of an index for each flow, claim and fence; see the function.
 pub(super) const APPEND: &str = "SELECT last_position, recorded, verdicts, numbers, taken, held \
-     FROM taskledger.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
-     $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+     FROM taskledger.append_chained($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+     $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 
 /// Who writes, and when.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +77,8 @@ pub(super) async fn append(
         .bind(&events.causations)
         .bind(&events.traces)
         .bind(&events.checksums)
-        .bind(&events.bodies);
+        .bind(&events.bodies)
+        .bind(&events.contents);
     // Not `fetch_one`: that returns with the row, before the commit.
     let rows = query.fetch_all(connection).await?;
     let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;

@@ -8,7 +8,9 @@ use super::row::{self, Damage};
 use super::{OpenError, Options, failure, open, retention};
 use crate::Error;
 use crate::retention::{Dropped, unchanged};
-use crate::transfer::{ExportedEvent, ExportedKey, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source};
+use crate::transfer::{
+    ExportedEvent, ExportedKey, Line, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source, merged,
+};
 use async_trait::async_trait;
 use sqlx::{PgConnection, Row as _};
 use std::ops::DerefMut;
@@ -70,23 +72,33 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
 
     /// The next events. Those that precede a damaged row are given first; the damage is met again,
     /// as the first row of the next page.
-    async fn page(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+    async fn page(&mut self) -> Result<Vec<Line>, Error> {
         loop {
             let page = self.span().await?;
-            if let Some(last) = page.last() {
-                self.after = last.position;
-                return Ok(page);
-            }
             let fail = |e| failure::of_read(&e, 0);
+            if let Some(last) = page.last() {
+                let last = last.position;
+                let connection = &mut self.connection;
+                let remains = retention::remains(connection, self.after, last, usize::MAX).await;
+                self.after = last;
+                return Ok(merged(page, remains.map_err(fail)?));
+            }
             if self.after >= self.head {
                 let dropped = retention::dropped(&mut self.connection).await;
                 unchanged(self.dropped, dropped.map_err(fail)?)?;
-                return Ok(page);
+                return Ok(Vec::new());
             }
             // What follows was dropped.
             let next = retention::next_position(&mut self.connection, self.after).await;
             let next = next.map_err(fail)?;
             let to = next.map_or(self.head, |next| (next - 1).min(self.head));
+            let connection = &mut self.connection;
+            let remains = retention::remains(connection, self.after, to, PAGE_EVENTS_MAX).await;
+            let remains = remains.map_err(fail)?;
+            if let Some(last) = remains.last() {
+                self.after = last.position;
+                return Ok(merged(Vec::new(), remains));
+            }
             if to > self.dropped.horizon {
                 let dropped = retention::dropped(&mut self.connection).await;
                 unchanged(self.dropped, dropped.map_err(fail)?)?;
@@ -163,7 +175,7 @@ impl<C: DerefMut<Target = PgConnection> + Send> Source for Export<C> {
         self.head
     }
 
-    async fn events(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+    async fn events(&mut self) -> Result<Vec<Line>, Error> {
         if self.ended {
             return Ok(Vec::new());
         }

@@ -2,9 +2,10 @@
 //! broken off leaves nothing.
 
 use super::export::Export;
-use super::retention::SET;
+use super::retention::{self, SET};
 use super::row::{self, Row};
 use super::{OpenError, Options, failure, migrate, open};
+use crate::chain::{Hash, Remains};
 use crate::row::claim_columns;
 use crate::transfer::{Checked, ExportedKey, Gaps, Source, StreamEnd, Target};
 use crate::{ClaimKey, Error};
@@ -26,10 +27,11 @@ const STREAMS_AT_A_TIME: usize = 10_000;
 pub(super) const LOCK: &str = "SELECT position FROM taskledger.head FOR UPDATE";
 pub(super) const INSERT_EVENTS: &str =
     "INSERT INTO taskledger.events (position, stream, version, id, time,
-          recorded_at, kind, schema_version, actor, correlation, causation, trace, checksum, data)
+          recorded_at, kind, schema_version, actor, correlation, causation, trace, checksum, data,
+          hash)
       SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[],
           $6::bigint[], $7::text[], $8::integer[], $9::bytea[], $10::bytea[], $11::uuid[],
-          $12::bytea[], $13::bigint[], $14::text[])";
+          $12::bytea[], $13::bigint[], $14::text[], $15::bytea[])";
 pub(super) const INSERT_CLAIMS: &str =
     "INSERT INTO taskledger.claims (kind, key, value, expires_at)
       SELECT * FROM unnest($1::smallint[], $2::bytea[], $3::bytea[], $4::bigint[])";
@@ -37,7 +39,8 @@ pub(super) const INSERT_STREAMS: &str =
     "INSERT INTO taskledger.streams (number, flow, version, last_position)
       SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[])";
 pub(super) const MOVE_HEAD: &str =
-    "UPDATE taskledger.head SET position = $1, recorded_at = $2, streams = $3";
+    "UPDATE taskledger.head SET position = $1, recorded_at = $2, streams = $3,
+      hash = $4";
 /// Servers that run on the empty database learn of it at once.
 pub(super) const TELL: &str = "SELECT pg_notify('taskledger', $1::text)";
 /// Why no log can be made here.
@@ -65,6 +68,8 @@ pub struct Import {
     streams: BTreeMap<u64, (FlowId, StreamEnd)>,
     gaps: Gaps,
     recorded_at: Timestamp,
+    /// Of the last event.
+    hash: Option<Hash>,
     concluded: bool,
 }
 
@@ -101,6 +106,7 @@ impl Import {
             streams: BTreeMap::new(),
             gaps: Gaps::default(),
             recorded_at: Timestamp(0),
+            hash: None,
             concluded: false,
         })
     }
@@ -152,6 +158,7 @@ impl Import {
             .bind(position)
             .bind(self.recorded_at.0)
             .bind(i64::try_from(all.len()).unwrap_or(i64::MAX))
+            .bind(self.hash.as_ref().map(Hash::as_bytes))
             .execute(&mut *self.connection)
             .await?;
         let dropped = self.gaps.dropped();
@@ -187,6 +194,7 @@ impl Target for Import {
             self.gaps.next(line.position);
             self.streams.insert(event.stream, (line.flow_id, end));
             self.recorded_at = line.recorded_at;
+            self.hash = line.hash;
             columns.push(event);
         }
         columns.insert(&mut self.connection).await.map_err(failed)?;
@@ -196,6 +204,11 @@ impl Target for Import {
             .collect();
         let claims = claimed.iter().map(|(key, flow)| (key, flow.as_str(), None));
         self.write_claims(claims).await.map_err(failed)
+    }
+
+    async fn write_remains(&mut self, remains: &[Remains]) -> Result<(), Error> {
+        let put = retention::put_remains(&mut self.connection, remains).await;
+        put.map_err(failed)
     }
 
     async fn write_keys(&mut self, keys: &[ExportedKey]) -> Result<(), Error> {
@@ -244,6 +257,7 @@ struct Columns<'a> {
     traces: Vec<Option<&'a [u8]>>,
     checksums: Vec<i64>,
     bodies: Vec<&'a str>,
+    hashes: Vec<Option<Vec<u8>>>,
 }
 
 impl<'a> Columns<'a> {
@@ -263,6 +277,8 @@ impl<'a> Columns<'a> {
         self.traces.push(row.trace.map(str::as_bytes));
         self.checksums.push(row::checksum(&row));
         self.bodies.push(row.data);
+        self.hashes
+            .push(row.hash.map(|hash| hash.as_bytes().to_vec()));
     }
 
     async fn insert(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
@@ -281,6 +297,7 @@ impl<'a> Columns<'a> {
             .bind(&self.traces)
             .bind(&self.checksums)
             .bind(&self.bodies)
+            .bind(&self.hashes)
             .execute(connection)
             .await?;
         Ok(())

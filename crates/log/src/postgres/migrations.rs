@@ -30,6 +30,10 @@ const LOG: Steps = Steps {
             "0002_retention",
             include_str!("../../../../migrations/postgres/log/0002_retention.sql"),
         ),
+        (
+            "0003_hash_chain",
+            include_str!("../../../../migrations/postgres/log/0003_hash_chain.sql"),
+        ),
     ],
 };
 /// Key of the advisory lock (`tlgr`), the same for whatever a taskledger changes in a database.

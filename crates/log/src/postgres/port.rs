@@ -6,6 +6,7 @@ use super::committer::{Request, Resolve};
 use super::queries::{self, Range, Stopped};
 use super::reads::told;
 use super::{PostgresStore, closed, failure, retention};
+use crate::chain::Mark;
 use crate::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
 use crate::retention::{Dropped, Undropped, being_dropped};
 use crate::row::{claim_columns, snapshot_checksum};
@@ -196,6 +197,11 @@ impl EventStore for PostgresStore {
         let head = head.map_err(|e| failure::of_read(&e, 0))?;
         self.head.note(head);
         Ok(head)
+    }
+
+    async fn chain_head(&self) -> Result<Option<Mark>, Error> {
+        let read = self.reads.chain_head().await;
+        read.map_err(|e| failure::of_read(&e, 0))
     }
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {

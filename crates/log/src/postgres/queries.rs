@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 /// The one row.
 pub(super) const HEAD: &str = "SELECT position FROM taskledger.head";
+/// The one row.
+pub(super) const CHAIN_HEAD: &str = "SELECT position, hash FROM taskledger.head";
 /// Looks at each file of the database.
 pub(super) const SIZE: &str = "SELECT pg_database_size(current_database())";
 /// By the unique index of `streams.flow`.

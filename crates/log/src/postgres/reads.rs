@@ -4,8 +4,9 @@
 //! reading twice does no harm: a server that ends a session is no reason to fail a call.
 
 use super::options::Options;
-use super::{failure, open, queries};
+use super::{failure, open, queries, row};
 use crate::Error;
+use crate::chain::Mark;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -115,6 +116,17 @@ impl Reads {
     /// Connections that are open, and those of them that nobody uses.
     pub(super) fn connections(&self) -> (u64, u64) {
         (self.pool.size().into(), self.pool.num_idle() as u64)
+    }
+
+    /// Position and hash of the last event.
+    pub(super) async fn chain_head(&self) -> Result<Option<Mark>, sqlx::Error> {
+        let rows = self.rows(|| sqlx::query(queries::CHAIN_HEAD)).await?;
+        let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+        let position = row.try_get::<i64, _>(0)?.cast_unsigned();
+        let hash: Option<&[u8]> = row.try_get(1)?;
+        let hash = hash.map(row::hash).transpose();
+        let hash = hash.map_err(sqlx::Error::Protocol)?;
+        Ok(hash.map(|hash| Mark { position, hash }))
     }
 
     /// The head in the database.

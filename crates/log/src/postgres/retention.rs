@@ -5,11 +5,12 @@
 
 use super::PostgresStore;
 use super::reads::Reads;
-use super::{failure, open};
+use super::{failure, open, row};
 use crate::Error;
+use crate::chain::Remains;
 use crate::retention::{Dropped, Undropped, created_task, not_archived};
 use sqlx::{Connection, PgConnection, Row as _};
-use taskledger_domain::{FlowId, Position};
+use taskledger_domain::{FlowId, Position, Timestamp};
 
 /// The one row.
 pub(super) const DROPPED: &str = "SELECT horizon, events FROM taskledger.dropped";
@@ -38,11 +39,21 @@ pub(super) const LAST: &str = "SELECT e.stream, e.position, e.version,
       WHERE s.flow = $1
       ORDER BY e.version DESC
       LIMIT $2";
+/// By the primary key.
+pub(super) const REMAINS: &str = "SELECT position, recorded_at, content
+      FROM taskledger.dropped_events
+      WHERE position > $1 AND position <= $2
+      ORDER BY position
+      LIMIT $3";
+/// For a log that is made from lines.
+pub(super) const PUT_REMAINS: &str =
+    "INSERT INTO taskledger.dropped_events (position, recorded_at, content)
+      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])";
 pub(super) const LOCK: &str = "SELECT events FROM taskledger.dropped FOR UPDATE";
 /// By the primary key. What others hold under the same id is theirs.
 pub(super) const DELETE_CLAIMS: &str = "DELETE FROM taskledger.claims AS c
       WHERE c.kind = 1 AND c.key = ANY ($1) AND c.value = $2";
-/// By the primary key.
+/// By the primary key. A trigger keeps what the hash chain needs of them.
 pub(super) const DELETE_EVENTS: &str =
     "DELETE FROM taskledger.events AS e WHERE e.position = ANY ($1)";
 /// By the primary key.
@@ -70,6 +81,43 @@ pub(super) async fn next_position(
     let asked = sqlx::query_scalar(NEXT).bind(after.cast_signed());
     let next: Option<i64> = asked.fetch_one(connection).await?;
     Ok(next.map(i64::cast_unsigned))
+}
+
+/// What stayed of up to `limit` dropped events with positions in `after + 1 ..= last`.
+pub(super) async fn remains(
+    connection: &mut PgConnection,
+    after: Position,
+    last: Position,
+    limit: usize,
+) -> Result<Vec<Remains>, sqlx::Error> {
+    let rows = sqlx::query(REMAINS)
+        .bind(after.cast_signed())
+        .bind(last.cast_signed())
+        .bind(i64::try_from(limit).unwrap_or(i64::MAX))
+        .fetch_all(connection)
+        .await?;
+    let remains = rows.iter().map(|sql| {
+        let content = row::hash(sql.try_get(2)?);
+        Ok(Remains {
+            position: sql.try_get::<i64, _>(0)?.cast_unsigned(),
+            recorded_at: Timestamp(sql.try_get(1)?),
+            content: content.map_err(sqlx::Error::Protocol)?,
+        })
+    });
+    remains.collect()
+}
+
+/// Writes what stayed of dropped events.
+pub(super) async fn put_remains(
+    connection: &mut PgConnection,
+    remains: &[Remains],
+) -> Result<(), sqlx::Error> {
+    let positions: Vec<_> = remains.iter().map(|r| r.position.cast_signed()).collect();
+    let times: Vec<_> = remains.iter().map(|r| r.recorded_at.0).collect();
+    let contents: Vec<_> = remains.iter().map(|r| r.content.as_bytes()).collect();
+    let put = sqlx::query(PUT_REMAINS).bind(&positions).bind(&times);
+    put.bind(&contents).execute(connection).await?;
+    Ok(())
 }
 
 impl Reads {

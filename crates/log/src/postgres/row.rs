@@ -1,8 +1,9 @@
 //! One row of the log: its columns in Postgres.
 //!
-//! Owns: the order of the columns, and what `taskledger.append` does to a checksum. A row is
+//! Owns: the order of the columns, and what `taskledger.append_chained` does to a checksum. A row is
 //! believed only when its checksum agrees; every read path goes through [`read`].
 
+use crate::chain::Hash;
 pub(super) use crate::row::{Damage, Row};
 use sqlx::postgres::PgRow;
 use sqlx::{Decode, Postgres, Row as _, Type};
@@ -14,7 +15,7 @@ use uuid::Uuid;
 macro_rules! columns {
     () => {
         "e.position, s.flow, e.version, e.id, e.time, e.recorded_at, e.kind, e.schema_version, \
-         e.actor, e.correlation, e.causation, e.trace, e.checksum, e.data"
+         e.actor, e.correlation, e.causation, e.trace, e.checksum, e.data, e.hash"
     };
 }
 pub(super) use columns;
@@ -64,6 +65,9 @@ fn parts(sql: &PgRow, first: usize, position: u64, flow: FlowId) -> Result<Row<'
         causation: value::<Option<Uuid>>(sql, first + 10, "causation")?.map(EventId),
         trace: trace.map(|bytes| text(bytes, "trace")).transpose()?,
         data: value(sql, first + 13, "data")?,
+        hash: value::<Option<&[u8]>>(sql, first + 14, "hash")?
+            .map(hash)
+            .transpose()?,
     })
 }
 
@@ -88,6 +92,11 @@ fn value<'r, T: Decode<'r, Postgres> + Type<Postgres>>(
 ) -> Result<T, String> {
     sql.try_get(index)
         .map_err(|e| format!("column `{name}`: {e}"))
+}
+
+pub(super) fn hash(bytes: &[u8]) -> Result<Hash, String> {
+    let found = Hash::from_slice(bytes);
+    found.ok_or_else(|| format!("column `hash`: it has {} bytes, expected 32", bytes.len()))
 }
 
 fn text<'r>(bytes: &'r [u8], name: &str) -> Result<&'r str, String> {

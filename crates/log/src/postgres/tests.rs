@@ -2,13 +2,15 @@
 //! all day.
 
 use super::{Options, PostgresStore, call, export, import, link, queries, retention, verify};
+use crate::chain::Mark;
+use crate::verify::Report;
 use crate::{Append, ClaimKey, EventStore, NewClaim, NewEvent};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, SqlSafeStr};
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_clock::ManualClock;
-use taskledger_domain::flow::{Event, TaskRenamed};
+use taskledger_domain::flow::{Event, FlowArchived, TaskRenamed};
 use taskledger_domain::{EventId, FlowId, Metadata, TaskId, Timestamp};
 use taskledger_testkit::postgres::Database;
 use uuid::Uuid;
@@ -18,6 +20,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("raise_epoch", link::RAISE_EPOCH),
     ("size", queries::SIZE),
     ("head", queries::HEAD),
+    ("chain_head", queries::CHAIN_HEAD),
     ("stream", queries::STREAM),
     ("stream_events", queries::STREAM_EVENTS),
     ("stream_events_back", queries::STREAM_EVENTS_BACK),
@@ -40,6 +43,8 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("is_archived", retention::IS_ARCHIVED),
     ("undropped", retention::UNDROPPED),
     ("last_of_archived", retention::LAST),
+    ("remains", retention::REMAINS),
+    ("put_remains", retention::PUT_REMAINS),
     ("lock_dropped", retention::LOCK),
     ("delete_claims", retention::DELETE_CLAIMS),
     ("delete_events", retention::DELETE_EVENTS),
@@ -197,4 +202,159 @@ async fn what_is_asked_all_day_is_answered_from_an_index() {
             assert!(!plan.contains(&scan), "{name}:\n{plan}");
         }
     }
+}
+
+/// As a server of the version before sends it, which knows nothing of hashes.
+const OLD_APPEND: &str = "SELECT verdicts FROM taskledger.append($1, $2, 5, 0,
+      ARRAY[$3], ARRAY[0::bigint], ARRAY[2], ARRAY[NULL::bytea], ARRAY[NULL::bigint],
+      '{}', '{}', '{}', '{}', '{}',
+      ARRAY[1, 1], ARRAY[1, 2], ARRAY[$4, $5], ARRAY[1::bigint, 1], ARRAY['TaskRenamed', 'TaskRenamed'],
+      ARRAY[1, 1], ARRAY['a'::bytea, 'a'], ARRAY['c'::bytea, 'c'], ARRAY[NULL::uuid, $4],
+      ARRAY[NULL::bytea, 't'], $6, ARRAY[$7, $7])";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_of_an_older_server_is_chained_by_the_database() {
+    let database = Database::create().await;
+    let store = given_a_log(&database).await;
+    store.append(append(1, 3)).await.expect("it is written");
+    let mut connection = store.pool().acquire().await.expect("a connection");
+    let node = Uuid::from_u128(99);
+    let epoch: i64 = sqlx::query_scalar("SELECT taskledger.raise_epoch($1)")
+        .bind(node)
+        .fetch_one(&mut *connection)
+        .await
+        .expect("an epoch");
+    let flow = FlowId(Uuid::from_u128(2));
+    let (one, two) = (Uuid::from_u128(21), Uuid::from_u128(22));
+    let data = r#"{"task_id":"00000000-0000-0000-0000-000000000000","name":"n"}"#;
+    let row = |version, id, causation, trace| crate::row::Row {
+        position: 0,
+        flow,
+        version,
+        id: EventId(id),
+        time: Timestamp(1),
+        recorded_at: Timestamp(0),
+        kind: "TaskRenamed",
+        schema_version: 1,
+        actor: "a",
+        correlation: "c",
+        causation,
+        trace,
+        data,
+        hash: None,
+    };
+    let rows = [
+        row(1, one, None, None),
+        row(2, two, Some(EventId(one)), Some("t")),
+    ];
+    let checksums = rows.map(|row| i64::from(row.checksum()));
+
+    let verdicts: Vec<i16> = sqlx::query_scalar(OLD_APPEND)
+        .bind(node)
+        .bind(epoch)
+        .bind(flow.0)
+        .bind(one)
+        .bind(two)
+        .bind(checksums.to_vec())
+        .bind(data)
+        .fetch_one(&mut *connection)
+        .await
+        .expect("it is written");
+
+    assert_eq!(verdicts, [0]);
+    store.append(append(3, 1)).await.expect("it is written");
+    let head = store.chain_head().await.expect("it is read");
+    let report = verified(&database, head).await;
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(
+        report.chain.map(|c| (c.from, Some(c.head))),
+        Some((1, head))
+    );
+}
+
+async fn verified(database: &Database, kept: Option<Mark>) -> Report {
+    let connect = PgConnectOptions::from_str(database.url()).expect("a URL");
+    let options = Options::new(connect, Arc::new(ManualClock::at(Timestamp(1))));
+    let report = verify::verify(&options, kept, |_, _| ()).await;
+    report.expect("it is read")
+}
+
+/// Changes the payload at position 2 so that every read believes it.
+async fn forge(connection: &mut PgConnection) {
+    let select = AssertSqlSafe(format!("{} LIMIT 1", verify::EVENTS));
+    let sql = sqlx::query(select).bind(1_i64).bind(2_i64);
+    let sql = sql.fetch_one(&mut *connection).await.expect("a row");
+    let row = super::row::read(&sql, 0).expect("it is sound");
+    let data = row.data.replace("name\":\"name", "name\":\"fame");
+    assert_ne!(data, row.data);
+    let forged = crate::row::Row { data: &data, ..row };
+    let checksum = super::row::checksum(&forged);
+    for statement in [
+        "ALTER TABLE taskledger.events DISABLE TRIGGER append_only".to_owned(),
+        format!(
+            "UPDATE taskledger.events SET data = '{data}', checksum = {checksum} WHERE position = 2"
+        ),
+    ] {
+        let changed = connection.execute(AssertSqlSafe(statement)).await;
+        changed.expect("it is changed");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_that_was_changed_with_its_checksum_is_found() {
+    let database = Database::create().await;
+    let store = given_a_log(&database).await;
+    for n in 1..=3 {
+        store.append(append(n, 4)).await.expect("it is written");
+    }
+    let head = store.chain_head().await.expect("it is read");
+    let sound = verified(&database, head).await;
+    assert!(sound.is_sound(), "{sound:?}");
+    let mut connection = store.pool().acquire().await.expect("a connection");
+
+    forge(&mut connection).await;
+
+    let report = verified(&database, head).await;
+    assert_eq!(report.faults.len(), 1, "{report:?}");
+    assert_eq!(report.faults[0].position, Some(2));
+    assert!(report.faults[0].reason.contains("was changed"));
+    connection
+        .execute("UPDATE taskledger.head SET hash = NULL")
+        .await
+        .expect("it is changed");
+    let report = verified(&database, None).await;
+    assert_eq!(report.faults.len(), 2, "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_dropped_leaves_its_place_in_the_chain() {
+    let database = Database::create().await;
+    let store = given_a_log(&database).await;
+    store.append(append(1, 3)).await.expect("it is written");
+    let archived = Event::FlowArchived(FlowArchived {
+        file: "f".to_owned(),
+        sha256: "s".to_owned(),
+        events: 3,
+        runs: Vec::new(),
+        owner: None,
+    });
+    let mut last = append(1, 1);
+    let metadata = last.events[0].metadata.clone();
+    let id = EventId(Uuid::from_u128(77));
+    last.events = vec![NewEvent::new(id, Timestamp(1), metadata, archived)];
+    (last.expected, last.claims) = (3, Vec::new());
+    store.append(last).await.expect("it is written");
+    store.append(append(2, 2)).await.expect("it is written");
+    let head = store.chain_head().await.expect("it is read");
+
+    let flow = FlowId(Uuid::from_u128(1));
+    while store.drop_archived(flow, 2).await.expect("it is dropped") > 0 {}
+
+    let report = verified(&database, head).await;
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.dropped, 3);
+    assert_eq!(
+        report.chain.map(|c| (c.from, Some(c.head))),
+        Some((1, head))
+    );
 }

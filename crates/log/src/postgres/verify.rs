@@ -6,6 +6,7 @@
 use super::queries::HEAD;
 use super::row::{self, columns};
 use super::{OpenError, Options, open, retention};
+use crate::chain::Mark;
 use crate::retention::Dropped;
 use crate::verify::{
     PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk, name_missing_versions,
@@ -41,11 +42,14 @@ pub(super) const STREAM_VERSIONS: &str =
 /// By the ends of both primary keys; one statement sees one state.
 pub(super) const END: &str = "SELECT h.position,
           coalesce((SELECT max(e.position) FROM taskledger.events AS e), 0), h.streams,
-          coalesce((SELECT max(s.number) FROM taskledger.streams AS s), 0)
+          coalesce((SELECT max(s.number) FROM taskledger.streams AS s), 0),
+          h.hash IS NOT DISTINCT FROM
+              (SELECT e.hash FROM taskledger.events AS e ORDER BY e.position DESC LIMIT 1)
       FROM taskledger.head AS h";
 
-/// Checks the log: dense positions, checksums, events that this program can read, times that do not
-/// run backwards, dense versions in each stream, the table of streams. `progress` is told the
+/// Checks the log: dense positions, checksums, the hash chain, which must go through `kept` if that is
+/// given, events that this program can read, times that do not run backwards, dense versions in each
+/// stream, the table of streams. `progress` is told the
 /// position reached and the head, now and then. Cost: O(log), in constant memory.
 ///
 /// # Errors
@@ -53,6 +57,7 @@ pub(super) const END: &str = "SELECT h.position,
 /// `Fault` of the report.
 pub async fn verify(
     options: &Options,
+    kept: Option<Mark>,
     mut progress: impl FnMut(Position, Position) + Send,
 ) -> Result<Report, OpenError> {
     let place = open::place(&options.connect);
@@ -70,12 +75,13 @@ pub async fn verify(
         head: head.cast_unsigned(),
         ..Report::default()
     };
-    let mut walk = Walk::default();
+    let mut walk = Walk::with(kept);
     let mut dropped = Dropped::default();
     while walk.after < report.head {
-        let last = walk.after.saturating_add(PAGE_ROWS_MAX).min(report.head);
+        let after = walk.after;
+        let last = after.saturating_add(PAGE_ROWS_MAX).min(report.head);
         let rows = sqlx::query(EVENTS)
-            .bind(walk.after.cast_signed())
+            .bind(after.cast_signed())
             .bind(last.cast_signed())
             .fetch_all(&mut connection)
             .await
@@ -87,7 +93,8 @@ pub async fn verify(
         dropped = retention::dropped(&mut connection)
             .await
             .map_err(unusable)?;
-        walk.page_ends(dropped, &mut report);
+        let remains = retention::remains(&mut connection, after, walk.after, usize::MAX).await;
+        walk.page_ends(dropped, remains.map_err(unusable)?, &mut report);
         progress(walk.after, report.head);
     }
     walk.ends(dropped, &mut report);
@@ -100,13 +107,17 @@ pub async fn verify(
 
 /// The head row says where the next event goes; were it wrong, no append would succeed.
 async fn end(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {
-    let (position, last, streams, number): (i64, i64, i64, i64) =
+    let (position, last, streams, number, is_hash): (i64, i64, i64, i64, bool) =
         sqlx::query_as(END).fetch_one(connection).await?;
     if position != last || streams != number {
         let reason = format!(
             "the head says position {position} and {streams} streams, the tables end with \
              {last} and {number}"
         );
+        report.add(Some(last.cast_unsigned()), None, reason);
+    }
+    if !is_hash {
+        let reason = "the head does not have the hash of the last event".to_owned();
         report.add(Some(last.cast_unsigned()), None, reason);
     }
     Ok(())

@@ -8,7 +8,9 @@ use super::retention;
 use super::row::{Row, columns};
 use crate::Error;
 use crate::retention::{Dropped, unchanged};
-use crate::transfer::{ExportedEvent, ExportedKey, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source};
+use crate::transfer::{
+    ExportedEvent, ExportedKey, Line, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Source, merged,
+};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use std::path::Path;
@@ -67,24 +69,32 @@ impl Export {
 
     /// The next events. Those that precede a damaged row are given first; the damage is met again,
     /// as the first row of the next page.
-    fn page(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+    fn page(&mut self) -> Result<Vec<Line>, Error> {
         let fail = |e: rusqlite::Error| of_read(&e, 0);
         loop {
             let mut page = Vec::new();
             let read = self.read_page(&mut page);
             if let Some(last) = page.last() {
-                self.after = last.position;
-                return Ok(page);
+                let last = last.position;
+                let remains = retention::remains(&self.connection, self.after, last, usize::MAX);
+                self.after = last;
+                return Ok(merged(page, remains.map_err(fail)?));
             }
             read?;
             if self.after >= self.head {
                 let dropped = retention::dropped(&self.connection).map_err(fail)?;
                 unchanged(self.dropped, dropped)?;
-                return Ok(page);
+                return Ok(Vec::new());
             }
             // What follows was dropped.
             let next = retention::next_position(&self.connection, self.after).map_err(fail)?;
             let to = next.map_or(self.head, |next| (next - 1).min(self.head));
+            let remains = retention::remains(&self.connection, self.after, to, PAGE_EVENTS_MAX)
+                .map_err(fail)?;
+            if let Some(last) = remains.last() {
+                self.after = last.position;
+                return Ok(merged(Vec::new(), remains));
+            }
             if to > self.dropped.horizon {
                 let dropped = retention::dropped(&self.connection).map_err(fail)?;
                 unchanged(self.dropped, dropped)?;
@@ -148,7 +158,7 @@ impl Source for Export {
         self.head
     }
 
-    async fn events(&mut self) -> Result<Vec<ExportedEvent>, Error> {
+    async fn events(&mut self) -> Result<Vec<Line>, Error> {
         if self.ended {
             return Ok(Vec::new());
         }

@@ -12,6 +12,7 @@ use super::open::{self, LEDGER_FILE, OpenError};
 use super::retention;
 use super::row::Row;
 use super::writer::{INSERT_EVENT, INSERT_STREAM};
+use crate::chain::Remains;
 use crate::transfer::{Checked, ExportedKey, Gaps, Source, StreamEnd, Target};
 use crate::{ClaimKey, Error, NewClaim};
 use async_trait::async_trait;
@@ -167,6 +168,10 @@ impl Target for Import {
             }
             Ok(())
         })
+    }
+
+    async fn write_remains(&mut self, remains: &[Remains]) -> Result<(), Error> {
+        self.in_transaction(|connection| retention::put_remains(connection, remains))
     }
 
     async fn write_keys(&mut self, keys: &[ExportedKey]) -> Result<(), Error> {

@@ -18,6 +18,8 @@ mod queries;
 mod readers;
 mod retention;
 mod row;
+#[cfg(test)]
+mod tests;
 pub mod verify;
 mod writer;
 

@@ -22,6 +22,7 @@ const APPLICATION_ID: i32 = 0x746c_6772;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/log/0001_event_log.sql"),
     include_str!("../../../../migrations/sqlite/log/0002_retention.sql"),
+    include_str!("../../../../migrations/sqlite/log/0003_hash_chain.sql"),
 ];
 
 /// How long a statement waits for a foreign process (a backup tool, a shell) that holds the file.

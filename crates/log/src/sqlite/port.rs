@@ -4,6 +4,7 @@
 
 use super::committer::{Request, Write};
 use super::{SqliteStore, closed, failure};
+use crate::chain::Mark;
 use crate::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Size};
 use crate::retention::{Dropped, Undropped};
 use crate::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
@@ -117,6 +118,10 @@ impl EventStore for SqliteStore {
     async fn head(&self) -> Result<Position, Error> {
         self.readers()?;
         Ok(*self.head.borrow())
+    }
+
+    async fn chain_head(&self) -> Result<Option<Mark>, Error> {
+        self.readers()?.run(|q| q.chain_head()).await
     }
 
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {

@@ -5,7 +5,8 @@
 
 use super::failure::of_read;
 use super::retention;
-use super::row::{Row, columns};
+use super::row::{self, Row, columns};
+use crate::chain::Mark;
 use crate::retention::{Dropped, Undropped, being_dropped};
 use crate::row::{claim_columns, snapshot_checksum};
 use crate::{ClaimKey, Error, Snapshot};
@@ -49,6 +50,9 @@ const CLAIM: &str = "SELECT value, expires_at FROM claims WHERE kind = ?1 AND ke
 /// By the primary key.
 const SNAPSHOT: &str =
     "SELECT version, checksum, bytes FROM snapshots WHERE stream = ?1 AND format = ?2";
+
+/// By the primary key.
+const CHAIN_HEAD: &str = "SELECT position, hash FROM events ORDER BY position DESC LIMIT 1";
 
 /// A row of `streams`.
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +158,17 @@ impl<'c> Queries<'c> {
 
     fn is_archived(&self, stream: Stream) -> Result<bool, Error> {
         retention::is_archived(self.connection, stream).map_err(|e| of_read(&e, 0))
+    }
+
+    /// See [`crate::EventStore::chain_head`].
+    pub(super) fn chain_head(&self) -> Result<Option<Mark>, Error> {
+        let found = self.connection.query_row(CHAIN_HEAD, [], |sql| {
+            let position = sql.get::<_, i64>(0)?.cast_unsigned();
+            let hash = row::hash_or_null(sql.get_ref(1)?)?;
+            Ok(hash.map(|hash| Mark { position, hash }))
+        });
+        let found = found.optional().map_err(|e| of_read(&e, 0))?;
+        Ok(found.flatten())
     }
 
     /// See [`crate::EventStore::dropped`].

@@ -5,10 +5,12 @@
 
 use super::failure::of_read;
 use super::queries::Stream;
+use super::row::{self, Row, columns};
 use crate::Error;
+use crate::chain::Remains;
 use crate::retention::{ARCHIVED_KIND, Dropped, Undropped, created_task, not_archived};
 use rusqlite::{Connection, OptionalExtension, params};
-use taskledger_domain::{FlowId, Position};
+use taskledger_domain::{FlowId, Position, Timestamp};
 use uuid::Uuid;
 
 /// The one row.
@@ -29,6 +31,19 @@ const LAST: &str = "SELECT position, version, CASE kind WHEN 'TaskCreated' THEN 
     WHERE stream = ?1 AND version < ?2
     ORDER BY version DESC
     LIMIT ?3";
+/// By `events_by_stream`.
+const EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.stream = ?1 AND e.version >= ?2 AND e.version < ?3 AND e.hash IS NOT NULL"
+);
+const INSERT_REMAINS: &str =
+    "INSERT INTO dropped_events (position, recorded_at, content) VALUES (?1, ?2, ?3)";
+/// By the primary key.
+const REMAINS: &str = "SELECT position, recorded_at, content FROM dropped_events
+    WHERE position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3";
 /// By the primary key. What others hold under the same id is theirs.
 const DELETE_CLAIM: &str = "DELETE FROM claims WHERE kind = 1 AND key = ?1 AND value = ?2";
 /// By `events_by_stream`.
@@ -128,18 +143,74 @@ pub(super) fn drop_archived(
     if count == 0 {
         return Ok(Ok(0));
     }
+    let range = (stream.number, first, stream.version.cast_signed());
+    let remains = match remains_of(connection, range)? {
+        Ok(remains) => remains,
+        // Nothing was deleted yet.
+        Err(error) => return Ok(Err(error)),
+    };
+    put_remains(connection, &remains)?;
     let flow = flow.to_string();
     let mut delete = connection.prepare(DELETE_CLAIM)?;
     for task in tasks {
         delete.execute(params![task.0.as_bytes(), flow])?;
     }
-    let range = (stream.number, first, stream.version.cast_signed());
     connection.prepare(DELETE_EVENTS)?.execute(range)?;
     connection
         .prepare(DELETE_SNAPSHOT)?
         .execute([stream.number])?;
     connection.prepare(COUNT)?.execute((horizon, count))?;
     Ok(Ok((first - 1).cast_unsigned()))
+}
+
+/// What stays of the events with versions in `first .. last` of a stream.
+fn remains_of(
+    connection: &Connection,
+    range: (i64, i64, i64),
+) -> rusqlite::Result<Result<Vec<Remains>, Error>> {
+    let mut statement = connection.prepare(EVENTS)?;
+    let mut rows = statement.query(range)?;
+    let mut remains = Vec::new();
+    while let Some(sql) = rows.next()? {
+        match Row::read(sql) {
+            Ok(row) => remains.push(row.remains()),
+            Err(damage) => return Ok(Err(damage.into())),
+        }
+    }
+    Ok(Ok(remains))
+}
+
+/// Part of the open transaction.
+pub(super) fn put_remains(connection: &Connection, remains: &[Remains]) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare(INSERT_REMAINS)?;
+    for r in remains {
+        insert.execute(params![
+            r.position.cast_signed(),
+            r.recorded_at.0,
+            r.content.as_bytes()
+        ])?;
+    }
+    Ok(())
+}
+
+/// What stayed of up to `limit` dropped events with positions in `after + 1 ..= last`.
+pub(super) fn remains(
+    connection: &Connection,
+    after: Position,
+    last: Position,
+    limit: usize,
+) -> rusqlite::Result<Vec<Remains>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare(REMAINS)?;
+    let range = (after.cast_signed(), last.cast_signed(), limit);
+    let rows = statement.query_map(range, |row| {
+        Ok(Remains {
+            position: row.get::<_, i64>(0)?.cast_unsigned(),
+            recorded_at: Timestamp(row.get(1)?),
+            content: row::hash(row.get_ref(2)?)?,
+        })
+    })?;
+    rows.collect()
 }
 
 /// [`dropped`] for readers.

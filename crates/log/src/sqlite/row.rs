@@ -3,6 +3,7 @@
 //! Owns: the order of the columns. A row is believed only when its checksum agrees; every read path
 //! goes through [`Row::read`].
 
+use crate::chain::Hash;
 pub(super) use crate::row::{Damage, Row};
 use rusqlite::types::{FromSqlError, ValueRef};
 use rusqlite::{Statement, params};
@@ -13,7 +14,7 @@ use uuid::Uuid;
 macro_rules! columns {
     () => {
         "e.position, s.flow, e.version, e.id, e.time, e.recorded_at, e.kind, e.schema_version, \
-         e.actor, e.correlation, e.causation, e.trace, e.checksum, e.data"
+         e.actor, e.correlation, e.causation, e.trace, e.checksum, e.data, e.hash"
     };
 }
 pub(super) use columns;
@@ -70,6 +71,7 @@ impl<'a> Row<'a> {
             .map(EventId),
             trace: value(sql, 11, "trace", |v| v.as_str_or_null())?,
             data: text(13, "data")?,
+            hash: value(sql, 14, "hash", hash_or_null)?,
         })
     }
 
@@ -90,6 +92,7 @@ impl<'a> Row<'a> {
             self.trace,
             self.checksum(),
             self.data,
+            self.hash.as_ref().map(Hash::as_bytes),
         ])?;
         Ok(())
     }
@@ -113,6 +116,20 @@ pub(super) fn uuid(raw: ValueRef<'_>) -> Result<Uuid, FromSqlError> {
     let bytes = raw.as_blob()?;
     Uuid::from_slice(bytes).map_err(|_| FromSqlError::InvalidBlobSize {
         expected_size: 16,
+        blob_size: bytes.len(),
+    })
+}
+
+/// The hash of an event, if it has one.
+pub(super) fn hash_or_null(raw: ValueRef<'_>) -> Result<Option<Hash>, FromSqlError> {
+    (raw != ValueRef::Null).then(|| hash(raw)).transpose()
+}
+
+/// The 32 bytes of a hash.
+pub(super) fn hash(raw: ValueRef<'_>) -> Result<Hash, FromSqlError> {
+    let bytes = raw.as_blob()?;
+    Hash::from_slice(bytes).ok_or(FromSqlError::InvalidBlobSize {
+        expected_size: 32,
         blob_size: bytes.len(),
     })
 }

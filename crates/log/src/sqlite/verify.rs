@@ -7,6 +7,7 @@ use super::export::head;
 use super::open::{self, OpenError};
 use super::retention;
 use super::row::{Row, columns};
+use crate::chain::Mark;
 use crate::retention::Dropped;
 use crate::verify::{
     FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk,
@@ -39,9 +40,10 @@ const STREAMS: &str = "SELECT s.number, s.flow, s.version, s.last_position,
 /// By `events_by_stream`; the walk finds where a version is missing or out of order.
 const STREAM_VERSIONS: &str = "SELECT version, position, kind = 'FlowArchived' FROM events WHERE stream = ?1 ORDER BY version";
 
-/// Checks the log `path` (the file): dense positions, but for what was dropped, checksums, events that this program can
-/// read, times that do not run backwards, dense versions in each stream, the table of streams, and
-/// SQLite's own structures. `progress` is told the position reached and the head, now and then.
+/// Checks the log `path` (the file): dense positions, but for what was dropped, checksums, the
+/// hash chain, which must go through `kept` if that is given, events that this program can read, times
+/// that do not run backwards, dense versions in each stream, the table of streams, and SQLite's own
+/// structures. `progress` is told the position reached and the head, now and then.
 /// Cost: O(log), in constant memory.
 ///
 /// # Errors
@@ -49,6 +51,7 @@ const STREAM_VERSIONS: &str = "SELECT version, position, kind = 'FlowArchived' F
 /// `Fault` of the report.
 pub fn verify(
     path: &Path,
+    kept: Option<Mark>,
     mut progress: impl FnMut(Position, Position),
 ) -> Result<Report, OpenError> {
     let unusable = |source| OpenError::Unusable {
@@ -61,12 +64,14 @@ pub fn verify(
         ..Report::default()
     };
     let mut events = connection.prepare(EVENTS).map_err(unusable)?;
-    let mut walk = Walk::default();
+    let mut walk = Walk::with(kept);
     let mut dropped = Dropped::default();
     while walk.after < report.head {
+        let after = walk.after;
         page(&mut walk, &mut events, &mut report);
         dropped = retention::dropped(&connection).map_err(unusable)?;
-        walk.page_ends(dropped, &mut report);
+        let remains = retention::remains(&connection, after, walk.after, usize::MAX);
+        walk.page_ends(dropped, remains.map_err(unusable)?, &mut report);
         progress(walk.after.min(report.head), report.head);
     }
     walk.ends(dropped, &mut report);
@@ -83,9 +88,7 @@ pub fn verify(
 fn page(walk: &mut Walk, events: &mut Statement<'_>, report: &mut Report) {
     let last = walk.after.saturating_add(PAGE_ROWS_MAX).min(report.head);
     if let Err(error) = rows(walk, events, last, report) {
-        walk.after += 1;
-        let reason = format!("SQLite cannot read the row: {error}");
-        report.add(Some(walk.after), None, reason);
+        walk.unreadable(format!("SQLite cannot read the row: {error}"), report);
     } else {
         walk.skip_to(last + 1);
     }

@@ -8,7 +8,8 @@
 use super::beside::Beside;
 use super::queries::Queries;
 use super::retention;
-use super::row::Row;
+use super::row::{self, Row};
+use crate::chain::Hash;
 use crate::ring::Fresh;
 use crate::{Append, Error, NewEvent, Outcome, Snapshot};
 use rusqlite::{Connection, Statement, params};
@@ -18,10 +19,11 @@ use taskledger_domain::{FlowId, Position, Recorded, Timestamp, Version};
 
 /// Streams whose number and version are remembered: more than are hot at once, about 5 MB.
 const STREAMS_KNOWN_MAX: usize = 65_536;
-/// The newest event's position and time, and the highest stream number.
+/// The newest event's position, time and hash, and the highest stream number.
 const NEWEST: &str = "SELECT coalesce(max(position), 0), coalesce((SELECT recorded_at FROM events \
                       ORDER BY position DESC LIMIT 1), 0), coalesce((SELECT max(number) FROM \
-                      streams), 0) FROM events";
+                      streams), 0), (SELECT hash FROM events ORDER BY position DESC LIMIT 1) \
+                      FROM events";
 pub(super) const INSERT_STREAM: &str =
     "INSERT INTO streams (number, flow, version, last_position) VALUES (?1, ?2, ?3, ?4)";
 /// By the primary key.
@@ -29,7 +31,8 @@ const UPDATE_STREAM: &str = "UPDATE streams SET version = ?2, last_position = ?3
 /// Bound by [`Row::insert`].
 pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, stream, version, id, time, recorded_at, \
                             kind, schema_version, actor, correlation, causation, trace, checksum, \
-                            data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+                            data, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+                            ?13, ?14, ?15)";
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: i64,
@@ -42,6 +45,7 @@ struct End {
     position: Position,
     recorded_at: Timestamp,
     stream_number: i64,
+    hash: Option<Hash>,
 }
 
 /// The write side of one connection.
@@ -218,29 +222,25 @@ impl<'c> Writer<'c> {
         new: NewEvent,
     ) -> rusqlite::Result<Arc<Recorded>> {
         self.end.position += 1;
+        let (position, recorded_at) = (self.end.position, self.end.recorded_at);
+        let new_row = Row::new(flow, version, &new);
+        let previous = self.end.hash.unwrap_or(Hash::BEFORE_FIRST);
+        let hash = previous.link(position, recorded_at, new_row.content());
+        self.end.hash = Some(hash);
         let row = Row {
-            position: self.end.position,
-            flow,
-            version,
-            id: new.id,
-            time: new.time,
-            recorded_at: self.end.recorded_at,
-            kind: new.encoded.kind,
-            schema_version: new.encoded.schema_version,
-            actor: &new.metadata.actor,
-            correlation: &new.metadata.correlation,
-            causation: new.metadata.causation,
-            trace: new.metadata.trace.as_deref(),
-            data: &new.encoded.data,
+            position,
+            recorded_at,
+            hash: Some(hash),
+            ..new_row
         };
         row.insert(&mut self.insert_event, stream)?;
         let recorded = Arc::new(Recorded {
-            position: self.end.position,
+            position,
             flow,
             version,
             id: new.id,
             time: new.time,
-            recorded_at: self.end.recorded_at,
+            recorded_at,
             metadata: new.metadata,
             event: new.event,
         });
@@ -293,6 +293,7 @@ fn find_end(connection: &Connection) -> rusqlite::Result<End> {
             position: row.get::<_, i64>(0)?.cast_unsigned(),
             recorded_at: Timestamp(row.get(1)?),
             stream_number: row.get(2)?,
+            hash: row::hash_or_null(row.get_ref(3)?)?,
         })
     })
 }

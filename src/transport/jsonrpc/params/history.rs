@@ -94,7 +94,7 @@ const SCOPE: Choice<Scope> = choice(
 
 /// A list of types of events, not empty.
 #[derive(Debug, Clone, Copy)]
-struct EventTypes;
+pub(super) struct EventTypes;
 
 fn names() -> Vec<&'static str> {
     EventType::ALL.iter().map(|t| t.as_str()).collect()

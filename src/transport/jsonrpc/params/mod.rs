@@ -13,6 +13,7 @@ pub mod copy;
 pub mod create;
 pub mod delete;
 pub mod drain;
+pub mod events;
 pub mod execute;
 pub mod explain;
 pub mod get;

@@ -8,7 +8,7 @@
 mod data;
 
 use super::lineage::LineageJson;
-use crate::application::api::{EventType, HistoryPage};
+use crate::application::api::{EventType, EventsPage, HistoryPage};
 use data::{Data, Members, Transition, change};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -24,6 +24,32 @@ pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
         events: page.events.iter().map(|e| Entry::of(e, page)).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     })
+}
+
+/// The result of `events.query`.
+pub(in crate::transport::jsonrpc) fn events_page(page: &EventsPage) -> Box<RawValue> {
+    let entries = page.events.iter().map(|recorded| EntryOfFlow {
+        root_task_id: recorded.flow.root(),
+        entry: Entry::alone(recorded),
+    });
+    super::raw(&EventsOfFlows {
+        events: entries.collect(),
+        next_cursor: page.next.map(|cursor| cursor.to_string()),
+    })
+}
+
+#[derive(Serialize)]
+struct EventsOfFlows<'a> {
+    events: Vec<EntryOfFlow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct EntryOfFlow<'a> {
+    root_task_id: TaskId,
+    #[serde(flatten)]
+    entry: Entry<'a>,
 }
 
 #[derive(Serialize)]
@@ -65,15 +91,22 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     /// The public shape of an event. Cost: O(1), for the start of a run O(ranges that it covers).
     fn of(recorded: &'a Recorded, page: &'a HistoryPage) -> Self {
-        let (task_id, mut data) = data(&recorded.event, recorded.flow.root());
+        let mut entry = Self::alone(recorded);
         let version = &recorded.version;
-        if let Data::Started { lineage, input, .. } = &mut data {
+        if let Data::Started { lineage, input, .. } = &mut entry.data {
             *input = page.inputs.get(version);
             *lineage = page.lineages.get(version).map(|it| LineageJson(it));
         }
         if let Some(named) = page.rejections.get(version) {
-            data.name_rejection(&recorded.event, named);
+            entry.data.name_rejection(&recorded.event, named);
         }
+        entry
+    }
+
+    /// The same by what the event itself says: without inputs that came from results and where they came
+    /// from, and without names in refusals that were recorded without.
+    fn alone(recorded: &'a Recorded) -> Self {
+        let (task_id, data) = data(&recorded.event, recorded.flow.root());
         Self {
             id: recorded.id,
             sequence: recorded.version,

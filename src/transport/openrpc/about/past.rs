@@ -52,6 +52,40 @@ pub fn history() -> About {
     }
 }
 
+/// `events.query`.
+#[must_use]
+pub fn events() -> About {
+    let root = json!({"root_task_id": at("TaskId")});
+    let page = object(json!({
+        "events": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": with_optional(entry(), root)},
+    }));
+    let more = json!({
+        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
+    });
+    let mut found = created();
+    found["root_task_id"] = json!(GROUP);
+    About {
+        description: "Shows what happened in all flows that the caller sees: who caused what, and when. Filters hold together. Times are those at which the log took events, which rise with positions. Events are as in `tasks.history`, without `input` and `lineage`. A page reads at most 20,000 events.",
+        result: "events",
+        schema: with_optional(page, more),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![
+            Example {
+                name: "of an hour",
+                description: "A task was created.",
+                params: json!({"since": "2026-01-15T10:00:00Z", "until": "2026-01-15T11:00:00Z", "actor": "anonymous", "task_id": FETCH}),
+                result: json!({"events": [found]}),
+            },
+            Example {
+                name: "cancellations, newest first",
+                description: "There were none.",
+                params: json!({"types": ["task_cancelled"], "order": "desc", "limit": 20}),
+                result: json!({"events": []}),
+            },
+        ],
+    }
+}
+
 fn created() -> Value {
     json!({
         "id": MINTED, "sequence": 2, "position": 2, "timestamp": "2026-01-15T10:30:00.000000Z",

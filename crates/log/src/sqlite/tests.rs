@@ -1,0 +1,236 @@
+//! A log that somebody changed who knows how checksums are computed.
+
+use super::export::Export;
+use super::open::{self, LEDGER_FILE};
+use super::row::{Row, columns};
+use super::{Options, SqliteStore, verify};
+use crate::chain::{Hash, Mark};
+use crate::transfer::{Line, Source};
+use crate::verify::Report;
+use crate::{Append, EventStore, NewEvent};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use taskledger_clock::ManualClock;
+use taskledger_domain::flow::{Event, FlowArchived, TaskRenamed};
+use taskledger_domain::{EventId, FlowId, Metadata, Position, TaskId, Timestamp, Version};
+use uuid::Uuid;
+
+fn ledger(folder: &Path) -> PathBuf {
+    folder.join(LEDGER_FILE)
+}
+
+fn store(folder: &Path) -> SqliteStore {
+    let clock = Arc::new(ManualClock::at(Timestamp(1)));
+    SqliteStore::open(Options::new(folder, clock)).unwrap()
+}
+
+fn renamed(name: &str) -> Event {
+    Event::TaskRenamed(TaskRenamed {
+        task_id: TaskId(Uuid::nil()),
+        name: name.to_owned(),
+    })
+}
+
+fn archived() -> Event {
+    Event::FlowArchived(FlowArchived {
+        file: "f".to_owned(),
+        sha256: "s".to_owned(),
+        events: 3,
+        runs: Vec::new(),
+        owner: None,
+    })
+}
+
+async fn append(store: &SqliteStore, flow: u128, expected: Version, events: Vec<Event>) {
+    let metadata = Metadata {
+        actor: Arc::from("ada"),
+        correlation: Arc::from("c"),
+        causation: None,
+        trace: None,
+    };
+    let new = |(n, event): (u128, Event)| {
+        let id = Uuid::from_u128(flow * 1_000 + u128::from(expected) + n);
+        NewEvent::new(EventId(id), Timestamp(1), metadata.clone(), event)
+    };
+    let append = Append {
+        stream: FlowId(Uuid::from_u128(flow)),
+        expected,
+        events: (1..).zip(events).map(new).collect(),
+        claims: Vec::new(),
+        fence: None,
+    };
+    let outcome = store.append(append).await.unwrap();
+    assert!(
+        matches!(outcome, crate::Outcome::Appended(_)),
+        "{outcome:?}"
+    );
+}
+
+/// A closed log of two flows, eight events in all, and its head.
+async fn given_a_log(folder: &Path) -> Mark {
+    let store = store(folder);
+    append(
+        &store,
+        1,
+        0,
+        (0..3).map(|_| renamed("pay 100 to ada")).collect(),
+    )
+    .await;
+    append(&store, 2, 0, vec![renamed("other")]).await;
+    append(&store, 1, 3, vec![archived()]).await;
+    append(&store, 2, 1, (0..3).map(|_| renamed("other")).collect()).await;
+    let head = store.chain_head().await.unwrap().unwrap();
+    store.close().await;
+    head
+}
+
+/// Changes the payload of an event so that every read believes it, and its hash and all later ones if
+/// `hashes` says so.
+fn forge(folder: &Path, position: Position, hashes: bool) {
+    let connection = Connection::open(ledger(folder)).unwrap();
+    let select = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM events AS e JOIN streams AS s ON s.number = e.stream WHERE e.position = ?1"
+    );
+    let previous = |position: Position| -> Hash {
+        let before = (position - 1).cast_signed();
+        let hash = "SELECT hash FROM events WHERE position = ?1";
+        let hash = connection.query_row(hash, [before], |row| row.get::<_, Vec<u8>>(0));
+        hash.map_or(Hash::BEFORE_FIRST, |h| Hash::from_slice(&h).unwrap())
+    };
+    for at in position.. {
+        let mut statement = connection.prepare(select).unwrap();
+        let mut rows = statement.query([at.cast_signed()]).unwrap();
+        let Some(sql) = rows.next().unwrap() else {
+            break;
+        };
+        let row = Row::read(sql).unwrap();
+        let data = if at == position {
+            row.data.replace("100", "900")
+        } else {
+            row.data.to_owned()
+        };
+        let row = Row { data: &data, ..row };
+        let hash = previous(at).link(at, row.recorded_at, row.content());
+        let stored = if hashes { Some(hash) } else { row.hash };
+        connection
+            .execute(
+                "UPDATE events SET data = ?2, checksum = ?3, hash = ?4 WHERE position = ?1",
+                (
+                    at.cast_signed(),
+                    &data,
+                    row.checksum(),
+                    stored.as_ref().map(Hash::as_bytes),
+                ),
+            )
+            .unwrap();
+    }
+}
+
+fn verified(folder: &Path, kept: Option<Mark>) -> Report {
+    verify(&ledger(folder), kept, |_, _| ()).unwrap()
+}
+
+#[tokio::test]
+async fn a_payload_that_was_changed_with_its_checksum_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = given_a_log(folder.path()).await;
+    let sound = verified(folder.path(), Some(head));
+    assert!(sound.is_sound(), "{sound:?}");
+    assert_eq!(sound.chain.map(|c| (c.from, c.head)), Some((1, head)));
+
+    forge(folder.path(), 2, false);
+
+    let store = store(folder.path());
+    let read = store.read_all(0, 100).await.unwrap();
+    assert_eq!(read.events.len(), 8, "every read believes it");
+    let report = verified(folder.path(), None);
+    assert_eq!(report.faults.len(), 1, "{report:?}");
+    assert_eq!(report.faults[0].position, Some(2));
+    assert!(report.faults[0].reason.contains("was changed"));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_log_that_was_forged_with_all_its_hashes_is_found_by_the_head_that_was_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = given_a_log(folder.path()).await;
+
+    forge(folder.path(), 2, true);
+
+    assert!(verified(folder.path(), None).is_sound());
+    let report = verified(folder.path(), Some(head));
+    assert_eq!(report.faults.len(), 1, "{report:?}");
+    assert_eq!(report.faults[0].position, Some(8));
+}
+
+#[tokio::test]
+async fn the_chain_of_an_older_log_begins_with_the_next_append() {
+    let folder = tempfile::tempdir().unwrap();
+    given_a_log(folder.path()).await;
+    let connection = Connection::open(ledger(folder.path())).unwrap();
+    connection
+        .execute("UPDATE events SET hash = NULL", [])
+        .unwrap();
+    drop(connection);
+    let report = verified(folder.path(), None);
+    assert!(report.is_sound() && report.chain.is_none(), "{report:?}");
+
+    let store = store(folder.path());
+    append(&store, 3, 0, vec![renamed("a"), renamed("b")]).await;
+    let head = store.chain_head().await.unwrap();
+    store.close().await;
+
+    let report = verified(folder.path(), head);
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(
+        report.chain.map(|c| (c.from, Some(c.head))),
+        Some((9, head))
+    );
+}
+
+#[tokio::test]
+async fn the_chain_is_followed_over_what_was_dropped_and_an_export_carries_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = given_a_log(folder.path()).await;
+    let store = store(folder.path());
+    let flow = FlowId(Uuid::from_u128(1));
+    while store.drop_archived(flow, 2).await.unwrap() > 0 {}
+    store.close().await;
+
+    let report = verified(folder.path(), Some(head));
+    let mut export = Export::open(&ledger(folder.path()), 0).unwrap();
+    let mut lines = Vec::new();
+    loop {
+        let page = export.events().await.unwrap();
+        if page.is_empty() {
+            break;
+        }
+        lines.extend(page);
+    }
+
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.chain.map(|c| (c.from, c.head)), Some((1, head)));
+    let places: Vec<_> = lines
+        .iter()
+        .map(|line| match line {
+            Line::Event(event) => (event.position, event.hash.is_some()),
+            Line::Dropped(line) => (line.dropped.position, false),
+            Line::Key(_) | Line::End(_) | Line::Archive(_) => panic!("{line:?}"),
+        })
+        .collect();
+    let expected = (1..=8).map(|p| (p, p > 3));
+    assert_eq!(places, expected.collect::<Vec<_>>());
+    let connection = open::writer(&ledger(folder.path())).unwrap();
+    connection
+        .execute(
+            "UPDATE dropped_events SET content = zeroblob(32) WHERE position = 2",
+            [],
+        )
+        .unwrap();
+    drop(connection);
+    let report = verified(folder.path(), None);
+    assert_eq!(report.faults[0].position, Some(4), "{report:?}");
+}

@@ -1,0 +1,143 @@
+//! The file of an export or archive, line by line, for `events import` and `events verify FILE`.
+//!
+//! Owns: the order of the kinds of lines, the closing line, and the number that a fault is told with.
+
+use crate::cli::CliError;
+use crate::store::transfer::{LINE_BYTES_MAX, Line, Receipt, Tally};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// An export or archive that is being read.
+pub(super) struct Lines {
+    input: Box<dyn BufRead + Send>,
+    buffer: Vec<u8>,
+    /// Of the file, if it is known.
+    size: Option<u64>,
+    bytes: u64,
+    /// Of the last line that was read, from 1.
+    number: u64,
+    tally: Tally,
+    is_archive: bool,
+    had_keys: bool,
+    ended: bool,
+}
+
+impl Lines {
+    /// Opens a file; `-` is standard input.
+    pub(super) fn open(file: &str) -> Result<Self, CliError> {
+        let (input, size): (Box<dyn BufRead + Send>, _) = if file == "-" {
+            (Box::new(BufReader::new(io::stdin())), None)
+        } else {
+            let opened = File::open(file).and_then(|f| Ok((f.metadata()?.len(), f)));
+            let (size, opened) = opened.map_err(|e| CliError::Usage(format!("`{file}`: {e}")))?;
+            (Box::new(BufReader::new(opened)), Some(size))
+        };
+        Ok(Self {
+            input,
+            buffer: Vec::new(),
+            size,
+            bytes: 0,
+            number: 0,
+            tally: Tally::default(),
+            is_archive: false,
+            had_keys: false,
+            ended: false,
+        })
+    }
+
+    /// The next line that stands before the closing one, with its text; `None` behind the last.
+    pub(super) fn next(&mut self) -> Result<Option<(Line, String)>, CliError> {
+        loop {
+            let Some(line) = self.parse()? else {
+                return Ok(None);
+            };
+            if self.ended {
+                let reason = "something stands behind the end of the export";
+                return Err(self.fault(reason));
+            }
+            let text = line.text();
+            self.tally.add(&line, &text);
+            match &line {
+                Line::End(end) => {
+                    let found = self.receipt();
+                    if found != end.end {
+                        return Err(self.fault(format!(
+                            "the export had {}, this file has {found}: it was cut off or changed",
+                            end.end
+                        )));
+                    }
+                    self.ended = true;
+                    continue;
+                }
+                Line::Archive(_) if self.number > 1 => {
+                    return Err(self.fault("an archive begins with this line"));
+                }
+                Line::Archive(_) => self.is_archive = true,
+                Line::Key(_) => self.had_keys = true,
+                Line::Event(_) | Line::Dropped(_) if self.had_keys => {
+                    return Err(self.fault("an event stands behind the keys"));
+                }
+                Line::Event(_) | Line::Dropped(_) => {}
+            }
+            return Ok(Some((line, text)));
+        }
+    }
+
+    fn parse(&mut self) -> Result<Option<Line>, CliError> {
+        self.number += 1;
+        self.buffer.clear();
+        let limit = LINE_BYTES_MAX as u64 + 1;
+        let read = (&mut self.input).take(limit);
+        let read = { read }.read_until(b'\n', &mut self.buffer);
+        if read.map_err(|e| self.fault(e.to_string()))? == 0 {
+            self.number -= 1;
+            return Ok(None);
+        }
+        if self.buffer.len() > LINE_BYTES_MAX {
+            return Err(self.fault(format!("it has more than {LINE_BYTES_MAX} bytes")));
+        }
+        self.bytes += self.buffer.len() as u64;
+        let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
+        let line = std::str::from_utf8(line).map_err(|e| self.fault(e.to_string()))?;
+        Line::parse(line).map(Some).map_err(|e| self.fault(e))
+    }
+
+    /// A fault of the last line that was read.
+    pub(super) fn fault(&self, reason: impl Into<String>) -> CliError {
+        CliError::Usage(self.placed(&reason.into()))
+    }
+
+    /// A reason with the number of the last line that was read.
+    pub(super) fn placed(&self, reason: &str) -> String {
+        format!("line {}: {reason}", self.number)
+    }
+
+    /// What was read so far.
+    pub(super) fn receipt(&self) -> Receipt {
+        self.tally.clone().receipt()
+    }
+
+    /// Bytes read, and of how many if that is known.
+    pub(super) const fn progress(&self) -> (u64, Option<u64>) {
+        (self.bytes, self.size)
+    }
+
+    /// Whether the first line says that the file is an archive.
+    pub(super) const fn is_archive(&self) -> bool {
+        self.is_archive
+    }
+
+    /// Whether the closing line was met.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.ended
+    }
+
+    /// What is missing when the closing line is.
+    pub(super) fn missing_end(&self) -> String {
+        format!(
+            "line {}: expected the closing line `{{\"end\": ..}}`, which holds the number and the SHA-256 of \
+             the lines before it, but the file ends before it",
+            self.number + 1
+        )
+    }
+}

@@ -1,0 +1,146 @@
+//! `events.query`.
+
+use super::super::reader::{Parameters, Reader, TASK_ID, TIMESTAMP, integer, text};
+use super::history::EventTypes;
+use super::list::ORDER;
+use crate::application::api::{EventsCursor, EventsQuery};
+use taskledger_domain::Violation;
+use taskledger_domain::limits::{LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX};
+use taskledger_projections::Order;
+
+/// Characters of a cursor: a place of 19 digits and what stands before it, with room.
+const CURSOR_CHARS_MAX: usize = 64;
+/// Characters of a principal: more than any has.
+const ACTOR_CHARS_MAX: usize = 512;
+
+/// Which events to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// What was asked for, its cursor apart.
+    query: EventsQuery,
+    /// Where an earlier page ended, in the server's words.
+    cursor: Option<String>,
+}
+
+impl Params {
+    /// The query, with its cursor.
+    ///
+    /// # Errors
+    /// The cursor is none of such a query.
+    pub fn query(self) -> Result<EventsQuery, Vec<Violation>> {
+        let Some(text) = self.cursor else {
+            return Ok(self.query);
+        };
+        let (order, is_of_flow) = (self.query.order, self.query.is_of_flow());
+        let cursor = EventsCursor::parse(&text, order, is_of_flow).ok_or_else(|| {
+            let expected =
+                "a `next_cursor` of the same query, with the same `order`, `flow` and `task_id`";
+            let reason = "not a cursor of this query";
+            vec![Violation::of("cursor", reason, expected, &text.into())]
+        })?;
+        Ok(EventsQuery {
+            cursor: Some(cursor),
+            ..self.query
+        })
+    }
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let since = reader.optional(
+            "since",
+            TIMESTAMP,
+            "Only events recorded at this time or later.",
+        );
+        let until = reader.optional("until", TIMESTAMP, "Only events recorded before this time.");
+        let actor = reader.optional(
+            "actor",
+            text(ACTOR_CHARS_MAX),
+            "Only what this principal caused, for example `user:ann`, `service:ci`, `anonymous` or `engine`.",
+        );
+        let types = reader.optional("types", EventTypes, "Only events of these types.");
+        let flow = reader.optional("flow", TASK_ID, "Only this flow, named by its root task.");
+        let task = reader.optional(
+            "task_id",
+            TASK_ID,
+            "Only events about this task; it may have been deleted.",
+        );
+        let limit = reader.with_default(
+            "limit",
+            integer(1..=u64::from(LIST_LIMIT_MAX)),
+            u64::from(LIST_LIMIT_DEFAULT),
+            "Events in the page, at most; a page may have fewer although more follow.",
+        );
+        let cursor = reader.optional(
+            "cursor",
+            text(CURSOR_CHARS_MAX),
+            "The `next_cursor` of an earlier page of the same query.",
+        );
+        let order = reader.with_default(
+            "order",
+            ORDER,
+            Order::Ascending,
+            "`asc` oldest first, `desc` newest first.",
+        );
+        reader.finish(|| {
+            let query = EventsQuery {
+                since,
+                until,
+                actor,
+                types,
+                flow: flow.map(|root| root.as_flow()),
+                task,
+                limit: usize::try_from(limit).expect("the range of a limit fits"),
+                order,
+                cursor: None,
+            };
+            Some(Self { query, cursor })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ID, faults, map};
+    use super::*;
+    use crate::application::api::EventType;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_hundred_oldest_events_are_the_default() {
+        let query = Params::read(&map(json!({}))).unwrap().query().unwrap();
+        assert_eq!((query.limit, query.order), (100, Order::Ascending));
+        assert!(!query.is_of_flow());
+        assert_eq!((query.since, query.actor, query.types), (None, None, None));
+    }
+
+    #[test]
+    fn everything_is_read() {
+        let read = Params::read(&map(json!({"since": "2026-01-31T00:00:00Z",
+            "until": "2026-02-01T00:00:00Z", "actor": "user:ann", "types": ["task_failed"],
+            "flow": ID, "task_id": ID, "limit": 5, "order": "desc", "cursor": "vd7"})))
+        .unwrap();
+        let query = read.query().unwrap();
+        assert!(query.since < query.until && query.is_of_flow());
+        assert_eq!(query.actor.as_deref(), Some("user:ann"));
+        assert_eq!(query.types, Some(vec![EventType::TaskFailed]));
+        assert_eq!(
+            query.cursor,
+            EventsCursor::parse("vd7", Order::Descending, true)
+        );
+    }
+
+    #[test]
+    fn each_faulty_parameter_is_named() {
+        let wrong = json!({"since": "yesterday", "actor": 7, "flow": "x", "limit": 0});
+        let found = faults(Params::read(&map(wrong)));
+        let fields: Vec<_> = found.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(fields, ["since", "actor", "flow", "limit"]);
+        // A cursor of one flow is none of the whole log.
+        let wrong = Params::read(&map(json!({"cursor": "va7"}))).unwrap();
+        assert_eq!(
+            wrong.query().unwrap_err()[0].reason,
+            "not a cursor of this query"
+        );
+    }
+}

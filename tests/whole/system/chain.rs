@@ -1,0 +1,120 @@
+//! The hash chain as an auditor uses it: a head is kept, and a later log compared with it.
+
+use serde_json::{Value, json};
+use std::path::Path;
+use taskledger_testkit::program::{Ended, run, run_with};
+use taskledger_testkit::server::{Folder, Server};
+
+async fn events(words: &[&str], folder: &Folder) -> Ended {
+    let words = ["events"].iter().chain(words).map(|w| (*w).to_owned());
+    run(words.chain(folder.storage())).await
+}
+
+async fn create(folder: &Folder, names: &[&str]) {
+    let server = Server::start(folder).await;
+    for name in names {
+        server.api.call("tasks.create", json!({"name": name})).await;
+    }
+    server.stop().await;
+}
+
+/// The head that `events verify` prints.
+async fn head(folder: &Folder) -> String {
+    let said = events(&["verify"], folder).await.done();
+    let line = said.lines().find_map(|l| l.strip_prefix("head "));
+    line.unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+/// What is said of a log that is not sound.
+fn changed(ended: Ended) -> String {
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    ended.out
+}
+
+async fn an_auditor_finds_what_was_changed(folder: Folder) {
+    create(&folder, &["pay 100", "other"]).await;
+    let kept = head(&folder).await;
+    create(&folder, &["third"]).await;
+
+    let sound = events(&["verify", "--head", &kept], &folder).await.done();
+    let text = events(&["export"], &folder).await.done();
+    let file = folder.path().join("log.jsonl");
+    std::fs::write(&file, &text).unwrap();
+    let of_file = events(
+        &["verify", file.to_str().unwrap(), "--head", &kept],
+        &folder,
+    )
+    .await;
+    let short = Folder::new();
+    create(&short, &["another log", "of two", "and three"]).await;
+    let foreign = changed(events(&["verify", "--head", &kept], &short).await);
+    let behind = kept.replace("@2", "@9");
+    let behind = changed(events(&["verify", "--head", &behind], &folder).await);
+    let wrong = events(&["verify", "--head", "abc"], &folder)
+        .await
+        .refused(2);
+
+    let unchanged = "nothing up to position 2 was changed since the head was kept";
+    assert!(sound.contains(unchanged), "{sound}");
+    let of_file = of_file.done();
+    assert!(of_file.starts_with("sound: 3 events, sha256"), "{of_file}");
+    assert!(of_file.contains(unchanged), "{of_file}");
+    assert!(of_file.contains(&head(&folder).await), "{of_file}");
+    assert!(foreign.contains("was changed here or before"), "{foreign}");
+    assert!(behind.contains("its end is missing"), "{behind}");
+    assert!(wrong.contains("expected HASH@POSITION"), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_auditor_finds_what_was_changed_in_a_folder() {
+    an_auditor_finds_what_was_changed(Folder::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_auditor_finds_what_was_changed_in_a_database() {
+    an_auditor_finds_what_was_changed(Folder::with_database().await).await;
+}
+
+/// The export with a payload changed, and a closing line that agrees with it.
+fn forged(export: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let changed = export.replacen("pay 100", "pay 900", 1);
+    let (lines, end) = changed.trim_end().rsplit_once('\n').unwrap();
+    let mut end: Value = serde_json::from_str(end).unwrap();
+    let digest = Sha256::digest(format!("{lines}\n"));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    end["end"]["sha256"] = digest.into();
+    format!("{lines}\n{end}\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forged_export_is_refused_unless_its_chain_is_given_up() {
+    let from = Folder::new();
+    create(&from, &["pay 100", "other"]).await;
+    let text = forged(&events(&["export"], &from).await.done());
+    let to = Folder::new();
+    let given = async |words: &[&str]| {
+        let words = ["events"].iter().chain(words).map(|w| (*w).to_owned());
+        run_with(words.chain(to.storage()), Path::new("."), &text).await
+    };
+
+    let verified = given(&["verify", "-"]).await.refused(1);
+    let refused = given(&["import", "-"]).await.refused(2);
+    let imported = given(&["import", "-", "--restart-chain"]).await.done();
+    let before = events(&["verify"], &to).await.done();
+    create(&to, &["third"]).await;
+    let after = events(&["verify"], &to).await.done();
+
+    assert!(verified.contains("line 1: the hash is"), "{verified}");
+    assert!(refused.contains("line 1: the hash is"), "{refused}");
+    assert!(refused.contains("--restart-chain"), "{refused}");
+    assert!(
+        imported.contains("begins with the next append"),
+        "{imported}"
+    );
+    assert!(before.contains("no event has a hash yet"), "{before}");
+    assert!(
+        after.contains("events before position 3 have no hash"),
+        "{after}"
+    );
+}
