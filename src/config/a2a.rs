@@ -1,7 +1,7 @@
 //! How Agent2Agent is served.
 
 use crate::transport::a2a::Options;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use taskledger_a2a::Edition;
 use taskledger_a2a::signing::CardKey;
@@ -37,6 +37,28 @@ pub struct A2aConfig {
         value_delimiter = ','
     )]
     pub signing_keys: Vec<PathBuf>,
+
+    /// Whether changes of A2A tasks are reported to URLs that callers name
+    #[arg(
+        id = "a2a_push",
+        long = "a2a-push",
+        value_name = "on|off",
+        env = "TASKLEDGER_A2A_PUSH",
+        value_enum,
+        default_value = "on",
+        hide_possible_values = true
+    )]
+    pub push: Switch,
+}
+
+/// Whether something is done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It is.
+    #[default]
+    On,
+    /// It is not.
+    Off,
 }
 
 impl A2aConfig {
@@ -47,6 +69,7 @@ impl A2aConfig {
             edition: self.edition,
             text_method: self.text_method.as_deref().map(Into::into),
             keys: keys.into(),
+            refuses_push: self.push == Switch::Off,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod checks;
 mod counts;
+mod reports;
 mod view;
 
 pub use checks::no_such_flow;
@@ -169,6 +170,7 @@ impl Webhooks {
             schedule: new.schedule,
             headers: new.headers,
             secret: Some(secret.clone()),
+            reported: None,
         };
         let webhook = self.made(&new, "url").await?;
         Ok(WithSecret {
@@ -186,9 +188,17 @@ impl Webhooks {
         mut callback: Callback,
         owner: Option<Arc<str>>,
     ) -> Result<CallbackId, Error> {
-        let path = ["configuration", "push_notification_config", "url"].map(Into::into);
+        let member = match callback.reported {
+            Some(_) => "taskPushNotificationConfig",
+            None => "push_notification_config",
+        };
+        let path = ["configuration", member, "url"].map(Into::into);
         callback.url = self.allowed(&path, &callback.url)?;
         let id = CallbackId(self.store.clock().uuid());
+        if let Some(reported) = &mut callback.reported {
+            let fresh = || Arc::from(self.store.clock().uuid().to_string());
+            reported.name.get_or_insert_with(fresh);
+        }
         self.made(&callback.endpoint(id, owner), "push_notification_config")
             .await?;
         Ok(id)

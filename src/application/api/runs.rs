@@ -13,13 +13,16 @@
 //! | `message_run` | [`FollowUp`] | [`FollowedUp`] |
 //! | `watch_run` | [`WatchRun`] | [`WatchedRun`] |
 //! | `await_run` | [`AwaitRun`] | [`RunView`] |
+//! | `report_run`, `report_of_run`, `reports_of_run`, `unreport_run` | the run, [`Callback`] or a name | [`Receiver`](super::webhooks::Receiver) |
 //!
 //! Refusals of their own (`taskledger_domain::flow::Refusal`): `RunNotFound`, also for somebody else's; `RunOver`, for a
 //! cancel or a message that comes behind the end; `RunNotWaiting`, for a message that nobody waits for.
 
+use super::webhooks::Callback;
 use super::{Failure, Target};
 pub use crate::application::limits::StreamPlace;
 use crate::subscription::cursor::Cursor;
+pub use crate::subscription::run_fold::NodeChange;
 use crate::subscription::stream::Reset;
 use serde::{Deserialize, Serialize};
 use serde_json::value::Value;
@@ -29,7 +32,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 pub use taskledger_domain::flow::{RunOrigin, RunStage};
 pub use taskledger_domain::question::Asks;
-use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, Payload, Position, RunId, SuspensionId, TaskId, Timestamp};
 use tokio_stream::Stream;
 
@@ -58,6 +60,9 @@ pub struct StartRun {
     pub executor_wait_ms: u64,
     /// What it comes from. References to runs that are not the caller's are left out.
     pub origin: RunOrigin,
+    /// Where it is reported: a callback that gets reports.
+    #[serde(with = "super::requests::callback")]
+    pub reported: Option<Callback>,
 }
 
 /// A run that was begun.
@@ -258,21 +263,6 @@ pub enum RunChange {
     Artifact(Artifact),
     /// A task of it stands otherwise; only for those who asked for it.
     Node(NodeChange),
-}
-
-/// A task of a run that stands otherwise.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NodeChange {
-    /// The task.
-    pub task: TaskId,
-    /// Its status from now on.
-    pub status: Status,
-    /// 0 to 1.
-    pub progress: Progress,
-    /// The attempt, from 1.
-    pub attempt: Option<u32>,
-    /// What its worker says of it, or why it ended.
-    pub message: Option<Arc<str>>,
 }
 
 /// A run as whoever began it sees it.

@@ -57,6 +57,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListRuns
         | UseCase::FollowRun
         | UseCase::AwaitRun
+        | UseCase::ReadReports
         | UseCase::MessageRun
         | UseCase::GetWebhook
         | UseCase::ListWebhooks
@@ -83,6 +84,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::CreateTasks
         | UseCase::ExecuteTasks
         | UseCase::StartRun
+        | UseCase::ReportRun
         | UseCase::RetryTask
         | UseCase::UpdateTask
         | UseCase::DeleteTasks

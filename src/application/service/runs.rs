@@ -20,6 +20,7 @@ impl Service {
     pub async fn start_run(&self, context: &Context, start: StartRun) -> Result<StartedRun, Error> {
         authorize(context, UseCase::StartRun)?;
         let named = start.origin.context.as_deref().map(Arc::from);
+        let is_reported = start.reported.is_some();
         let request = Request::StartRun(Box::new(start));
         let Reply::Started(started) = self.call(context, request).await? else {
             return Err(other_reply("runs.start"));
@@ -30,6 +31,9 @@ impl Service {
             task_ids,
             task: _,
         } = started;
+        if is_reported {
+            Box::pin(self.attach_reports(context, run)).await;
+        }
         Ok(StartedRun {
             run,
             root,

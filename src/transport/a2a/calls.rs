@@ -11,6 +11,7 @@ use crate::application::api::runs::{
     AwaitRun, CancelRun, FollowUp, ListRuns, ReadRun, RunOrigin, RunUntil, RunView, StartRun,
     WatchRun,
 };
+use crate::application::api::webhooks::Callback;
 use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use crate::transport::a2a::streams::Followed;
 use serde_json::Value;
@@ -63,10 +64,13 @@ impl A2a {
             Call::SubscribeToTask(request) => {
                 return Ok(Outcome::Stream(self.subscribed(heard, &request).await?));
             }
-            Call::CreatePushConfig(_)
-            | Call::GetPushConfig(_)
-            | Call::ListPushConfigs(_)
-            | Call::DeletePushConfig(_) => return Err(no_push()),
+            Call::CreatePushConfig(it) => Answer::PushConfig(self.push_created(heard, it).await?),
+            Call::GetPushConfig(it) => Answer::PushConfig(self.push_read(heard, it).await?),
+            Call::ListPushConfigs(it) => Answer::PushConfigs(self.push_listed(heard, it).await?),
+            Call::DeletePushConfig(it) => {
+                self.push_deleted(heard, it).await?;
+                Answer::Deleted
+            }
             Call::GetExtendedAgentCard(_) => {
                 let reason = "this agent has one card for everybody";
                 return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
@@ -190,23 +194,19 @@ impl A2a {
         request: SendMessageRequest,
         looks: Looks,
     ) -> Result<Said, Error> {
-        if request
-            .configuration
-            .task_push_notification_config
-            .is_some()
-        {
-            return Err(no_push());
-        }
+        let push = request.configuration.task_push_notification_config;
+        let push = self.push_of(push)?;
         let mut message = request.message;
         said::checked(&message)?;
         match message.task_id.take() {
-            Some(task) => self.follow_up(heard, &task, message, looks).await,
+            Some(task) => self.follow_up(heard, &task, message, (push, looks)).await,
             None => {
                 let metadata = request.metadata.as_ref();
                 let method = self.options.text_method.as_deref();
                 match plan::plan(&message, metadata, method)? {
                     Plan::Run { target, source } => {
-                        self.begin(heard, message, (target, source), looks).await
+                        self.begin(heard, message, (target, source), (push, looks))
+                            .await
                     }
                     Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
                 }
@@ -219,7 +219,7 @@ impl A2a {
         heard: &Heard,
         message: Message,
         (target, source): (Target, Source),
-        looks: Looks,
+        (push, looks): (Option<Callback>, Looks),
     ) -> Result<Said, Error> {
         let references = message.reference_task_ids.iter();
         let references = references.filter_map(|id| RunId::parse(id).ok());
@@ -232,6 +232,7 @@ impl A2a {
                 message: Some(said::kept(&message)?),
                 references: references.take(REFERENCES_MAX).collect(),
             },
+            reported: push,
         };
         let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
         let (runs, context) = (self.runs.clone(), heard.context.clone());
@@ -250,7 +251,7 @@ impl A2a {
         heard: &Heard,
         task: &str,
         message: Message,
-        looks: Looks,
+        (push, looks): (Option<Callback>, Looks),
     ) -> Result<Said, Error> {
         let run = run_of(task)?;
         let node = node_of(&message)?;
@@ -265,6 +266,11 @@ impl A2a {
         };
         let source = Source::default();
         let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
+        if let Some(push) = push {
+            // What follows from the message is reported already.
+            let kept = self.runs.report(&heard.context, run, push).await;
+            kept.map_err(|error| self.told(error, Doing::Reporting))?;
+        }
         let (runs, context) = (self.runs.clone(), heard.context.clone());
         let followed = async move { runs.message(&context, follow_up).await };
         let followed = self
@@ -369,7 +375,7 @@ impl A2a {
         Ok(whole(view))
     }
 
-    fn told(&self, error: crate::application::api::Error, doing: Doing<'_>) -> Error {
+    pub(super) fn told(&self, error: crate::application::api::Error, doing: Doing<'_>) -> Error {
         errors::of(&*self.clock, error, doing)
     }
 }
@@ -400,7 +406,7 @@ fn length(given: Option<i32>) -> Option<usize> {
     given.and_then(|it| usize::try_from(it).ok())
 }
 
-fn run_of(id: &str) -> Result<RunId, Error> {
+pub(super) fn run_of(id: &str) -> Result<RunId, Error> {
     let short: String = id.chars().take(64).collect();
     RunId::parse(id).map_err(|_| Error::task_not_found(&short))
 }
@@ -421,11 +427,6 @@ fn node_of(message: &Message) -> Result<Option<TaskId>, Error> {
 fn no_node() -> Error {
     let reason = "the id of a node that waits is required, a UUID of version 4";
     Error::invalid_member("message.metadata.nodeId", reason)
-}
-
-fn no_push() -> Error {
-    let reason = "this agent does not report changes to URLs in this protocol; use a stream, or its webhooks";
-    Error::new(ErrorKind::PushNotificationNotSupported, reason)
 }
 
 fn stopping() -> Error {

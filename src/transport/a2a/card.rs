@@ -75,7 +75,7 @@ fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
         documentation_url: None,
         capabilities: AgentCapabilities {
             streaming: true,
-            push_notifications: false,
+            push_notifications: !options.refuses_push,
             extensions: vec![nodes_extension()],
             extended_agent_card: false,
         },
@@ -175,6 +175,8 @@ mod tests {
             UseCase::ListRuns,
             UseCase::FollowRun,
             UseCase::AwaitRun,
+            UseCase::ReportRun,
+            UseCase::ReadReports,
         ];
         for use_case in called {
             let scope = use_case.scope().expect("runs belong to somebody");

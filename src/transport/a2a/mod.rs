@@ -10,9 +10,12 @@ mod card;
 pub(super) mod grpc;
 pub(super) mod jsonrpc;
 mod mapping;
+mod push;
 pub(super) mod rest;
 mod runs;
 mod streams;
+
+pub use mapping::reports::Reports;
 
 pub(super) use calls::{keyed, out_of_time};
 pub(super) use card::{CARD_PATH, Cards, KEYS_PATH, RPC_PATH};
@@ -46,6 +49,8 @@ pub struct Options {
     pub text_method: Option<Arc<str>>,
     /// By which keys the card is signed.
     pub keys: Arc<[CardKey]>,
+    /// Whether changes are not reported to URLs.
+    pub refuses_push: bool,
 }
 
 /// The door.

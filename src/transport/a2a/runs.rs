@@ -5,10 +5,13 @@ use crate::application::api::runs::{
     AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
     StartedRun, StreamPlace, WatchRun, WatchedRun,
 };
+use crate::application::api::webhooks::{Callback, Page, Receiver};
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::fmt;
+use std::sync::Arc;
+use taskledger_domain::RunId;
 
 type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
@@ -52,6 +55,31 @@ pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
         request: AwaitRun,
         ahead: Ahead,
     ) -> Asked<'a, RunView>;
+    fn report<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        callback: Callback,
+    ) -> Asked<'a, Receiver>;
+    fn report_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, Option<Receiver>>;
+    fn reports_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        after: i64,
+        limit: usize,
+    ) -> Asked<'a, Page<Vec<Receiver>>>;
+    fn unreport<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, ()>;
 }
 
 impl Runs for Service {
@@ -99,5 +127,42 @@ impl Runs for Service {
         ahead: Ahead,
     ) -> Asked<'a, RunView> {
         self.await_run_admitted(context, request, ahead).boxed()
+    }
+
+    fn report<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        callback: Callback,
+    ) -> Asked<'a, Receiver> {
+        self.report_run(context, run, callback).boxed()
+    }
+
+    fn report_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, Option<Receiver>> {
+        self.report_of_run(context, run, name).boxed()
+    }
+
+    fn reports_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        after: i64,
+        limit: usize,
+    ) -> Asked<'a, Page<Vec<Receiver>>> {
+        self.reports_of_run(context, run, after, limit).boxed()
+    }
+
+    fn unreport<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, ()> {
+        self.unreport_run(context, run, name).boxed()
     }
 }

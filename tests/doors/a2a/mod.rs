@@ -4,6 +4,7 @@
 
 mod binding;
 mod card;
+mod push;
 mod scenarios;
 mod strangers;
 mod wire;

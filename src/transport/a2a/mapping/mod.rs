@@ -2,5 +2,6 @@
 
 pub(super) mod errors;
 pub(super) mod plan;
+pub(super) mod reports;
 pub(super) mod said;
 pub(super) mod views;

@@ -10,6 +10,9 @@ use taskledger_domain::{PathSegment, TaskId, Violation};
 /// Members of metadata that name a skill.
 const SKILL: [&str; 3] = ["skillId", "skill_id", "skill"];
 
+/// The member of a request beside the message.
+const CONFIGURATION: &str = "configuration";
+
 /// What a message is to run.
 pub(crate) enum Plan {
     /// Tasks.
@@ -53,6 +56,16 @@ enum Form {
 impl Source {
     /// The path of the message for a path of the call that it became.
     pub(crate) fn field(&self, path: &[PathSegment]) -> String {
+        if let [PathSegment::Key(first), ..] = path
+            && first == CONFIGURATION
+        {
+            return joined("", path);
+        }
+        if let [PathSegment::Key(only)] = path
+            && only == "secret"
+        {
+            return format!("{CONFIGURATION}.taskPushNotificationConfig.authentication");
+        }
         let (piece, rest) = match path {
             [PathSegment::Key(key), PathSegment::Index(i), rest @ ..] if key == "tasks" => {
                 let of = |it: &&Piece| (it.first..it.first + it.tasks).contains(i);

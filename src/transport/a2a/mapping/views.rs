@@ -159,7 +159,8 @@ fn asked(question: &Question, named: &Named) -> Message {
     )
 }
 
-fn camel_of(snake: &str) -> String {
+/// A name as this protocol writes it.
+pub(crate) fn camel_of(snake: &str) -> String {
     let mut camel = String::with_capacity(snake.len());
     let mut is_begin = false;
     for c in snake.chars() {
