@@ -3,6 +3,7 @@
 use crate::transport::a2a::Options;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::sync::Arc;
 use taskledger_a2a::Edition;
 use taskledger_a2a::signing::CardKey;
 
@@ -38,6 +39,17 @@ pub struct A2aConfig {
     )]
     pub signing_keys: Vec<PathBuf>,
 
+    /// URI of an extension that A2A clients must announce in `A2A-Extensions`; can be repeated
+    #[arg(
+        id = "a2a_required_extension",
+        long = "a2a-required-extension",
+        value_name = "URI",
+        env = "TASKLEDGER_A2A_REQUIRED_EXTENSION",
+        value_delimiter = ',',
+        value_parser = extension
+    )]
+    pub required_extensions: Vec<String>,
+
     /// Whether changes of A2A tasks are reported to URLs that callers name
     #[arg(
         id = "a2a_push",
@@ -61,6 +73,20 @@ pub enum Switch {
     Off,
 }
 
+/// A URI as it stands in a header, in a list with commas.
+fn extension(text: &str) -> Result<String, String> {
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b',');
+    let has_scheme = text
+        .split_once(':')
+        .is_some_and(|(scheme, _)| !scheme.is_empty());
+    match is_plain && has_scheme {
+        true => Ok(text.to_owned()),
+        false => Err("a URI is expected, such as `https://example.com/extensions/x/v1`".to_owned()),
+    }
+}
+
 impl A2aConfig {
     /// The part that concerns the door, with these keys.
     #[must_use]
@@ -69,6 +95,11 @@ impl A2aConfig {
             edition: self.edition,
             text_method: self.text_method.as_deref().map(Into::into),
             keys: keys.into(),
+            required_extensions: self
+                .required_extensions
+                .iter()
+                .map(|it| Arc::from(&**it))
+                .collect(),
             refuses_push: self.push == Switch::Off,
         }
     }

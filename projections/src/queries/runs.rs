@@ -110,6 +110,8 @@ pub struct RunCursor {
     upto: Position,
     at: Timestamp,
     no: i64,
+    /// Of the filter of the list.
+    filter: u32,
 }
 
 /// A page of a list.
@@ -131,24 +133,54 @@ impl RunCursor {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let read = |part: &str| i64::from_str_radix(part, 16).ok().filter(|n| *n >= 0);
         let parts: Option<Vec<i64>> = text.split('-').map(read).collect();
-        let Some([upto, at, no]) = parts.as_deref() else {
+        let Some([upto, at, no, filter]) = parts.as_deref() else {
             return Err(Error::BadCursor);
         };
         let cursor = Self {
             upto: upto.unsigned_abs(),
             at: Timestamp(*at),
             no: *no,
+            filter: u32::try_from(*filter).map_err(|_| Error::BadCursor)?,
         };
         match cursor.to_string() == text {
             true => Ok(cursor),
             false => Err(Error::BadCursor),
         }
     }
+
+    /// Whether it was made by a list with this filter.
+    #[must_use]
+    pub fn is_of(&self, filter: &RunFilter) -> bool {
+        self.filter == filter.fingerprint()
+    }
+}
+
+impl RunFilter {
+    /// Tells filters apart: FNV-1a of its members. Not of its owner, who alone sees what the list shows.
+    fn fingerprint(&self) -> u32 {
+        let since = self.since.map(|since| since.0.to_string());
+        let stage = self.stage.map(RunStage::as_str);
+        let members = [self.context.as_deref(), stage, since.as_deref()];
+        let mut hash = 0x811c_9dc5_u32;
+        for member in members {
+            let mark = [u8::from(member.is_some())];
+            for byte in member.unwrap_or_default().bytes().chain(mark) {
+                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+            }
+        }
+        hash
+    }
 }
 
 impl fmt::Display for RunCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{:x}-{:x}", self.upto, self.at.0, self.no)
+        let Self {
+            upto,
+            at,
+            no,
+            filter,
+        } = self;
+        write!(f, "{upto:x}-{:x}-{no:x}-{filter:x}", at.0)
     }
 }
 
@@ -206,6 +238,7 @@ impl ReadModels {
             upto: after.map_or(position, |after| after.upto),
             at: last.status_at,
             no: last.no,
+            filter: filter.fingerprint(),
         });
         let mut runs = Vec::with_capacity(wanted.len());
         for row in wanted {

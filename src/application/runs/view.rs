@@ -117,10 +117,22 @@ impl App {
                 &size.into(),
             ));
         }
-        let after = list.page_token.as_deref().map(RunCursor::parse);
-        let after = after.transpose().unwrap_or_else(|_| {
+        let filter = RunFilter {
+            owner: context.caller.reach().owner().cloned(),
+            // Nothing has a longer one.
+            context: list
+                .context
+                .filter(|context| context.len() <= 4 * CONTEXT_CHARS_MAX),
+            stage: list.stage,
+            since: list.since,
+        };
+        let after = list.page_token.as_deref().map(|token| {
+            let cursor = RunCursor::parse(token).ok();
+            cursor.filter(|cursor| cursor.is_of(&filter)).ok_or(())
+        });
+        let after = after.transpose().unwrap_or_else(|()| {
             let token = Value::from(list.page_token.as_deref());
-            let expected = "a token that a page of this list has given";
+            let expected = "a token that a page of a list with the same filter has given";
             faults.push(Violation::of(
                 "page_token",
                 "is not valid",
@@ -134,15 +146,6 @@ impl App {
         }
         let head = self.head().await?;
         self.await_position(head).await?;
-        let filter = RunFilter {
-            owner: context.caller.reach().owner().cloned(),
-            // Nothing has a longer one.
-            context: list
-                .context
-                .filter(|context| context.len() <= 4 * CONTEXT_CHARS_MAX),
-            stage: list.stage,
-            since: list.since,
-        };
         let each = size as usize;
         let bounds = HistoryBounds {
             entries_max: list.history.map_or(HISTORY_MAX, |n| n.min(HISTORY_MAX)),

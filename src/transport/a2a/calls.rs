@@ -2,7 +2,7 @@
 
 use super::mapping::errors::{self, Doing};
 use super::mapping::plan::{self, Plan, Source};
-use super::mapping::{said, views};
+use super::mapping::{modes, said, views};
 use super::runs::{Ahead, Looks};
 use super::{A2a, Heard, INPUT_MODES, Outcome, TASKS};
 use crate::application::Context;
@@ -16,6 +16,7 @@ use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use crate::transport::a2a::streams::Followed;
 use serde_json::Value;
 use std::sync::Arc;
+use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::operation::{Answer, Call};
 use taskledger_a2a::request::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, PAGE_SIZE_DEFAULT,
@@ -31,6 +32,8 @@ use taskledger_domain::{RunId, TaskId, Timestamp};
 const ANSWER_BYTES_MAX: usize = 3_670_016;
 /// What a caller is told to wait when the server stops, in milliseconds.
 const DRAINED_RETRY_MS: u64 = 1000;
+/// Saved workflows that a card names: some hundred bytes each.
+const CARD_WORKFLOWS_MAX: u32 = 200;
 /// The member of metadata with which a node is meant that asks.
 const NODE: &str = "nodeId";
 
@@ -71,12 +74,23 @@ impl A2a {
                 self.push_deleted(heard, it).await?;
                 Answer::Deleted
             }
-            Call::GetExtendedAgentCard(_) => {
-                let reason = "this agent has one card for everybody";
-                return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
-            }
+            Call::GetExtendedAgentCard(_) => Answer::Card(Box::new(self.card(heard).await?)),
         };
         Ok(Outcome::Answer(answer))
+    }
+
+    /// The card with what its caller has saved.
+    async fn card(&self, heard: &Heard) -> Result<AgentCard, Error> {
+        let Some(extended) = &self.extended else {
+            let reason = "this agent has one card for everybody: it knows no callers";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
+        };
+        let kept = self
+            .runs
+            .workflows(&heard.context, CARD_WORKFLOWS_MAX)
+            .await;
+        let kept = kept.map_err(|error| self.told(error, Doing::Reading))?;
+        Ok(extended.with(&kept))
     }
 
     async fn sent(
@@ -85,6 +99,7 @@ impl A2a {
         request: SendMessageRequest,
     ) -> Result<SendMessageResponse, Error> {
         let history = length(request.configuration.history_length);
+        let as_text = modes::are_text(&request.configuration.accepted_output_modes);
         let now = request.configuration.return_immediately;
         let looks = match now {
             true => Looks::Once,
@@ -120,7 +135,11 @@ impl A2a {
             let error = self.told(error, Doing::Sending(&source));
             error.with("taskId", run.to_string())
         })?;
-        Ok(SendMessageResponse::Task(whole(view)))
+        let mut task = whole(view);
+        if as_text {
+            task.artifacts.iter_mut().for_each(modes::as_text);
+        }
+        Ok(SendMessageResponse::Task(task))
     }
 
     async fn streamed(
@@ -129,6 +148,7 @@ impl A2a {
         request: SendMessageRequest,
     ) -> Result<Followed, Error> {
         let history = length(request.configuration.history_length);
+        let as_text = modes::are_text(&request.configuration.accepted_output_modes);
         match self.say(heard, request, Looks::Following).await? {
             Said::Direct(message) => Ok(Followed::only(StreamResponse::Message(message))),
             Said::Run { run, ahead, .. } => {
@@ -140,7 +160,8 @@ impl A2a {
                     behind: None,
                 };
                 let followed = self.followed(heard, watch, ahead).await;
-                followed.map_err(|error| error.with("taskId", run.to_string()))
+                let followed = followed.map_err(|error| error.with("taskId", run.to_string()))?;
+                Ok(followed.in_text(as_text))
             }
         }
     }
@@ -208,6 +229,15 @@ impl A2a {
                         self.begin(heard, message, (target, source), (push, looks))
                             .await
                     }
+                    Plan::Workflow { run, source } => {
+                        let context = &heard.context;
+                        let tasks = self.runs.tasks_of_workflow(context, run).await;
+                        let tasks =
+                            tasks.map_err(|error| self.told(error, Doing::Sending(&source)))?;
+                        let tasks = tasks.map_err(|it| plan::unfit(&it, &source))?;
+                        let target = (Target::New(tasks), source);
+                        self.begin(heard, message, target, (push, looks)).await
+                    }
                     Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
                 }
             }
@@ -225,7 +255,8 @@ impl A2a {
         let references = references.filter_map(|id| RunId::parse(id).ok());
         let start = StartRun {
             target,
-            allow_unknown_executors: false,
+            // Phases of a workflow wait for their workers.
+            allow_unknown_executors: source.is_workflow(),
             executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
             origin: RunOrigin {
                 context: message.context_id.clone(),
@@ -287,7 +318,8 @@ impl A2a {
         let fresh = || self.clock.uuid().to_string();
         let text = format!(
             "This agent runs tasks. Send a part with `data`: {{\"tasks\": [..]}}, one task, or \
-             {{\"taskId\": ..}} of a stored one (skill `{TASKS}`). Parts are {}.",
+             {{\"taskId\": ..}} of a stored one (skill `{TASKS}`), or {{\"workflow\": .., \"inputs\": ..}} of a \
+             saved workflow. Parts are {}.",
             INPUT_MODES.join(" or ")
         );
         Message {

@@ -6,12 +6,14 @@ use crate::application::api::runs::{
     StartedRun, StreamPlace, WatchRun, WatchedRun,
 };
 use crate::application::api::webhooks::{Callback, Page, Receiver};
+use crate::application::api::workflows::{RunWorkflow, UnfitWorkflow, Version};
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::RunId;
+use taskledger_domain::task::call::TaskList;
 
 type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
@@ -55,6 +57,14 @@ pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
         request: AwaitRun,
         ahead: Ahead,
     ) -> Asked<'a, RunView>;
+    /// The tasks of a run of a saved workflow.
+    fn tasks_of_workflow<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunWorkflow,
+    ) -> Asked<'a, Result<TaskList, UnfitWorkflow>>;
+    /// Saved workflows of the caller, by name, at most so many.
+    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> Asked<'a, Vec<Version>>;
     fn report<'a>(
         &'a self,
         context: &'a Context,
@@ -127,6 +137,18 @@ impl Runs for Service {
         ahead: Ahead,
     ) -> Asked<'a, RunView> {
         self.await_run_admitted(context, request, ahead).boxed()
+    }
+
+    fn tasks_of_workflow<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunWorkflow,
+    ) -> Asked<'a, Result<TaskList, UnfitWorkflow>> {
+        Service::tasks_of_workflow(self, context, run).boxed()
+    }
+
+    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> Asked<'a, Vec<Version>> {
+        self.kept_workflows(context, None, None, limit).boxed()
     }
 
     fn report<'a>(

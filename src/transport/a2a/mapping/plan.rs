@@ -2,14 +2,22 @@
 
 use super::super::{INPUT_MODES, TASKS};
 use crate::application::api::Target;
+use crate::application::api::workflows::{Kept, RunWorkflow, UnfitWorkflow};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use taskledger_a2a::{Content, Error, ErrorKind, Fault, Faults, Message, Part, Wire};
 use taskledger_domain::task::call;
 use taskledger_domain::{PathSegment, TaskId, Violation};
 
 /// Members of metadata that name a skill.
 const SKILL: [&str; 3] = ["skillId", "skill_id", "skill"];
+/// Members of data that name a saved workflow.
+const WORKFLOW: [&str; 2] = ["workflow", "template"];
+/// Begins the skills of saved workflows; the name follows.
+pub(crate) const WORKFLOW_SKILL: &str = "workflow:";
 
+/// The header, or metadata of gRPC, that makes a repetition harmless.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The member of a request beside the message.
 const CONFIGURATION: &str = "configuration";
 
@@ -20,6 +28,13 @@ pub(crate) enum Plan {
         /// Which.
         target: Target,
         /// Where in the message they stand.
+        source: Source,
+    },
+    /// A run of a workflow that is kept.
+    Workflow {
+        /// Which.
+        run: RunWorkflow,
+        /// Where in the message it stands.
         source: Source,
     },
     /// Nothing: it says nothing that could be run.
@@ -49,13 +64,25 @@ enum Form {
     One,
     /// `{taskId}`.
     Stored,
+    /// `{workflow, version, inputs}`.
+    Workflow,
     /// The whole message, for the configured method.
     Whole,
 }
 
 impl Source {
+    /// Whether a workflow is run.
+    pub(crate) fn is_workflow(&self) -> bool {
+        self.0.iter().any(|piece| piece.form == Form::Workflow)
+    }
+
     /// The path of the message for a path of the call that it became.
     pub(crate) fn field(&self, path: &[PathSegment]) -> String {
+        if let [PathSegment::Key(first), PathSegment::Key(second)] = path
+            && (&**first, &**second) == ("metadata", "idempotency_key")
+        {
+            return IDEMPOTENCY_KEY.to_owned();
+        }
         if let [PathSegment::Key(first), ..] = path
             && first == CONFIGURATION
         {
@@ -68,7 +95,7 @@ impl Source {
         }
         let (piece, rest) = match path {
             [PathSegment::Key(key), PathSegment::Index(i), rest @ ..] if key == "tasks" => {
-                let of = |it: &&Piece| (it.first..it.first + it.tasks).contains(i);
+                let of = |it: &&Piece| (it.first..it.first.saturating_add(it.tasks)).contains(i);
                 match self.0.iter().find(of) {
                     Some(piece) => (piece, (Some(i - piece.first), rest)),
                     None => return of_answer(path),
@@ -84,8 +111,10 @@ impl Source {
             (Form::List, (Some(i), rest)) => joined(&format!("{data}.tasks[{i}]"), rest),
             (Form::One, (Some(_), rest)) => joined(&data, rest),
             (Form::Stored, _) => format!("{data}.taskId"),
+            // Its tasks are not the caller's: what is wrong with them is wrong with the workflow.
+            (Form::Workflow, (Some(_), _)) => format!("{data}.workflow"),
             (Form::Whole, _) => "message.parts".to_owned(),
-            (Form::List | Form::One, (None, rest)) => joined(&data, rest),
+            (Form::List | Form::One | Form::Workflow, (None, rest)) => joined(&data, rest),
         }
     }
 }
@@ -128,12 +157,21 @@ pub(crate) fn plan(
 ) -> Result<Plan, Error> {
     unless_taken(&message.parts)?;
     let skill = skill(message, metadata)?;
+    if let Some(name) = skill
+        .as_deref()
+        .and_then(|it| it.strip_prefix(WORKFLOW_SKILL))
+    {
+        return workflow_of_skill(&message.parts, name);
+    }
+    if let Some(plan) = workflow(&message.parts)? {
+        return Ok(plan);
+    }
     match skill.as_deref() {
         Some(TASKS) => match tasks(&message.parts)? {
             Some(plan) => Ok(plan),
             None => Err(Error::invalid_member(
                 "message.parts",
-                "no part has data with `tasks`, a task, or `taskId`, which the skill `tasks.execute` takes",
+                "no part has data with `tasks`, a task, `taskId` or `workflow`, which the skill `tasks.execute` takes",
             )),
         },
         Some(text) if Some(text) == method => whole(&message.parts, text),
@@ -147,6 +185,135 @@ pub(crate) fn plan(
             (None, Some(method)) => whole(&message.parts, method),
             (None, None) => Ok(Plan::Nothing),
         },
+    }
+}
+
+/// A run of the workflow that a part names, which has nothing else to run beside it.
+fn workflow(parts: &[Part]) -> Result<Option<Plan>, Error> {
+    let objects = parts.iter().enumerate().filter_map(|(i, part)| {
+        let Content::Data(Value::Object(data)) = &part.content else {
+            return None;
+        };
+        Some((i, data))
+    });
+    let is_named = |data: &Map<String, Value>| {
+        let has_tasks = ["tasks", "taskId", "task_id", "name"];
+        WORKFLOW.iter().any(|it| data.contains_key(*it))
+            && !has_tasks.iter().any(|it| data.contains_key(*it))
+    };
+    let mut named = objects.filter(|(_, data)| is_named(data));
+    let Some((part, data)) = named.next() else {
+        return Ok(None);
+    };
+    let at = |member: &str| format!("message.parts[{part}].data.{member}");
+    if let Some((other, _)) = named.next() {
+        let field = format!("message.parts[{other}].data");
+        return Err(Error::invalid_member(field, "only one workflow can be run"));
+    }
+    let member = if data.contains_key(WORKFLOW[0]) {
+        WORKFLOW[0]
+    } else {
+        WORKFLOW[1]
+    };
+    let name = data.get(member).and_then(Value::as_str);
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        let reason = "the name of a saved workflow is required";
+        return Err(Error::invalid_member(at(member), reason));
+    };
+    let version = match data.get("version") {
+        None | Some(Value::Null) => None,
+        Some(given) => {
+            let whole = with_whole_numbers(given.clone());
+            let number = whole.as_u64().and_then(|it| u32::try_from(it).ok());
+            let number = number.filter(|it| *it > 0).ok_or_else(|| {
+                Error::invalid_member(at("version"), "the number of a version is required, from 1")
+            })?;
+            Some(number)
+        }
+    };
+    let trigger = match data.get("inputs") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(inputs)) => inputs.clone(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err(Error::invalid_member(at("inputs"), "an object is required"));
+        }
+    };
+    Ok(Some(run_of(part, name, version, trigger)))
+}
+
+/// A run of the workflow that a skill names, with the first object of the message as its inputs.
+fn workflow_of_skill(parts: &[Part], name: &str) -> Result<Plan, Error> {
+    if let Some(plan) = workflow(parts)? {
+        let is_same = matches!(&plan, Plan::Workflow { run, .. } if *run.kept.name == *name);
+        if !is_same {
+            let reason = "the message names another workflow than its skill";
+            return Err(Error::invalid_member("message.parts", reason));
+        }
+        return Ok(plan);
+    }
+    let inputs = parts
+        .iter()
+        .enumerate()
+        .find_map(|(i, part)| match &part.content {
+            Content::Data(Value::Object(data)) => Some((i, data.clone())),
+            Content::Data(_) | Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
+        });
+    let (part, data) = inputs.unwrap_or_default();
+    let inputs = match data.get("inputs") {
+        Some(Value::Object(inputs)) if data.len() == 1 => inputs.clone(),
+        Some(_) | None => data,
+    };
+    Ok(run_of(part, name, None, inputs))
+}
+
+fn run_of(part: usize, name: &str, version: Option<u32>, trigger: Map<String, Value>) -> Plan {
+    let trigger = match with_whole_numbers(Value::Object(trigger)) {
+        Value::Object(trigger) => trigger,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    let piece = Piece {
+        part,
+        form: Form::Workflow,
+        first: 0,
+        tasks: usize::MAX,
+    };
+    Plan::Workflow {
+        run: RunWorkflow {
+            kept: Kept {
+                owner: None,
+                name: Arc::from(name),
+            },
+            version,
+            trigger,
+            user_id: None,
+            execute: true,
+        },
+        source: Source(vec![piece]),
+    }
+}
+
+/// Why a workflow gives no tasks.
+pub(crate) fn unfit(unfit: &UnfitWorkflow, source: &Source) -> Error {
+    let at = |member: &str| source.field(&[PathSegment::from(member)]);
+    let one = |member: &str, reason: String| Error::invalid_member(at(member), reason);
+    match unfit {
+        UnfitWorkflow::Absent("version") => one(
+            "version",
+            "no such version of the workflow is kept".to_owned(),
+        ),
+        UnfitWorkflow::Absent(_) => one("workflow", "no workflow is kept by this name".to_owned()),
+        UnfitWorkflow::Trigger(reason) => one("inputs", reason.clone()),
+        UnfitWorkflow::Document(faults) => {
+            let first = faults.first();
+            let told = first.map_or_else(String::new, |it| format!(": {} {}", it.path, it.reason));
+            one("workflow", format!("the document has faults{told}"))
+        }
+        UnfitWorkflow::Tasks(violations) => Error::invalid(faults(violations, source)),
+        UnfitWorkflow::Unplayable(_) | UnfitWorkflow::NotKept(_) | UnfitWorkflow::NoSchemas(_) => {
+            one("workflow", "it cannot be run".to_owned())
+        }
     }
 }
 
@@ -376,6 +543,36 @@ mod tests {
                 "message.parts[3].data.tasks[1].name"
             ]
         );
+    }
+
+    #[test]
+    fn a_workflow_is_named_by_a_part_or_by_the_skill() {
+        let data = json!({"workflow": "report", "version": 2.0, "inputs": {"n": 1.0}});
+        let Ok(Plan::Workflow { run, source }) = planned(vec![Part::data(data)], None) else {
+            panic!("the part names a workflow");
+        };
+        assert_eq!((&*run.kept.name, run.version), ("report", Some(2)));
+        assert_eq!(Value::Object(run.trigger), json!({"n": 1}));
+        let field = source.field(&[PathSegment::from("inputs")]);
+        assert_eq!(field, "message.parts[0].data.inputs");
+        let mut by_skill = message(vec![Part::text("please"), Part::data(json!({"n": 2}))]);
+        by_skill.metadata = json!({"skillId": "workflow:report"}).as_object().cloned();
+        let Ok(Plan::Workflow { run, .. }) = plan(&by_skill, None, None) else {
+            panic!("the skill names a workflow");
+        };
+        assert_eq!(Value::Object(run.trigger), json!({"n": 2}));
+        for (data, member) in [
+            (json!({"workflow": 7}), "workflow"),
+            (json!({"template": ""}), "template"),
+            (json!({"workflow": "a", "version": 0}), "version"),
+            (json!({"workflow": "a", "inputs": []}), "inputs"),
+        ] {
+            let refused = planned(vec![Part::data(data)], None)
+                .err()
+                .expect("a fault");
+            let field = format!("message.parts[0].data.{member}");
+            assert_eq!(refused.faults.listed[0].field, field);
+        }
     }
 
     #[test]
