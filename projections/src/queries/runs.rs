@@ -5,10 +5,15 @@
 //! place of the log: a run whose status changes behind that place is left out of later pages, because it stands at the
 //! head of the list from then on, or has been shown.
 
+mod cursor;
+mod returned;
+
+pub use cursor::RunCursor;
+pub use returned::Returned;
+
 use super::rows;
 use crate::tasks::{TaskProjector, read_counts};
 use crate::{Error, ReadModels, TaskRow, checkpoint};
-use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::flow::{RunKind, RunStage, StatusCounts};
 use taskledger_domain::question::Asks;
@@ -104,16 +109,6 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
 }
 
-/// Where a list of runs goes on: behind a run, as the log was at a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunCursor {
-    upto: Position,
-    at: Timestamp,
-    no: i64,
-    /// Of the filter of the list.
-    filter: u32,
-}
-
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub struct RunList {
@@ -123,65 +118,6 @@ pub struct RunList {
     pub total: u64,
     /// Where it goes on; `None` at its end.
     pub next: Option<RunCursor>,
-}
-
-impl RunCursor {
-    /// Reads what [`fmt::Display`] writes.
-    ///
-    /// # Errors
-    /// [`Error::BadCursor`] for every other text.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let read = |part: &str| i64::from_str_radix(part, 16).ok().filter(|n| *n >= 0);
-        let parts: Option<Vec<i64>> = text.split('-').map(read).collect();
-        let Some([upto, at, no, filter]) = parts.as_deref() else {
-            return Err(Error::BadCursor);
-        };
-        let cursor = Self {
-            upto: upto.unsigned_abs(),
-            at: Timestamp(*at),
-            no: *no,
-            filter: u32::try_from(*filter).map_err(|_| Error::BadCursor)?,
-        };
-        match cursor.to_string() == text {
-            true => Ok(cursor),
-            false => Err(Error::BadCursor),
-        }
-    }
-
-    /// Whether it was made by a list with this filter.
-    #[must_use]
-    pub fn is_of(&self, filter: &RunFilter) -> bool {
-        self.filter == filter.fingerprint()
-    }
-}
-
-impl RunFilter {
-    /// Tells filters apart: FNV-1a of its members. Not of its owner, who alone sees what the list shows.
-    fn fingerprint(&self) -> u32 {
-        let since = self.since.map(|since| since.0.to_string());
-        let stage = self.stage.map(RunStage::as_str);
-        let members = [self.context.as_deref(), stage, since.as_deref()];
-        let mut hash = 0x811c_9dc5_u32;
-        for member in members {
-            let mark = [u8::from(member.is_some())];
-            for byte in member.unwrap_or_default().bytes().chain(mark) {
-                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-            }
-        }
-        hash
-    }
-}
-
-impl fmt::Display for RunCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            upto,
-            at,
-            no,
-            filter,
-        } = self;
-        write!(f, "{upto:x}-{:x}-{no:x}-{filter:x}", at.0)
-    }
 }
 
 impl ReadModels {

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `start_run` | [`StartRun`] | [`StartedRun`] |
 //! | `read_run` | [`ReadRun`] | [`RunView`] |
+//! | `artifacts_of_run` | [`ReadArtifacts`] | [`ArtifactPage`] |
 //! | `list_runs` | [`ListRuns`] | [`RunPage`] |
 //! | `cancel_run` | [`CancelRun`] | [`RunView`], which shows it cancelled |
 //! | `message_run` | [`FollowUp`] | [`FollowedUp`] |
@@ -87,6 +88,26 @@ pub struct ReadRun {
     pub history: Option<usize>,
     /// Whether results are shown.
     pub artifacts: bool,
+}
+
+/// Reads results of a run, page by page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadArtifacts {
+    /// The run.
+    pub run: RunId,
+    /// Where the page before has ended; `None` for the beginning.
+    pub behind: Option<u32>,
+    /// Results at most; they have up to [`ARTIFACT_BYTES_MAX`], unless the first alone has more.
+    pub limit: usize,
+}
+
+/// A page of results of a run, in the order of creation of their tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArtifactPage {
+    /// The results.
+    pub artifacts: Vec<Artifact>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<u32>,
 }
 
 /// Reads runs, those whose status is newest first.

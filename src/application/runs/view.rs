@@ -1,9 +1,9 @@
 //! Runs as they are: one, and lists of them. How they stand is in the read models, what was said in the log.
 
 use super::super::api::runs::{
-    ARTIFACT_BYTES_MAX, ARTIFACTS_MAX, Artifact, HISTORY_BYTES_MAX, HISTORY_MAX, HistoryEntry,
-    ListRuns, PAGE_RUNS_DEFAULT, PAGE_RUNS_MAX, Question, ReadRun, RunPage, RunStage, RunStatus,
-    RunView, StatusMessage,
+    ARTIFACT_BYTES_MAX, ARTIFACTS_MAX, Artifact, ArtifactPage, HISTORY_BYTES_MAX, HISTORY_MAX,
+    HistoryEntry, ListRuns, PAGE_RUNS_DEFAULT, PAGE_RUNS_MAX, Question, ReadArtifacts, ReadRun,
+    RunPage, RunStage, RunStatus, RunView, StatusMessage,
 };
 use super::super::error::{Error, Failure};
 use super::super::readings::failed;
@@ -63,6 +63,33 @@ impl App {
         let snapshot = self.run_snapshot(context, run, parts).await?;
         let waits = snapshot.waits.clone();
         Ok((self.shown(snapshot, bounds).await?, waits))
+    }
+
+    /// Results of a run, page by page.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a run of somebody else as for one that does not exist.
+    pub(in crate::application) async fn artifacts_of(
+        &self,
+        context: &Context,
+        read: ReadArtifacts,
+    ) -> Result<ArtifactPage, Error> {
+        let row = self.run_row(context, read.run).await?;
+        self.await_flow(row.flow).await?;
+        let page = self
+            .queries
+            .run_returned(read.run, read.behind, read.limit, ARTIFACT_BYTES_MAX);
+        let page = page.await.map_err(failed)?;
+        let reach = context.caller.reach();
+        let page = page.filter(|it| reach.covers(it.run.owner.as_deref()));
+        let page = page.ok_or(Refusal::RunNotFound { run: read.run })?;
+        let artifacts = page.tasks.iter();
+        Ok(ArtifactPage {
+            artifacts: artifacts
+                .filter_map(|it| artifact(it, page.run.task))
+                .collect(),
+            next: page.next,
+        })
     }
 
     /// Why a run has failed or was cancelled, if it has ended so.

@@ -1,5 +1,6 @@
 //! The operations: what each asks of the application, and how its answer looks.
 
+use super::mapping::bounds::{whole, within};
 use super::mapping::errors::{self, Doing};
 use super::mapping::plan::{self, Plan, Source};
 use super::mapping::{modes, said, views};
@@ -23,13 +24,11 @@ use taskledger_a2a::request::{
     SendMessageRequest, SubscribeToTaskRequest,
 };
 use taskledger_a2a::{
-    Error, ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task, Wire,
+    Error, ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task,
 };
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, REFERENCES_MAX};
 use taskledger_domain::{RunId, TaskId, Timestamp};
 
-/// Bytes of one answer: clients of gRPC and readers of streams stop at 4 MiB.
-const ANSWER_BYTES_MAX: usize = 3_670_016;
 /// What a caller is told to wait when the server stops, in milliseconds.
 const DRAINED_RETRY_MS: u64 = 1000;
 /// Saved workflows that a card names: some hundred bytes each.
@@ -471,51 +470,4 @@ fn sent_away(run: RunId) -> Error {
         "the server stops or the credentials have ended; the task goes on, read it under its id";
     let error = Error::new(ErrorKind::Unavailable, reason).after(DRAINED_RETRY_MS);
     error.with("taskId", run.to_string())
-}
-
-/// A run as the only task of an answer.
-pub(super) fn whole(view: RunView) -> Task {
-    let mut task = views::task(view);
-    if task.to_json().to_string().len() <= ANSWER_BYTES_MAX {
-        return task;
-    }
-    let left_out = task.history.len();
-    task.history.clear();
-    note_left_out(&mut task, "messagesLeftOut", left_out);
-    if task.to_json().to_string().len() > ANSWER_BYTES_MAX {
-        let left_out = task.artifacts.len();
-        task.artifacts.clear();
-        note_left_out(&mut task, "artifactsLeftOut", left_out);
-    }
-    task
-}
-
-/// Adds to what is counted as left out of a task.
-fn note_left_out(task: &mut Task, name: &str, count: usize) {
-    if count == 0 {
-        return;
-    }
-    let metadata = task.metadata.get_or_insert_default();
-    let before = metadata.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    metadata.insert(name.to_owned(), before.saturating_add(count).into());
-}
-
-/// The tasks, those behind the limit of an answer without what they have made and what was said.
-fn within(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
-    let mut bytes = 0;
-    let shortened = tasks.map(|mut task| {
-        let size = task.to_json().to_string().len();
-        if bytes + size > ANSWER_BYTES_MAX {
-            let left_out = (task.artifacts.len(), task.history.len());
-            task.artifacts.clear();
-            task.history.clear();
-            note_left_out(&mut task, "artifactsLeftOut", left_out.0);
-            note_left_out(&mut task, "messagesLeftOut", left_out.1);
-        } else {
-            bytes += size;
-        }
-        task
-    });
-    shortened.collect()
 }

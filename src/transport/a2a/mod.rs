@@ -5,6 +5,7 @@
 //! connections, which `transport/http` has. The wire itself is `crates/a2a`.
 //! Specification: docs/guides/a2a.md
 
+pub(super) mod artifacts;
 mod calls;
 mod card;
 pub(super) mod grpc;

@@ -2,8 +2,8 @@
 
 use crate::application::api::Error;
 use crate::application::api::runs::{
-    AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
-    StartedRun, StreamPlace, WatchRun, WatchedRun,
+    ArtifactPage, AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadArtifacts, ReadRun,
+    RunPage, RunView, StartRun, StartedRun, StreamPlace, WatchRun, WatchedRun,
 };
 use crate::application::api::webhooks::{Callback, Page, Receiver};
 use crate::application::api::workflows::{RunWorkflow, UnfitWorkflow, Version};
@@ -57,6 +57,11 @@ pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
         request: AwaitRun,
         ahead: Ahead,
     ) -> Asked<'a, RunView>;
+    fn artifacts<'a>(
+        &'a self,
+        context: &'a Context,
+        read: ReadArtifacts,
+    ) -> Asked<'a, ArtifactPage>;
     /// The tasks of a run of a saved workflow.
     fn tasks_of_workflow<'a>(
         &'a self,
@@ -137,6 +142,14 @@ impl Runs for Service {
         ahead: Ahead,
     ) -> Asked<'a, RunView> {
         self.await_run_admitted(context, request, ahead).boxed()
+    }
+
+    fn artifacts<'a>(
+        &'a self,
+        context: &'a Context,
+        read: ReadArtifacts,
+    ) -> Asked<'a, ArtifactPage> {
+        self.artifacts_of_run(context, read).boxed()
     }
 
     fn tasks_of_workflow<'a>(

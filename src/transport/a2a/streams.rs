@@ -61,7 +61,7 @@ impl Followed {
         let (first, is_over) = match watched.snapshot {
             Some(view) => {
                 let is_over = is_over(view.status.stage);
-                let item = StreamResponse::Task(super::calls::whole(*view));
+                let item = StreamResponse::Task(super::mapping::bounds::whole(*view));
                 (Some((Some(cursor), item)), is_over)
             }
             None => (None, false),

@@ -5,7 +5,9 @@ use super::connection::KeptAlive;
 use super::door::{Door, REQUEST_ID, context, json, parse};
 use super::{body, refusal, streams};
 use crate::application::api::Caller;
-use crate::transport::a2a::{A2a, Agreed, Heard, Outcome, Told, jsonrpc, keyed, out_of_time, rest};
+use crate::transport::a2a::{
+    A2a, Agreed, Heard, Outcome, Told, artifacts, jsonrpc, keyed, out_of_time, rest,
+};
 use crate::transport::budget::Share;
 use crate::transport::figures::Carrier;
 use crate::transport::jsonrpc::envelope::Envelope;
@@ -146,10 +148,33 @@ impl<C: Send + Sync + 'static> Door<C> {
         correlation: Arc<str>,
     ) -> Result<Response, Error> {
         let path = head.uri.path();
-        let asked = rest::asked(
+        let (method, path) = (
             head.method.as_str(),
             path.strip_prefix(REST).unwrap_or(path),
-        )?;
+        );
+        if let Some(task) = artifacts::asked(method, path) {
+            let Received {
+                caller,
+                permit,
+                share,
+            } = received;
+            let deadline = Instant::now() + self.request_timeout;
+            let heard = Heard {
+                context: context(head, caller, correlation).until(Some(deadline)),
+                nodes: false,
+                ending: self.draining.child_token(),
+                last_event: None,
+            };
+            let asked = timeout_at(deadline, a2a.artifacts(&heard, &task, head.uri.query())).await;
+            let page = asked.unwrap_or_else(|_| Err(out_of_time()));
+            drop((permit, share));
+            return Ok(rest_answer(
+                StatusCode::OK,
+                page?.to_string(),
+                a2a.edition(),
+            ));
+        }
+        let asked = rest::asked(method, path)?;
         version(head)?;
         if !bytes.is_empty() {
             unless_json(&head.headers)?;

@@ -222,3 +222,65 @@ async fn what_is_said_to_a_task_that_waits_for_credentials_is_stored_nowhere() {
     }
     assert!(found.is_empty(), "{found:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn results_that_an_answer_has_no_room_for_are_read_page_by_page() {
+    const TASKS: usize = 40;
+    let agent = Agent::start(&[]).await;
+    let text = "x".repeat(100 * 1024);
+    let task = |n: usize| {
+        let mut task = json!({"id": format!("t{n}"), "name": format!("t{n}"),
+            "schemas": {"method": "echo_executor"}, "inputs": {"text": text}});
+        if n > 0 {
+            task["parent_id"] = json!("t0");
+        }
+        task
+    };
+    let sent = runs((0..TASKS).map(task).collect());
+    let request = agent.http.post(agent.at("/a2a/rest/message:send"));
+    let request = request.header(VERSION.0, VERSION.1).json(&sent);
+    let done: Value = request.send().await.unwrap().json().await.unwrap();
+    let metadata = &done["task"]["metadata"];
+    assert!(
+        metadata["artifactsLeftOut"].as_u64() > Some(0),
+        "{metadata}"
+    );
+    let path = metadata["artifactsPath"].as_str().unwrap();
+    let (mut found, mut token, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let page = format!("{}?pageSize=30&pageToken={token}", agent.at(path));
+        let page: Value = agent
+            .http
+            .get(page)
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap();
+        let artifacts = page["artifacts"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{page}"));
+        found.extend(artifacts.iter().map(|it| it["artifactId"].to_string()));
+        token = page["nextPageToken"].as_str().unwrap().to_owned();
+        pages += 1;
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert!(pages > 1);
+    assert_eq!(found.len(), TASKS);
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), TASKS, "none twice");
+    for (query, field) in [("?pageSize=0", "pageSize"), ("?pageToken=x", "pageToken")] {
+        let refused = agent.http.get(format!("{}{query}", agent.at(path)));
+        let refused: Value = refused.send().await.unwrap().json().await.unwrap();
+        let told = &refused["error"]["details"][1]["fieldViolations"][0]["field"];
+        assert_eq!(told, field, "{refused}");
+    }
+    let unknown = "/a2a/rest/tasks/00000000-0000-4000-8000-000000000000/artifacts";
+    let unknown = agent.http.get(agent.at(unknown)).send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
+    agent.server.stop().await;
+}

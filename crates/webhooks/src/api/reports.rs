@@ -1,4 +1,4 @@
-//! Receivers of the reports of a run. Whose run it is was checked.
+//! Callbacks of executions, and receivers of the reports of a run. Whose run it is was checked.
 
 use super::{Error, Page, Webhooks};
 use crate::callback::Callback;
@@ -8,6 +8,38 @@ use std::sync::Arc;
 use taskledger_domain::{CallbackId, RunId, Violation};
 
 impl Webhooks {
+    /// Keeps the callback of an execution that is about to be ordered.
+    ///
+    /// # Errors
+    /// [`Error`]; the paths begin at the call.
+    pub async fn keep_callback(
+        &self,
+        mut callback: Callback,
+        owner: Option<Arc<str>>,
+    ) -> Result<CallbackId, Error> {
+        let member = match callback.reported {
+            Some(_) => "taskPushNotificationConfig",
+            None => "push_notification_config",
+        };
+        let path = ["configuration", member, "url"].map(Into::into);
+        callback.url = self.allowed(&path, &callback.url)?;
+        let id = CallbackId(self.store.clock().uuid());
+        if let Some(reported) = &mut callback.reported {
+            let fresh = || Arc::from(self.store.clock().uuid().to_string());
+            reported.name.get_or_insert_with(fresh);
+        }
+        self.made(&callback.endpoint(id, owner), "push_notification_config")
+            .await?;
+        Ok(id)
+    }
+
+    /// The execution was refused. What cannot be removed now is removed later.
+    pub async fn drop_callback(&self, id: CallbackId) {
+        if let Err(error) = self.store.forget_callback(id.into()).await {
+            tracing::warn!(callback.id = %id, %error, "an unused callback is removed later");
+        }
+    }
+
     /// Has a run reported; one of the same name is replaced.
     ///
     /// # Errors

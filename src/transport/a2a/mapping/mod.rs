@@ -1,5 +1,6 @@
 //! Between the words of the protocol and those of the application.
 
+pub(super) mod bounds;
 pub(super) mod errors;
 pub(super) mod modes;
 pub(super) mod plan;
