@@ -22,8 +22,8 @@ pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
     AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, Node, OpenRun, Order,
-    Parts, Reading, RunCursor, RunFilter, RunList, RunRow, RunSnapshot, RunSummary, Snapshot,
-    Start, Usage, Wait,
+    Parts, Reading, Returned, RunCursor, RunFilter, RunList, RunRow, RunSnapshot, RunSummary,
+    Snapshot, Start, Usage, Wait,
 };
 pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,

@@ -296,7 +296,7 @@ async fn pages_come_from_indexes() {
             stage: on(2).then_some(RunStage::Working),
             since: on(3).then_some(Timestamp(START)),
         };
-        let cursor = RunCursor::parse("1-1-1").unwrap();
+        let cursor = RunCursor::parse("1-1-1-1").unwrap();
         for after in [None, Some(cursor)] {
             let plan = models.explain_run_list(&filter, after).await.unwrap();
             let by_index = plan[0].contains("INDEX run_status_");

@@ -101,6 +101,10 @@ use_cases! {
     ListRuns = "runs.list" needs Some(Scope::TasksRead),
     /// Follow how a run stands and what it returns.
     FollowRun = "runs.follow" needs Some(Scope::TasksRead),
+    /// Have a run reported to an address, or not any more.
+    ReportRun = "runs.report" needs Some(Scope::TasksRun),
+    /// Read where a run is reported.
+    ReadReports = "runs.reports" needs Some(Scope::TasksRead),
     /// Wait until a run has ended or waits for its caller.
     AwaitRun = "runs.await" needs Some(Scope::TasksRead),
     /// Read how tasks ended and go on that one has published through the agent broker.

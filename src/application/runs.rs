@@ -25,11 +25,11 @@ use taskledger_domain::limits::{
     CONTEXT_CHARS_MAX, MESSAGE_ID_CHARS_MAX, REFERENCES_MAX, RUN_MESSAGE_BYTES_MAX,
 };
 use taskledger_domain::question::{Asks, Expected};
-use taskledger_domain::{Payload, Position, RunId, Violation, flow};
+use taskledger_domain::{CallbackId, Payload, Position, RunId, Violation, flow};
 use taskledger_projections::{Parts, RunRow};
 
 /// What the keys of these calls are kept under, apart from those of `tasks.execute`.
-const STARTS: &str = "runs.start";
+pub(super) const STARTS: &str = "runs.start";
 /// Stands for what a message says to a task that waits for credentials.
 const LEFT_OUT: &str = "(left out: credentials are never recorded)";
 
@@ -42,12 +42,14 @@ impl App {
         &self,
         context: &Context,
         start: StartRun,
+        callback: Option<CallbackId>,
     ) -> Result<Reply, Error> {
         let StartRun {
             target,
             allow_unknown_executors,
             executor_wait_ms,
             mut origin,
+            reported: _,
         } = start;
         let faults = faults_of(&origin);
         if !faults.is_empty() {
@@ -63,7 +65,7 @@ impl App {
         let options = ExecuteOptions {
             allow_unknown_executors,
             executor_wait_ms,
-            callback: None,
+            callback,
             origin: Some(Box::new(origin)),
         };
         self.execute(&context.keyed_as(STARTS), target, options)
@@ -175,6 +177,19 @@ impl App {
         });
         let position = self.order_run(context, &row, command).await?;
         Ok(Reply::OfRun(FollowedUp { run, position }))
+    }
+
+    /// The callback that the event names which began a run.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(super) async fn callback_of(&self, row: &RunRow) -> Result<Option<CallbackId>, Error> {
+        let mut events = self.events_at(row.flow, vec![row.version]).await?;
+        let started = events.remove(&row.version);
+        if let Some(Event::RunStarted(started)) = started.as_ref().map(|it| &*it.event) {
+            return Ok(started.callback);
+        }
+        Ok(None)
     }
 
     /// How a run of the caller's stands, as it is known here.

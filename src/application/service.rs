@@ -12,6 +12,7 @@ mod inputs;
 mod peers;
 mod presence;
 mod reads;
+mod reports;
 mod runs;
 mod secrets;
 mod streams;
@@ -34,6 +35,7 @@ use super::idempotency::fingerprint;
 use super::limits::Limits;
 use super::ports::{ExecutorList, Exposition, Workers};
 use super::routing::{self, Arrived, Forward};
+use super::runs::STARTS;
 use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
 use crate::webhooks::api::Webhooks;
@@ -266,7 +268,16 @@ impl Service {
                 )
                 .await
             }
-            Request::StartRun(start) => Box::pin(app.start_run(context, *start)).await,
+            Request::StartRun(mut start) => {
+                let callback = start.reported.take();
+                let keyed = context.keyed_as(STARTS);
+                Box::pin(
+                    self.starting(&keyed, UseCase::ExecuteTasks, callback, async |callback| {
+                        Box::pin(app.start_run(context, *start, callback)).await
+                    }),
+                )
+                .await
+            }
             Request::CancelRun(cancel) => Box::pin(app.cancel_run(context, cancel)).await,
             Request::FollowUp(message) => Box::pin(app.follow_up(context, *message)).await,
             Request::Update(update) => {

@@ -4,6 +4,7 @@ use super::certificates::Renewal;
 use super::signals::Signals;
 use super::storage::storage;
 use super::{CliError, file_limit, open_files};
+use crate::application::Context;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
@@ -50,6 +51,22 @@ pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<Exit
         .map_err(|error| CliError::Usage(format!("--log-level: {error}")))?;
     file_limit::make_it_an_error()?;
     start_server(args.config, executors).await
+}
+
+/// Whether there is an executor of this name, or a method that workers have declared; else those that there are.
+fn carried_out(server: &Server, method: &str) -> Result<(), String> {
+    let context = Context::anonymous(Arc::from("start"));
+    let known = server.service().executors(&context);
+    let known: Vec<_> = known.unwrap_or_default();
+    let is_it = |name: &String| name == method;
+    if known
+        .iter()
+        .any(|it| is_it(&it.name) || it.aliases.iter().any(is_it))
+    {
+        return Ok(());
+    }
+    let names: Vec<_> = known.iter().map(|it| format!("`{}`", it.name)).collect();
+    Err(names.join(", "))
 }
 
 /// Opens the storage, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
@@ -124,6 +141,15 @@ async fn start_server(
     let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| CliError::failed(&e))?;
+    if let Some(method) = config.a2a.text_method.as_deref()
+        && let Err(known) = carried_out(&server, method)
+    {
+        server.close().await;
+        return Err(CliError::Usage(format!(
+            "--a2a-text-method: `{method}` is no executor of this server; expected one of {known}, or a \
+             method that workers have declared"
+        )));
+    }
     let deny_list = server.tokens().denied().clone();
     let issuers = (!issuers.is_empty()).then(|| server::oidc_issuers(issuers, &egress, deny_list));
     let is_reachable = config.is_reachable();

@@ -1,8 +1,9 @@
 //! How Agent2Agent is served.
 
 use crate::transport::a2a::Options;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::sync::Arc;
 use taskledger_a2a::Edition;
 use taskledger_a2a::signing::CardKey;
 
@@ -37,6 +38,53 @@ pub struct A2aConfig {
         value_delimiter = ','
     )]
     pub signing_keys: Vec<PathBuf>,
+
+    /// URI of an extension that A2A clients must announce in `A2A-Extensions`; can be repeated
+    #[arg(
+        id = "a2a_required_extension",
+        long = "a2a-required-extension",
+        value_name = "URI",
+        env = "TASKLEDGER_A2A_REQUIRED_EXTENSION",
+        value_delimiter = ',',
+        value_parser = extension
+    )]
+    pub required_extensions: Vec<String>,
+
+    /// Whether changes of A2A tasks are reported to URLs that callers name
+    #[arg(
+        id = "a2a_push",
+        long = "a2a-push",
+        value_name = "on|off",
+        env = "TASKLEDGER_A2A_PUSH",
+        value_enum,
+        default_value = "on",
+        hide_possible_values = true
+    )]
+    pub push: Switch,
+}
+
+/// Whether something is done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// It is.
+    #[default]
+    On,
+    /// It is not.
+    Off,
+}
+
+/// A URI as it stands in a header, in a list with commas.
+fn extension(text: &str) -> Result<String, String> {
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b',');
+    let has_scheme = text
+        .split_once(':')
+        .is_some_and(|(scheme, _)| !scheme.is_empty());
+    match is_plain && has_scheme {
+        true => Ok(text.to_owned()),
+        false => Err("a URI is expected, such as `https://example.com/extensions/x/v1`".to_owned()),
+    }
 }
 
 impl A2aConfig {
@@ -47,6 +95,12 @@ impl A2aConfig {
             edition: self.edition,
             text_method: self.text_method.as_deref().map(Into::into),
             keys: keys.into(),
+            required_extensions: self
+                .required_extensions
+                .iter()
+                .map(|it| Arc::from(&**it))
+                .collect(),
+            refuses_push: self.push == Switch::Off,
         }
     }
 }

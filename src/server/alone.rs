@@ -11,6 +11,7 @@ use crate::nodes;
 use crate::retention::{Follower, Retention, Unknown};
 use crate::store::Fence;
 use crate::subscription::runner;
+use crate::transport::a2a::Reports;
 use crate::webhooks::outbox::Outbox;
 use crate::webhooks::store::Store as Webhooks;
 use async_trait::async_trait;
@@ -90,7 +91,8 @@ impl Alone {
         let stop = CancellationToken::new();
         let services = TaskTracker::new();
         services.spawn(service.run(stop.child_token()));
-        let outbox = Outbox::new(store.clone(), storage.webhooks.clone());
+        let outbox =
+            Outbox::new(store.clone(), storage.webhooks.clone()).wording(Arc::new(Reports));
         services.spawn(outbox.run(stop.child_token()));
         let inboxes = broker::Follower {
             log: store.clone(),

@@ -19,6 +19,7 @@ use crate::store::Fence;
 use crate::subscription::live::Live;
 use crate::subscription::rebuild::Rebuilds;
 use crate::subscription::runner;
+use crate::transport::a2a::Reports;
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::outbox::Outbox;
@@ -84,7 +85,7 @@ impl Assembly {
     /// Notes what is to be sent to webhooks, and sends it.
     pub(super) fn send_webhooks(&self, options: webhooks::Options) -> Result<Sending, StartError> {
         let (store, kept) = (&self.storage.store, &self.storage.webhooks);
-        let outbox = Outbox::new(store.clone(), kept.clone());
+        let outbox = Outbox::new(store.clone(), kept.clone()).wording(Arc::new(Reports));
         let outbox = match &self.storage.cluster {
             Some(cluster) => outbox.working_while(cluster.ownership.folds()),
             None => outbox,

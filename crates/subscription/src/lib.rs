@@ -12,6 +12,7 @@ pub mod feed;
 pub mod live;
 pub mod notice;
 pub mod rebuild;
+pub mod run_fold;
 pub mod runner;
 pub mod runs;
 pub mod stream;

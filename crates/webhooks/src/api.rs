@@ -6,13 +6,13 @@
 
 mod checks;
 mod counts;
+mod reports;
 mod view;
 
 pub use checks::no_such_flow;
 use checks::{is_disabled, too_many_secrets};
 pub use view::{Deliveries, Listed, Page, Secrets, Tested, View, WithSecret};
 
-use super::callback::Callback;
 use super::delivery::{DeliveryState, Secret};
 use super::endpoint::{Endpoint, EndpointId, EventName, Filter, Life, Ordering};
 use super::secret::{self, Signature};
@@ -22,7 +22,7 @@ use super::store::{
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::{CallbackId, FlowId, Timestamp, Violation};
+use taskledger_domain::{FlowId, Timestamp, Violation};
 use taskledger_log::EventStore;
 use taskledger_net::egress::Policy;
 use taskledger_sealing::KeysError;
@@ -169,36 +169,13 @@ impl Webhooks {
             schedule: new.schedule,
             headers: new.headers,
             secret: Some(secret.clone()),
+            reported: None,
         };
         let webhook = self.made(&new, "url").await?;
         Ok(WithSecret {
             webhook: self.shown(webhook),
             secret: secret.0.to_string(),
         })
-    }
-
-    /// Keeps the callback of an execution that is about to be ordered.
-    ///
-    /// # Errors
-    /// [`Error`]; the paths begin at the call.
-    pub async fn keep_callback(
-        &self,
-        mut callback: Callback,
-        owner: Option<Arc<str>>,
-    ) -> Result<CallbackId, Error> {
-        let path = ["configuration", "push_notification_config", "url"].map(Into::into);
-        callback.url = self.allowed(&path, &callback.url)?;
-        let id = CallbackId(self.store.clock().uuid());
-        self.made(&callback.endpoint(id, owner), "push_notification_config")
-            .await?;
-        Ok(id)
-    }
-
-    /// The execution was refused. What cannot be removed now is removed later.
-    pub async fn drop_callback(&self, id: CallbackId) {
-        if let Err(error) = self.store.forget_callback(id.into()).await {
-            tracing::warn!(callback.id = %id, %error, "an unused callback is removed later");
-        }
     }
 
     async fn made(&self, new: &New, field: &str) -> Result<Endpoint, Error> {

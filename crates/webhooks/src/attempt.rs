@@ -233,7 +233,10 @@ fn headers(endpoint: &Leased, due: &Due, begins: Begins) -> Result<HeaderMap, Un
         &due.body,
     )?;
     let agent = concat!("taskledger/", env!("CARGO_PKG_VERSION"));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let content_type = endpoint.content_type.as_deref();
+    let content_type = content_type.and_then(|it| HeaderValue::from_str(it).ok());
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(CONTENT_TYPE, content_type.unwrap_or(json));
     headers.insert(USER_AGENT, HeaderValue::from_static(agent));
     headers.insert(TIMESTAMP, HeaderValue::from(seconds));
     let texts = [

@@ -2,6 +2,7 @@
 
 use super::delivery::Secret;
 use super::endpoint::{EndpointId, Filter, Life, Ordering};
+use super::reports::Reported;
 use super::store::New;
 use std::sync::Arc;
 use taskledger_domain::CallbackId;
@@ -15,6 +16,8 @@ pub struct Callback {
     pub headers: Vec<(Arc<str>, Secret)>,
     /// What signs; `None`: nothing.
     pub secret: Option<Secret>,
+    /// It gets reports of the run; `None`: notices about its tasks.
+    pub reported: Option<Reported>,
 }
 
 impl Callback {
@@ -28,10 +31,14 @@ impl Callback {
             owner,
             filter: Filter::default(),
             life: Life::Run(None),
-            ordering: Ordering::Task,
+            ordering: match self.reported {
+                Some(_) => Ordering::Endpoint,
+                None => Ordering::Task,
+            },
             schedule: None,
             headers: self.headers,
             secret: self.secret,
+            reported: self.reported,
         }
     }
 }

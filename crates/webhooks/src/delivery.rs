@@ -88,6 +88,8 @@ pub struct Leased {
     pub ordering: Ordering,
     /// Seconds before each attempt; `None`: the server's schedule.
     pub schedule: Option<Arc<[u32]>>,
+    /// The media type of what it gets; `None`: JSON.
+    pub content_type: Option<Arc<str>>,
     /// What is known of how it fares.
     pub health: Health,
 }

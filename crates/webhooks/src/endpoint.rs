@@ -30,6 +30,8 @@ impl From<CallbackId> for EndpointId {
 pub enum EventName {
     /// A notice about a task.
     Task(Kind),
+    /// How a run stands, or what it returns; sent to the receivers of its reports alone.
+    Run,
     /// An endpoint keeps failing.
     EndpointFailing,
     /// An endpoint was disabled.
@@ -53,6 +55,7 @@ impl EventName {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Task(kind) => kind.as_str(),
+            Self::Run => "run_update",
             Self::EndpointFailing => "webhook.endpoint.failing",
             Self::EndpointDisabled => "webhook.endpoint.disabled",
             Self::EndpointRecovered => "webhook.endpoint.recovered",

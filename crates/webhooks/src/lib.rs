@@ -17,6 +17,7 @@ pub mod headers;
 pub mod memory;
 pub mod outbox;
 pub mod owners;
+pub mod reports;
 pub mod schedule;
 pub mod secret;
 pub mod signature;

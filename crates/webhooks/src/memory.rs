@@ -350,6 +350,7 @@ impl Deliveries for MemoryDeliveries {
                 keys: endpoint.keys.clone(),
                 ordering: endpoint.ordering,
                 schedule: endpoint.schedule.clone(),
+                content_type: None,
                 health: endpoint.health,
             });
         }

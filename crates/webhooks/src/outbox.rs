@@ -8,10 +8,12 @@
 
 mod body;
 mod interest;
+mod reported;
 mod runs;
 
 pub use body::{BODY_BYTES_MAX, body};
 
+use super::reports::Wording;
 use super::store::{Error, Intake, Message, Recipient, State, Store, Taken};
 use interest::Interest;
 use std::sync::Arc;
@@ -46,6 +48,8 @@ pub struct Outbox {
     /// Whether this server is the one that does it.
     folds: watch::Receiver<bool>,
     position: watch::Sender<Position>,
+    /// How reports of runs are written; without it there are none.
+    wording: Option<Arc<dyn Wording>>,
 }
 
 /// Why a step was not done.
@@ -89,7 +93,15 @@ impl Outbox {
             store,
             folds: watch::channel(true).1,
             position: watch::Sender::new(0),
+            wording: None,
         }
+    }
+
+    /// Reports of runs are written so.
+    #[must_use]
+    pub fn wording(mut self, wording: Arc<dyn Wording>) -> Self {
+        self.wording = Some(wording);
+        self
     }
 
     /// It works only while `folds` is true.
@@ -228,6 +240,7 @@ impl Outbox {
     /// Notes what follows from events.
     async fn deal(&self, stand: &mut Stand, events: &[Arc<Recorded>]) -> Result<Step, Stopped> {
         let mut piece = Piece::behind(stand.state);
+        piece.intake.ended = stand.interest.take_over();
         for recorded in events {
             self.note(stand, recorded, &mut piece).await?;
             piece.intake.to = recorded.position;
@@ -241,6 +254,7 @@ impl Outbox {
         let passed = piece.intake.to - stand.state.position.unwrap_or(0);
         if piece.intake.messages.is_empty()
             && piece.intake.started.is_empty()
+            && piece.intake.ended.is_empty()
             && passed < PASSED_EVENTS_MAX
         {
             stand.lagging.get_or_insert_with(Instant::now);
@@ -267,6 +281,7 @@ impl Outbox {
         let taken = self.store.take(intake, self.now()).await?;
         if taken == Taken::Yes {
             stand.state.position = Some(intake.to);
+            stand.interest.stands_at(intake.to);
             stand.lagging = None;
             self.position.send_replace(intake.to);
         }
@@ -291,6 +306,22 @@ impl Outbox {
         }
         if interest.is_idle(recorded) {
             return Ok(());
+        }
+        for made in interest.reports(recorded).await? {
+            let Some(wording) = &self.wording else {
+                continue;
+            };
+            piece.deliveries += made.to.len();
+            piece.intake.messages.push(Message {
+                id: Arc::from(made.id),
+                event: super::endpoint::EventName::Run,
+                task: None,
+                flow: Some(recorded.flow),
+                position: Some(recorded.position),
+                traceparent: recorded.metadata.trace.clone(),
+                body: wording.body(&made.report),
+                to: made.to,
+            });
         }
         for notice in notices(recorded) {
             let to: Vec<Recipient> = interest.recipients(recorded, &notice).await?;

@@ -5,10 +5,15 @@
 //! place of the log: a run whose status changes behind that place is left out of later pages, because it stands at the
 //! head of the list from then on, or has been shown.
 
+mod cursor;
+mod returned;
+
+pub use cursor::RunCursor;
+pub use returned::Returned;
+
 use super::rows;
 use crate::tasks::{TaskProjector, read_counts};
 use crate::{Error, ReadModels, TaskRow, checkpoint};
-use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::flow::{RunKind, RunStage, StatusCounts};
 use taskledger_domain::question::Asks;
@@ -104,14 +109,6 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
 }
 
-/// Where a list of runs goes on: behind a run, as the log was at a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunCursor {
-    upto: Position,
-    at: Timestamp,
-    no: i64,
-}
-
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub struct RunList {
@@ -121,35 +118,6 @@ pub struct RunList {
     pub total: u64,
     /// Where it goes on; `None` at its end.
     pub next: Option<RunCursor>,
-}
-
-impl RunCursor {
-    /// Reads what [`fmt::Display`] writes.
-    ///
-    /// # Errors
-    /// [`Error::BadCursor`] for every other text.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let read = |part: &str| i64::from_str_radix(part, 16).ok().filter(|n| *n >= 0);
-        let parts: Option<Vec<i64>> = text.split('-').map(read).collect();
-        let Some([upto, at, no]) = parts.as_deref() else {
-            return Err(Error::BadCursor);
-        };
-        let cursor = Self {
-            upto: upto.unsigned_abs(),
-            at: Timestamp(*at),
-            no: *no,
-        };
-        match cursor.to_string() == text {
-            true => Ok(cursor),
-            false => Err(Error::BadCursor),
-        }
-    }
-}
-
-impl fmt::Display for RunCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{:x}-{:x}", self.upto, self.at.0, self.no)
-    }
 }
 
 impl ReadModels {
@@ -206,6 +174,7 @@ impl ReadModels {
             upto: after.map_or(position, |after| after.upto),
             at: last.status_at,
             no: last.no,
+            filter: filter.fingerprint(),
         });
         let mut runs = Vec::with_capacity(wanted.len());
         for row in wanted {

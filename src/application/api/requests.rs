@@ -263,8 +263,8 @@ pub struct Copy {
 
 /// A callback as it travels between nodes. Its own types do not serialize, so that no secret is written
 /// by accident.
-mod callback {
-    use crate::application::api::webhooks::{Callback, Secret};
+pub(in crate::application::api) mod callback {
+    use crate::application::api::webhooks::{Callback, Reported, Secret};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::sync::Arc;
 
@@ -274,9 +274,18 @@ mod callback {
         url: Arc<str>,
         headers: Vec<(Arc<str>, Arc<str>)>,
         secret: Option<Arc<str>>,
+        reported: Option<As>,
     }
 
-    pub(super) fn serialize<S: Serializer>(
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct As {
+        name: Option<Arc<str>>,
+        scheme: Option<Arc<str>>,
+        content_type: Arc<str>,
+    }
+
+    pub(in crate::application::api) fn serialize<S: Serializer>(
         callback: &Option<Callback>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
@@ -288,11 +297,16 @@ mod callback {
                 .map(|(name, value)| (name.clone(), value.0.clone()))
                 .collect(),
             secret: callback.secret.as_ref().map(|secret| secret.0.clone()),
+            reported: callback.reported.clone().map(|it| As {
+                name: it.name,
+                scheme: it.scheme,
+                content_type: it.content_type,
+            }),
         });
         travelling.serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::application::api) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Callback>, D::Error> {
         let travelling = Option::<Travelling>::deserialize(deserializer)?;
@@ -304,6 +318,11 @@ mod callback {
                 .map(|(name, value)| (name, Secret(value)))
                 .collect(),
             secret: it.secret.map(Secret),
+            reported: it.reported.map(|it| Reported {
+                name: it.name,
+                scheme: it.scheme,
+                content_type: it.content_type,
+            }),
         }))
     }
 }

@@ -8,18 +8,22 @@
 //! |---|---|---|
 //! | `start_run` | [`StartRun`] | [`StartedRun`] |
 //! | `read_run` | [`ReadRun`] | [`RunView`] |
+//! | `artifacts_of_run` | [`ReadArtifacts`] | [`ArtifactPage`] |
 //! | `list_runs` | [`ListRuns`] | [`RunPage`] |
 //! | `cancel_run` | [`CancelRun`] | [`RunView`], which shows it cancelled |
 //! | `message_run` | [`FollowUp`] | [`FollowedUp`] |
 //! | `watch_run` | [`WatchRun`] | [`WatchedRun`] |
 //! | `await_run` | [`AwaitRun`] | [`RunView`] |
+//! | `report_run`, `report_of_run`, `reports_of_run`, `unreport_run` | the run, [`Callback`] or a name | [`Receiver`](super::webhooks::Receiver) |
 //!
 //! Refusals of their own (`taskledger_domain::flow::Refusal`): `RunNotFound`, also for somebody else's; `RunOver`, for a
 //! cancel or a message that comes behind the end; `RunNotWaiting`, for a message that nobody waits for.
 
+use super::webhooks::Callback;
 use super::{Failure, Target};
 pub use crate::application::limits::StreamPlace;
 use crate::subscription::cursor::Cursor;
+pub use crate::subscription::run_fold::NodeChange;
 use crate::subscription::stream::Reset;
 use serde::{Deserialize, Serialize};
 use serde_json::value::Value;
@@ -29,7 +33,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 pub use taskledger_domain::flow::{RunOrigin, RunStage};
 pub use taskledger_domain::question::Asks;
-use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, Payload, Position, RunId, SuspensionId, TaskId, Timestamp};
 use tokio_stream::Stream;
 
@@ -58,6 +61,9 @@ pub struct StartRun {
     pub executor_wait_ms: u64,
     /// What it comes from. References to runs that are not the caller's are left out.
     pub origin: RunOrigin,
+    /// Where it is reported: a callback that gets reports.
+    #[serde(with = "super::requests::callback")]
+    pub reported: Option<Callback>,
 }
 
 /// A run that was begun.
@@ -82,6 +88,26 @@ pub struct ReadRun {
     pub history: Option<usize>,
     /// Whether results are shown.
     pub artifacts: bool,
+}
+
+/// Reads results of a run, page by page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadArtifacts {
+    /// The run.
+    pub run: RunId,
+    /// Where the page before has ended; `None` for the beginning.
+    pub behind: Option<u32>,
+    /// Results at most; they have up to [`ARTIFACT_BYTES_MAX`], unless the first alone has more.
+    pub limit: usize,
+}
+
+/// A page of results of a run, in the order of creation of their tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArtifactPage {
+    /// The results.
+    pub artifacts: Vec<Artifact>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<u32>,
 }
 
 /// Reads runs, those whose status is newest first.
@@ -258,21 +284,6 @@ pub enum RunChange {
     Artifact(Artifact),
     /// A task of it stands otherwise; only for those who asked for it.
     Node(NodeChange),
-}
-
-/// A task of a run that stands otherwise.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NodeChange {
-    /// The task.
-    pub task: TaskId,
-    /// Its status from now on.
-    pub status: Status,
-    /// 0 to 1.
-    pub progress: Progress,
-    /// The attempt, from 1.
-    pub attempt: Option<u32>,
-    /// What its worker says of it, or why it ended.
-    pub message: Option<Arc<str>>,
 }
 
 /// A run as whoever began it sees it.

@@ -10,6 +10,10 @@ pub use crate::webhooks::callback::Callback;
 pub use crate::webhooks::delivery::{DeliveryState, Secret};
 pub use crate::webhooks::endpoint::{EndpointId, EventName, Filter, Ordering};
 pub use crate::webhooks::headers;
+pub use crate::webhooks::outbox::BODY_BYTES_MAX;
+pub use crate::webhooks::reports::{
+    Change, NAME_CHARS_MAX, Receiver, Report, Reported, Returned, Said, TOKEN_HEADER, Wording,
+};
 pub use crate::webhooks::schedule::{ENTRIES_MAX, SECONDS_MAX};
 pub use crate::webhooks::secret::{self, Signature};
 pub use crate::webhooks::store::{DeliveryFilter, Recover};

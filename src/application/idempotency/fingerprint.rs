@@ -5,6 +5,7 @@ use crate::application::api::runs::{CancelRun, RunOrigin, StartRun};
 use crate::application::api::work::{Complete, Fail, Release, Renew, Respond, Suspend};
 use crate::application::api::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
 use crate::webhooks::callback::Callback;
+use crate::webhooks::reports::Reported;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ impl Canonical {
                     allow_unknown_executors,
                     executor_wait_ms,
                     origin,
+                    reported,
                 } = &**start;
                 self.target(target);
                 self.byte(u8::from(*allow_unknown_executors));
@@ -65,6 +67,10 @@ impl Canonical {
                 self.number(references.len() as u64);
                 for run in references {
                     self.0.update(run.0.as_bytes());
+                }
+                // Older nodes have written nothing here.
+                if let Some(callback) = reported {
+                    self.callback(callback);
                 }
             }
             // They are once by themselves.
@@ -240,6 +246,7 @@ impl Canonical {
             url,
             headers,
             secret,
+            reported,
         } = callback;
         self.text(url);
         self.number(headers.len() as u64);
@@ -248,6 +255,16 @@ impl Canonical {
             self.text(&value.0);
         }
         self.option(secret.as_ref(), |hash, secret| hash.text(&secret.0));
+        if let Some(Reported {
+            name,
+            scheme,
+            content_type,
+        }) = reported
+        {
+            self.option(name.as_deref(), Self::text);
+            self.option(scheme.as_deref(), Self::text);
+            self.text(content_type);
+        }
     }
 
     fn dependencies(&mut self, dependencies: &[(TaskRef, When)]) {

@@ -58,6 +58,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::ListRuns
         | UseCase::FollowRun
         | UseCase::AwaitRun
+        | UseCase::ReadReports
         | UseCase::MessageRun
         | UseCase::GetWebhook
         | UseCase::ListWebhooks
@@ -84,6 +85,7 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::CreateTasks
         | UseCase::ExecuteTasks
         | UseCase::StartRun
+        | UseCase::ReportRun
         | UseCase::RetryTask
         | UseCase::UpdateTask
         | UseCase::DeleteTasks

@@ -4,11 +4,9 @@
 //! earlier stream ended: then the notices since the start of the run are read once more, and told from that place on.
 //! So there is no gap and no repetition, on any node, after any restart.
 
-mod fold;
-
 use super::super::api::runs::{
-    Artifact, AwaitRun, NodeChange, ReadRun, RunChange, RunItem, RunPlace, RunStage, RunStatus,
-    RunUntil, RunUpdate, RunUpdates, RunView, StatusMessage, WatchRun, WatchedRun,
+    Artifact, AwaitRun, ReadRun, RunChange, RunItem, RunPlace, RunStage, RunStatus, RunUntil,
+    RunUpdate, RunUpdates, RunView, StatusMessage, WatchRun, WatchedRun,
 };
 use super::super::error::{Error, Failure};
 use super::super::readings::failed;
@@ -16,21 +14,19 @@ use super::super::{App, Consistency, Context};
 use super::view::artifact;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::live::Published;
-use crate::subscription::notice::{Kind, Notice};
+use crate::subscription::notice::Kind;
+use crate::subscription::run_fold::{Fold, Stand, Told};
 use crate::subscription::runs::covered;
 use crate::subscription::stream::{
     Batch, Covered, Filter, From, Item, Notices, Reader, Reset, Until,
 };
-use fold::{Fold, Told};
 use futures_util::stream::unfold;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use taskledger_domain::flow::{Argument, Event, Refusal, RunKind, RunState};
-use taskledger_domain::question::Asks;
-use taskledger_domain::task::Status;
+use taskledger_domain::flow::{Argument, Event, Refusal, RunKind};
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp};
-use taskledger_projections::{Parts, RunSnapshot, Wait};
+use taskledger_projections::{Parts, RunSnapshot};
 use tokio_stream::StreamExt;
 
 /// Nothing beside how the run stands.
@@ -62,7 +58,7 @@ impl App {
                     let (notices, refused) = self.notices(context, &bare, &started, None).await?;
                     let known = self.is_known(&started, place.cursor).await?;
                     if refused.is_none() && known {
-                        let fold = Fold::begun(&bare, &started);
+                        let fold = Fold::begun(bare.run.flow, bare.run.task, started.time);
                         let follower = self.follower(&watch, fold, notices, place, held);
                         return Ok(WatchedRun {
                             snapshot: None,
@@ -91,13 +87,8 @@ impl App {
             ..Cursor::BEGINNING
         };
         let place = RunPlace { cursor, told: 0 };
-        let fold = Fold {
-            flow: view.flow,
-            task: view.task,
-            stage: view.status.stage,
-            at: view.status.at,
-            waits: waits.into(),
-        };
+        let fold = Fold::begun(view.flow, view.task, started.time);
+        let fold = fold.standing(view.status.stage, view.status.at, waits.into());
         let mut follower = self.follower(&watch, fold, notices, place, held);
         follower.skips_to = view.position;
         follower.ended = view.status.stage.is_end() || follower.ends_at(view.status.stage);
@@ -334,8 +325,8 @@ impl Follower {
                 continue;
             }
             let change = match told {
-                Told::Status => {
-                    let status = status(&self.app, self.run, &fold).await?;
+                Told::Status(stand) => {
+                    let status = status(&self.app, (self.run, fold.flow), stand).await?;
                     ended |= self.ends_at(status.stage);
                     Some(RunChange::Status(status))
                 }
@@ -364,15 +355,19 @@ impl Follower {
 }
 
 /// How a run stands, in words.
-async fn status(app: &App, run: RunId, fold: &Fold) -> Result<RunStatus, Failure> {
-    let message = match (fold.waits.front(), fold.stage) {
+async fn status(
+    app: &App,
+    (run, flow): (RunId, FlowId),
+    stand: Stand,
+) -> Result<RunStatus, Failure> {
+    let message = match (stand.wait, stand.stage) {
         (Some(wait), _) => {
-            let question = app.question(fold.flow, wait.version).await;
+            let question = app.question(flow, wait.version).await;
             let question = question.map_err(unread)?;
             Some(StatusMessage::Question(Box::new(question)))
         }
         (None, RunStage::Failed | RunStage::Cancelled) => {
-            let error = app.run_error(fold.flow, run).await;
+            let error = app.run_error(flow, run).await;
             error.map_err(unread)?.map(StatusMessage::Error)
         }
         (
@@ -385,8 +380,8 @@ async fn status(app: &App, run: RunId, fold: &Fold) -> Result<RunStatus, Failure
         ) => None,
     };
     Ok(RunStatus {
-        stage: fold.stage,
-        at: fold.at,
+        stage: stand.stage,
+        at: stand.at,
         message,
     })
 }

@@ -1,9 +1,9 @@
 //! Runs as they are: one, and lists of them. How they stand is in the read models, what was said in the log.
 
 use super::super::api::runs::{
-    ARTIFACT_BYTES_MAX, ARTIFACTS_MAX, Artifact, HISTORY_BYTES_MAX, HISTORY_MAX, HistoryEntry,
-    ListRuns, PAGE_RUNS_DEFAULT, PAGE_RUNS_MAX, Question, ReadRun, RunPage, RunStage, RunStatus,
-    RunView, StatusMessage,
+    ARTIFACT_BYTES_MAX, ARTIFACTS_MAX, Artifact, ArtifactPage, HISTORY_BYTES_MAX, HISTORY_MAX,
+    HistoryEntry, ListRuns, PAGE_RUNS_DEFAULT, PAGE_RUNS_MAX, Question, ReadArtifacts, ReadRun,
+    RunPage, RunStage, RunStatus, RunView, StatusMessage,
 };
 use super::super::error::{Error, Failure};
 use super::super::readings::failed;
@@ -65,6 +65,33 @@ impl App {
         Ok((self.shown(snapshot, bounds).await?, waits))
     }
 
+    /// Results of a run, page by page.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a run of somebody else as for one that does not exist.
+    pub(in crate::application) async fn artifacts_of(
+        &self,
+        context: &Context,
+        read: ReadArtifacts,
+    ) -> Result<ArtifactPage, Error> {
+        let row = self.run_row(context, read.run).await?;
+        self.await_flow(row.flow).await?;
+        let page = self
+            .queries
+            .run_returned(read.run, read.behind, read.limit, ARTIFACT_BYTES_MAX);
+        let page = page.await.map_err(failed)?;
+        let reach = context.caller.reach();
+        let page = page.filter(|it| reach.covers(it.run.owner.as_deref()));
+        let page = page.ok_or(Refusal::RunNotFound { run: read.run })?;
+        let artifacts = page.tasks.iter();
+        Ok(ArtifactPage {
+            artifacts: artifacts
+                .filter_map(|it| artifact(it, page.run.task))
+                .collect(),
+            next: page.next,
+        })
+    }
+
     /// Why a run has failed or was cancelled, if it has ended so.
     pub(super) async fn run_error(
         &self,
@@ -117,10 +144,22 @@ impl App {
                 &size.into(),
             ));
         }
-        let after = list.page_token.as_deref().map(RunCursor::parse);
-        let after = after.transpose().unwrap_or_else(|_| {
+        let filter = RunFilter {
+            owner: context.caller.reach().owner().cloned(),
+            // Nothing has a longer one.
+            context: list
+                .context
+                .filter(|context| context.len() <= 4 * CONTEXT_CHARS_MAX),
+            stage: list.stage,
+            since: list.since,
+        };
+        let after = list.page_token.as_deref().map(|token| {
+            let cursor = RunCursor::parse(token).ok();
+            cursor.filter(|cursor| cursor.is_of(&filter)).ok_or(())
+        });
+        let after = after.transpose().unwrap_or_else(|()| {
             let token = Value::from(list.page_token.as_deref());
-            let expected = "a token that a page of this list has given";
+            let expected = "a token that a page of a list with the same filter has given";
             faults.push(Violation::of(
                 "page_token",
                 "is not valid",
@@ -134,15 +173,6 @@ impl App {
         }
         let head = self.head().await?;
         self.await_position(head).await?;
-        let filter = RunFilter {
-            owner: context.caller.reach().owner().cloned(),
-            // Nothing has a longer one.
-            context: list
-                .context
-                .filter(|context| context.len() <= 4 * CONTEXT_CHARS_MAX),
-            stage: list.stage,
-            since: list.since,
-        };
         let each = size as usize;
         let bounds = HistoryBounds {
             entries_max: list.history.map_or(HISTORY_MAX, |n| n.min(HISTORY_MAX)),

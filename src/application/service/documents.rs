@@ -12,6 +12,7 @@ use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use std::sync::Arc;
 use taskledger_documents::{NewVersion, Owner};
+use taskledger_domain::task::call::TaskList;
 
 /// What a caller is told to wait when the store of documents does not answer, in milliseconds.
 const AWAY_RETRY_MS: u64 = 1000;
@@ -265,6 +266,48 @@ impl Service {
             self.documents.unpin(&owner, &name, (caller, key)).await?;
         }
         Ok(created?.map(|created| (number, created)))
+    }
+
+    /// The tasks of one run of a document that is kept, for a run that is begun by a message. Under an idempotency key
+    /// they are those of the version that the first call with that key ran.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why the document gives no tasks.
+    pub async fn tasks_of_workflow(
+        &self,
+        context: &Context,
+        run: RunWorkflow,
+    ) -> Result<Result<TaskList, UnfitWorkflow>, Error> {
+        authorize(context, UseCase::StartRun)?;
+        self.limits.rate(context, UseCase::GetWorkflow, 1)?;
+        let owner = owner_for(context, run.kept.owner)?;
+        let name = run.kept.name;
+        let key = context.idempotency.as_ref().map(|it| &*it.key);
+        let pinned = match (run.version, key) {
+            (Some(version), _) => Some(version),
+            (None, None) => None,
+            (None, Some(key)) => {
+                let by = (&**context.caller.actor(), key, self.app.clock.now());
+                match self.documents.pin(&owner, &name, by).await? {
+                    Some(pinned) => Some(pinned.version),
+                    None => return Ok(Err(UnfitWorkflow::Absent("name"))),
+                }
+            }
+        };
+        let version = (pinned, "version");
+        let (number, read) = match self.kept_workflow(&owner, &name, version).await? {
+            Ok(found) => found,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let start = Start {
+            method: "workflows.run",
+            saved_version: Some(number),
+            trigger: run.trigger,
+            user_id: run.user_id,
+            execute: true,
+        };
+        let made = self.tasks_of(read.workflow, start).await?;
+        Ok(made.map(|(_, tasks)| tasks))
     }
 
     /// What the phases of a document take and give, or one of them, as JSON Schemas.

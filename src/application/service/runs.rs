@@ -3,8 +3,8 @@
 
 use super::Service;
 use crate::application::api::runs::{
-    AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
-    StartedRun, WatchRun, WatchedRun,
+    ArtifactPage, AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadArtifacts, ReadRun,
+    RunPage, RunView, StartRun, StartedRun, WatchRun, WatchedRun,
 };
 use crate::application::api::{Error, Failure, Reply, Request, Started};
 use crate::application::authorize::{UseCase, authorize};
@@ -20,6 +20,7 @@ impl Service {
     pub async fn start_run(&self, context: &Context, start: StartRun) -> Result<StartedRun, Error> {
         authorize(context, UseCase::StartRun)?;
         let named = start.origin.context.as_deref().map(Arc::from);
+        let is_reported = start.reported.is_some();
         let request = Request::StartRun(Box::new(start));
         let Reply::Started(started) = self.call(context, request).await? else {
             return Err(other_reply("runs.start"));
@@ -30,6 +31,9 @@ impl Service {
             task_ids,
             task: _,
         } = started;
+        if is_reported {
+            Box::pin(self.attach_reports(context, run)).await;
+        }
         Ok(StartedRun {
             run,
             root,
@@ -87,6 +91,19 @@ impl Service {
         let view = self.app.read_run(context, read).await?;
         Box::pin(self.was_read(context, view.task)).await;
         Ok(view)
+    }
+
+    /// Results of a run, page by page.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn artifacts_of_run(
+        &self,
+        context: &Context,
+        read: ReadArtifacts,
+    ) -> Result<ArtifactPage, Error> {
+        self.admit(context, UseCase::ReadRun)?;
+        self.app.artifacts_of(context, read).await
     }
 
     /// Runs of the caller, those whose status is newest first.

@@ -108,18 +108,8 @@ impl Service {
     ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
         let context = &context.keyed_as(start.method);
         let execute = start.execute;
-        let executors = self.app.validation.executors();
-        let off = switched_off(&workflow, |method| executors.knows(method));
-        if !off.is_empty() {
-            return Ok(Err(UnfitWorkflow::Tasks(off)));
-        }
-        let making = tokio::task::spawn_blocking(move || {
-            let tasks = made(&workflow, &start);
-            (workflow, tasks)
-        });
-        let (workflow, made) = making.await.map_err(|_| Failure::ShuttingDown)?;
-        let tasks = match made {
-            Ok(tasks) => tasks,
+        let (workflow, tasks) = match self.tasks_of(workflow, start).await? {
+            Ok(made) => made,
             Err(unfit) => return Ok(Err(unfit)),
         };
         let request = match execute {
@@ -178,6 +168,27 @@ impl Service {
             warnings,
             not_acted_on: workflow.not_acted_on,
         }))
+    }
+}
+
+impl Service {
+    /// The tasks of one run of a document, which nothing has created yet. Cost: O(size of document and trigger).
+    pub(super) async fn tasks_of(
+        &self,
+        workflow: Workflow,
+        start: Start,
+    ) -> Result<Result<(Workflow, call::TaskList), UnfitWorkflow>, Error> {
+        let executors = self.app.validation.executors();
+        let off = switched_off(&workflow, |method| executors.knows(method));
+        if !off.is_empty() {
+            return Ok(Err(UnfitWorkflow::Tasks(off)));
+        }
+        let making = tokio::task::spawn_blocking(move || {
+            let tasks = made(&workflow, &start);
+            (workflow, tasks)
+        });
+        let (workflow, made) = making.await.map_err(|_| Failure::ShuttingDown)?;
+        Ok(made.map(|tasks| (workflow, tasks)))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The operations: what each asks of the application, and how its answer looks.
 
+use super::mapping::bounds::{whole, within};
 use super::mapping::errors::{self, Doing};
 use super::mapping::plan::{self, Plan, Source};
-use super::mapping::{said, views};
+use super::mapping::{modes, said, views};
 use super::runs::{Ahead, Looks};
 use super::{A2a, Heard, INPUT_MODES, Outcome, TASKS};
 use crate::application::Context;
@@ -11,25 +12,27 @@ use crate::application::api::runs::{
     AwaitRun, CancelRun, FollowUp, ListRuns, ReadRun, RunOrigin, RunUntil, RunView, StartRun,
     WatchRun,
 };
+use crate::application::api::webhooks::Callback;
 use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use crate::transport::a2a::streams::Followed;
 use serde_json::Value;
 use std::sync::Arc;
+use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::operation::{Answer, Call};
 use taskledger_a2a::request::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, PAGE_SIZE_DEFAULT,
     SendMessageRequest, SubscribeToTaskRequest,
 };
 use taskledger_a2a::{
-    Error, ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task, Wire,
+    Error, ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task,
 };
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, REFERENCES_MAX};
 use taskledger_domain::{RunId, TaskId, Timestamp};
 
-/// Bytes of one answer: clients of gRPC and readers of streams stop at 4 MiB.
-const ANSWER_BYTES_MAX: usize = 3_670_016;
 /// What a caller is told to wait when the server stops, in milliseconds.
 const DRAINED_RETRY_MS: u64 = 1000;
+/// Saved workflows that a card names: some hundred bytes each.
+const CARD_WORKFLOWS_MAX: u32 = 200;
 /// The member of metadata with which a node is meant that asks.
 const NODE: &str = "nodeId";
 
@@ -63,16 +66,30 @@ impl A2a {
             Call::SubscribeToTask(request) => {
                 return Ok(Outcome::Stream(self.subscribed(heard, &request).await?));
             }
-            Call::CreatePushConfig(_)
-            | Call::GetPushConfig(_)
-            | Call::ListPushConfigs(_)
-            | Call::DeletePushConfig(_) => return Err(no_push()),
-            Call::GetExtendedAgentCard(_) => {
-                let reason = "this agent has one card for everybody";
-                return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
+            Call::CreatePushConfig(it) => Answer::PushConfig(self.push_created(heard, it).await?),
+            Call::GetPushConfig(it) => Answer::PushConfig(self.push_read(heard, it).await?),
+            Call::ListPushConfigs(it) => Answer::PushConfigs(self.push_listed(heard, it).await?),
+            Call::DeletePushConfig(it) => {
+                self.push_deleted(heard, it).await?;
+                Answer::Deleted
             }
+            Call::GetExtendedAgentCard(_) => Answer::Card(Box::new(self.card(heard).await?)),
         };
         Ok(Outcome::Answer(answer))
+    }
+
+    /// The card with what its caller has saved.
+    async fn card(&self, heard: &Heard) -> Result<AgentCard, Error> {
+        let Some(extended) = &self.extended else {
+            let reason = "this agent has one card for everybody: it knows no callers";
+            return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
+        };
+        let kept = self
+            .runs
+            .workflows(&heard.context, CARD_WORKFLOWS_MAX)
+            .await;
+        let kept = kept.map_err(|error| self.told(error, Doing::Reading))?;
+        Ok(extended.with(&kept))
     }
 
     async fn sent(
@@ -81,6 +98,7 @@ impl A2a {
         request: SendMessageRequest,
     ) -> Result<SendMessageResponse, Error> {
         let history = length(request.configuration.history_length);
+        let as_text = modes::are_text(&request.configuration.accepted_output_modes);
         let now = request.configuration.return_immediately;
         let looks = match now {
             true => Looks::Once,
@@ -116,7 +134,11 @@ impl A2a {
             let error = self.told(error, Doing::Sending(&source));
             error.with("taskId", run.to_string())
         })?;
-        Ok(SendMessageResponse::Task(whole(view)))
+        let mut task = whole(view);
+        if as_text {
+            task.artifacts.iter_mut().for_each(modes::as_text);
+        }
+        Ok(SendMessageResponse::Task(task))
     }
 
     async fn streamed(
@@ -125,6 +147,7 @@ impl A2a {
         request: SendMessageRequest,
     ) -> Result<Followed, Error> {
         let history = length(request.configuration.history_length);
+        let as_text = modes::are_text(&request.configuration.accepted_output_modes);
         match self.say(heard, request, Looks::Following).await? {
             Said::Direct(message) => Ok(Followed::only(StreamResponse::Message(message))),
             Said::Run { run, ahead, .. } => {
@@ -136,7 +159,8 @@ impl A2a {
                     behind: None,
                 };
                 let followed = self.followed(heard, watch, ahead).await;
-                followed.map_err(|error| error.with("taskId", run.to_string()))
+                let followed = followed.map_err(|error| error.with("taskId", run.to_string()))?;
+                Ok(followed.in_text(as_text))
             }
         }
     }
@@ -190,23 +214,28 @@ impl A2a {
         request: SendMessageRequest,
         looks: Looks,
     ) -> Result<Said, Error> {
-        if request
-            .configuration
-            .task_push_notification_config
-            .is_some()
-        {
-            return Err(no_push());
-        }
+        let push = request.configuration.task_push_notification_config;
+        let push = self.push_of(push)?;
         let mut message = request.message;
         said::checked(&message)?;
         match message.task_id.take() {
-            Some(task) => self.follow_up(heard, &task, message, looks).await,
+            Some(task) => self.follow_up(heard, &task, message, (push, looks)).await,
             None => {
                 let metadata = request.metadata.as_ref();
                 let method = self.options.text_method.as_deref();
                 match plan::plan(&message, metadata, method)? {
                     Plan::Run { target, source } => {
-                        self.begin(heard, message, (target, source), looks).await
+                        self.begin(heard, message, (target, source), (push, looks))
+                            .await
+                    }
+                    Plan::Workflow { run, source } => {
+                        let context = &heard.context;
+                        let tasks = self.runs.tasks_of_workflow(context, run).await;
+                        let tasks =
+                            tasks.map_err(|error| self.told(error, Doing::Sending(&source)))?;
+                        let tasks = tasks.map_err(|it| plan::unfit(&it, &source))?;
+                        let target = (Target::New(tasks), source);
+                        self.begin(heard, message, target, (push, looks)).await
                     }
                     Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
                 }
@@ -219,19 +248,21 @@ impl A2a {
         heard: &Heard,
         message: Message,
         (target, source): (Target, Source),
-        looks: Looks,
+        (push, looks): (Option<Callback>, Looks),
     ) -> Result<Said, Error> {
         let references = message.reference_task_ids.iter();
         let references = references.filter_map(|id| RunId::parse(id).ok());
         let start = StartRun {
             target,
-            allow_unknown_executors: false,
+            // Phases of a workflow wait for their workers.
+            allow_unknown_executors: source.is_workflow(),
             executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
             origin: RunOrigin {
                 context: message.context_id.clone(),
                 message: Some(said::kept(&message)?),
                 references: references.take(REFERENCES_MAX).collect(),
             },
+            reported: push,
         };
         let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
         let (runs, context) = (self.runs.clone(), heard.context.clone());
@@ -250,7 +281,7 @@ impl A2a {
         heard: &Heard,
         task: &str,
         message: Message,
-        looks: Looks,
+        (push, looks): (Option<Callback>, Looks),
     ) -> Result<Said, Error> {
         let run = run_of(task)?;
         let node = node_of(&message)?;
@@ -265,6 +296,11 @@ impl A2a {
         };
         let source = Source::default();
         let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
+        if let Some(push) = push {
+            // What follows from the message is reported already.
+            let kept = self.runs.report(&heard.context, run, push).await;
+            kept.map_err(|error| self.told(error, Doing::Reporting))?;
+        }
         let (runs, context) = (self.runs.clone(), heard.context.clone());
         let followed = async move { runs.message(&context, follow_up).await };
         let followed = self
@@ -281,7 +317,8 @@ impl A2a {
         let fresh = || self.clock.uuid().to_string();
         let text = format!(
             "This agent runs tasks. Send a part with `data`: {{\"tasks\": [..]}}, one task, or \
-             {{\"taskId\": ..}} of a stored one (skill `{TASKS}`). Parts are {}.",
+             {{\"taskId\": ..}} of a stored one (skill `{TASKS}`), or {{\"workflow\": .., \"inputs\": ..}} of a \
+             saved workflow. Parts are {}.",
             INPUT_MODES.join(" or ")
         );
         Message {
@@ -369,7 +406,7 @@ impl A2a {
         Ok(whole(view))
     }
 
-    fn told(&self, error: crate::application::api::Error, doing: Doing<'_>) -> Error {
+    pub(super) fn told(&self, error: crate::application::api::Error, doing: Doing<'_>) -> Error {
         errors::of(&*self.clock, error, doing)
     }
 }
@@ -400,7 +437,7 @@ fn length(given: Option<i32>) -> Option<usize> {
     given.and_then(|it| usize::try_from(it).ok())
 }
 
-fn run_of(id: &str) -> Result<RunId, Error> {
+pub(super) fn run_of(id: &str) -> Result<RunId, Error> {
     let short: String = id.chars().take(64).collect();
     RunId::parse(id).map_err(|_| Error::task_not_found(&short))
 }
@@ -423,11 +460,6 @@ fn no_node() -> Error {
     Error::invalid_member("message.metadata.nodeId", reason)
 }
 
-fn no_push() -> Error {
-    let reason = "this agent does not report changes to URLs in this protocol; use a stream, or its webhooks";
-    Error::new(ErrorKind::PushNotificationNotSupported, reason)
-}
-
 fn stopping() -> Error {
     Error::new(ErrorKind::Unavailable, "the server is shutting down").after(DRAINED_RETRY_MS)
 }
@@ -438,51 +470,4 @@ fn sent_away(run: RunId) -> Error {
         "the server stops or the credentials have ended; the task goes on, read it under its id";
     let error = Error::new(ErrorKind::Unavailable, reason).after(DRAINED_RETRY_MS);
     error.with("taskId", run.to_string())
-}
-
-/// A run as the only task of an answer.
-pub(super) fn whole(view: RunView) -> Task {
-    let mut task = views::task(view);
-    if task.to_json().to_string().len() <= ANSWER_BYTES_MAX {
-        return task;
-    }
-    let left_out = task.history.len();
-    task.history.clear();
-    note_left_out(&mut task, "messagesLeftOut", left_out);
-    if task.to_json().to_string().len() > ANSWER_BYTES_MAX {
-        let left_out = task.artifacts.len();
-        task.artifacts.clear();
-        note_left_out(&mut task, "artifactsLeftOut", left_out);
-    }
-    task
-}
-
-/// Adds to what is counted as left out of a task.
-fn note_left_out(task: &mut Task, name: &str, count: usize) {
-    if count == 0 {
-        return;
-    }
-    let metadata = task.metadata.get_or_insert_default();
-    let before = metadata.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let count = u64::try_from(count).unwrap_or(u64::MAX);
-    metadata.insert(name.to_owned(), before.saturating_add(count).into());
-}
-
-/// The tasks, those behind the limit of an answer without what they have made and what was said.
-fn within(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
-    let mut bytes = 0;
-    let shortened = tasks.map(|mut task| {
-        let size = task.to_json().to_string().len();
-        if bytes + size > ANSWER_BYTES_MAX {
-            let left_out = (task.artifacts.len(), task.history.len());
-            task.artifacts.clear();
-            task.history.clear();
-            note_left_out(&mut task, "artifactsLeftOut", left_out.0);
-            note_left_out(&mut task, "messagesLeftOut", left_out.1);
-        } else {
-            bytes += size;
-        }
-        task
-    });
-    shortened.collect()
 }

@@ -1,12 +1,16 @@
 //! The card of the agent: what this process serves, and where.
 
+use super::mapping::plan::WORKFLOW_SKILL;
 use super::{INPUT_MODES, NODES, OUTPUT_MODES, Options, TASKS};
+use crate::application::api::workflows::Version;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use taskledger_a2a::card::{
     AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, SecurityRequirement,
     SecurityScheme,
 };
 use taskledger_a2a::headers::SERVED;
+use taskledger_a2a::signing::CardKey;
 use taskledger_a2a::{Wire, signing};
 use taskledger_auth::Scope;
 
@@ -31,6 +35,35 @@ pub(in super::super) struct Cards {
     pub(in super::super) card: String,
     /// The keys with which its signatures are checked.
     pub(in super::super) keys: String,
+}
+
+/// The card for callers with credentials: the public one, and what its caller has saved.
+#[derive(Debug, Clone)]
+pub(in super::super) struct ExtendedCard {
+    card: AgentCard,
+    keys: Arc<[CardKey]>,
+    keys_url: String,
+}
+
+impl ExtendedCard {
+    /// That of a server at `url`; `None` if nobody has credentials.
+    pub(in super::super) fn new(url: &str, options: &Options, authenticates: bool) -> Option<Self> {
+        let url = url.trim_end_matches('/');
+        authenticates.then(|| Self {
+            card: card(url, options, authenticates),
+            keys: options.keys.clone(),
+            keys_url: format!("{url}{KEYS_PATH}"),
+        })
+    }
+
+    /// With the skills of these workflows.
+    pub(super) fn with(&self, workflows: &[Version]) -> AgentCard {
+        let mut card = self.card.clone();
+        card.skills.extend(workflows.iter().map(workflow_skill));
+        let signatures = self.keys.iter().map(|key| key.sign(&card, &self.keys_url));
+        card.signatures = signatures.collect();
+        card
+    }
 }
 
 impl Cards {
@@ -75,9 +108,9 @@ fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
         documentation_url: None,
         capabilities: AgentCapabilities {
             streaming: true,
-            push_notifications: false,
-            extensions: vec![nodes_extension()],
-            extended_agent_card: false,
+            push_notifications: !options.refuses_push,
+            extensions: extensions(&options.required_extensions),
+            extended_agent_card: authenticates,
         },
         security_schemes,
         security_requirements,
@@ -113,6 +146,40 @@ fn security() -> (Vec<(String, SecurityScheme)>, Vec<SecurityRequirement>) {
         schemes: vec![(BEARER.to_owned(), scopes)],
     };
     (vec![(BEARER.to_owned(), scheme)], vec![requirement])
+}
+
+/// That of this server, and those that clients must use.
+fn extensions(required: &[Arc<str>]) -> Vec<AgentExtension> {
+    let others = required.iter().filter(|uri| ***uri != *NODES);
+    let others = others.map(|uri| AgentExtension {
+        uri: uri.to_string(),
+        description: "Required of clients by whoever runs this server".to_owned(),
+        required: true,
+        params: None,
+    });
+    let own = AgentExtension {
+        required: required.iter().any(|uri| **uri == *NODES),
+        ..nodes_extension()
+    };
+    std::iter::once(own).chain(others).collect()
+}
+
+fn workflow_skill(version: &Version) -> AgentSkill {
+    let name = &version.name;
+    let example = json!({"workflow": name, "inputs": {}});
+    AgentSkill {
+        id: format!("{WORKFLOW_SKILL}{name}"),
+        name: name.to_string(),
+        description: format!(
+            "Runs the saved workflow `{name}` (version {}), with the data of a message as its trigger",
+            version.version
+        ),
+        tags: vec!["workflow".to_owned()],
+        examples: vec![example.to_string()],
+        input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
+        output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
+        security_requirements: Vec::new(),
+    }
 }
 
 fn nodes_extension() -> AgentExtension {
@@ -175,6 +242,8 @@ mod tests {
             UseCase::ListRuns,
             UseCase::FollowRun,
             UseCase::AwaitRun,
+            UseCase::ReportRun,
+            UseCase::ReadReports,
         ];
         for use_case in called {
             let scope = use_case.scope().expect("runs belong to somebody");

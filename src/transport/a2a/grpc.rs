@@ -1,7 +1,7 @@
 //! The gRPC binding. Connections, credentials and time limits are the listener's.
 
 use super::calls::{keyed, out_of_time};
-use super::{A2a, Heard, NODES, Outcome, Told};
+use super::{A2a, Agreed, Heard, Outcome, Told};
 use crate::transport::eventbus::Came;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,19 +33,21 @@ impl Shared {
         &self,
         operation: Operation,
         request: Request<M>,
-    ) -> Result<(Outcome, Heard), Error> {
+    ) -> Result<(Outcome, Heard, Agreed), Error> {
         let (metadata, mut extensions, message) = request.into_parts();
         let came = extensions
             .remove::<Came>()
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the call has no caller"))?;
         let text = |name: &str| metadata.get(name).and_then(|it| it.to_str().ok());
-        let nodes = A2a::agreed(text(headers::VERSION), announced(&metadata))?;
+        let agreed = self
+            .0
+            .agreed(text(headers::VERSION), announced(&metadata))?;
         let call = operation.read(message.members())?;
         let within = (!call.waits()).then(|| extensions.remove::<Within>());
         let deadline = within.flatten().map(|it| it.0);
         let mut heard = Heard {
             context: keyed(came.context, text(IDEMPOTENCY_KEY))?,
-            nodes,
+            nodes: agreed.nodes,
             ending: came.ending,
             last_event: text("last-event-id").map(Arc::from),
         };
@@ -57,7 +59,7 @@ impl Shared {
                 asked.unwrap_or_else(|_| Err(out_of_time()))?
             }
         };
-        Ok((outcome, heard))
+        Ok((outcome, heard, agreed))
     }
 
     async fn answer<M: Json, T>(
@@ -67,13 +69,13 @@ impl Shared {
         take: impl FnOnce(Answer) -> Option<T>,
     ) -> Result<Response<T>, Status> {
         let asked = self.outcome(operation, request).await;
-        let (outcome, heard) = asked.map_err(|error| self.refused(&error))?;
+        let (outcome, _, agreed) = asked.map_err(|error| self.refused(&error))?;
         let message = match outcome {
             Outcome::Answer(answer) => take(answer),
             Outcome::Stream(_) => None,
         };
         let message = message.ok_or_else(|| Status::internal("an answer of another kind"))?;
-        Ok(with_extensions(message, heard.nodes))
+        Ok(with_extensions(message, &agreed))
     }
 
     async fn stream<M: Json>(
@@ -82,7 +84,7 @@ impl Shared {
         request: Request<M>,
     ) -> Result<Response<Items>, Status> {
         let asked = self.outcome(operation, request).await;
-        let (outcome, heard) = asked.map_err(|error| self.refused(&error))?;
+        let (outcome, heard, agreed) = asked.map_err(|error| self.refused(&error))?;
         let Outcome::Stream(followed) = outcome else {
             return Err(Status::internal("an answer of another kind"));
         };
@@ -94,7 +96,7 @@ impl Shared {
             Told::Failed(error) => Some(Err(status::of(&error, edition))),
         });
         let items: Items = Box::pin(items);
-        Ok(with_extensions(items, heard.nodes))
+        Ok(with_extensions(items, &agreed))
     }
 
     fn refused(&self, error: &Error) -> Status {
@@ -107,10 +109,10 @@ fn announced(metadata: &MetadataMap) -> impl Iterator<Item = &str> {
     all.filter_map(|it| it.to_str().ok())
 }
 
-fn with_extensions<T>(message: T, nodes: bool) -> Response<T> {
+fn with_extensions<T>(message: T, agreed: &Agreed) -> Response<T> {
     let mut response = Response::new(message);
-    if nodes {
-        let value = MetadataValue::from_static(NODES);
+    let echo = agreed.echo.as_deref();
+    if let Some(value) = echo.and_then(|it| MetadataValue::try_from(it).ok()) {
         response.metadata_mut().insert(headers::EXTENSIONS, value);
     }
     response

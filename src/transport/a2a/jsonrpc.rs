@@ -24,13 +24,22 @@ pub(in super::super) enum Spoken {
 /// header and calls no method of this server's own, which have a dot.
 pub(in super::super) fn is_meant(envelope: &Envelope, names_version: bool) -> bool {
     let mut is_own = false;
-    for request in envelope.requests() {
-        if Operation::of(&request.method).is_some() {
+    for method in envelope.methods() {
+        if Operation::of(method).is_some() {
             return true;
         }
-        is_own |= request.method.contains('.');
+        is_own |= method.contains('.');
     }
     names_version && !is_own
+}
+
+/// The id of a single call.
+pub(in super::super) fn id_of(envelope: &Envelope) -> Option<&RawValue> {
+    match envelope {
+        Envelope::Single(Element::Request(request)) => request.id.as_deref(),
+        Envelope::Single(Element::Invalid { id, .. }) => id.as_deref(),
+        Envelope::Batch(_) | Envelope::Refused(_) => None,
+    }
 }
 
 /// What a body asks for.
@@ -50,7 +59,7 @@ pub(in super::super) fn spoken(envelope: Envelope) -> Spoken {
             let reason = "batches are not part of the protocol; send one call in a request";
             return Spoken::Fault(None, Error::new(ErrorKind::InvalidRequest, reason));
         }
-        Envelope::Single(Element::Invalid { id, error }) => {
+        Envelope::Single(Element::Invalid { id, error, .. }) => {
             let reason = first_reason(&error.data, error.message);
             return Spoken::Fault(id, Error::new(ErrorKind::InvalidRequest, reason));
         }
@@ -132,6 +141,11 @@ mod tests {
             assert!(!is_meant(&parse(broken.as_bytes()), false), "{broken}");
             assert!(is_meant(&parse(broken.as_bytes()), true), "{broken}");
         }
+        // What is no request is told in the dialect of the method that it names.
+        let odd =
+            |method: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":7}}"#);
+        assert!(!is_meant(&parse(odd("tasks.get").as_bytes()), true));
+        assert!(is_meant(&parse(odd("GetTask").as_bytes()), false));
         let batch = format!("[{},{}]", call("tasks.get"), call("GetTask"));
         assert!(is_meant(&parse(batch.as_bytes()), false));
     }

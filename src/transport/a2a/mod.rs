@@ -5,17 +5,21 @@
 //! connections, which `transport/http` has. The wire itself is `crates/a2a`.
 //! Specification: docs/guides/a2a.md
 
+pub(super) mod artifacts;
 mod calls;
 mod card;
 pub(super) mod grpc;
 pub(super) mod jsonrpc;
 mod mapping;
+mod push;
 pub(super) mod rest;
 mod runs;
 mod streams;
 
+pub use mapping::reports::Reports;
+
 pub(super) use calls::{keyed, out_of_time};
-pub(super) use card::{CARD_PATH, Cards, KEYS_PATH, RPC_PATH};
+pub(super) use card::{CARD_PATH, Cards, ExtendedCard, KEYS_PATH, RPC_PATH};
 pub(super) use streams::{Followed, Told};
 
 use crate::application::{Context, Service};
@@ -46,6 +50,19 @@ pub struct Options {
     pub text_method: Option<Arc<str>>,
     /// By which keys the card is signed.
     pub keys: Arc<[CardKey]>,
+    /// Whether changes are not reported to URLs.
+    pub refuses_push: bool,
+    /// URIs of extensions that clients must announce.
+    pub required_extensions: Arc<[Arc<str>]>,
+}
+
+/// What a client uses beside the protocol.
+#[derive(Debug, Clone)]
+pub(super) struct Agreed {
+    /// Whether it uses the extension of this server.
+    pub(super) nodes: bool,
+    /// The extensions that are active, as they are answered.
+    pub(super) echo: Option<String>,
 }
 
 /// The door.
@@ -54,6 +71,8 @@ pub(super) struct A2a {
     runs: Arc<dyn Runs>,
     clock: SharedClock,
     options: Options,
+    /// The card for callers with credentials; `None`: there is none.
+    extended: Option<Box<ExtendedCard>>,
     /// What a message begins goes on without the connection that it came over.
     detached: TaskTracker,
 }
@@ -81,19 +100,18 @@ pub(super) enum Outcome {
 }
 
 impl A2a {
-    /// The extension of this server.
-    pub(super) const NODES: &str = NODES;
-
     pub(super) fn new(
         runs: Arc<Service>,
         clock: SharedClock,
         options: Options,
+        extended: Option<ExtendedCard>,
         detached: TaskTracker,
     ) -> Self {
         Self {
             runs,
             clock,
             options,
+            extended: extended.map(Box::new),
             detached,
         }
     }
@@ -102,17 +120,29 @@ impl A2a {
         self.options.edition
     }
 
-    /// Checks the version, and returns whether the extension of this server is used.
+    /// Checks the version and the extensions that a client must use, and returns which it uses.
     ///
     /// # Errors
-    /// `VersionNotSupported`.
+    /// `VersionNotSupported`, `ExtensionSupportRequired`.
     pub(super) fn agreed<'h>(
+        &self,
         version: Option<&str>,
         extensions: impl Iterator<Item = &'h str>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Agreed, Error> {
         headers::served(version)?;
         let announced = headers::announced(extensions);
-        let active = headers::activated(&announced, &[NODES], &[])?;
-        Ok(!active.is_empty())
+        let required: Vec<&str> = self
+            .options
+            .required_extensions
+            .iter()
+            .map(|it| &**it)
+            .collect();
+        let others = required.iter().copied().filter(|it| *it != NODES);
+        let known: Vec<&str> = std::iter::once(NODES).chain(others).collect();
+        let active = headers::activated(&announced, &known, &required)?;
+        Ok(Agreed {
+            nodes: active.contains(&NODES),
+            echo: (!active.is_empty()).then(|| active.join(", ")),
+        })
     }
 }

@@ -2,13 +2,18 @@
 
 use crate::application::api::Error;
 use crate::application::api::runs::{
-    AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadRun, RunPage, RunView, StartRun,
-    StartedRun, StreamPlace, WatchRun, WatchedRun,
+    ArtifactPage, AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadArtifacts, ReadRun,
+    RunPage, RunView, StartRun, StartedRun, StreamPlace, WatchRun, WatchedRun,
 };
+use crate::application::api::webhooks::{Callback, Page, Receiver};
+use crate::application::api::workflows::{RunWorkflow, UnfitWorkflow, Version};
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::fmt;
+use std::sync::Arc;
+use taskledger_domain::RunId;
+use taskledger_domain::task::call::TaskList;
 
 type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
@@ -52,6 +57,44 @@ pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
         request: AwaitRun,
         ahead: Ahead,
     ) -> Asked<'a, RunView>;
+    fn artifacts<'a>(
+        &'a self,
+        context: &'a Context,
+        read: ReadArtifacts,
+    ) -> Asked<'a, ArtifactPage>;
+    /// The tasks of a run of a saved workflow.
+    fn tasks_of_workflow<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunWorkflow,
+    ) -> Asked<'a, Result<TaskList, UnfitWorkflow>>;
+    /// Saved workflows of the caller, by name, at most so many.
+    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> Asked<'a, Vec<Version>>;
+    fn report<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        callback: Callback,
+    ) -> Asked<'a, Receiver>;
+    fn report_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, Option<Receiver>>;
+    fn reports_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        after: i64,
+        limit: usize,
+    ) -> Asked<'a, Page<Vec<Receiver>>>;
+    fn unreport<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, ()>;
 }
 
 impl Runs for Service {
@@ -99,5 +142,62 @@ impl Runs for Service {
         ahead: Ahead,
     ) -> Asked<'a, RunView> {
         self.await_run_admitted(context, request, ahead).boxed()
+    }
+
+    fn artifacts<'a>(
+        &'a self,
+        context: &'a Context,
+        read: ReadArtifacts,
+    ) -> Asked<'a, ArtifactPage> {
+        self.artifacts_of_run(context, read).boxed()
+    }
+
+    fn tasks_of_workflow<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunWorkflow,
+    ) -> Asked<'a, Result<TaskList, UnfitWorkflow>> {
+        Service::tasks_of_workflow(self, context, run).boxed()
+    }
+
+    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> Asked<'a, Vec<Version>> {
+        self.kept_workflows(context, None, None, limit).boxed()
+    }
+
+    fn report<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        callback: Callback,
+    ) -> Asked<'a, Receiver> {
+        self.report_run(context, run, callback).boxed()
+    }
+
+    fn report_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, Option<Receiver>> {
+        self.report_of_run(context, run, name).boxed()
+    }
+
+    fn reports_of<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        after: i64,
+        limit: usize,
+    ) -> Asked<'a, Page<Vec<Receiver>>> {
+        self.reports_of_run(context, run, after, limit).boxed()
+    }
+
+    fn unreport<'a>(
+        &'a self,
+        context: &'a Context,
+        run: RunId,
+        name: &'a Arc<str>,
+    ) -> Asked<'a, ()> {
+        self.unreport_run(context, run, name).boxed()
     }
 }

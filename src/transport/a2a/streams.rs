@@ -1,5 +1,6 @@
 //! Streams: the task as it is, then its updates, each with the cursor behind it.
 
+use super::mapping::modes;
 use super::mapping::views::{self, Named};
 use crate::application::api::runs::{
     RunChange, RunItem, RunPlace, RunStage, RunUpdate, RunUpdates, WatchedRun,
@@ -26,6 +27,8 @@ pub(in super::super) struct Followed {
     is_over: bool,
     updates: Option<(RunUpdates, Named)>,
     failures: u32,
+    /// Results are told as texts.
+    in_text: bool,
 }
 
 /// What a stream tells.
@@ -46,6 +49,7 @@ impl Followed {
             is_over: false,
             updates: None,
             failures: 0,
+            in_text: false,
         }
     }
 
@@ -57,7 +61,7 @@ impl Followed {
         let (first, is_over) = match watched.snapshot {
             Some(view) => {
                 let is_over = is_over(view.status.stage);
-                let item = StreamResponse::Task(super::calls::whole(*view));
+                let item = StreamResponse::Task(super::mapping::bounds::whole(*view));
                 (Some((Some(cursor), item)), is_over)
             }
             None => (None, false),
@@ -67,7 +71,14 @@ impl Followed {
             is_over,
             updates: Some((watched.updates, named)),
             failures: 0,
+            in_text: false,
         }
+    }
+
+    /// The same with results as texts, if that is wanted.
+    pub(super) const fn in_text(mut self, is_wanted: bool) -> Self {
+        self.in_text = is_wanted;
+        self
     }
 
     /// Whether the run had ended when the stream began.
@@ -96,6 +107,14 @@ impl Followed {
     }
 
     async fn next(&mut self) -> Option<Told> {
+        let mut told = self.next_told().await?;
+        if let (true, Told::Item(_, item)) = (self.in_text, &mut told) {
+            modes::item_as_text(item);
+        }
+        Some(told)
+    }
+
+    async fn next_told(&mut self) -> Option<Told> {
         if let Some((cursor, item)) = self.first.take() {
             return Some(Told::Item(cursor, Box::new(item)));
         }

@@ -5,7 +5,9 @@ use super::connection::KeptAlive;
 use super::door::{Door, REQUEST_ID, context, json, parse};
 use super::{body, refusal, streams};
 use crate::application::api::Caller;
-use crate::transport::a2a::{A2a, Heard, Outcome, Told, jsonrpc, keyed, out_of_time, rest};
+use crate::transport::a2a::{
+    A2a, Agreed, Heard, Outcome, Told, artifacts, jsonrpc, keyed, out_of_time, rest,
+};
 use crate::transport::budget::Share;
 use crate::transport::figures::Carrier;
 use crate::transport::jsonrpc::envelope::Envelope;
@@ -146,10 +148,33 @@ impl<C: Send + Sync + 'static> Door<C> {
         correlation: Arc<str>,
     ) -> Result<Response, Error> {
         let path = head.uri.path();
-        let asked = rest::asked(
+        let (method, path) = (
             head.method.as_str(),
             path.strip_prefix(REST).unwrap_or(path),
-        )?;
+        );
+        if let Some(task) = artifacts::asked(method, path) {
+            let Received {
+                caller,
+                permit,
+                share,
+            } = received;
+            let deadline = Instant::now() + self.request_timeout;
+            let heard = Heard {
+                context: context(head, caller, correlation).until(Some(deadline)),
+                nodes: false,
+                ending: self.draining.child_token(),
+                last_event: None,
+            };
+            let asked = timeout_at(deadline, a2a.artifacts(&heard, &task, head.uri.query())).await;
+            let page = asked.unwrap_or_else(|_| Err(out_of_time()));
+            drop((permit, share));
+            return Ok(rest_answer(
+                StatusCode::OK,
+                page?.to_string(),
+                a2a.edition(),
+            ));
+        }
+        let asked = rest::asked(method, path)?;
         version(head)?;
         if !bytes.is_empty() {
             unless_json(&head.headers)?;
@@ -209,7 +234,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         } = received;
         let announced = head.headers.get_all(EXTENSIONS).iter();
         let announced = announced.filter_map(|it| it.to_str().ok());
-        let nodes = A2a::agreed(Some(headers::SERVED), announced)?;
+        let agreed = a2a.agreed(Some(headers::SERVED), announced)?;
         let text = |name: &HeaderName| {
             let value = head.headers.get(name);
             value.and_then(|it| it.to_str().ok())
@@ -218,7 +243,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let context = keyed(context(head, caller, correlation), text(&IDEMPOTENCY_KEY))?;
         let mut heard = Heard {
             context,
-            nodes,
+            nodes: agreed.nodes,
             ending: ending.clone(),
             last_event: text(&LAST_EVENT_ID).map(Arc::from),
         };
@@ -244,7 +269,8 @@ impl<C: Send + Sync + 'static> Door<C> {
                     });
                     let mut response = Response::new(Body::from_stream(bytes));
                     response.extensions_mut().insert(alive);
-                    stream_headers(response.headers_mut(), nodes);
+                    stream_headers(response.headers_mut());
+                    echoed(response.headers_mut(), &agreed);
                     return Ok(response);
                 }
                 outcome @ Outcome::Answer(_) => outcome,
@@ -265,10 +291,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             Written::Rpc(id) => json(StatusCode::OK, jsonrpc::success(id, &answer)),
             Written::Rest => rest_answer(StatusCode::OK, answer.to_string(), a2a.edition()),
         };
-        if nodes {
-            let active = HeaderValue::from_static(A2a::NODES);
-            response.headers_mut().insert(EXTENSIONS, active);
-        }
+        echoed(response.headers_mut(), &agreed);
         Ok(response)
     }
 }
@@ -344,6 +367,16 @@ fn failed(error: &Error, written: &Written, edition: Edition) -> Response {
 
 /// A refusal of a whole request in the words of the protocol; its status and headers stay.
 pub(super) fn reshaped(refused: Response, edition: Edition, is_rpc: bool) -> Response {
+    reshaped_under(refused, None, edition, is_rpc)
+}
+
+/// The same under the id of a call, if it is known.
+pub(super) fn reshaped_under(
+    refused: Response,
+    id: Option<&RawValue>,
+    edition: Edition,
+    is_rpc: bool,
+) -> Response {
     let status = refused.status();
     let (kind, reason) = match status {
         StatusCode::UNAUTHORIZED => (
@@ -362,11 +395,16 @@ pub(super) fn reshaped(refused: Response, edition: Edition, is_rpc: bool) -> Res
     };
     let error = Error::new(kind, reason);
     let (text, media_type) = match is_rpc {
-        true => (jsonrpc::failure(None, &error), "application/json"),
-        false => (
-            event::failed_rest_line(&error.to_rest(edition)).into_bytes(),
-            edition.rest_media_type(),
-        ),
+        true => (jsonrpc::failure(id, &error), "application/json"),
+        false => {
+            let mut told = error.to_rest(edition);
+            // What HTTP says, which has more words than the protocol.
+            told["code"] = status.as_u16().into();
+            (
+                event::failed_rest_line(&told).into_bytes(),
+                edition.rest_media_type(),
+            )
+        }
     };
     let (mut head, _) = refused.into_parts();
     head.headers
@@ -374,7 +412,15 @@ pub(super) fn reshaped(refused: Response, edition: Edition, is_rpc: bool) -> Res
     Response::from_parts(head, Body::from(text))
 }
 
-fn stream_headers(headers: &mut HeaderMap, nodes: bool) {
+/// Says which extensions are active.
+fn echoed(headers: &mut HeaderMap, agreed: &Agreed) {
+    let echo = agreed.echo.as_deref();
+    if let Some(active) = echo.and_then(|it| HeaderValue::from_str(it).ok()) {
+        headers.insert(EXTENSIONS, active);
+    }
+}
+
+fn stream_headers(headers: &mut HeaderMap) {
     let fixed = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache, no-transform"),
@@ -382,9 +428,6 @@ fn stream_headers(headers: &mut HeaderMap, nodes: bool) {
     ];
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
-    }
-    if nodes {
-        headers.insert(EXTENSIONS, HeaderValue::from_static(A2a::NODES));
     }
 }
 

@@ -1,9 +1,11 @@
 //! Who sends a request, by its headers.
 
+use super::a2a::{names_version, reshaped_under};
 use super::connection::Peer;
 use super::door::{Door, parse};
 use super::{body, refusal};
 use crate::application::api::{Caller, Denied, Session};
+use crate::transport::a2a::jsonrpc as a2a_rpc;
 use crate::transport::jsonrpc::envelope::Envelope;
 use crate::transport::jsonrpc::{RpcError, failure_body, working};
 use axum::body::Body;
@@ -130,8 +132,15 @@ impl<C: Send + Sync + 'static> Door<C> {
         let Ok((bytes, _share)) = received else {
             return refusal::denied_unread(denied);
         };
+        let envelope = parse(bytes).await;
+        if let Some(a2a) = &self.a2a
+            && a2a_rpc::is_meant(&envelope, names_version(headers))
+        {
+            let id = a2a_rpc::id_of(&envelope);
+            return reshaped_under(refusal::denied(denied), id, a2a.edition(), true);
+        }
         let error = RpcError::unauthorized(&denied.to_string());
-        match unauthorized(&parse(bytes).await, &error) {
+        match unauthorized(&envelope, &error) {
             Some(answer) => refusal::denied_with(denied, answer),
             None => refusal::denied(denied),
         }

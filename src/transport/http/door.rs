@@ -16,7 +16,7 @@ use crate::application::Context as CallContext;
 use crate::application::api::{Authenticate, Caller, Cut, Session};
 use crate::application::context::valid_traceparent;
 use crate::clock::SharedClock;
-use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
+use crate::transport::a2a::{A2a, Cards, ExtendedCard, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
 use crate::transport::jsonrpc::working;
@@ -141,6 +141,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 service.clone(),
                 clock.clone(),
                 options.a2a.clone(),
+                ExtendedCard::new(&card.url, &options.a2a, authenticates),
                 detached.clone(),
             );
             let (a2a, doors) = (Arc::new(a2a), figures.clone());

@@ -19,7 +19,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::grpc as a2a_wire;
-use taskledger_a2a::{Error, ErrorKind, Operation};
+use taskledger_a2a::{Edition, Error, ErrorKind, Operation};
 use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -222,6 +222,13 @@ impl<C: Send + Sync + 'static> Door<C> {
             Of::Bus => bytes.clone(),
             Of::A2a | Of::Health | Of::Reflection | Of::ReflectionAlpha => Bytes::new(),
         };
+        let edition = self.a2a.as_deref().map(A2a::edition);
+        let explained = move |answer: Response| match (of, edition) {
+            (Of::A2a, Some(edition)) => told_by_a2a(answer, edition),
+            (Of::A2a, None) | (Of::Bus | Of::Health | Of::Reflection | Of::ReflectionAlpha, _) => {
+                told(answer, &call, &sent)
+            }
+        };
         let (correlation, _) = self.correlation(&head.headers);
         let ending = self.draining.child_token();
         let mut came = Came {
@@ -234,7 +241,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             let request = Request::from_parts(head, Body::from(bytes));
             let answer = tokio::time::timeout_at(deadline, answered(&mut service, request)).await;
             drop((permit, share));
-            let answer = answer.map(|it| told(it, &call, &sent));
+            let answer = answer.map(explained);
             return answer.unwrap_or_else(|_| {
                 refused(&Status::deadline_exceeded(
                     "the call took too long; its outcome is unknown",
@@ -257,9 +264,9 @@ impl<C: Send + Sync + 'static> Door<C> {
             drop((permit, share));
             let answer = answered(&mut service, request);
             let response = match given {
-                None => answer.await,
+                None => explained(answer.await),
                 Some(given) => match tokio::time::timeout(given, answer).await {
-                    Ok(response) => response,
+                    Ok(response) => explained(response),
                     Err(_) => refused(&Status::deadline_exceeded(
                         "the task goes on; it can be read, and followed",
                     )),
@@ -268,7 +275,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             drop((place, watched));
             return response;
         }
-        let response = told(answered(&mut service, request).await, &call, &sent);
+        let response = explained(answered(&mut service, request).await);
         drop((permit, share));
         let alive = KeptAlive::default();
         // Until the last byte is sent, or the client goes away.
@@ -288,6 +295,18 @@ async fn answered(service: &mut Served, request: Request<Body>) -> Response {
         },
         Err(never) => match never {},
     }
+}
+
+/// The same of Agent2Agent: a status without details is not the service's, which has read the message then.
+fn told_by_a2a(answer: Response, edition: Edition) -> Response {
+    let status = answer.headers().get("grpc-status");
+    let is_internal = status.is_some_and(|it| Code::from_bytes(it.as_bytes()) == Code::Internal);
+    if !is_internal || answer.headers().contains_key("grpc-status-details-bin") {
+        return answer;
+    }
+    let reason = "the message is no message of this call";
+    let error = Error::new(ErrorKind::Parse, reason);
+    refused(&a2a_wire::status::of(&error, edition))
 }
 
 /// An answer as it is, unless it says that the message could not be read: then with what is wrong with the message.

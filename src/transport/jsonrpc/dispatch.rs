@@ -304,7 +304,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             must_be_told: false,
         };
         match element {
-            Element::Invalid { id, error } => {
+            Element::Invalid { id, error, .. } => {
                 self.count_invalid(&error, entrance);
                 encode::answer(buffer, room, id.as_deref(), &Err(error));
             }

@@ -30,6 +30,19 @@ pub enum Envelope {
 }
 
 impl Envelope {
+    /// The methods that it names, of what is no request too.
+    pub fn methods(&self) -> impl Iterator<Item = &str> {
+        let elements = match self {
+            Self::Single(element) => std::slice::from_ref(element),
+            Self::Batch(elements) => elements.as_slice(),
+            Self::Refused(_) => &[],
+        };
+        elements.iter().filter_map(|element| match element {
+            Element::Request(request) => Some(&*request.method),
+            Element::Invalid { method, .. } => method.as_deref(),
+        })
+    }
+
     /// The well-formed requests in it.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         let elements = match self {
@@ -55,6 +68,8 @@ pub enum Element {
         id: Option<Box<RawValue>>,
         /// -32600 with everything that is wrong.
         error: RpcError,
+        /// The method that it names.
+        method: Option<String>,
     },
 }
 
@@ -180,6 +195,7 @@ impl ElementVisitor {
                 "a request object",
                 &kind.into(),
             )]),
+            method: None,
         }
     }
 }
@@ -340,6 +356,7 @@ impl<'de> Members<'de> {
             Element::Invalid {
                 id,
                 error: RpcError::invalid_request(faults),
+                method: Some(method).filter(|method| !method.is_empty()),
             }
         }
     }

@@ -6,6 +6,7 @@ use super::envelope::{Params, Request};
 use super::error::RpcError;
 use super::fingerprint::fingerprint;
 use super::reader::Question;
+use super::replies;
 use super::streaming::StreamRequest;
 use crate::application::Context;
 use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
@@ -25,6 +26,10 @@ pub(super) fn prepare<C>(
     };
     // Before the fingerprint: with and without a stream it is the same call.
     let stream = StreamRequest::take(method.name, &mut params, request.metadata.as_mut());
+    if let (Some(_), Some(metadata)) = (&stream, request.metadata.as_mut()) {
+        // A stream has a form of its own, and begins at once.
+        metadata.remove(replies::a2a::PROTOCOL);
+    }
     let mut idempotency = None;
     let key = request
         .metadata

@@ -1,6 +1,7 @@
 //! What use cases answer, as the results of JSON-RPC methods. Members stand in alphabetical order, as they
 //! always have.
 
+pub(super) mod a2a;
 mod explained;
 mod history;
 mod lineage;

@@ -44,6 +44,7 @@ fn starts(tasks: Value, origin: RunOrigin) -> StartRun {
         allow_unknown_executors: false,
         executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
         origin,
+        reported: None,
     }
 }
 

@@ -31,7 +31,7 @@ async fn the_card_says_what_is_served_and_caches_keep_it() {
     let expected: Vec<_> = expected.iter().map(|(a, b, c)| (*a, &**b, *c)).collect();
     assert_eq!(interfaces, expected);
     assert_eq!(card["capabilities"]["streaming"], true);
-    assert_eq!(card["capabilities"]["pushNotifications"], false);
+    assert_eq!(card["capabilities"]["pushNotifications"], true);
     assert_eq!(card["securitySchemes"], json!({}));
     assert_eq!(card["skills"][0]["id"], "tasks.execute");
     // No member of the protocol's older editions, and none of this server's own card.

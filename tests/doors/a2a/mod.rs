@@ -4,9 +4,13 @@
 
 mod binding;
 mod card;
+mod faults;
+mod nodes;
+mod push;
 mod scenarios;
 mod strangers;
 mod wire;
+mod workflows;
 
 use serde_json::{Value, json};
 

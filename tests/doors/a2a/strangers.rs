@@ -86,6 +86,15 @@ async fn what_belongs_to_others_does_not_exist_on_any_binding() {
         let refused = grpc.get_task(request).await.unwrap_err();
         assert_eq!(refused.code(), Code::NotFound);
     }
+    let mut seen = Vec::new();
+    for of in [&*id, absent] {
+        let path = format!("{}/a2a/rest/tasks/{of}/artifacts", world.url());
+        let page = world.client.get(path).bearer_auth("bob").send();
+        let page = page.await.unwrap();
+        assert_eq!(page.status(), 404);
+        seen.push(page.text().await.unwrap().replace(of, "ID"));
+    }
+    assert_eq!(seen[0], seen[1]);
     let (_, list) = post(&world, "/a2a", Some("bob"), &call("ListTasks", &json!({}))).await;
     assert_eq!(list["result"]["totalSize"], 0, "{list}");
     let (_, list) = post(&world, "/a2a", Some("ann"), &call("ListTasks", &json!({}))).await;

@@ -4,27 +4,36 @@ use super::{echo, message, runs};
 use serde_json::{Value, json};
 use taskledger_testkit::server::{Folder, Server};
 
-struct Agent {
-    server: Server,
-    http: reqwest::Client,
-    _folder: Folder,
+pub(super) struct Agent {
+    pub(super) server: Server,
+    pub(super) http: reqwest::Client,
+    folder: Folder,
 }
 
 impl Agent {
-    async fn start(arguments: &[&str]) -> Self {
+    pub(super) async fn start(arguments: &[&str]) -> Self {
         let folder = Folder::new();
         Self {
             server: Server::start_with(&folder, arguments).await,
             http: taskledger::tls::client().build().unwrap(),
-            _folder: folder,
+            folder,
         }
     }
 
-    fn at(&self, path: &str) -> String {
+    pub(super) const fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    pub(super) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.server.api.url.trim_end_matches('/'))
     }
 
-    async fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, Value) {
         let mut request = self.http.post(self.at(path));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -35,15 +44,15 @@ impl Agent {
     }
 }
 
-const JSON: (&str, &str) = ("content-type", "application/json");
-const VERSION: (&str, &str) = ("a2a-version", "1.0");
+pub(super) const JSON: (&str, &str) = ("content-type", "application/json");
+pub(super) const VERSION: (&str, &str) = ("a2a-version", "1.0");
 
-fn call(method: &str, params: &Value) -> String {
+pub(super) fn call(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
 /// The reason of an error in either form.
-fn reason(answer: &Value) -> &Value {
+pub(super) fn reason(answer: &Value) -> &Value {
     let error = &answer["error"];
     let details = error.get("data").or_else(|| error.get("details"));
     details.map_or(&Value::Null, |it| &it[0]["reason"])
@@ -268,6 +277,8 @@ async fn a_repeated_send_under_one_key_runs_once_and_without_a_key_twice() {
     assert_ne!(task(&send(None, "hello").await), task(&first));
     let other = send(Some("k"), "other").await;
     assert_eq!(other["error"]["code"], -32602, "{other}");
+    let field = &other["error"]["data"][1]["fieldViolations"][0]["field"];
+    assert_eq!(field, "idempotency-key", "{other}");
     agent.server.stop().await;
 }
 

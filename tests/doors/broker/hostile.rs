@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::{Code, Request};
 
+const A2A: &str = "/lf.a2a.v1.A2AService/GetTask";
 const PUBLISH: &str = "/eventbus.EventBus/PublishTask";
 /// `ENHANCE_YOUR_CALM`, the error of HTTP/2 for peers that cost too much.
 const CALM: u32 = 11;
@@ -125,6 +126,11 @@ async fn what_is_no_message_of_the_protocol_has_its_status() {
             200,
             Code::Unimplemented as i32,
         ),
+        // The other service says so too: no protobuf, a field of another type, cut off, no frame at all.
+        (A2A, grpc, &[], message(0, b"\xff\xff\xff"), 200, invalid),
+        (A2A, grpc, &[], message(0, b"\x10\x01"), 200, invalid),
+        (A2A, grpc, &[], message(0, b"\x12\x7f"), 200, invalid),
+        (A2A, grpc, &[], b"{}".to_vec(), 200, invalid),
         // An unknown field is nothing to object to: there is no task.
         (
             PUBLISH,

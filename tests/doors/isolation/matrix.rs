@@ -207,6 +207,9 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::ListRuns
         | UseCase::FollowRun
         | UseCase::AwaitRun
+        // `a2a/push.rs`.
+        | UseCase::ReportRun
+        | UseCase::ReadReports
         | UseCase::ListWebhooks
         // Asked for through gRPC: `broker/strangers.rs`.
         | UseCase::ReadInbox

@@ -53,4 +53,4 @@ macro_rules! in_both_places {
         }
     };
 }
-use in_both_places;
+pub(crate) use in_both_places;

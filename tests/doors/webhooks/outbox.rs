@@ -240,6 +240,7 @@ fn callback() -> Callback {
         url: Arc::from("https://caller.example/"),
         headers: Vec::new(),
         secret: None,
+        reported: None,
     }
 }
 

@@ -269,6 +269,7 @@ impl World {
             schedule: None,
             headers: vec![(Arc::from("authorization"), Secret(Arc::from(TOKEN)))],
             secret: Some(Secret(Arc::from(SECRET))),
+            reported: None,
         }
     }
 

@@ -24,21 +24,6 @@ const AUTHENTICATION: &str = "authentication";
 /// says so. Each is proven to have it, so that an entry goes when the thing comes. What need not be there is
 /// skipped.
 const NOT_YET: &[(&str, &str, &str)] = &[
-    ("interface/a2a-mapping/1-id", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/2-status", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/3-result", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/4-error", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/5-user-id", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/6-instance", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/7-history", "A2A tasks", "skipped"),
-    ("interface/a2a-mapping/8-mapped", "A2A tasks", "skipped"),
-    ("interface/a2a-methods/2-response", "A2A tasks", "skipped"),
-    (
-        "interface/a2a-methods/3-status-message",
-        "A2A tasks",
-        "skipped",
-    ),
-    ("interface/a2a-methods/4-protocol", "A2A tasks", "skipped"),
     (
         "interface/authentication/1-supported",
         AUTHENTICATION,

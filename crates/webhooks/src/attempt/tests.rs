@@ -72,6 +72,7 @@ fn endpoint(headers: &[(&str, &str)]) -> Leased {
         }],
         ordering: Ordering::Task,
         schedule: None,
+        content_type: None,
         health: Health::default(),
     }
 }

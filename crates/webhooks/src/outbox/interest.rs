@@ -1,12 +1,13 @@
 //! Who wants which notice. Held in memory, made anew from the store whenever endpoints change.
 
+use super::reported::{Made, ReportedRun};
 use super::runs::{self, Run};
-use crate::endpoint::EventName;
+use crate::endpoint::{EventName, Filter};
 use crate::store::{Recipient, Started, Wanted, WantedNow};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunStarted};
-use taskledger_domain::{FlowId, Recorded, RunId};
+use taskledger_domain::{FlowId, Position, Recorded, RunId};
 use taskledger_log::{Error, EventStore};
 use taskledger_subscription::notice::Notice;
 use taskledger_subscription::users::Users;
@@ -20,10 +21,15 @@ pub(super) struct Interest {
     by_flow: HashMap<FlowId, Vec<Wanted>>,
     by_user: HashMap<Arc<str>, Vec<Wanted>>,
     runs: HashMap<FlowId, Vec<Run>>,
+    reported: HashMap<FlowId, Vec<ReportedRun>>,
+    /// Receivers of reports of runs that had ended before they were looked at.
+    over: Vec<i64>,
     /// Of what lasting endpoints want.
     generation: i64,
     /// The highest number of a lasting endpoint.
     newest: i64,
+    /// The place that was stored last.
+    place: Position,
 }
 
 impl Interest {
@@ -42,13 +48,26 @@ impl Interest {
             by_flow: HashMap::new(),
             by_user: HashMap::new(),
             runs: HashMap::new(),
+            reported: HashMap::new(),
+            over: Vec::new(),
             generation: found.state.generation,
             newest: 0,
+            place: found.state.position.unwrap_or(0),
         };
         let mut known: HashMap<RunId, Run> = HashMap::new();
+        let mut reported: HashMap<RunId, ReportedRun> = HashMap::new();
         if let Some(before) = before {
             let runs = before.runs.into_values().flatten();
             known.extend(runs.map(|run| (run.id, run)));
+            // What they have seen of behind the place was not written; what was written meanwhile they have not seen.
+            let is_here = before.place == interest.place;
+            let runs = before.reported.into_values().flatten();
+            for mut run in runs.filter(|run| run.position() <= interest.place) {
+                if !is_here {
+                    run.goes_on(&*interest.log, interest.place).await?;
+                }
+                reported.insert(run.id, run);
+            }
             if found.is_change {
                 interest.any = before.any;
                 interest.by_flow = before.by_flow;
@@ -56,21 +75,70 @@ impl Interest {
                 interest.newest = before.newest;
             }
         }
+        let reports = found.runs.iter().filter(|wanted| wanted.to.reports);
+        let receivers: HashSet<i64> = reports.map(|wanted| wanted.to.endpoint).collect();
+        let place = found.state.position.unwrap_or(0);
         for wanted in found.runs {
             let Some((run, flow)) = wanted.run else {
                 continue;
             };
+            if wanted.to.reports {
+                interest
+                    .report(&mut reported, (run, flow), wanted, place)
+                    .await?;
+                continue;
+            }
             let run = match known.remove(&run) {
                 Some(run) => Some(run),
                 None => runs::found(&interest.log, wanted.to, run, flow).await?,
             };
             interest.runs.entry(flow).or_default().extend(run);
         }
+        for runs in interest.reported.values_mut() {
+            runs.retain_mut(|run| run.keep(&receivers));
+        }
         interest.forget(&found.lasting);
         for wanted in found.lasting {
             interest.add(wanted);
         }
         Ok(interest)
+    }
+
+    /// One more receiver of the reports of a run that has started, or is about to.
+    async fn report(
+        &mut self,
+        known: &mut HashMap<RunId, ReportedRun>,
+        (run, flow): (RunId, FlowId),
+        wanted: Wanted,
+        place: Position,
+    ) -> Result<(), Error> {
+        let runs = self.reported.entry(flow).or_default();
+        let at = match runs.iter().position(|it| it.id == run) {
+            Some(at) => at,
+            None => {
+                let begun = match known.remove(&run) {
+                    Some(run) => run,
+                    None => ReportedRun::at(&*self.log, run, flow, place).await?,
+                };
+                runs.push(begun);
+                runs.len() - 1
+            }
+        };
+        match runs[at].is_over() {
+            true => self.over.push(wanted.to.endpoint),
+            false => runs[at].tells(wanted.to, wanted.since),
+        }
+        Ok(())
+    }
+
+    /// Receivers of reports of which nothing is to be said any more. Their numbers, once.
+    pub(super) fn take_over(&mut self) -> Vec<i64> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// The place was stored.
+    pub(super) const fn stands_at(&mut self, place: Position) {
+        self.place = place;
     }
 
     /// The generation of what it knows of lasting endpoints.
@@ -127,6 +195,7 @@ impl Interest {
             && self.by_user.is_empty()
             && !self.by_flow.contains_key(&recorded.flow)
             && !self.runs.contains_key(&recorded.flow)
+            && !self.reported.contains_key(&recorded.flow)
     }
 
     /// A callback's run has started.
@@ -136,8 +205,22 @@ impl Interest {
         recorded: &Recorded,
         started: &RunStarted,
     ) -> Result<Started, Error> {
-        let run = runs::started(&self.log, to, recorded, started).await?;
-        self.runs.entry(recorded.flow).or_default().push(run);
+        if to.reports {
+            let mut none = HashMap::new();
+            let wanted = Wanted {
+                to,
+                filter: Filter::default(),
+                since: recorded.position,
+                run: None,
+            };
+            let run = (started.run_id, recorded.flow);
+            // As it stands before the event, which it is shown like all others.
+            let place = recorded.position.saturating_sub(1);
+            self.report(&mut none, run, wanted, place).await?;
+        } else {
+            let run = runs::started(&self.log, to, recorded, started).await?;
+            self.runs.entry(recorded.flow).or_default().push(run);
+        }
         Ok(Started {
             endpoint: to.endpoint,
             run: started.run_id,
@@ -157,7 +240,25 @@ impl Interest {
             });
             !runs.is_empty()
         });
+        self.reported.retain(|_, runs| {
+            runs.retain(|run| {
+                if run.id == ended {
+                    told.extend(run.receivers());
+                }
+                run.id != ended
+            });
+            !runs.is_empty()
+        });
         told
+    }
+
+    /// What is reported of an event. Cost: O(runs of its flow that are reported).
+    pub(super) async fn reports(&mut self, recorded: &Recorded) -> Result<Vec<Made>, Error> {
+        let mut made = Vec::new();
+        for run in self.reported.get_mut(&recorded.flow).into_iter().flatten() {
+            made.extend(run.reports(&*self.log, recorded).await?);
+        }
+        Ok(made)
     }
 
     /// Who gets a notice. Cost: O(those that could want something of its flow).

@@ -34,6 +34,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0003_owners",
             include_str!("../../../../migrations/postgres/webhooks/0003_owners.sql"),
         ),
+        (
+            "0004_reports_of_runs",
+            include_str!("../../../../migrations/postgres/webhooks/0004_reports_of_runs.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -49,6 +53,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0003_owners",
             include_str!("../../../../migrations/sqlite/webhooks/0003_owners.sql"),
+        ),
+        (
+            "0004_reports_of_runs",
+            include_str!("../../../../migrations/sqlite/webhooks/0004_reports_of_runs.sql"),
         ),
     ])
 });

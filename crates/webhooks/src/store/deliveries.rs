@@ -123,6 +123,7 @@ impl Store {
                 keys: Vec::new(),
                 ordering: row::ordering(c.word()?)?,
                 schedule: row::schedule(c.opt_word()?)?,
+                content_type: c.opt_text()?,
                 health: health(&mut c)?,
             };
             taken.push((c.opt_time()?, no, leased));
@@ -432,8 +433,8 @@ const LEASE_SQLITE: &str = "WITH picked AS MATERIALIZED (
         ORDER BY next_at LIMIT $2)
     UPDATE endpoints SET lease_owner = $3, lease_token = lease_token + 1, lease_until = $4
     WHERE no IN (SELECT no FROM picked)
-    RETURNING no, id, lease_token, url, owner, ordering, schedule, failures, failing_since, window_since,
-        window_attempts, window_failures, open_until, openings, next_at";
+    RETURNING no, id, lease_token, url, owner, ordering, schedule, content_type, failures, failing_since,
+        window_since, window_attempts, window_failures, open_until, openings, next_at";
 const LEASE_POSTGRES: &str = "WITH picked AS MATERIALIZED (
         SELECT no FROM endpoints
         WHERE next_at <= $1 AND disabled_reason IS NULL
@@ -442,8 +443,8 @@ const LEASE_POSTGRES: &str = "WITH picked AS MATERIALIZED (
         ORDER BY next_at LIMIT $2 FOR UPDATE SKIP LOCKED)
     UPDATE endpoints SET lease_owner = $3, lease_token = lease_token + 1, lease_until = $4
     WHERE no IN (SELECT no FROM picked)
-    RETURNING no, id, lease_token, url, owner, ordering, schedule, failures, failing_since, window_since,
-        window_attempts, window_failures, open_until, openings, next_at";
+    RETURNING no, id, lease_token, url, owner, ordering, schedule, content_type, failures, failing_since,
+        window_since, window_attempts, window_failures, open_until, openings, next_at";
 static RENEW: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH told (id, token, until) AS (",

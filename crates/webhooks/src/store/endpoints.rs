@@ -8,6 +8,7 @@ use super::sweep::{cancel_open, remember, remove};
 use super::{Error, Store, connect};
 use crate::delivery::Secret;
 use crate::endpoint::{Endpoint, EndpointId, EventName, Filter, KeyTimes, Life, Ordering};
+use crate::reports::Reported;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{FlowId, Position, Timestamp};
@@ -41,6 +42,8 @@ pub struct New {
     pub headers: Vec<(Arc<str>, Secret)>,
     /// What signs; `None`: nothing, for callbacks only.
     pub secret: Option<Secret>,
+    /// What it is besides an address, of a callback that gets reports; with its name.
+    pub reported: Option<Reported>,
 }
 
 /// What became of an order to make one.
@@ -107,6 +110,43 @@ impl Store {
         Ok(created)
     }
 
+    /// Adds the row of an endpoint with its secrets; its number. Whether there is room is known.
+    pub(super) async fn insert(
+        &self,
+        tx: &mut Tx<'_>,
+        new: &New,
+        since: Position,
+        now: Timestamp,
+    ) -> Result<i64, Error> {
+        let is_callback = matches!(new.life, Life::Run(_));
+        let reported = new.reported.as_ref();
+        let mut args = tx.args();
+        args.id(new.id.0);
+        args.text(new.url.clone());
+        args.text(new.description.clone());
+        bind_filter(&mut args, &new.filter);
+        args.int(i64::from(is_callback));
+        args.name(new.ordering.as_str());
+        args.text(new.schedule.as_deref().map(|s| Arc::from(schedule_text(s))));
+        args.position(since);
+        args.time(now);
+        args.text(new.owner.clone());
+        args.text(reported.and_then(|it| it.name.clone()));
+        args.text(reported.and_then(|it| it.scheme.clone()));
+        args.text(reported.map(|it| it.content_type.clone()));
+        let row = tx.fetch_one(INSERT, args).await?;
+        let no = Columns::of(&row).int()?;
+        self.put_headers(tx, (no, new.id), &new.headers).await?;
+        if let Some(secret) = &new.secret {
+            let digest = (!is_callback)
+                .then(|| self.keys.digest(&secret.0))
+                .flatten();
+            self.put_key(tx, (no, new.id), (secret, digest), now)
+                .await?;
+        }
+        Ok(no)
+    }
+
     async fn create_one(
         &self,
         new: &New,
@@ -123,6 +163,27 @@ impl Store {
             raise_generation(&mut tx).await?;
             state.position.map_or(head, |position| position.max(head))
         };
+        if let Some(max) = self.has_no_room(&mut tx, is_callback).await? {
+            tx.rollback().await?;
+            return Ok(Created::Full(max));
+        }
+        if one(&mut tx, new.id).await?.is_some() {
+            tx.rollback().await?;
+            return Ok(Created::Taken);
+        }
+        self.insert(&mut tx, new, since, now).await?;
+        let made = one(&mut tx, new.id).await?;
+        tx.commit().await?;
+        let (_, made) = made.ok_or_else(|| Error::Damaged("a new row is not there".to_owned()))?;
+        Ok(Created::Yes(Box::new(made)))
+    }
+
+    /// How many there may be, if there are as many.
+    pub(super) async fn has_no_room(
+        &self,
+        tx: &mut Tx<'_>,
+        is_callback: bool,
+    ) -> Result<Option<i64>, Error> {
         let (room, count, max) = if is_callback {
             (&self.room_of_callbacks, COUNT_CALLBACKS, CALLBACKS_MAX)
         } else {
@@ -132,41 +193,11 @@ impl Store {
             let args = tx.args();
             let there = Columns::of(&tx.fetch_one(count, args).await?).int()?;
             if there >= max {
-                tx.rollback().await?;
-                return Ok(Created::Full(max));
+                return Ok(Some(max));
             }
             room.counted(there, max);
         }
-        if one(&mut tx, new.id).await?.is_some() {
-            tx.rollback().await?;
-            return Ok(Created::Taken);
-        }
-        let mut args = tx.args();
-        args.id(new.id.0);
-        args.text(new.url.clone());
-        args.text(new.description.clone());
-        bind_filter(&mut args, &new.filter);
-        args.int(i64::from(is_callback));
-        args.name(new.ordering.as_str());
-        args.text(new.schedule.as_deref().map(|s| Arc::from(schedule_text(s))));
-        args.position(since);
-        args.time(now);
-        args.text(new.owner.clone());
-        let row = tx.fetch_one(INSERT, args).await?;
-        let no = Columns::of(&row).int()?;
-        self.put_headers(&mut tx, (no, new.id), &new.headers)
-            .await?;
-        if let Some(secret) = &new.secret {
-            let digest = (!is_callback)
-                .then(|| self.keys.digest(&secret.0))
-                .flatten();
-            self.put_key(&mut tx, (no, new.id), (secret, digest), now)
-                .await?;
-        }
-        let made = one(&mut tx, new.id).await?;
-        tx.commit().await?;
-        let (_, made) = made.ok_or_else(|| Error::Damaged("a new row is not there".to_owned()))?;
-        Ok(Created::Yes(Box::new(made)))
+        Ok(None)
     }
 
     /// An endpoint, callbacks included.
@@ -386,9 +417,10 @@ const COUNT_CALLBACKS: &str =
 const COUNT_LASTING: &str = "SELECT count(*) FROM endpoints WHERE is_callback = 0";
 const INSERT: &str = "INSERT INTO endpoints (id, url, description, events, flow_id, user_id,
         about_endpoints, is_callback, ordering, schedule, since, created_at, updated_at, generation,
-        run_ended, failures, window_attempts, window_failures, openings, lease_token, owner)
+        run_ended, failures, window_attempts, window_failures, openings, lease_token, owner,
+        report_name, auth_scheme, content_type)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, (SELECT generation FROM state),
-        0, 0, 0, 0, 0, 0, $13) RETURNING no";
+        0, 0, 0, 0, 0, 0, $13, $14, $15, $16) RETURNING no";
 const UPDATE: &str = "UPDATE endpoints SET url = $2, description = $3, events = $4, flow_id = $5,
         user_id = $6, about_endpoints = $7, ordering = $8, schedule = $9, updated_at = $10,
         generation = (SELECT generation FROM state)

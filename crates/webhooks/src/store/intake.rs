@@ -29,6 +29,8 @@ pub struct Recipient {
     pub endpoint: i64,
     /// What waits for what there.
     pub ordering: Ordering,
+    /// Whether it gets reports of a run instead of notices about its tasks.
+    pub reports: bool,
 }
 
 /// One message and all who get it.
@@ -136,6 +138,7 @@ impl Store {
             Ok(Some(Recipient {
                 endpoint: c.int()?,
                 ordering: ordering(c.word()?)?,
+                reports: c.opt_word()?.is_some(),
             }))
         };
         self.order(work).await
@@ -177,6 +180,7 @@ impl Store {
         for endpoint in &intake.ended {
             let mut args = tx.args();
             args.int(*endpoint);
+            args.time(now);
             tx.execute(END, args).await?;
         }
         tx.commit().await?;
@@ -361,12 +365,13 @@ const MOVE: &str = "UPDATE state SET position = $1, messages = messages + $2
 const NEXT_MESSAGE: &str = "UPDATE state SET messages = messages + 1 RETURNING messages";
 // By `endpoints_about`.
 const ABOUT_ENDPOINTS: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow
+    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name
     FROM endpoints WHERE about_endpoints = 1 AND no <> $1
         AND (owner IS NULL OR owner = (SELECT owner FROM endpoints WHERE no = $1)) ORDER BY no";
-const CALLBACK: &str = "SELECT no, ordering FROM endpoints WHERE id = $1 AND is_callback = 1";
+const CALLBACK: &str =
+    "SELECT no, ordering, report_name FROM endpoints WHERE id = $1 AND is_callback = 1";
 const START: &str = "UPDATE endpoints SET run_id = $2, run_flow = $3 WHERE no = $1";
-const END: &str = "UPDATE endpoints SET run_ended = 1 WHERE no = $1";
+const END: &str = "UPDATE endpoints SET run_ended = 1, run_ended_at = $2 WHERE no = $1";
 static HOLD_ALL: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "SELECT no FROM endpoints WHERE no IN (",

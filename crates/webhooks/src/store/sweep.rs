@@ -15,6 +15,8 @@ pub const KEPT_PER_ENDPOINT: i64 = 10_000;
 const UNUSED_MINUTES: i64 = 70;
 /// Minutes for which a callback is shown after everything of it has ended.
 const FINISHED_MINUTES: i64 = 24 * 60;
+/// Days for which receivers of reports are kept after the end of their run, or since they were made behind it.
+pub const REPORTS_KEPT_DAYS: i64 = 30;
 /// Rows that one transaction removes: others wait for it.
 const SLICE: i64 = 500;
 /// Endpoints whose deliveries one transaction counts.
@@ -143,6 +145,7 @@ impl Store {
         args.time(Timestamp(now.0 - FINISHED_MINUTES * MINUTE));
         args.int(SLICE);
         args.time(now);
+        args.time(Timestamp(now.0 - REPORTS_KEPT_DAYS * 24 * 60 * MINUTE));
         let removed = tx.execute(REMEMBER_FINISHED, args).await?;
         let args = tx.args();
         tx.execute(FINISHED, args).await?;
@@ -290,7 +293,8 @@ const FINISHED_HEADERS: &str = "DELETE FROM endpoint_headers WHERE endpoint IN (
 const REMEMBER: &str = "INSERT INTO removed_endpoints (no, id, removed_at, owner)
     SELECT no, id, $2, owner FROM endpoints WHERE no = $1";
 const REMEMBER_FINISHED: &str = "INSERT INTO removed_endpoints (no, id, removed_at, owner)
-    SELECT no, id, $3, owner FROM endpoints e WHERE is_callback = 1 AND run_ended = 1 AND NOT EXISTS (
+    SELECT no, id, $3, owner FROM endpoints e WHERE is_callback = 1 AND run_ended = 1
+    AND (report_name IS NULL OR run_ended_at < $4) AND NOT EXISTS (
         SELECT 1 FROM deliveries d
         WHERE d.endpoint = e.no
           AND (d.state = 'waiting' OR d.hand_at IS NOT NULL OR d.ended_at >= $1))

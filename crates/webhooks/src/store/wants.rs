@@ -76,8 +76,13 @@ pub(super) fn wanted(c: &mut Columns<'_>) -> Result<Wanted, Error> {
     let since = c.number()?;
     let run = c.opt_id()?.map(RunId);
     let flow = c.opt_id()?.map(FlowId);
+    let reports = c.opt_word()?.is_some();
     Ok(Wanted {
-        to: Recipient { endpoint, ordering },
+        to: Recipient {
+            endpoint,
+            ordering,
+            reports,
+        },
         filter,
         since,
         run: run.zip(flow),
@@ -88,7 +93,9 @@ const REMOVAL: &str = "SELECT removal FROM state";
 /// Before the first generation.
 const EVER: i64 = -1;
 // By `endpoints_generation` and `endpoints_callbacks`.
-const CHANGED: &str = "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow
+const CHANGED: &str =
+    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name
     FROM endpoints WHERE is_callback = 0 AND generation > $1";
-const RUNS: &str = "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow
+const RUNS: &str =
+    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name
     FROM endpoints WHERE is_callback = 1 AND run_ended = 0 AND run_id IS NOT NULL ORDER BY no";

@@ -364,7 +364,7 @@ impl Turn {
             Some(EventName::EndpointRecovered) => {
                 tracing::info!(endpoint.id = %id, endpoint.host = host, "webhooks arrive again");
             }
-            Some(EventName::Task(_) | EventName::Test) | None => {}
+            Some(EventName::Task(_) | EventName::Run | EventName::Test) | None => {}
         }
     }
 }

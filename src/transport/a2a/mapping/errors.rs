@@ -1,6 +1,7 @@
 //! Refusals and failures as errors of the protocol: two total functions, whose words are those of all doors.
 
 use super::plan::Source;
+use super::views::camel_of;
 use crate::application::api::{Error as Refused, Failure};
 use crate::clock::Clock;
 use crate::transport::jsonrpc::{RpcError, told};
@@ -18,6 +19,8 @@ pub(crate) enum Doing<'a> {
     Cancelling,
     /// Something is read.
     Reading,
+    /// It is said where a run is reported, or asked.
+    Reporting,
 }
 
 /// What a caller is told. A failure is logged, under an id that the error has.
@@ -98,7 +101,9 @@ const fn of_refusal(kind: Kind, doing: Doing<'_>) -> ErrorKind {
         Kind::AlreadyExecuting | Kind::CannotDelete => ErrorKind::UnsupportedOperation,
         Kind::InvalidTransition => match doing {
             Doing::Cancelling => ErrorKind::TaskNotCancelable,
-            Doing::Sending(_) | Doing::Reading => ErrorKind::UnsupportedOperation,
+            Doing::Sending(_) | Doing::Reading | Doing::Reporting => {
+                ErrorKind::UnsupportedOperation
+            }
         },
     }
 }
@@ -134,7 +139,9 @@ fn faults(words: &RpcError, doing: Doing<'_>) -> Faults {
             .collect();
         let field = match doing {
             Doing::Sending(source) => source.field(&path),
-            Doing::Cancelling | Doing::Reading => text("field").to_owned(),
+            // Secrets are those of the receiver.
+            Doing::Reporting if text("field") == "secret" => "authentication".to_owned(),
+            Doing::Cancelling | Doing::Reading | Doing::Reporting => camel_of(text("field")),
         };
         let description = match text("expected") {
             "" => text("reason").to_owned(),

@@ -1,7 +1,12 @@
 //! Which message runs what: tasks in its data, a stored task, the configured method, or nothing.
 
+mod workflows;
+
+pub(crate) use workflows::unfit;
+
 use super::super::{INPUT_MODES, TASKS};
 use crate::application::api::Target;
+use crate::application::api::workflows::RunWorkflow;
 use serde_json::{Map, Value, json};
 use taskledger_a2a::{Content, Error, ErrorKind, Fault, Faults, Message, Part, Wire};
 use taskledger_domain::task::call;
@@ -9,6 +14,13 @@ use taskledger_domain::{PathSegment, TaskId, Violation};
 
 /// Members of metadata that name a skill.
 const SKILL: [&str; 3] = ["skillId", "skill_id", "skill"];
+/// Begins the skills of saved workflows; the name follows.
+pub(crate) const WORKFLOW_SKILL: &str = "workflow:";
+
+/// The header, or metadata of gRPC, that makes a repetition harmless.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The member of a request beside the message.
+const CONFIGURATION: &str = "configuration";
 
 /// What a message is to run.
 pub(crate) enum Plan {
@@ -17,6 +29,13 @@ pub(crate) enum Plan {
         /// Which.
         target: Target,
         /// Where in the message they stand.
+        source: Source,
+    },
+    /// A run of a workflow that is kept.
+    Workflow {
+        /// Which.
+        run: RunWorkflow,
+        /// Where in the message it stands.
         source: Source,
     },
     /// Nothing: it says nothing that could be run.
@@ -46,16 +65,38 @@ enum Form {
     One,
     /// `{taskId}`.
     Stored,
+    /// `{workflow, version, inputs}`.
+    Workflow,
     /// The whole message, for the configured method.
     Whole,
 }
 
 impl Source {
+    /// Whether a workflow is run.
+    pub(crate) fn is_workflow(&self) -> bool {
+        self.0.iter().any(|piece| piece.form == Form::Workflow)
+    }
+
     /// The path of the message for a path of the call that it became.
     pub(crate) fn field(&self, path: &[PathSegment]) -> String {
+        if let [PathSegment::Key(first), PathSegment::Key(second)] = path
+            && (&**first, &**second) == ("metadata", "idempotency_key")
+        {
+            return IDEMPOTENCY_KEY.to_owned();
+        }
+        if let [PathSegment::Key(first), ..] = path
+            && first == CONFIGURATION
+        {
+            return joined("", path);
+        }
+        if let [PathSegment::Key(only)] = path
+            && only == "secret"
+        {
+            return format!("{CONFIGURATION}.taskPushNotificationConfig.authentication");
+        }
         let (piece, rest) = match path {
             [PathSegment::Key(key), PathSegment::Index(i), rest @ ..] if key == "tasks" => {
-                let of = |it: &&Piece| (it.first..it.first + it.tasks).contains(i);
+                let of = |it: &&Piece| (it.first..it.first.saturating_add(it.tasks)).contains(i);
                 match self.0.iter().find(of) {
                     Some(piece) => (piece, (Some(i - piece.first), rest)),
                     None => return of_answer(path),
@@ -71,8 +112,10 @@ impl Source {
             (Form::List, (Some(i), rest)) => joined(&format!("{data}.tasks[{i}]"), rest),
             (Form::One, (Some(_), rest)) => joined(&data, rest),
             (Form::Stored, _) => format!("{data}.taskId"),
+            // Its tasks are not the caller's: what is wrong with them is wrong with the workflow.
+            (Form::Workflow, (Some(_), _)) => format!("{data}.workflow"),
             (Form::Whole, _) => "message.parts".to_owned(),
-            (Form::List | Form::One, (None, rest)) => joined(&data, rest),
+            (Form::List | Form::One | Form::Workflow, (None, rest)) => joined(&data, rest),
         }
     }
 }
@@ -115,12 +158,21 @@ pub(crate) fn plan(
 ) -> Result<Plan, Error> {
     unless_taken(&message.parts)?;
     let skill = skill(message, metadata)?;
+    if let Some(name) = skill
+        .as_deref()
+        .and_then(|it| it.strip_prefix(WORKFLOW_SKILL))
+    {
+        return workflows::of_skill(&message.parts, name);
+    }
+    if let Some(plan) = workflows::named(&message.parts)? {
+        return Ok(plan);
+    }
     match skill.as_deref() {
         Some(TASKS) => match tasks(&message.parts)? {
             Some(plan) => Ok(plan),
             None => Err(Error::invalid_member(
                 "message.parts",
-                "no part has data with `tasks`, a task, or `taskId`, which the skill `tasks.execute` takes",
+                "no part has data with `tasks`, a task, `taskId` or `workflow`, which the skill `tasks.execute` takes",
             )),
         },
         Some(text) if Some(text) == method => whole(&message.parts, text),

@@ -1,6 +1,7 @@
 //! Runs as tasks of the protocol.
 
 use super::super::NODES;
+use super::bounds;
 use crate::application::api::runs::{
     Artifact as Result_, HistoryEntry, NodeChange, Question, RunStage, RunStatus, RunView,
     StatusMessage,
@@ -39,12 +40,15 @@ pub(crate) fn task(view: RunView) -> Task {
     let mut metadata = protocol();
     metadata.insert("rootTaskId".to_owned(), view.flow.root().to_string().into());
     for (name, count) in [
-        ("artifactsLeftOut", view.artifacts_left_out),
+        (bounds::LEFT_OUT, view.artifacts_left_out),
         ("messagesLeftOut", view.history_left_out),
     ] {
         if count > 0 {
             metadata.insert(name.to_owned(), count.into());
         }
+    }
+    if view.artifacts_left_out > 0 {
+        bounds::say_where(&named.task, &mut metadata);
     }
     if !view.references.is_empty() {
         let list: Vec<_> = view.references.iter().map(RunId::to_string).collect();
@@ -159,7 +163,8 @@ fn asked(question: &Question, named: &Named) -> Message {
     )
 }
 
-fn camel_of(snake: &str) -> String {
+/// A name as this protocol writes it.
+pub(crate) fn camel_of(snake: &str) -> String {
     let mut camel = String::with_capacity(snake.len());
     let mut is_begin = false;
     for c in snake.chars() {
@@ -194,7 +199,8 @@ fn entry(entry: HistoryEntry, named: &Named) -> Message {
     }
 }
 
-fn artifact(it: Result_) -> Artifact {
+/// A result.
+pub(crate) fn artifact(it: Result_) -> Artifact {
     let artifact_id = match it.is_result {
         true => RESULT.to_owned(),
         false => it.task.to_string(),

@@ -10,15 +10,20 @@ use super::super::params::{beside, execute, retry};
 use super::super::reader::Parameters;
 use super::super::{refusals, replies};
 use super::{answer, boxed, listed};
+use crate::application::api::runs::{AwaitRun, ReadRun};
 use crate::application::api::webhooks::Callback;
-use crate::application::api::{self, Error, Execute, Request, Retry, Run};
+use crate::application::api::{self, Consistency, Error, Execute, Request, Retry, Run};
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 use taskledger_domain::{Violation, limits};
+
+/// What is left of the time of a call that has waited for a run, to answer it.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
 
 pub(super) fn methods() -> Vec<Method<Service>> {
     let mut methods = endpoints();
@@ -290,6 +295,7 @@ fn sending() -> Vec<Method<Service>> {
 /// `tasks.execute`.
 pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcError> {
     let read = maybe_block_in_place(listed(&call.params), || execute::Params::read(&call.params));
+    let as_task = replies::a2a::is_asked_for(call.metadata.as_ref());
     let (context, p, callback) = with_callback(call, read, execute::Params::with_faults)?;
     let execute = Execute {
         target: p.target,
@@ -297,7 +303,44 @@ pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcE
         executor_wait_ms: p.executor_wait_ms,
         callback,
     };
-    begun(service, &context, Request::Execute(execute)).await
+    let reply = begun(service, &context, Request::Execute(execute)).await?;
+    match reply {
+        Reply::Begun(_, run) if as_task => ended(service, &context, run).await,
+        other @ (Reply::Text(_) | Reply::Begun(..) | Reply::Stream(_)) => Ok(other),
+    }
+}
+
+/// The run once it has ended or waits for its caller, or as it is when the call's time is up, in the form that
+/// the protocol's document gives tasks of A2A. spec: interface / A2A Protocol Methods
+async fn ended(service: &Service, context: &Context, run: Run) -> Result<Reply, RpcError> {
+    let wait = AwaitRun {
+        run: run.id,
+        history: None,
+        artifacts: true,
+    };
+    let waited = service.await_run(context, wait);
+    let until = context.deadline.map(|deadline| deadline - ANSWER_TIME);
+    let waited = match until {
+        None => Some(waited.await),
+        Some(until) => tokio::time::timeout_at(until, waited).await.ok(),
+    };
+    let view = match waited {
+        Some(view) => view,
+        None => {
+            let read = ReadRun {
+                run: run.id,
+                history: None,
+                artifacts: true,
+            };
+            service.read_run(context, read).await
+        }
+    };
+    let view = answer(service, view)?;
+    let root = service.get(context, view.task, Consistency::Strong).await;
+    let root = answer(service, root)?;
+    let task = replies::a2a::task(&view, &root.row);
+    let text = to_raw_value(&task).map_err(|_| RpcError::internal_answer("no JSON"))?;
+    Ok(text.into())
 }
 
 /// `tasks.retry`.

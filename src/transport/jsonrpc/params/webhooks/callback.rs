@@ -85,6 +85,7 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
             url,
             headers,
             secret,
+            reported: None,
         })),
         _ => Err(violations),
     }

@@ -1,0 +1,130 @@
+//! Reports of a run as one thing: how it stands and what it returns, instead of notices about its tasks.
+//!
+//! Owns: what is reported, where to, and the port through which a protocol writes it. May not: know a protocol.
+
+use super::callback::Callback;
+use super::delivery::Secret;
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+use taskledger_domain::flow::{RunStage, TaskSuspended};
+use taskledger_domain::{FlowId, Payload, RunId, TaskId, Timestamp};
+
+/// Receivers of the reports of one run at most.
+pub const REPORTS_PER_RUN_MAX: i64 = 100;
+/// Characters of a caller's name for a receiver.
+pub const NAME_CHARS_MAX: usize = 255;
+
+/// What a callback is besides an address, when it gets reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reported {
+    /// The caller's name for it, unique within the run; `None`: it gets a fresh one.
+    pub name: Option<Arc<str>>,
+    /// How the server authenticates itself there, as it is shown: the credentials are in a header.
+    pub scheme: Option<Arc<str>>,
+    /// The media type of what is sent.
+    pub content_type: Arc<str>,
+}
+
+/// Where the reports of a run go, as its caller sees it. Secrets are not in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receiver {
+    /// The caller's name for it.
+    pub name: Arc<str>,
+    /// Where to send.
+    pub url: Arc<str>,
+    /// How the server authenticates itself there.
+    pub scheme: Option<Arc<str>>,
+}
+
+/// The run of which somebody wants to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfRun {
+    /// The run.
+    pub run: RunId,
+    /// Its flow.
+    pub flow: FlowId,
+    /// Whether it has ended: then nothing is ever sent.
+    pub is_over: bool,
+}
+
+impl Callback {
+    /// The headers that carry what proves to a receiver who sends.
+    #[must_use]
+    pub fn secret_headers(
+        token: Option<&str>,
+        scheme: Option<&str>,
+        credentials: Option<&str>,
+    ) -> Vec<(Arc<str>, Secret)> {
+        let header = |name: &str, value: String| (Arc::from(name), Secret(Arc::from(value)));
+        let token = token.map(|token| header(TOKEN_HEADER, token.to_owned()));
+        let both = scheme.zip(credentials);
+        let shown =
+            both.map(|(scheme, given)| header("authorization", format!("{scheme} {given}")));
+        shown.into_iter().chain(token).collect()
+    }
+}
+
+/// The header with the token of a receiver.
+pub const TOKEN_HEADER: &str = "x-a2a-notification-token";
+
+/// What has changed of a run.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The run.
+    pub run: RunId,
+    /// Its context: the caller's text, else the id of its flow's root.
+    pub context: Arc<str>,
+    /// What.
+    pub change: Change,
+}
+
+/// What has changed.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// How the run stands.
+    Status {
+        /// In a word.
+        stage: RunStage,
+        /// Since when.
+        at: Timestamp,
+        /// What it waits for, or why it ended so.
+        said: Option<Said>,
+    },
+    /// A task has returned something.
+    Returned(Returned),
+}
+
+/// What is said of a status.
+#[derive(Debug, Clone)]
+pub enum Said {
+    /// The oldest question that waits, and when it was asked.
+    Question(Box<TaskSuspended>, Timestamp),
+    /// Why the run failed or was cancelled.
+    Error(Arc<str>),
+}
+
+/// A result.
+#[derive(Debug, Clone)]
+pub struct Returned {
+    /// The task.
+    pub task: TaskId,
+    /// Its parent.
+    pub parent: Option<TaskId>,
+    /// Whether the task is the one that was asked for.
+    pub is_result: bool,
+    /// The name of the task.
+    pub name: Arc<str>,
+    /// The attempt that returned it.
+    pub attempt: u32,
+    /// What it returned.
+    pub result: Payload,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How a protocol writes reports.
+pub trait Wording: Send + Sync + fmt::Debug + 'static {
+    /// The bytes that are sent, at most [`BODY_BYTES_MAX`](crate::outbox::BODY_BYTES_MAX); the same whenever it is asked.
+    fn body(&self, report: &Report) -> Bytes;
+}

@@ -1,0 +1,76 @@
+//! Where a list of runs goes on.
+
+use super::RunFilter;
+use crate::Error;
+use std::fmt;
+use taskledger_domain::flow::RunStage;
+use taskledger_domain::{Position, Timestamp};
+
+/// Where a list of runs goes on: behind a run, as the log was at a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunCursor {
+    pub(super) upto: Position,
+    pub(super) at: Timestamp,
+    pub(super) no: i64,
+    /// Of the filter of the list.
+    pub(super) filter: u32,
+}
+
+impl RunCursor {
+    /// Reads what [`fmt::Display`] writes.
+    ///
+    /// # Errors
+    /// [`Error::BadCursor`] for every other text.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let read = |part: &str| i64::from_str_radix(part, 16).ok().filter(|n| *n >= 0);
+        let parts: Option<Vec<i64>> = text.split('-').map(read).collect();
+        let Some([upto, at, no, filter]) = parts.as_deref() else {
+            return Err(Error::BadCursor);
+        };
+        let cursor = Self {
+            upto: upto.unsigned_abs(),
+            at: Timestamp(*at),
+            no: *no,
+            filter: u32::try_from(*filter).map_err(|_| Error::BadCursor)?,
+        };
+        match cursor.to_string() == text {
+            true => Ok(cursor),
+            false => Err(Error::BadCursor),
+        }
+    }
+
+    /// Whether it was made by a list with this filter.
+    #[must_use]
+    pub fn is_of(&self, filter: &RunFilter) -> bool {
+        self.filter == filter.fingerprint()
+    }
+}
+
+impl RunFilter {
+    /// Tells filters apart: FNV-1a of its members. Not of its owner, who alone sees what the list shows.
+    pub(super) fn fingerprint(&self) -> u32 {
+        let since = self.since.map(|since| since.0.to_string());
+        let stage = self.stage.map(RunStage::as_str);
+        let members = [self.context.as_deref(), stage, since.as_deref()];
+        let mut hash = 0x811c_9dc5_u32;
+        for member in members {
+            let mark = [u8::from(member.is_some())];
+            for byte in member.unwrap_or_default().bytes().chain(mark) {
+                hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+            }
+        }
+        hash
+    }
+}
+
+impl fmt::Display for RunCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            upto,
+            at,
+            no,
+            filter,
+        } = self;
+        write!(f, "{upto:x}-{:x}-{no:x}-{filter:x}", at.0)
+    }
+}

@@ -1,0 +1,100 @@
+//! Where runs are reported, which lies beside the log, so any node answers.
+
+use super::Service;
+use crate::application::api::Error;
+use crate::application::api::webhooks::{Callback, Page, Receiver};
+use crate::application::authorize::UseCase;
+use crate::application::context::Context;
+use crate::webhooks::reports::OfRun;
+use std::sync::Arc;
+use taskledger_domain::RunId;
+use taskledger_projections::RunRow;
+
+impl Service {
+    /// Has a run reported, from now on to its end. A receiver of the same name is replaced.
+    ///
+    /// # Errors
+    /// [`Error`]; `Refused` for a run of somebody else as for one that does not exist.
+    pub async fn report_run(
+        &self,
+        context: &Context,
+        run: RunId,
+        callback: Callback,
+    ) -> Result<Receiver, Error> {
+        self.admit(context, UseCase::ReportRun)?;
+        let row = self.app.run_row(context, run).await?;
+        let owner = context.caller.reach().owner().cloned();
+        if let Some(owner) = owner.as_ref().filter(|_| !row.stage.is_end()) {
+            self.one_more_callback(context, owner).await?;
+        }
+        Ok(self.webhooks.report(of(&row), callback, owner).await?)
+    }
+
+    /// Where a run is reported under this name; `None`: nowhere.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn report_of_run(
+        &self,
+        context: &Context,
+        run: RunId,
+        name: &Arc<str>,
+    ) -> Result<Option<Receiver>, Error> {
+        self.admit(context, UseCase::ReadReports)?;
+        self.app.run_row(context, run).await?;
+        Ok(self.webhooks.receiver(run, name).await?)
+    }
+
+    /// Where a run is reported, oldest first; `after` is the cursor of the page before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn reports_of_run(
+        &self,
+        context: &Context,
+        run: RunId,
+        after: i64,
+        limit: usize,
+    ) -> Result<Page<Vec<Receiver>>, Error> {
+        self.admit(context, UseCase::ReadReports)?;
+        self.app.run_row(context, run).await?;
+        Ok(self.webhooks.receivers(run, after, limit).await?)
+    }
+
+    /// Has a run not reported under this name any more; nothing happens if it is not.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn unreport_run(
+        &self,
+        context: &Context,
+        run: RunId,
+        name: &Arc<str>,
+    ) -> Result<(), Error> {
+        self.admit(context, UseCase::ReportRun)?;
+        self.app.run_row(context, run).await?;
+        Ok(self.webhooks.unreport(run, name).await?)
+    }
+
+    /// Shows the receiver that was given with the message which began a run: the outbox would do it a moment later.
+    pub(super) async fn attach_reports(&self, context: &Context, run: RunId) {
+        let attached = async {
+            let row = self.app.run_row(context, run).await?;
+            if let Some(callback) = self.app.callback_of(&row).await? {
+                self.webhooks.attach(callback, of(&row)).await?;
+            }
+            Ok::<_, Error>(())
+        };
+        if let Err(error) = attached.await {
+            tracing::warn!(run.id = %run, %error, "where a run is reported is shown later");
+        }
+    }
+}
+
+const fn of(row: &RunRow) -> OfRun {
+    OfRun {
+        run: row.run,
+        flow: row.flow,
+        is_over: row.stage.is_end(),
+    }
+}
