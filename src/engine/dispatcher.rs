@@ -6,14 +6,15 @@
 //! that starts them, when what they need is at hand and small.
 
 mod ends;
+mod given;
 
 use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
 use super::executor::{Job, Notes, Past, ProgressReporter};
 use super::job_source::{JobSource, Material, MaterialError};
-use super::past::{self, InTheLog};
-use super::secrets::{SecretTexts, TooLarge};
-use crate::application::ports::{Attempts, Secrets, SecretsError, Started, Undurable};
+use super::past::InTheLog;
+use super::secrets::SecretTexts;
+use crate::application::ports::{Attempts, Secrets, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
 use crate::meters::{Buckets, FirstUse, Histogram};
@@ -26,7 +27,6 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
-use taskledger_auth::SecretName;
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
@@ -265,76 +265,6 @@ impl Dispatcher {
             .observe_time(begun.elapsed());
         let last = *progress.borrow_and_update();
         (outcome, last)
-    }
-
-    /// What earlier attempts have left; `None`: the attempt was stopped before the log could be read.
-    async fn past(
-        &self,
-        flows: &Arc<Flows>,
-        started: &Started,
-        cancel: &CancellationToken,
-    ) -> Option<Past> {
-        loop {
-            match past::past(self.source.store(), flows, started).await {
-                Ok(past) => return Some(past),
-                Err(error) => {
-                    tracing::warn!(task.id = %started.launch.task, error = %error, "an attempt waits for what came before it");
-                }
-            }
-            tokio::select! {
-                () = cancel.cancelled() => return None,
-                () = tokio::time::sleep(PREPARE_AGAIN_AFTER) => {}
-            }
-        }
-    }
-
-    /// The secrets that inputs name, of the owner of the flow.
-    ///
-    /// # Errors
-    /// How the attempt ends without them.
-    async fn secrets(
-        &self,
-        started: &Started,
-        names: &[SecretName],
-        cancel: &CancellationToken,
-    ) -> Result<SecretTexts, AttemptOutcome> {
-        if names.is_empty() {
-            return Ok(SecretTexts::default());
-        }
-        let failed = |reason, error: String| Err(AttemptOutcome::Failed { reason, error });
-        let owner = started.launch.owner.as_deref();
-        let whose = owner.map_or_else(
-            || "for flows without a user, of which this is one".to_owned(),
-            |owner| format!("of user `{owner}`, to whom this flow belongs"),
-        );
-        loop {
-            match self.secrets.open(owner, names).await {
-                Ok(texts) => {
-                    let secrets = SecretTexts::new(names.iter().cloned().zip(texts));
-                    return secrets.or_else(|error: TooLarge| {
-                        failed(FailureReason::InvalidInputs, error.to_string())
-                    });
-                }
-                // Another attempt would find nothing else.
-                Err(SecretsError::Missing(name)) => {
-                    let error =
-                        format!("there is no secret `{name}` {whose}; `secrets.set` makes one");
-                    return failed(FailureReason::InvalidInputs, error);
-                }
-                Err(SecretsError::Closed { name, reason }) => {
-                    tracing::error!(task.id = %started.launch.task, secret.name = %name, reason, "a secret does not open");
-                    let error = format!("the secret `{name}` {whose}, does not open");
-                    return failed(FailureReason::Executor, error);
-                }
-                Err(SecretsError::Unavailable(reason)) => {
-                    tracing::warn!(task.id = %started.launch.task, reason, "an attempt waits for its secrets");
-                    tokio::select! {
-                        () = cancel.cancelled() => return Err(AttemptOutcome::Stopped),
-                        () = tokio::time::sleep(PREPARE_AGAIN_AFTER) => {}
-                    }
-                }
-            }
-        }
     }
 
     /// See [`Attempts::end_at_once`].

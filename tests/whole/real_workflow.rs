@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use taskledger::engine::executor::{
-    AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, Notes, Past, ProgressReporter, Registry, TimeLimits,
-    command, run_attempt, with_built_ins,
+    AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, Notes, Past, ProgressReporter,
+    Registry, TimeLimits, command, run_attempt, with_built_ins,
 };
 use taskledger::engine::secrets::SecretTexts;
 use taskledger_domain::task::Status;

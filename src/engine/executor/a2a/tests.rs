@@ -85,7 +85,9 @@ fn wrong_inputs_are_refused_when_a_task_is_created() {
     ] {
         let by_schema = !takes(executor(), &inputs);
         let faults = executor().check(inputs.as_object().unwrap());
-        let told = faults.iter().any(|fault| fault.path.first() == Some(&field.into()));
+        let told = faults
+            .iter()
+            .any(|fault| fault.path.first() == Some(&field.into()));
         assert!(told, "{inputs}: {by_schema} {faults:?}");
     }
     assert_eq!(registered(executor()).name(), NAME);
