@@ -159,7 +159,11 @@ fn rest(agent: &Agent, mut headers: HeaderMap, asked: Asked<'_>) -> Result<Reque
         for (name, value) in &members {
             match value {
                 Value::String(text) => query.append_pair(name, text),
-                other => query.append_pair(name, &other.to_string()),
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::Array(_)
+                | Value::Object(_)) => query.append_pair(name, &other.to_string()),
             };
         }
         let query = query.finish();
