@@ -203,7 +203,11 @@ impl Remote {
         let part = match &answered.answer {
             Value::Bool(yes) if is_auth => Part::text(if *yes { "yes" } else { "no" }),
             Value::String(text) => Part::text(&**text),
-            other => Part::data(other.clone()),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_)) => Part::data(other.clone()),
         };
         let node = self.node.as_deref();
         let metadata = node.map(|node| Map::from_iter([("nodeId".to_owned(), node.into())]));
