@@ -31,8 +31,13 @@ impl Request {
 
     /// A `POST` of this body.
     pub(crate) fn post(body: &str) -> Self {
+        Self::post_to("/", "", body)
+    }
+
+    /// A `POST` of this body to a path, with further header lines.
+    pub(crate) fn post_to(path: &str, headers: &str, body: &str) -> Self {
         let head = format!(
-            "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         Self([head.as_bytes(), body.as_bytes()].concat())
@@ -159,6 +164,20 @@ impl Client {
             Ok(Answer::Busy)
         } else {
             Err(kept.first().into_owned())
+        }
+    }
+
+    /// Sends a request whose answer must hold a text near its beginning.
+    pub(crate) async fn send_for(&mut self, request: &Request, text: &str) -> Result<(), String> {
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.clear();
+        let sent = self.exchange(request, |piece| kept.take(piece)).await;
+        self.kept = kept;
+        sent?;
+        let first = self.kept.first();
+        match first.contains(text) {
+            true => Ok(()),
+            false => Err(first.into_owned()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is measured, a file for each group.
 
+pub(crate) mod a2a;
 pub(crate) mod broker;
 pub(crate) mod callers;
 pub(crate) mod create;

@@ -53,6 +53,18 @@ const AIMS: &[(&str, Aim)] = &[
         Aim::AtLeast(3_000.0),
     ),
     ("broker, round trip, 1 in flight: p50", Aim::AtMost(3.0)),
+    (
+        "a2a, 1 in flight, SendMessage, JSON-RPC: p50, of tasks.execute",
+        Aim::AtMost(1.3),
+    ),
+    (
+        "a2a, 1 in flight, SendMessage, HTTP+JSON: p50, of tasks.execute",
+        Aim::AtMost(1.3),
+    ),
+    (
+        "a2a, 1 in flight, SendMessage, gRPC: p50, of tasks.execute",
+        Aim::AtMost(1.3),
+    ),
     ("chain of 100, wired: of the same without", Aim::AtMost(1.3)),
     (
         "fan-out of 500 with fan-in, wired: of the same without",
