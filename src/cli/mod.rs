@@ -3,6 +3,7 @@
 //! One file per command. Answers go to standard output, everything else to standard error.
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
+mod a2a;
 pub mod api;
 mod broker;
 mod certificates;
@@ -103,6 +104,7 @@ enum Command {
     Worker(worker::Args),
     Workers(workers::Args),
     Broker(broker::Args),
+    A2a(a2a::Args),
     Workflows(workflows::Args),
     Respond(respond::Args),
     Webhooks(webhooks::Args),
@@ -150,6 +152,7 @@ impl Cli {
             Command::Worker(args) => worker::worker(args, &mut out).await,
             Command::Workers(args) => workers::workers(args, &mut out).await,
             Command::Broker(args) => broker::broker(args, &mut out).await,
+            Command::A2a(args) => a2a::a2a(args, &mut out).await,
             Command::Workflows(args) => workflows::workflows(args, &mut out).await,
             Command::Respond(args) => respond::respond(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
@@ -224,6 +227,13 @@ mod tests {
             "broker subscribe --agent a --type t --type u.* --result {} --count 1".to_owned(),
             "broker subscribe --window 5 --json -- jq -c .".to_owned(),
             "broker results --agent a --id i --progress --count 2 --json".to_owned(),
+            "a2a card https://h --json --binding JSONRPC".to_owned(),
+            "a2a send https://h hello --context c --skill s --token-file f".to_owned(),
+            "a2a send h.json --data @f --task t --no-wait --header a:b".to_owned(),
+            "a2a get https://h t --history 5".to_owned(),
+            "a2a list https://h --status input-required --limit 5 --page-token p".to_owned(),
+            "a2a watch https://h t --json".to_owned(),
+            "a2a cancel https://h t".to_owned(),
             "workers list --json".to_owned(),
             "workers methods --url http://h:1".to_owned(),
             "workers drain w --off".to_owned(),
@@ -306,6 +316,10 @@ mod tests {
             "worker --method m --lease-seconds 4 -- p",
             "workers",
             "workers drain",
+            "a2a send https://h",
+            "a2a list https://h --status nonsense",
+            "a2a card https://h --binding GRPC",
+            "a2a card https://h --token t",
             "workers declare m --limit 0",
             "workers declare m --defaults 7",
             "secrets set",

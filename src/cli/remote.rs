@@ -105,6 +105,11 @@ impl Access {
         self.target_with(url, std::env::var_os(TOKEN_VARIABLE))
     }
 
+    /// A server that is a stranger, to which nothing is shown but what options name.
+    pub(super) fn target_of_stranger(&self, url: &str) -> Result<Target, CliError> {
+        self.target_with(url, None)
+    }
+
     /// The same with this value of the variable.
     fn target_with(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
         let mut headers = self.headers()?;

@@ -21,8 +21,8 @@ Examples:
   pass show github | taskledger secrets set github-token
   taskledger secrets list
 
-A task names a secret as {\"$secret\": \"github-token\"}, as the value of a header or in `auth` of http_executor,
-or as the value of a variable in `env` of command_executor.")]
+A task names a secret as {\"$secret\": \"github-token\"}, as the value of a header or in `auth` of http_executor
+and a2a_executor, or as the value of a variable in `env` of command_executor.")]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use url::Url;
 
-/// Settings of every request that the server sends: webhooks, `http_executor`.
+/// Settings of every request that the server sends: webhooks, `http_executor`, `a2a_executor`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct EgressConfig {
     /// A network that may be called although it is not public, for example `10.1.0.0/16`; may be repeated

@@ -6,13 +6,15 @@
 //! that starts them, when what they need is at hand and small.
 
 mod ends;
+mod given;
 
 use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
-use super::executor::{Job, ProgressReporter};
+use super::executor::{Job, Notes, Past, ProgressReporter};
 use super::job_source::{JobSource, Material, MaterialError};
-use super::secrets::{SecretTexts, TooLarge};
-use crate::application::ports::{Attempts, Secrets, SecretsError, Started, Undurable};
+use super::past::InTheLog;
+use super::secrets::SecretTexts;
+use crate::application::ports::{Attempts, Secrets, Started, Undurable};
 use crate::application::{Flows, Partitions, Validation};
 use crate::clock::SharedClock;
 use crate::meters::{Buckets, FirstUse, Histogram};
@@ -25,7 +27,6 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
-use taskledger_auth::SecretName;
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
@@ -49,6 +50,14 @@ pub const PROGRESS_STEP: u32 = 10_000;
 
 type Key = (TaskId, u32);
 
+/// How an attempt is stopped.
+#[derive(Debug, Clone)]
+struct Alive {
+    cancel: CancellationToken,
+    /// Cancelled first if the attempt is over for good.
+    over: CancellationToken,
+}
+
 /// Launches attempts and ends them; one for each server. Knows the flows weakly, because they hold it.
 pub struct Dispatcher {
     flows: Weak<Flows>,
@@ -57,7 +66,7 @@ pub struct Dispatcher {
     validation: Arc<Validation>,
     secrets: Arc<dyn Secrets>,
     clock: SharedClock,
-    alive: Mutex<HashMap<FlowId, HashMap<Key, CancellationToken>>>,
+    alive: Mutex<HashMap<FlowId, HashMap<Key, Alive>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
     /// How long executors ran.
@@ -126,19 +135,19 @@ impl Dispatcher {
         self.tasks.wait().await;
     }
 
-    fn attempts(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<Key, CancellationToken>>> {
+    fn attempts(&self) -> MutexGuard<'_, HashMap<FlowId, HashMap<Key, Alive>>> {
         self.alive
             .lock()
             .expect("no code panics while it holds the attempts")
     }
 
-    async fn attend(&self, started: Started, cancel: CancellationToken) {
+    async fn attend(&self, started: Started, alive: Alive) {
         let Some(flows) = self.flows.upgrade() else {
             return;
         };
         let key = (started.launch.task, started.launch.attempt);
         // Whatever breaks, the slot is given back and the task does not stay in progress.
-        let run = AssertUnwindSafe(self.run(&flows, &started, cancel)).catch_unwind();
+        let run = AssertUnwindSafe(self.run(&flows, &started, alive)).catch_unwind();
         let (outcome, progress) = run.await.unwrap_or_else(|_| {
             let error =
                 "the attempt could not be carried out: an invariant of the server is broken"
@@ -170,7 +179,7 @@ impl Dispatcher {
         &self,
         flows: &Arc<Flows>,
         started: &Started,
-        cancel: CancellationToken,
+        Alive { cancel, over }: Alive,
     ) -> (AttemptOutcome, Progress) {
         let failed =
             |reason, error: String| (AttemptOutcome::Failed { reason, error }, Progress::ZERO);
@@ -235,11 +244,24 @@ impl Dispatcher {
             Ok(secrets) => secrets,
             Err(outcome) => return (outcome, Progress::ZERO),
         };
+        let past = match registered.executor().remembers() {
+            true => match self.past(flows, started, &cancel).await {
+                Some(past) => past,
+                None => return (AttemptOutcome::Stopped, Progress::ZERO),
+            },
+            false => Past::default(),
+        };
         let now = self.clock.now();
         let limits = limits(started, &material, now);
         let (reporter, mut progress) = ProgressReporter::new();
+        let notes = Notes::of(Arc::new(InTheLog {
+            flows: flows.clone(),
+            started: started.clone(),
+            progress: progress.clone(),
+            stop: self.stop.clone(),
+        }));
         let mut job = job(started, material, inputs, limits, now, cancel, reporter);
-        job.secrets = secrets;
+        (job.secrets, job.over, job.past, job.notes) = (secrets, over, past, notes);
         let begun = Instant::now();
         let outcome = tokio::select! {
             outcome = run_attempt(registered, job, limits) => outcome,
@@ -250,55 +272,6 @@ impl Dispatcher {
             .observe_time(begun.elapsed());
         let last = *progress.borrow_and_update();
         (outcome, last)
-    }
-
-    /// The secrets that inputs name, of the owner of the flow.
-    ///
-    /// # Errors
-    /// How the attempt ends without them.
-    async fn secrets(
-        &self,
-        started: &Started,
-        names: &[SecretName],
-        cancel: &CancellationToken,
-    ) -> Result<SecretTexts, AttemptOutcome> {
-        if names.is_empty() {
-            return Ok(SecretTexts::default());
-        }
-        let failed = |reason, error: String| Err(AttemptOutcome::Failed { reason, error });
-        let owner = started.launch.owner.as_deref();
-        let whose = owner.map_or_else(
-            || "for flows without a user, of which this is one".to_owned(),
-            |owner| format!("of user `{owner}`, to whom this flow belongs"),
-        );
-        loop {
-            match self.secrets.open(owner, names).await {
-                Ok(texts) => {
-                    let secrets = SecretTexts::new(names.iter().cloned().zip(texts));
-                    return secrets.or_else(|error: TooLarge| {
-                        failed(FailureReason::InvalidInputs, error.to_string())
-                    });
-                }
-                // Another attempt would find nothing else.
-                Err(SecretsError::Missing(name)) => {
-                    let error =
-                        format!("there is no secret `{name}` {whose}; `secrets.set` makes one");
-                    return failed(FailureReason::InvalidInputs, error);
-                }
-                Err(SecretsError::Closed { name, reason }) => {
-                    tracing::error!(task.id = %started.launch.task, secret.name = %name, reason, "a secret does not open");
-                    let error = format!("the secret `{name}` {whose}, does not open");
-                    return failed(FailureReason::Executor, error);
-                }
-                Err(SecretsError::Unavailable(reason)) => {
-                    tracing::warn!(task.id = %started.launch.task, reason, "an attempt waits for its secrets");
-                    tokio::select! {
-                        () = cancel.cancelled() => return Err(AttemptOutcome::Stopped),
-                        () = tokio::time::sleep(PREPARE_AGAIN_AFTER) => {}
-                    }
-                }
-            }
-        }
     }
 
     /// See [`Attempts::end_at_once`].
@@ -422,7 +395,10 @@ fn job(
         dependencies: material.dependencies,
         ends_at: ends_after.map(|d| now.plus_ms(u64::try_from(d.as_millis()).unwrap_or(u64::MAX))),
         cancel,
+        over: CancellationToken::new(),
         progress,
+        past: Past::default(),
+        notes: Notes::default(),
         traceparent: started.metadata.trace.clone(),
         secrets: SecretTexts::default(),
     }
@@ -442,23 +418,27 @@ impl Attempts for Dispatcher {
 
     fn launch(&self, started: Started) {
         let Some(me) = self.me.upgrade() else { return };
-        let cancel = self.stop.child_token();
+        let alive = Alive {
+            cancel: self.stop.child_token(),
+            over: CancellationToken::new(),
+        };
         let key = (started.launch.task, started.launch.attempt);
         self.attempts()
             .entry(started.flow)
             .or_default()
-            .insert(key, cancel.clone());
+            .insert(key, alive.clone());
         self.tasks
-            .spawn(async move { me.attend(started, cancel).await });
+            .spawn(async move { me.attend(started, alive).await });
     }
 
     fn stop(&self, flow: FlowId, task: TaskId, attempt: u32) {
         let alive = self.attempts();
-        if let Some(token) = alive
+        if let Some(attempt) = alive
             .get(&flow)
             .and_then(|of_flow| of_flow.get(&(task, attempt)))
         {
-            token.cancel();
+            attempt.over.cancel();
+            attempt.cancel.cancel();
         }
     }
 
@@ -466,7 +446,7 @@ impl Attempts for Dispatcher {
         self.attempts().retain(|flow, of_flow| {
             let leaves = partitions.contain(*flow);
             if leaves {
-                of_flow.values().for_each(CancellationToken::cancel);
+                of_flow.values().for_each(|it| it.cancel.cancel());
             }
             !leaves
         });
@@ -476,7 +456,7 @@ impl Attempts for Dispatcher {
         let gone = self.attempts().remove(&flow);
         gone.iter()
             .flat_map(HashMap::values)
-            .for_each(CancellationToken::cancel);
+            .for_each(|it| it.cancel.cancel());
     }
 
     fn partitions(&self) -> Partitions {

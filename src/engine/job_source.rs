@@ -132,6 +132,12 @@ impl JobSource {
         Self { store, rows }
     }
 
+    /// The log.
+    #[must_use]
+    pub fn store(&self) -> &dyn EventStore {
+        &*self.store
+    }
+
     /// The material of a started attempt. Cost: O(dependencies), within [`DEPENDENCY_BYTES_MAX`].
     ///
     /// # Errors

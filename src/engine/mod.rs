@@ -7,6 +7,7 @@ pub mod directory;
 pub mod dispatcher;
 pub mod executor;
 pub mod job_source;
+mod past;
 pub mod secrets;
 pub mod workers;
 

@@ -3,6 +3,7 @@
 mod a2a;
 mod alike;
 mod broker;
+mod delegation;
 mod isolation;
 mod metrics;
 mod openrpc;

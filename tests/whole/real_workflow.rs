@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use taskledger::engine::executor::{
-    AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, ProgressReporter, Registry, TimeLimits,
-    command, run_attempt, with_built_ins,
+    AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, Notes, Past, ProgressReporter,
+    Registry, TimeLimits, command, run_attempt, with_built_ins,
 };
 use taskledger::engine::secrets::SecretTexts;
 use taskledger_domain::task::Status;
@@ -118,7 +118,10 @@ async fn run_steps(registry: &Registry) -> BTreeMap<String, DependencyOutcome> {
             dependencies: waited_for.iter().map(|(id, _)| ended[id].clone()).collect(),
             ends_at: None,
             cancel: CancellationToken::new(),
+            over: CancellationToken::new(),
             progress: ProgressReporter::new().0,
+            past: Past::default(),
+            notes: Notes::default(),
             traceparent: None,
             secrets: SecretTexts::default(),
         };

@@ -2,7 +2,7 @@
 
 use super::command::{self, CommandExecutor};
 use super::{
-    AggregateResultsExecutor, ApprovalExecutor, EchoExecutor, Executor, HttpExecutor,
+    A2aExecutor, AggregateResultsExecutor, ApprovalExecutor, EchoExecutor, Executor, HttpExecutor,
     RegistryBuilder, RegistryError, SleepExecutor, SystemInfoExecutor,
 };
 use crate::egress::Egress;
@@ -17,7 +17,7 @@ pub struct BuiltInOptions {
     pub disk_path: Option<PathBuf>,
     /// `command_executor` exists only with this.
     pub command: Option<command::Options>,
-    /// `http_executor` exists only with the client of outgoing requests.
+    /// `http_executor` and `a2a_executor` exist only with the client of outgoing requests.
     pub egress: Option<Arc<Egress>>,
 }
 
@@ -55,6 +55,7 @@ pub fn with_built_ins(
         executors.push(Arc::new(CommandExecutor::new(command)?));
     }
     if let Some(egress) = options.egress {
+        executors.push(Arc::new(A2aExecutor::new(egress.clone())));
         executors.push(Arc::new(HttpExecutor::new(egress)));
     }
     let registered = executors

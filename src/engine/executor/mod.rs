@@ -1,12 +1,14 @@
 //! What runs a task. Implement [`Executor`], register it in a [`Registry`], name it in
 //! `schemas.method`. `examples/custom_executor.rs` does so in twenty lines.
 
+mod a2a;
 mod aggregate_results;
 mod approval;
 mod built_in;
 pub mod command;
 mod echo;
 mod http;
+mod past;
 mod registry;
 mod run;
 mod sleep;
@@ -16,12 +18,14 @@ mod test_support;
 #[cfg(test)]
 mod tests;
 
+pub use a2a::A2aExecutor;
 pub use aggregate_results::AggregateResultsExecutor;
 pub use approval::ApprovalExecutor;
 pub use built_in::{BuiltInError, BuiltInOptions, with_built_ins};
 pub use command::CommandExecutor;
 pub use echo::EchoExecutor;
 pub use http::HttpExecutor;
+pub use past::{Answered, Keeper, Notes, Past};
 pub use registry::{Registered, Registry, RegistryBuilder, RegistryError};
 pub use run::{
     ABORT_GRACE, Asked, AttemptOutcome, RESULT_DEPTH_MAX, STOP_GRACE, TimeLimits, run_at_once,
@@ -118,8 +122,15 @@ pub struct Job {
     /// Cancelled when the attempt must stop: cancel, time-out, deadline, shutdown. An executor that
     /// ignores it is dropped at its next `.await`.
     pub cancel: CancellationToken,
+    /// Cancelled before `cancel` when the attempt is over for good: it was cancelled, or is out of time. Not
+    /// when the server stops or the flow moves to another node, where an attempt goes on from what this one has kept.
+    pub over: CancellationToken,
     /// Where to report progress.
     pub progress: ProgressReporter,
+    /// What earlier attempts have left, for executors that ask for it ([`Executor::remembers`]).
+    pub past: Past,
+    /// Where to keep notes for later attempts.
+    pub notes: Notes,
     /// W3C `traceparent` to pass on to whatever is called.
     pub traceparent: Option<Arc<str>>,
     /// The secrets that [`Executor::secrets`] found in the inputs. They are removed from the result or error
@@ -171,6 +182,16 @@ pub struct Asks {
     pub question: Map<String, Value>,
     /// Whether the answer `false` fails the task.
     pub declines: bool,
+}
+
+/// How an attempt ends that has not failed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// With a result, which must be a JSON object.
+    Result(Value),
+    /// With a question to a person, in the form of [`taskledger_domain::question`]. The task waits without a slot; its
+    /// next attempt is given the answer.
+    Asks(Map<String, Value>),
 }
 
 /// Reports how far an attempt is. Cheap to call at any rate: only the latest value is looked at,
@@ -233,9 +254,23 @@ pub trait Executor: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Whether [`Job::past`] says what earlier attempts have left. Costs reading the log for attempts behind the
+    /// first. Must not change.
+    fn remembers(&self) -> bool {
+        false
+    }
+
     /// Runs one attempt. The result must be a JSON object.
     ///
     /// # Errors
     /// [`ExecutorError`]: the attempt failed; the text becomes the task's `error`.
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError>;
+
+    /// The same for executors that may find out on the way that a person has to be asked. Others leave it as it is.
+    ///
+    /// # Errors
+    /// [`ExecutorError`]: the attempt failed.
+    async fn attempt(&self, job: Job) -> Result<Ended, ExecutorError> {
+        self.execute(job).await.map(Ended::Result)
+    }
 }

@@ -9,7 +9,7 @@
 mod tests;
 
 use super::registry::Registered;
-use super::{ExecutorError, Job};
+use super::{Ended, ExecutorError, Job};
 use crate::engine::secrets::Scrubber;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
@@ -102,7 +102,7 @@ pub async fn run_attempt(
     if cancelled.is_cancelled() {
         return AttemptOutcome::Stopped;
     }
-    let stop = cancelled.child_token();
+    let (stop, over) = (cancelled.child_token(), job.over.clone());
     job.cancel = stop.clone();
     if let Some(outcome) = asked(executor, &job) {
         return outcome;
@@ -112,7 +112,7 @@ pub async fn run_attempt(
     let contract = Contract::of(&job);
     let running = std::sync::Arc::clone(executor.executor());
     let mut running =
-        AbortOnDropHandle::new(tokio::spawn(async move { running.execute(job).await }));
+        AbortOnDropHandle::new(tokio::spawn(async move { running.attempt(job).await }));
 
     let outcome = tokio::select! {
         biased;
@@ -120,7 +120,10 @@ pub async fn run_attempt(
         answer = &mut running => {
             return answered(executor.name(), answer, &scrubber, contract);
         }
-        outcome = out_of_time(limits) => outcome,
+        outcome = out_of_time(limits) => {
+            over.cancel();
+            outcome
+        }
     };
     stop.cancel();
     if tokio::time::timeout(STOP_GRACE, &mut running)
@@ -156,7 +159,10 @@ pub fn run_at_once(executor: &Registered, job: Job) -> Option<AttemptOutcome> {
             executor.takes_time();
             return None;
         }
-        Ok(Some(answer)) => answered(executor.name(), Ok(answer), &scrubber, contract),
+        Ok(Some(answer)) => {
+            let answer = answer.map(Ended::Result);
+            answered(executor.name(), Ok(answer), &scrubber, contract)
+        }
         Err(panic) => panicked(executor.name(), &*panic, &scrubber),
     })
 }
@@ -173,25 +179,39 @@ fn asked(executor: &Registered, job: &Job) -> Option<AttemptOutcome> {
         true => OnAnswer::CompleteOrDecline,
         false => OnAnswer::Complete,
     };
-    Some(
-        match suspension::prepare(&asks.question, on_answer, outputs.as_ref()) {
-            Ok((asked, question, on_expiry)) => AttemptOutcome::Asked(Box::new(Asked {
-                asked,
-                question,
-                on_answer,
-                on_expiry,
-            })),
-            Err(faults) => {
-                let faults = faults.iter().map(|fault| {
-                    let (field, reason, expected) = (&fault.field, &fault.reason, &fault.expected);
-                    format!("`{field}` {reason}, expected {expected}")
-                });
-                let faults: Vec<String> = faults.collect();
-                let error = format!("the question cannot be asked: {}", faults.join("; "));
-                AttemptOutcome::failed(FailureReason::InvalidInputs, error)
-            }
-        },
-    )
+    let unasked = FailureReason::InvalidInputs;
+    Some(question(
+        &asks.question,
+        on_answer,
+        outputs.as_ref(),
+        unasked,
+    ))
+}
+
+/// A question as it is recorded, or why it cannot be asked, which is a failure of this kind.
+fn question(
+    asked: &Map<String, Value>,
+    on_answer: OnAnswer,
+    outputs: Option<&Outputs>,
+    unasked: FailureReason,
+) -> AttemptOutcome {
+    match suspension::prepare(asked, on_answer, outputs) {
+        Ok((asked, question, on_expiry)) => AttemptOutcome::Asked(Box::new(Asked {
+            asked,
+            question,
+            on_answer,
+            on_expiry,
+        })),
+        Err(faults) => {
+            let faults = faults.iter().map(|fault| {
+                let (field, reason, expected) = (&fault.field, &fault.reason, &fault.expected);
+                format!("`{field}` {reason}, expected {expected}")
+            });
+            let faults: Vec<String> = faults.collect();
+            let error = format!("the question cannot be asked: {}", faults.join("; "));
+            AttemptOutcome::failed(unasked, error)
+        }
+    }
 }
 
 /// Ends when the earlier of both limits is reached; never without limits.
@@ -247,12 +267,19 @@ enum Unrecordable {
 /// What an executor said, without the secrets that it was given.
 fn answered(
     name: &str,
-    answer: Result<Result<Value, ExecutorError>, JoinError>,
+    answer: Result<Result<Ended, ExecutorError>, JoinError>,
     scrubber: &Scrubber,
     contract: Contract,
 ) -> AttemptOutcome {
     match answer {
-        Ok(Ok(result)) => match checked(result, scrubber) {
+        Ok(Ok(Ended::Asks(asked))) => {
+            let Value::Object(asked) = scrubber.value(Value::Object(asked)) else {
+                unreachable!("what is removed from an object leaves an object");
+            };
+            let (outputs, unasked) = (contract.outputs.as_ref(), FailureReason::Executor);
+            question(&asked, OnAnswer::Continue, outputs, unasked)
+        }
+        Ok(Ok(Ended::Result(result))) => match checked(result, scrubber) {
             Ok((payload, object)) => {
                 let outputs = contract.outputs.as_ref();
                 match outputs.map(|outputs| outputs.check(&object)) {

@@ -1,7 +1,9 @@
 //! Jobs and executors for the tests of this folder.
 
 use super::registry::{Registered, Registry, RegistryBuilder};
-use super::{Concurrency, Description, Executor, ExecutorError, Job, ProgressReporter};
+use super::{
+    Concurrency, Description, Executor, ExecutorError, Job, Notes, Past, ProgressReporter,
+};
 use crate::engine::secrets::SecretTexts;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -25,6 +27,9 @@ pub(super) fn job(inputs: Value) -> Job {
         dependencies: Vec::new(),
         ends_at: None,
         cancel: CancellationToken::new(),
+        over: CancellationToken::new(),
+        past: Past::default(),
+        notes: Notes::default(),
         progress: ProgressReporter::new().0,
         traceparent: None,
         secrets: SecretTexts::default(),

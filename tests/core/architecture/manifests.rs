@@ -38,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/broker", &["domain", "log", "sql"]),
     ("crates/documents", &["domain", "log", "sql"]),
     ("crates/a2a", &[]),
+    ("crates/a2a-client", &["a2a"]),
     ("crates/eventbus", &[]),
     ("crates/workers", &["domain", "log", "sql"]),
     ("crates/workflows", &["domain"]),

@@ -1,7 +1,7 @@
 //! Clients: what others have written to read streams of events and to check signed messages works with this
 //! server, over the network; `.ci/tools.sh` puts it below `target/clients`, at the versions that the locks beside
 //! this file name. So do the packages of `clients/` (`packages.rs`) and the examples that use them (`examples.rs`), and
-//! agents that others could have written (`agents.rs`).
+//! agents that others could have written (`agents.rs`), and the official clients of Agent2Agent (`sdks.rs`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
@@ -11,5 +11,6 @@ mod examples;
 mod others;
 mod packages;
 mod reader;
+mod sdks;
 mod signatures;
 mod streams;

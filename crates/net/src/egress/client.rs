@@ -176,6 +176,37 @@ impl Egress {
         &self.policy
     }
 
+    /// Sends a request and waits for the head of the answer, for at most its `timeout`; the body is read piece by piece.
+    /// Nothing is sent twice.
+    ///
+    /// # Errors
+    /// [`Error`]: no answer came, or it was none.
+    pub async fn open(&self, request: Outgoing) -> Result<Opened, Error> {
+        let start = Instant::now();
+        let attempt = Arc::new(Attempt::new(request.target.wanted()));
+        let fail = |(class, detail): (Class, String)| Error {
+            class,
+            detail,
+            remote: attempt.remote(),
+            duration: start.elapsed(),
+        };
+        let allowed = request.target.check(&self.policy);
+        allowed.map_err(|_| fail(blocked()))?;
+        let answered = ATTEMPT.scope(attempt.clone(), self.fresh.execute(made(&request)));
+        match timeout_at(start + request.timeout, answered).await {
+            Ok(Ok(response)) if headers_bytes(&response) > HEADERS_BYTES_MAX => {
+                Err(fail(too_many_headers()))
+            }
+            Ok(Ok(response)) => Ok(Opened(response)),
+            Ok(Err(error)) => Err(fail(classify(&error))),
+            Err(_) => {
+                let ms = request.timeout.as_millis();
+                let detail = format!("no answer came within {ms} ms");
+                Err(fail((Class::Timeout, detail)))
+            }
+        }
+    }
+
     /// Sends a request and reads the answer, once. A kept connection that turns out to be dead is
     /// replaced, for requests that may arrive twice: those that are so by their method, and webhooks.
     /// Others get a connection of their own.
@@ -252,14 +283,8 @@ impl Egress {
         mut response: Response,
         bytes_max: usize,
     ) -> Result<Incoming, (Class, String)> {
-        let headers_bytes: usize = response
-            .headers()
-            .iter()
-            .map(|(name, value)| name.as_str().len() + value.len())
-            .sum();
-        if headers_bytes > HEADERS_BYTES_MAX {
-            let detail = format!("the headers have more than {HEADERS_BYTES_MAX} bytes");
-            return Err((Class::Protocol, detail));
+        if headers_bytes(&response) > HEADERS_BYTES_MAX {
+            return Err(too_many_headers());
         }
         let mut body = Vec::new();
         let (mut truncated, mut cut) = (false, false);
@@ -291,6 +316,44 @@ impl Egress {
             duration: Duration::ZERO,
         })
     }
+}
+
+/// An answer whose body is still to come; dropping it closes the connection.
+#[derive(Debug)]
+pub struct Opened(Response);
+
+impl Opened {
+    /// The status, whichever it is. A redirect is not followed.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        self.0.headers()
+    }
+
+    /// The next piece of the body as it was sent, as large as it came; `None` at the end.
+    ///
+    /// # Errors
+    /// What went wrong, and in words: it broke off.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, (Class, String)> {
+        self.0.chunk().await.map_err(|error| classify(&error))
+    }
+}
+
+fn headers_bytes(response: &Response) -> usize {
+    let headers = response.headers().iter();
+    headers
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
+}
+
+fn too_many_headers() -> (Class, String) {
+    let detail = format!("the headers have more than {HEADERS_BYTES_MAX} bytes");
+    (Class::Protocol, detail)
 }
 
 /// Whether a request does no harm when it arrives twice.

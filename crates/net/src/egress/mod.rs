@@ -17,7 +17,7 @@ mod tests;
 mod tls;
 
 pub use address::{AddressError, Target, URL_CHARS_MAX, without_secrets};
-pub use client::{Egress, Incoming, Limits, Options, Outgoing};
+pub use client::{Egress, Incoming, Limits, Opened, Options, Outgoing};
 pub use error::{BuildError, Class, Error};
 pub use lookup::{Lookup, LookupError, SystemLookup};
 pub use policy::{HostPattern, Policy};

@@ -23,13 +23,13 @@ use url::form_urlencoded;
 const HIDDEN: &str = "***";
 const SCALARS: &str = "a text, a number, a boolean, or a list of them";
 
-pub(super) struct Reader<'a> {
+pub(in crate::engine::executor) struct Reader<'a> {
     inputs: &'a Map<String, Value>,
     faults: Vec<Violation>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(inputs: &'a Map<String, Value>) -> Self {
+    pub(in crate::engine::executor) const fn new(inputs: &'a Map<String, Value>) -> Self {
         Self {
             inputs,
             faults: Vec::new(),
@@ -37,7 +37,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The value, if nothing was wrong.
-    pub(super) fn finish<T>(self, value: Option<T>) -> Result<T, Vec<Violation>> {
+    pub(in crate::engine::executor) fn finish<T>(
+        self,
+        value: Option<T>,
+    ) -> Result<T, Vec<Violation>> {
         match value {
             Some(value) if self.faults.is_empty() => Ok(value),
             Some(_) | None => Err(self.faults),
@@ -81,7 +84,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    pub(super) fn headers(&mut self) -> HeaderMap {
+    pub(in crate::engine::executor) fn headers(&mut self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in self.members("headers", HEADERS_MAX) {
             let path = ["headers".into(), name.as_str().into()];
@@ -170,7 +173,7 @@ impl<'a> Reader<'a> {
         pairs
     }
 
-    pub(super) fn authorize(&mut self, headers: &mut HeaderMap) {
+    pub(in crate::engine::executor) fn authorize(&mut self, headers: &mut HeaderMap) {
         let Some(auth) = self.inputs.get("auth") else {
             return;
         };

@@ -9,9 +9,9 @@
 //! `inputs` reads inputs into a `request`, `schema` describes them, `answer` makes a result or a failure.
 
 mod answer;
-mod inputs;
+pub(super) mod inputs;
 mod request;
-mod schema;
+pub(super) mod schema;
 #[cfg(test)]
 mod tests;
 
@@ -44,7 +44,7 @@ pub(super) const PLACES: Places = Places {
     told: "as the value of a header, and as `username`, `password`, `token` or `value` in `auth`",
 };
 /// Stands for a secret while inputs are checked.
-const UNKNOWN_SECRET: &str = "secret";
+pub(super) const UNKNOWN_SECRET: &str = "secret";
 
 /// Sends HTTP requests.
 ///
@@ -163,7 +163,7 @@ fn may_get_better(status: StatusCode, params: &Map<String, Value>) -> bool {
 }
 
 /// Faults as the text of a failed attempt.
-fn told(faults: &[Violation]) -> String {
+pub(super) fn told(faults: &[Violation]) -> String {
     let one = |fault: &Violation| {
         let path: Vec<String> = fault
             .path

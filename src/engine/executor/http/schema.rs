@@ -20,35 +20,8 @@ pub(super) fn schema() -> Value {
     let seconds = json!({
         "type": "number", "exclusiveMinimum": 0, "maximum": TIMEOUT_SECONDS_MAX
     });
-    let header_name = json!({
-        "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
-        "not": {"pattern": forbidden()}
-    });
-    let header_value = json!({
-        "type": "string", "maxLength": HEADER_BYTES_MAX, "pattern": "^[^\\r\\n\\u0000]*$"
-    });
-    let header_value = Places::schema_of(&header_value);
     let text = json!({"type": "string"});
-    let credential = Places::schema_of(&text);
-    let auth = json!({"oneOf": [
-        {
-            "type": "object", "additionalProperties": false,
-            "required": ["type", "username", "password"],
-            "properties": {"type": {"const": "basic"}, "username": credential, "password": credential}
-        },
-        {
-            "type": "object", "additionalProperties": false, "required": ["type", "token"],
-            "properties": {"type": {"const": "bearer"}, "token": header_value}
-        },
-        {
-            "type": "object", "additionalProperties": false, "required": ["type", "name", "value"],
-            "properties": {
-                "type": {"const": "header"},
-                "name": {"allOf": [{"type": "string"}, header_name]},
-                "value": header_value
-            }
-        }
-    ]});
+    let Credentials { headers, auth } = Credentials::schema();
     json!({
         "type": "object",
         "required": ["url"],
@@ -56,12 +29,7 @@ pub(super) fn schema() -> Value {
         "properties": {
             "url": {"type": "string", "minLength": 1, "maxLength": URL_CHARS_MAX},
             "method": {"enum": METHODS},
-            "headers": {
-                "type": "object",
-                "maxProperties": HEADERS_MAX,
-                "propertyNames": header_name,
-                "additionalProperties": header_value
-            },
+            "headers": headers,
             "params": values,
             "json": true,
             "body": text,
@@ -93,6 +61,53 @@ pub(super) fn schema() -> Value {
             {"required": ["timeout", "timeout_seconds"]}
         ]}
     })
+}
+
+/// The schemas of what is shown to whoever is called.
+pub(in crate::engine::executor) struct Credentials {
+    pub(in crate::engine::executor) headers: Value,
+    pub(in crate::engine::executor) auth: Value,
+}
+
+impl Credentials {
+    pub(in crate::engine::executor) fn schema() -> Self {
+        let header_name = json!({
+            "pattern": "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+            "not": {"pattern": forbidden()}
+        });
+        let header_value = json!({
+            "type": "string", "maxLength": HEADER_BYTES_MAX, "pattern": "^[^\\r\\n\\u0000]*$"
+        });
+        let header_value = Places::schema_of(&header_value);
+        let text = json!({"type": "string"});
+        let credential = Places::schema_of(&text);
+        let auth = json!({"oneOf": [
+            {
+                "type": "object", "additionalProperties": false,
+                "required": ["type", "username", "password"],
+                "properties": {"type": {"const": "basic"}, "username": credential, "password": credential}
+            },
+            {
+                "type": "object", "additionalProperties": false, "required": ["type", "token"],
+                "properties": {"type": {"const": "bearer"}, "token": header_value}
+            },
+            {
+                "type": "object", "additionalProperties": false, "required": ["type", "name", "value"],
+                "properties": {
+                    "type": {"const": "header"},
+                    "name": {"allOf": [{"type": "string"}, header_name]},
+                    "value": header_value
+                }
+            }
+        ]});
+        let headers = json!({
+            "type": "object",
+            "maxProperties": HEADERS_MAX,
+            "propertyNames": header_name,
+            "additionalProperties": header_value
+        });
+        Self { headers, auth }
+    }
 }
 
 /// A pattern of the names that only the client sets, in any case of letters.

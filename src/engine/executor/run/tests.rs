@@ -310,3 +310,69 @@ async fn an_attempt_that_was_cancelled_before_it_began_does_not_begin() {
         AttemptOutcome::Stopped
     );
 }
+
+/// Asks what its input `question` is.
+struct Asking;
+
+#[async_trait::async_trait]
+impl crate::engine::executor::Executor for Asking {
+    fn describe(&self) -> crate::engine::executor::Description {
+        crate::engine::executor::Description {
+            name: "asking".into(),
+            aliases: Vec::new(),
+            summary: "for tests".into(),
+            idempotent: true,
+            pure: false,
+            input_schema: None,
+            concurrency: crate::engine::executor::Concurrency::Waiting,
+        }
+    }
+
+    async fn execute(&self, _job: Job) -> Result<Value, ExecutorError> {
+        Err(ExecutorError::new("it asks"))
+    }
+
+    async fn attempt(&self, job: Job) -> Result<Ended, ExecutorError> {
+        Ok(Ended::Asks(job.inputs))
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_may_end_with_a_question_and_fails_with_one_that_cannot_be_asked() {
+    let run = |inputs| async {
+        let limits = TimeLimits::default();
+        run_attempt(&registered(Asking), job(inputs), limits).await
+    };
+    let AttemptOutcome::Asked(asked) = run(json!({"question": "Which?"})).await else {
+        panic!("it asks")
+    };
+    assert_eq!(asked.question.text, "Which?");
+    assert_eq!(asked.on_answer, OnAnswer::Continue);
+    let (reason, error) = failure(run(json!({"question": 1})).await);
+    assert_eq!(reason, FailureReason::Executor);
+    assert!(
+        error.starts_with("the question cannot be asked: `question`"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_is_out_of_time_is_over_and_one_that_is_stopped_may_go_on() {
+    let waits = || {
+        acting(|job: Job| async move {
+            job.cancel.cancelled().await;
+            Err(ExecutorError::new("stopped"))
+        })
+    };
+    let late = job(json!({}));
+    let over = late.over.clone();
+    run_attempt(&registered(waits()), late, within(Some(10), None)).await;
+    assert!(over.is_cancelled());
+    let stopped = job(json!({}));
+    let (over, cancel) = (stopped.over.clone(), stopped.cancel.clone());
+    let executor = registered(waits());
+    let running = run_attempt(&executor, stopped, TimeLimits::default());
+    let (outcome, ()) = tokio::join!(running, async { cancel.cancel() });
+    assert_eq!(outcome, AttemptOutcome::Stopped);
+    assert!(!over.is_cancelled());
+}

@@ -1,0 +1,261 @@
+//! A message until it is answered, with an agent that is a script: which calls are made, and which are not made twice.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use taskledger_a2a::request::{SendMessageConfiguration, SendMessageRequest};
+use taskledger_a2a::{Message, StreamResponse, TaskState, Wire};
+use taskledger_a2a_client::http::{Body, Request, Response, Unanswered};
+use taskledger_a2a_client::{Agent, AgentOptions, Error, Http, NODES, Turn, Watcher};
+
+/// What the agent does next.
+enum Next {
+    Json(u16, Value),
+    /// Events with ids, and whether the stream breaks off behind them.
+    Stream(Vec<(&'static str, Value)>, bool),
+    Fails(Unanswered),
+}
+
+#[derive(Default)]
+struct Script {
+    next: Mutex<VecDeque<Next>>,
+    seen: Mutex<Vec<Request>>,
+}
+
+struct Pieces(VecDeque<Result<Bytes, Unanswered>>);
+
+#[async_trait]
+impl Body for Pieces {
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Unanswered> {
+        self.0.pop_front().transpose()
+    }
+}
+
+#[async_trait]
+impl Http for Script {
+    async fn send(&self, request: Request) -> Result<Response, Unanswered> {
+        self.seen.lock().expect("no panic").push(request);
+        let next = self.next.lock().expect("no panic").pop_front();
+        let (status, kind, pieces) = match next.expect("a call that the script knows") {
+            Next::Fails(reason) => return Err(reason),
+            Next::Json(status, value) => {
+                let pieces = vec![Ok(value.to_string().into())];
+                (status, "application/json", pieces)
+            }
+            Next::Stream(events, breaks) => {
+                let events = events.into_iter();
+                let texts = events.map(|(id, item)| format!("id: {id}\ndata: {item}\n\n"));
+                let mut pieces: Vec<_> = texts.map(|text| Ok(text.into())).collect();
+                if breaks {
+                    pieces.push(Err(broken()));
+                }
+                (200, "text/event-stream", pieces)
+            }
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", HeaderValue::from_static(kind));
+        Ok(Response {
+            status: StatusCode::from_u16(status).expect("a status"),
+            headers,
+            body: Box::new(Pieces(pieces.into())),
+        })
+    }
+}
+
+fn broken() -> Unanswered {
+    Unanswered::Broken("reset".to_owned())
+}
+
+fn agent(script: &Arc<Script>, streaming: bool, extension: Option<&str>) -> Agent {
+    let extensions: Vec<_> = extension.iter().map(|uri| json!({"uri": uri})).collect();
+    let card = json!({
+        "name": "a", "description": "d", "version": "1", "skills": [],
+        "supportedInterfaces": [
+            {"url": "a:1", "protocolBinding": "GRPC", "protocolVersion": "1.0"},
+            {"url": "https://a/old", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
+            {"url": "https://a/", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0", "tenant": "x y"}
+        ],
+        "capabilities": {"streaming": streaming, "extensions": extensions},
+        "defaultInputModes": [], "defaultOutputModes": []
+    });
+    Agent::of_card(script.clone(), card, AgentOptions::default()).expect("a card")
+}
+
+fn script(next: impl IntoIterator<Item = Next>) -> Arc<Script> {
+    Arc::new(Script {
+        next: Mutex::new(next.into_iter().collect()),
+        seen: Mutex::default(),
+    })
+}
+
+impl Script {
+    /// Methods and paths of the calls.
+    fn calls(&self) -> Vec<String> {
+        let seen = self.seen.lock().expect("no panic");
+        let call = |request: &Request| format!("{} {}", request.method, request.url);
+        seen.iter().map(call).collect()
+    }
+
+    fn header(&self, call: usize, name: &str) -> Option<String> {
+        let seen = self.seen.lock().expect("no panic");
+        let value = seen[call].headers.get(name)?;
+        value.to_str().ok().map(str::to_owned)
+    }
+}
+
+fn task(state: &str) -> Value {
+    json!({"id": "t", "contextId": "c", "status": {"state": format!("TASK_STATE_{state}")}})
+}
+
+fn asks(message: &str) -> Value {
+    let mut task = task("INPUT_REQUIRED");
+    task["status"]["message"] =
+        json!({"messageId": message, "role": "ROLE_AGENT", "parts": [{"text": "?"}]});
+    task
+}
+
+fn status(state: &str) -> Value {
+    json!({"statusUpdate": {"taskId": "t", "contextId": "c",
+        "status": {"state": format!("TASK_STATE_{state}")}}})
+}
+
+fn request() -> SendMessageRequest {
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "go"}]});
+    SendMessageRequest {
+        tenant: None,
+        message: Message::from_json(message).expect("a message"),
+        configuration: SendMessageConfiguration::default(),
+        metadata: None,
+    }
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Counting(usize);
+
+#[async_trait]
+impl Watcher for Counting {
+    async fn told(&mut self, _item: &StreamResponse) {
+        self.0 += 1;
+    }
+}
+
+fn state(turn: &Turn) -> TaskState {
+    match turn {
+        Turn::Task(task) => task.status.state,
+        Turn::Message(_) => panic!("there is a task"),
+    }
+}
+
+const STREAM: &str = "POST https://a/x%20y/message:stream";
+const SEND: &str = "POST https://a/x%20y/message:send";
+const SUBSCRIBE: &str = "POST https://a/x%20y/tasks/t:subscribe";
+const GET: &str = "GET https://a/x%20y/tasks/t";
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_breaks_off_goes_on_behind_the_last_event() {
+    let begun = vec![
+        ("1", json!({"task": task("WORKING")})),
+        ("2", status("WORKING")),
+    ];
+    let script = script([
+        Next::Stream(begun, true),
+        Next::Fails(Unanswered::NotSent("refused".to_owned())),
+        Next::Json(503, json!({})),
+        Next::Stream(vec![("3", status("COMPLETED"))], false),
+    ]);
+    let agent = agent(&script, true, None);
+    let mut counting = Counting::default();
+    let turn = agent.converse(&request(), None, None, &mut counting).await;
+    assert_eq!(state(&turn.expect("it ends")), TaskState::Completed);
+    assert_eq!(script.calls(), [STREAM, SUBSCRIBE, SUBSCRIBE, SUBSCRIBE]);
+    for call in 1..4 {
+        assert_eq!(script.header(call, "last-event-id").as_deref(), Some("2"));
+    }
+    assert_eq!(counting.0, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_streams_is_asked_again_until_it_is_done() {
+    let script = script([
+        Next::Json(200, json!({"task": task("SUBMITTED")})),
+        Next::Json(200, task("WORKING")),
+        Next::Json(502, json!({})),
+        Next::Json(200, task("COMPLETED")),
+    ]);
+    let agent = agent(&script, false, None);
+    let turn = agent
+        .converse(&request(), None, None, &mut Counting::default())
+        .await;
+    assert_eq!(state(&turn.expect("it ends")), TaskState::Completed);
+    assert_eq!(script.calls(), [SEND, GET, GET, GET]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_sent_again_only_where_that_is_harmless() {
+    let done = || Next::Stream(vec![("1", json!({"task": task("COMPLETED")}))], false);
+    // The failure, whether the agent takes keys, whether there is a key, how many calls.
+    for (failure, extension, key, calls) in [
+        (broken(), None, Some("k"), 1),
+        (broken(), Some(NODES), None, 1),
+        (broken(), Some(NODES), Some("k"), 2),
+        (Unanswered::NotSent("no".to_owned()), None, None, 2),
+        (
+            Unanswered::Refused("no".to_owned()),
+            Some(NODES),
+            Some("k"),
+            1,
+        ),
+    ] {
+        let script = script([Next::Fails(failure.clone()), done()]);
+        let agent = agent(&script, true, extension);
+        let turn = agent
+            .converse(&request(), key, None, &mut Counting::default())
+            .await;
+        assert_eq!(
+            turn.is_ok(),
+            calls == 2,
+            "{failure:?} {extension:?} {key:?}: {turn:?}"
+        );
+        assert_eq!(
+            script.calls().len(),
+            calls,
+            "{failure:?} {extension:?} {key:?}"
+        );
+        assert_eq!(script.header(0, "idempotency-key").as_deref(), key);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_answered_is_not_taken_for_a_new_one() {
+    let script = script([
+        Next::Stream(vec![("1", json!({"task": asks("q-1")}))], false),
+        Next::Stream(vec![("2", json!({"task": asks("q-2")}))], false),
+    ]);
+    let agent = agent(&script, true, None);
+    let turn = agent
+        .converse(&request(), None, Some("q-1"), &mut Counting::default())
+        .await;
+    let Ok(Turn::Task(task)) = turn else {
+        panic!("there is a task: {turn:?}")
+    };
+    let said = task.status.message.expect("a question");
+    assert_eq!(said.message_id, "q-2");
+    assert_eq!(script.calls(), [STREAM, SUBSCRIBE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_stays_away_is_given_up() {
+    let gone = || Next::Fails(Unanswered::NotSent("refused".to_owned()));
+    let script = script(std::iter::repeat_with(gone).take(100));
+    let agent = agent(&script, true, None);
+    let failed = agent.follow("t", None, &mut Counting::default()).await;
+    assert!(
+        matches!(failed, Err(Error::Unanswered { .. })),
+        "{failed:?}"
+    );
+    assert_eq!(script.calls().len(), 21);
+}
