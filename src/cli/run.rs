@@ -10,6 +10,7 @@ use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
 use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server, StartError};
+use crate::store::lock::LockError;
 use follow::{Follow, Pace};
 use futures_util::future::BoxFuture;
 use screen::Screen;
@@ -101,7 +102,12 @@ async fn open_embedded(
     };
     let server = Server::open_with(folder, registry, clock.clone(), options)
         .await
-        .map_err(failed)?;
+        .map_err(|error| match error {
+            StartError::Locked(held @ LockError::Held { .. }) => CliError::Failed(format!(
+                "{held}, or let the server there run it: --url http://HOST:PORT"
+            )),
+            error => failed(error),
+        })?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));
     Ok(Embedded {
         api,

@@ -60,7 +60,28 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
     let held = run(["run", file, "--data-dir", data.to_str().unwrap()])
         .await
         .refused(1);
-    assert!(held.contains("is in use by process"), "{held}");
+    assert!(
+        held.contains("is in use by process")
+            && held.contains("choose another `--data-dir`")
+            && held.contains("--url"),
+        "{held}"
+    );
+    let off = run_with(
+        ["run", "-", "--url", &server.api.url],
+        Path::new("."),
+        r#"[{"name": "a", "schemas": {"method": "command_executor"}, "inputs": {"command": "true"}}]"#,
+    )
+    .await
+    .refused(2);
+    assert!(
+        off.contains("the server allows programs with --allow-command"),
+        "{off}"
+    );
+    let unknown = run(["taks", "list"]).await.refused(2);
+    assert!(
+        unknown.contains("a similar subcommand exists: 'tasks'"),
+        "{unknown}"
+    );
     server.stop().await;
 }
 
