@@ -15,8 +15,9 @@ data="${TASKLEDGER_DATA_DIR:-./taskledger-data}"
 programs="awk,cp,diff,gzip,head,mkdir,sha256sum,shuf,sort,split,tar,tee,wc"
 
 need_c_compiler
-cargo build --release --locked
-program=target/release/taskledger
+# Less optimised than a release, and built in half of the time: `cargo install --path . --locked` makes the real one.
+cargo build --profile quickstart --locked
+program=target/quickstart/taskledger
 log="$data/server.log"
 url="http://$listen"
 

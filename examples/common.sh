@@ -27,7 +27,7 @@ attend() {
 # The taskledger program.
 program() {
   local candidate
-  for candidate in "${TASKLEDGER_BIN:-}" "$root/target/release/taskledger" "$root/target/debug/taskledger"; do
+  for candidate in "${TASKLEDGER_BIN:-}" "$root/target/release/taskledger" "$root/target/quickstart/taskledger" "$root/target/debug/taskledger"; do
     if [ -n "$candidate" ] && [ -x "$candidate" ]; then
       echo "$candidate"
       return

@@ -8,6 +8,7 @@ mod costs;
 mod quotas;
 mod rates;
 mod streams;
+mod turns;
 
 pub use costs::{Cost, cost};
 pub use quotas::{InUse, Quota, QuotaOptions, Quotas, Usage};
@@ -23,6 +24,8 @@ use std::sync::Arc;
 pub use streams::StreamPlace;
 use streams::Streams;
 use taskledger_auth::Reach;
+pub use turns::Turn;
+use turns::Turns;
 
 /// Settings of [`Limits`].
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,7 @@ pub struct Limits {
     rates: Rates,
     quotas: Arc<Quotas>,
     streams: Arc<Streams>,
+    turns: Turns,
 }
 
 impl Limits {
@@ -49,6 +53,7 @@ impl Limits {
             rates: Rates::new(options.rates, clock.clone()),
             streams: Arc::new(Streams::new(options.quotas.streams)),
             quotas: Arc::new(Quotas::new(options.quotas, usage, clock)),
+            turns: Turns::default(),
         }
     }
 
@@ -64,6 +69,14 @@ impl Limits {
     /// `RateLimited`: the caller has to wait.
     pub fn rate(&self, context: &Context, use_case: UseCase, tasks: usize) -> Result<(), Error> {
         self.rates.take(&context.caller, cost(use_case), tasks)
+    }
+
+    /// Waits until a call with so many tasks may begin beside others of its caller. Cost: O(1).
+    ///
+    /// # Errors
+    /// `Busy`: the time of the call ended before its turn came; nothing was done.
+    pub async fn turn(&self, context: &Context, tasks: usize) -> Result<Turn, Error> {
+        self.turns.wait(context, tasks).await
     }
 
     /// Counts the tasks that a call makes beyond the first one, when nobody could know how many there are until it was

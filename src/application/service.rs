@@ -162,6 +162,7 @@ impl Service {
         authorize(context, request.use_case())?;
         let (use_case, tasks) = (request.use_case(), request.tasks());
         self.limits.rate(context, use_case, tasks)?;
+        let _turn = self.limits.turn(context, tasks).await?;
         let Some(forward) = &self.forward else {
             return self.perform(context, request).await;
         };

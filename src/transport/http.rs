@@ -18,6 +18,7 @@ mod grpc;
 mod health;
 mod hosts;
 mod origins;
+mod pacing;
 mod peers;
 mod published;
 mod refusal;

@@ -134,8 +134,16 @@ async fn among_strangers(args: &Args, report: &mut Report) -> Result<(), String>
 
 /// What it costs that the metrics are read, in turns with the same server left alone.
 async fn scraped(args: &Args, report: &mut Report) -> Result<(), String> {
-    let (server, place, tokens) =
-        guarded(args, &["ann"], &["--metrics", "--rate-per-second", "0"]).await?;
+    let arguments = [
+        "--metrics",
+        "--rate-per-second",
+        "0",
+        "--quota-open-flows",
+        "0",
+        "--quota-waiting-tasks",
+        "0",
+    ];
+    let (server, place, tokens) = guarded(args, &["ann"], &arguments).await?;
     let create = Request::call("tasks.create", &own_task()).by(&tokens[0]);
     let call = Call::again(create);
     let scrape = Request::get("/metrics").by(&tokens[0]);

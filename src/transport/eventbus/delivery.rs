@@ -268,7 +268,7 @@ impl Delivery {
         let mut given = Vec::with_capacity(claims.len());
         for claimed in claims {
             let message = published::message(&claimed.task, &claimed.input, claimed.attempt);
-            if let Some(reason) = wire::unreadable(&message) {
+            if let Some(reason) = wire::unreadable(&message, self.bus.message_bytes_max) {
                 self.fail(&claimed, reason).await;
                 continue;
             }

@@ -78,6 +78,8 @@ pub(super) struct Bus {
     room: Notify,
     /// How long a task without a deadline waits for an agent; `None`: for ever.
     ttl: Option<Duration>,
+    /// Bytes of a message that agents are taken to accept.
+    message_bytes_max: usize,
     /// Held by who ends a task that nobody holds, by its id.
     turns: [Mutex<()>; TURNS],
 }
@@ -92,6 +94,7 @@ impl Shared {
         clock: SharedClock,
         doors: Arc<Doors>,
         ttl: Option<Duration>,
+        message_bytes_max: usize,
     ) -> Self {
         Self(Arc::new(Bus {
             service,
@@ -100,6 +103,8 @@ impl Shared {
             held: Arc::default(),
             room: Notify::new(),
             ttl,
+            // Whoever takes less from agents does not make them take less.
+            message_bytes_max: message_bytes_max.max(wire::CLIENT_BYTES_MAX),
             turns: std::array::from_fn(|_| Mutex::default()),
         }))
     }

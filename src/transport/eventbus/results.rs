@@ -202,7 +202,11 @@ impl Results {
         let ended = self.answer(|| self.inbox.end_of(outcome)).await;
         // What has left the log is told to nobody any more.
         let Some(ended) = ended else { return Ok(()) };
-        let told = (outcome.number, wire::readable(result(outcome, ended)));
+        let bytes_max = self.bus.message_bytes_max;
+        let told = (
+            outcome.number,
+            wire::readable(result(outcome, ended), bytes_max),
+        );
         let sent = self.out.send(Ok(told)).await;
         sent.map_err(|_| Status::cancelled("the stream is closed"))?;
         let (topic, after) = (Topic::Results, self.bus.since(outcome.at));

@@ -12,27 +12,27 @@ use tonic::Status;
 /// Messages within each other, below the outermost one, that decoders of Protocol Buffers read.
 const NESTED_MAX: usize = 100;
 /// Bytes of a message that clients accept unless they are told otherwise.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(super) const CLIENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What is said of values beyond [`NESTED_MAX`].
 const TOO_DEEP: &str =
     "values are nested too deeply; at most 32 objects or 48 lists within each other are accepted";
 
-/// Why an agent could not read a task.
-pub(super) fn unreadable(task: &TaskMessage) -> Option<String> {
+/// Why an agent that accepts so many bytes could not read a task.
+pub(super) fn unreadable(task: &TaskMessage, bytes_max: usize) -> Option<String> {
     let structs = [
         ("parameters", &task.parameters),
         ("metadata", &task.metadata),
     ];
-    too_much(task, structs)
+    too_much(task, structs, bytes_max)
 }
 
-/// A result that its requester can read: of one that it cannot, the requester gets the status, and why.
-pub(super) fn readable(mut result: TaskResult) -> TaskResult {
+/// A result that a requester who accepts so many bytes can read: of one that it cannot, the requester gets the status, and why.
+pub(super) fn readable(mut result: TaskResult, bytes_max: usize) -> TaskResult {
     let structs = [
         ("result", &result.result),
         ("execution_metadata", &result.execution_metadata),
     ];
-    let Some(reason) = too_much(&result, structs) else {
+    let Some(reason) = too_much(&result, structs, bytes_max) else {
         return result;
     };
     result.result = None;
@@ -43,16 +43,20 @@ pub(super) fn readable(mut result: TaskResult) -> TaskResult {
     result
 }
 
-fn too_much(message: &impl Message, structs: [(&str, &Option<Struct>); 2]) -> Option<String> {
+fn too_much(
+    message: &impl Message,
+    structs: [(&str, &Option<Struct>); 2],
+    bytes_max: usize,
+) -> Option<String> {
     for (field, given) in structs {
         if given.as_ref().is_some_and(|it| levels(it) > NESTED_MAX) {
             return Some(format!("{field}: {TOO_DEEP}"));
         }
     }
     let bytes = message.encoded_len();
-    (bytes > BYTES_MAX).then(|| {
+    (bytes > bytes_max).then(|| {
         let (field, _) = structs[0];
-        format!("{field}: the message has {bytes} bytes; at most {BYTES_MAX} are accepted")
+        format!("{field}: the message has {bytes} bytes; at most {bytes_max} are accepted")
     })
 }
 
@@ -155,14 +159,14 @@ mod tests {
                 ..TaskMessage::default()
             };
             let decoded = TaskMessage::decode(&*task.encode_to_vec());
-            let unreadable = unreadable(&task);
+            let unreadable = unreadable(&task, CLIENT_BYTES_MAX);
             assert_eq!(decoded.is_err(), unreadable.is_some(), "{unreadable:?}");
         }
         let result = TaskResult {
             result: Some(objects(40)),
             ..TaskResult::default()
         };
-        let told = readable(result);
+        let told = readable(result, CLIENT_BYTES_MAX);
         assert!(told.error_message.starts_with("result: "), "{told:?}");
         assert_eq!(told.result, None);
     }
@@ -170,11 +174,12 @@ mod tests {
     #[test]
     fn large_messages_are_unreadable() {
         let task = TaskMessage {
-            parameters: Some(one(Kind::StringValue("x".repeat(BYTES_MAX)))),
+            parameters: Some(one(Kind::StringValue("x".repeat(CLIENT_BYTES_MAX)))),
             ..TaskMessage::default()
         };
-        let reason = unreadable(&task).expect("it is too large");
+        let reason = unreadable(&task, CLIENT_BYTES_MAX).expect("it is too large");
         assert!(reason.starts_with("parameters: "), "{reason}");
+        assert_eq!(unreadable(&task, 2 * CLIENT_BYTES_MAX), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ const BEARER: &str = "bearer";
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
 
 impl<C: Send + Sync + 'static> Door<C> {
-    /// Whose request it is. Refusals are counted.
+    /// Whose request it is. Refusals are counted, and wait when there are many.
     ///
     /// # Errors
     /// [`Denied`].
@@ -29,6 +29,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let caller = self.who(head).await;
         if let Err(denied) = &caller {
             self.dispatcher.figures().denied(*denied);
+            self.pace.refuse().await;
         }
         caller
     }

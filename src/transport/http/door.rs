@@ -7,6 +7,7 @@ use super::connection::Peer;
 use super::grpc::Grpc;
 use super::health::Probe;
 use super::hosts::Hosts;
+use super::pacing::Pace;
 use super::peers::Peers;
 use super::published::Published;
 use super::scrape::Scraped;
@@ -69,6 +70,8 @@ pub(super) struct Door<C> {
     pub(super) nodes: Option<Arc<dyn Peers>>,
     /// Who tells whose credentials they are; `None` while authentication is off.
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
+    /// When refusals of credentials leave.
+    pub(super) pace: Pace,
     /// Agent2Agent, if it is served.
     pub(super) a2a: Option<Arc<A2a>>,
     /// Its card, and the keys that sign it.
@@ -160,6 +163,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             connections,
             requests,
             authenticate: inside.authenticate,
+            pace: Pace::new(),
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
             hosts: Arc::new(Hosts::new(options, local_addr)),

@@ -78,8 +78,14 @@ impl Grpc {
     ) -> Self {
         let (reporter, health) = health_reporter();
         let message_bytes_max = options.message_bytes_max;
-        let bus = EventBusServer::new(Shared::new(service, clock, doors, options.ttl))
-            .max_decoding_message_size(message_bytes_max);
+        let bus = EventBusServer::new(Shared::new(
+            service,
+            clock,
+            doors,
+            options.ttl,
+            message_bytes_max,
+        ))
+        .max_decoding_message_size(message_bytes_max);
         let a2a = a2a_wire::A2aServiceServer::new(a2a::Shared(a2a))
             .max_decoding_message_size(A2A_MESSAGE_BYTES_MAX);
         let reflected = || {
