@@ -156,11 +156,12 @@ async fn open_embedded(
     };
     let server = Server::open_with(folder, registry, clock.clone(), options)
         .await
-        .map_err(|error| match error {
-            StartError::Locked(held @ LockError::Held { .. }) => CliError::Failed(format!(
-                "{held}, or let the server there run it: --url http://HOST:PORT"
-            )),
-            error => failed(error),
+        .map_err(|error| {
+            if let StartError::Locked(held @ LockError::Held { .. }) = &error {
+                let instead = "or let the server there run it: --url http://HOST:PORT";
+                return CliError::Failed(format!("{held}, {instead}"));
+            }
+            failed(error)
         })?;
     let api = Box::new(LocalApi::new(server.dispatcher().clone(), clock));
     Ok(Embedded {

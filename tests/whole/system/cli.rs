@@ -94,10 +94,7 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
         "{off}"
     );
     let unknown = run(["taks", "list"]).await.refused(2);
-    assert!(
-        unknown.contains("'tasks'"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("'tasks'"), "{unknown}");
     server.stop().await;
 }
 
