@@ -115,6 +115,7 @@ async fn every_page_has_an_index(engine: Engine, models: &ReadModels, parent: Ta
             priority: on(5).then_some(Priority::NORMAL),
             created_after: on(6).then_some(Timestamp(START)),
             created_before: on(7).then_some(Timestamp(START * 2)),
+            ids: None,
         };
         let indexed = mask & 0b1_0011_1111 != 0;
         for order in [Order::Ascending, Order::Descending] {

@@ -37,6 +37,9 @@ fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
     let (a, b, c) = (chosen(), chosen(), chosen());
     let edge = |row: &TaskRow| Timestamp(row.created_at.0 / 600_000_000 * 600_000_000);
     let mut flip = |odds: usize| dice.below(odds) == 0;
+    // One digit in common: a sixteenth of all.
+    let first = c.id.0.as_u128() >> 124 << 124;
+    let alike = [first, first | (u128::MAX >> 4)].map(|id| TaskId(uuid::Uuid::from_u128(id)));
     ListFilter {
         status: flip(3).then_some(a.status),
         owner: if flip(2) { a.owner.clone() } else { None },
@@ -56,6 +59,7 @@ fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
         } else {
             None
         },
+        ids: flip(6).then_some((alike[0], alike[1])),
     }
 }
 
@@ -74,6 +78,8 @@ fn matches(row: &TaskRow, f: &ListFilter) -> bool {
         && f.priority.is_none_or(|p| p == row.priority)
         && f.created_after.is_none_or(|t| row.created_at >= t)
         && f.created_before.is_none_or(|t| row.created_at < t)
+        && f.ids
+            .is_none_or(|(first, last)| first <= row.id && row.id <= last)
 }
 
 async fn lists_and_totals_equal_naive_filtering(engine: Engine) {

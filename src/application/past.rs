@@ -10,6 +10,7 @@ use super::context::Context;
 use super::encoder::{Moment, TreeEncoder};
 use super::error::{Error, Failure};
 use super::placing;
+use super::queries::Consistency;
 use super::readings::{Encoded, Source, failed};
 use super::stream_reader::StreamReader;
 use crate::store::{EventStore, PIECE_BYTES_MAX};
@@ -71,9 +72,11 @@ impl App {
         task: TaskId,
         at: AsOf,
     ) -> Result<Then, Error> {
-        let (rebuilt, _place) = self.rebuild(context, task, at).await?;
+        let Some((rebuilt, _place)) = self.rebuild(context, task, at).await? else {
+            return Err(self.not_then(context, task, at).await);
+        };
         let Some((mut view, sources)) = rebuilt.past.view(task, WithRun::Yes) else {
-            return Err(Refusal::not_found(Argument::Task, task).into());
+            return Err(self.not_then(context, task, at).await);
         };
         rebuilt.complete(&mut view, sources).await?;
         Ok(Then {
@@ -93,14 +96,16 @@ impl App {
         at: AsOf,
         encoder: impl TreeEncoder,
     ) -> Result<Encoded, Error> {
-        let (mut rebuilt, place) = self.rebuild(context, task, at).await?;
+        let Some((mut rebuilt, place)) = self.rebuild(context, task, at).await? else {
+            return Err(self.not_then(context, task, at).await);
+        };
         let (past, mut left) = blocking(move || {
             let order = rebuilt.past.depth_first(task);
             (rebuilt.past, order)
         })
         .await?;
         if left.is_empty() {
-            return Err(Refusal::not_found(Argument::Task, task).into());
+            return Err(self.not_then(context, task, at).await);
         }
         rebuilt.past = past;
         left.reverse();
@@ -112,13 +117,36 @@ impl App {
         self.readings.all(tree, encoder, place).await
     }
 
-    /// The flow of a task as it was.
+    /// Why there was no task then. One that exists now came later; of one that was deleted nothing is told.
+    async fn not_then(&self, context: &Context, task: TaskId, at: AsOf) -> Error {
+        let gone = || Refusal::not_found(Argument::Task, task).into();
+        let row = match self.get(context, task, Consistency::Strong).await {
+            Ok(view) => view.row,
+            Err(Error::Refused(_)) => return gone(),
+            Err(error) => return error,
+        };
+        let came_later = match at {
+            AsOf::Position(position) => row.created_position > position,
+            AsOf::Time(time) => row.created_at > time,
+        };
+        if !came_later {
+            return gone();
+        }
+        let refusal = Refusal::NotCreatedYet {
+            task,
+            created_at: row.created_at,
+            position: row.created_position,
+        };
+        refusal.into()
+    }
+
+    /// The flow of a task as it was; `None` when it had no events yet.
     async fn rebuild(
         &self,
         context: &Context,
         task: TaskId,
         at: AsOf,
-    ) -> Result<(Rebuilt, OwnedSemaphorePermit), Error> {
+    ) -> Result<Option<(Rebuilt, OwnedSemaphorePermit)>, Error> {
         self.refuse_the_future(at).await?;
         let flow = self.flow_of(Argument::Task, task).await?;
         self.is_owned(context, flow, || Refusal::not_found(Argument::Task, task))
@@ -151,7 +179,7 @@ impl App {
             }
         }
         let Some(moment) = moment else {
-            return Err(Refusal::not_found(Argument::Task, task).into());
+            return Ok(None);
         };
         let rebuilt = Rebuilt {
             store: self.store.clone(),
@@ -159,7 +187,7 @@ impl App {
             past,
             moment,
         };
-        Ok((rebuilt, place))
+        Ok(Some((rebuilt, place)))
     }
 
     async fn refuse_the_future(&self, at: AsOf) -> Result<(), Error> {

@@ -96,6 +96,9 @@ fn describe(message: &str, code: i64, data: &Value) -> String {
             }
         }
     }
+    if let Some(hint) = data.get("hint").and_then(Value::as_str) {
+        let _ = write!(text, "\n  {hint}");
+    }
     if let Some(scope) = data.get("scope").and_then(Value::as_str) {
         let _ = write!(text, "\n  the credentials lack the scope `{scope}`");
     }
@@ -142,6 +145,15 @@ mod tests {
         assert_eq!(
             result(body).unwrap_err().to_string(),
             "Unauthorized (-32004)\n  the credentials lack the scope `tasks:write`"
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_help() {
+        let body = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32003,"message":"Executor not found","data":{"hint":"allow it with --x"}}}"#;
+        assert_eq!(
+            result(body).unwrap_err().to_string(),
+            "Executor not found (-32003)\n  allow it with --x"
         );
     }
 

@@ -69,6 +69,8 @@ async fn connected(remote: &Remote) -> Result<Client, CliError> {
 /// What a status means on the command line.
 fn failed(remote: &Remote, status: &Status) -> CliError {
     let text = status.message();
+    // It was reached, so it has one.
+    let url = remote.url().unwrap_or_default();
     match status.code() {
         Code::Unauthenticated | Code::PermissionDenied => {
             let (number, what) = if status.code() == Code::Unauthenticated {
@@ -80,14 +82,14 @@ fn failed(remote: &Remote, status: &Status) -> CliError {
                 status: number,
                 text: format!(
                     "{} {what}: {text}; set TASKLEDGER_TOKEN, or give --token-file FILE",
-                    remote.url
+                    url
                 ),
             })
         }
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded => {
             CliError::Api(ApiError::Connection(format!(
                 "{} gave no answer: {text}",
-                remote.url
+                url
             )))
         }
         Code::InvalidArgument
@@ -96,9 +98,9 @@ fn failed(remote: &Remote, status: &Status) -> CliError {
         | Code::FailedPrecondition
         | Code::OutOfRange
         | Code::ResourceExhausted
-        | Code::Unimplemented => CliError::Usage(format!("{} refuses it: {text}", remote.url)),
+        | Code::Unimplemented => CliError::Usage(format!("{} refuses it: {text}", url)),
         Code::Ok | Code::Aborted | Code::Internal | Code::DataLoss => {
-            CliError::Failed(format!("{} could not do it: {text}", remote.url))
+            CliError::Failed(format!("{} could not do it: {text}", url))
         }
     }
 }

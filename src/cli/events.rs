@@ -26,7 +26,7 @@ enum Command {
     Export(export::Args),
     Import(import::Args),
     Query(query::Args),
-    Tail(tail::Args),
+    Tail(Box<tail::Args>),
     Verify(verify::Args),
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
         Command::Query(args) => query::query(args, out).await,
-        Command::Tail(args) => tail::tail(args, out).await,
+        Command::Tail(args) => tail::tail(*args, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }
 }

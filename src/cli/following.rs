@@ -89,14 +89,37 @@ impl Remarks {
             }
             Told::Pieces(pieces) => pieces.iter().find_map(|piece| match piece {
                 Piece::Event(event) if event.name == RESET => {
-                    let reason = event.json()["reason"].as_str().unwrap_or("unknown").to_owned();
+                    let reason = event.json()["reason"]
+                        .as_str()
+                        .unwrap_or("unknown")
+                        .to_owned();
                     Some(format!(
-                        "cannot go on from the place asked for ({reason}): what was between is missing here"
+                        "cannot go on from the place asked for ({reason}): {}",
+                        meaning(&reason)
                     ))
                 }
                 Piece::Event(_) | Piece::Place(_) => None,
             }),
         }
+    }
+}
+
+/// What a reason for beginning anew means, and what to do.
+fn meaning(reason: &str) -> &'static str {
+    match reason {
+        "another_log" => {
+            "the cursor belongs to the log of another server or data folder; going on from now, \
+             --from beginning shows what was before"
+        }
+        "ahead_of_log" => {
+            "the cursor lies behind the end of this log, which may be restored from a backup; going on from \
+             now, --from beginning shows what was before"
+        }
+        "malformed" => {
+            "it is no cursor; going on from now. --last-event-id takes what an earlier call has printed"
+        }
+        "archived" => "what was between has been archived, see `taskledger retention --help`",
+        _ => "what was between is missing here",
     }
 }
 
@@ -143,7 +166,13 @@ mod tests {
             id: "c".to_owned(),
         });
         let said = remarks.about(&Told::Pieces(vec![reset]));
-        assert!(said.is_some_and(|said| said.contains("(another_log)")));
+        assert_eq!(
+            said.as_deref(),
+            Some(
+                "cannot go on from the place asked for (another_log): the cursor belongs to the log of another \
+                 server or data folder; going on from now, --from beginning shows what was before"
+            )
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What commands read from files: JSON objects, and workflows in one of three forms.
+//! What commands read from files: JSON objects, and workflows in one of three forms, as JSON or YAML.
 
 use super::CliError;
 use serde_json::{Map, Value};
@@ -47,8 +47,7 @@ pub(super) fn read_text(file: &str) -> io::Result<String> {
 
 fn parse_workflow(text: &str) -> Result<Params, String> {
     const EXPECTED: &str = "expected a `tasks.execute` request, its params, or an array of tasks";
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
-    let mut params = match value {
+    let mut params = match json_or_yaml(text)? {
         Value::Array(tasks) => Params::from_iter([("tasks".to_owned(), Value::Array(tasks))]),
         Value::Object(mut request) if request.contains_key("method") => {
             if request.get("method").and_then(Value::as_str) != Some("tasks.execute") {
@@ -72,6 +71,23 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
     Ok(params)
 }
 
+/// JSON by the first letter that it may begin with, else YAML, of which the first line is no such letter.
+fn json_or_yaml(text: &str) -> Result<Value, String> {
+    let no_json = |error: serde_json::Error| format!("no JSON: {error}");
+    if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
+        return serde_json::from_str(text).map_err(no_json);
+    }
+    taskledger_workflows::value(text).map_err(|faults| {
+        let Some(fault) = faults.into_iter().next() else {
+            return "neither JSON nor YAML".to_owned();
+        };
+        match fault.line {
+            Some(line) => format!("line {line}: {}", fault.reason),
+            None => fault.reason,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::parse_workflow as parse;
@@ -93,6 +109,19 @@ mod tests {
             );
         }
         assert!(parse(r#"{"task_id":"x"}"#).is_ok());
+    }
+
+    #[test]
+    fn a_workflow_may_be_yaml() {
+        let yaml = "# three forms\ntasks:\n  - name: a\n    schemas: {method: echo_executor}\n    inputs: {n: 1}\n";
+        let task = json!({"name": "a", "schemas": {"method": "echo_executor"}, "inputs": {"n": 1}});
+        assert_eq!(parse(yaml).map(Value::Object), Ok(json!({"tasks": [task]})));
+        assert_eq!(
+            parse("- name: a\n").map(Value::Object),
+            Ok(json!({"tasks": [{"name": "a"}]}))
+        );
+        let twice = parse("tasks: []\ntasks: []\n").unwrap_err();
+        assert!(twice.starts_with("line 2: "), "{twice}");
     }
 
     #[test]

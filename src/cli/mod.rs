@@ -8,13 +8,17 @@ pub mod api;
 mod broker;
 mod certificates;
 mod completions;
+mod context;
+mod doctor;
 mod drain;
 mod error;
 mod event_stream;
 mod events;
 mod file_limit;
 mod following;
+mod health;
 mod http_api;
+mod ids;
 mod input;
 mod local_api;
 mod migrate;
@@ -35,8 +39,10 @@ mod tasks;
 mod terminal;
 mod tokens;
 mod tree;
+mod version;
 mod watch;
 mod webhooks;
+mod when;
 mod worker;
 mod workers;
 mod workflows;
@@ -49,7 +55,7 @@ pub use remote::URL_DEFAULT;
 
 use crate::engine::executor::{Registry, RegistryBuilder};
 use clap::{Args, Parser, Subcommand};
-use output::Output;
+use output::Shown;
 use remote::{Access, Remote};
 use std::process::ExitCode;
 
@@ -57,7 +63,7 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "taskledger",
-    version,
+    version = version::long(),
     propagate_version = true,
     arg_required_else_help = true
 )]
@@ -70,9 +76,8 @@ Examples:
 
 Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection")]
 pub struct Cli {
-    /// Print the answer as JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    shown: Shown,
     #[command(subcommand)]
     command: Command,
 }
@@ -93,6 +98,10 @@ enum Command {
     Serve(Box<serve::Args>),
     Run(run::Args),
     Tasks(tasks::Args),
+    Health(health::Args),
+    Executors(health::Executors),
+    Doctor(Box<doctor::Args>),
+    Context(context::Args),
     Events(events::Args),
     Projections(projections::Args),
     Retention(retention::Args),
@@ -120,7 +129,7 @@ impl Cli {
     /// Whether answers, and errors too, are wanted as JSON.
     #[must_use]
     pub const fn wants_json(&self) -> bool {
-        self.json
+        self.shown.json
     }
 
     /// Does what was asked.
@@ -137,11 +146,15 @@ impl Cli {
     /// # Errors
     /// [`CliError`].
     pub async fn run_with(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
-        let mut out = Output::standard(self.json);
+        let mut out = self.shown.output();
         match self.command {
             Command::Serve(args) => serve::serve(*args, executors).await,
             Command::Run(args) => run::run(args, executors, &mut out).await,
-            Command::Tasks(args) => tasks::tasks(args, &mut out).await,
+            Command::Tasks(args) => tasks::tasks(args, &self.shown.when(), &mut out).await,
+            Command::Health(args) => health::health(args, &mut out).await,
+            Command::Executors(args) => health::executors(args, &mut out).await,
+            Command::Doctor(args) => doctor::doctor(*args, &mut out).await,
+            Command::Context(args) => context::context(args, &mut out),
             Command::Events(args) => events::events(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
             Command::Retention(args) => retention::retention(args, &mut out).await,
@@ -183,6 +196,18 @@ mod tests {
             "serve --listen 127.0.0.1:0 --data-dir d".to_owned(),
             "run f.json".to_owned(),
             "run - --url http://h:1 --json".to_owned(),
+            "run a.yaml b.json --server http://h:1 --detach".to_owned(),
+            "run a.yaml --context prod --color never".to_owned(),
+            "tasks list --all --since 1h --until today --name fetch* --error time-out".to_owned(),
+            "tasks retry 0f8fad --wait --time local".to_owned(),
+            "tasks execute @last --watch --proxy http://p:3128".to_owned(),
+            "health --json".to_owned(),
+            "executors --server http://h:1".to_owned(),
+            "doctor --data-dir d".to_owned(),
+            "context add prod --server https://h --token-file f --ca-file c".to_owned(),
+            "context use prod".to_owned(),
+            "context list --json".to_owned(),
+            "context remove prod".to_owned(),
             "--json tasks list --status failed --limit 5 --root-only".to_owned(),
             format!("tasks get {id}"),
             format!("tasks tree {id} --json"),
@@ -298,6 +323,10 @@ mod tests {
             "tasks update 0f8fad5b-d9cb-469f-a165-70867728950e",
             "tasks execute",
             "tasks list --limit 0",
+            "context add prod",
+            "context add a/b --server http://h",
+            "tasks list --proxy socks5://p",
+            "tasks list --time never",
             "completions klingon",
             "watch --follow",
             "watch --from yesterday",

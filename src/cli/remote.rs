@@ -1,5 +1,6 @@
 //! The options that name a server and what is shown to it.
 
+use super::context::{Context, Contexts};
 use super::target::{Credentials, Given, Target};
 use super::{ApiError, CliError, HttpApi, http_api};
 use clap::Args;
@@ -20,22 +21,31 @@ const TOKEN_BYTES_MAX: u64 = 16 * 1024;
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Remote {
-    /// The server
-    #[arg(long, global = true, value_name = "URL", env = "TASKLEDGER_URL", default_value = URL_DEFAULT, value_parser = http_api::server_url)]
-    pub(super) url: String,
+    /// The server; by default that of the context in use, else http://127.0.0.1:8000
+    #[arg(long, visible_alias = "server", global = true, value_name = "URL", env = "TASKLEDGER_URL", value_parser = http_api::server_url)]
+    url: Option<String>,
     #[command(flatten)]
     access: Access,
 }
 
 impl Remote {
+    /// The address of the server.
+    pub(super) fn url(&self) -> Result<String, CliError> {
+        let context = match &self.url {
+            Some(url) => return Ok(url.clone()),
+            None => self.access.url_of_context()?,
+        };
+        Ok(context.unwrap_or_else(|| URL_DEFAULT.to_owned()))
+    }
+
     /// The server, with what is shown to it.
     pub(super) fn target(&self) -> Result<Target, CliError> {
-        self.access.target(&self.url)
+        self.access.target(&self.url()?)
     }
 
     /// Calls to the server.
     pub(super) fn api(&self) -> Result<HttpApi, CliError> {
-        self.access.api(&self.url)
+        self.access.api(&self.url()?)
     }
 }
 
@@ -64,6 +74,28 @@ pub(super) struct Access {
         env = "TASKLEDGER_CA_FILE"
     )]
     ca_file: Option<PathBuf>,
+
+    /// A named server of `taskledger context`, instead of the one in use
+    #[arg(
+        id = "access_context",
+        long = "context",
+        global = true,
+        value_name = "NAME",
+        env = "TASKLEDGER_CONTEXT"
+    )]
+    context: Option<String>,
+
+    /// Proxy for requests to the server: http://HOST:PORT
+    #[arg(
+        id = "access_proxy",
+        long = "proxy",
+        global = true,
+        value_name = "URL",
+        env = "TASKLEDGER_PROXY",
+        hide_env_values = true,
+        value_parser = proxy
+    )]
+    proxy: Option<reqwest::Url>,
 
     /// A header to send with each request; may be repeated. Others on this machine can see it here
     #[arg(
@@ -107,11 +139,37 @@ impl Access {
 
     /// A server that is a stranger, to which nothing is shown but what options name.
     pub(super) fn target_of_stranger(&self, url: &str) -> Result<Target, CliError> {
-        self.target_with(url, None)
+        self.target_of(url, None)
     }
 
-    /// The same with this value of the variable.
+    /// The address in the context that is named, or else in use.
+    pub(super) fn url_of_context(&self) -> Result<Option<String>, CliError> {
+        Ok(self.chosen()?.map(|context| context.server))
+    }
+
+    fn chosen(&self) -> Result<Option<Context>, CliError> {
+        Contexts::read(Contexts::place().as_deref())?.chosen(self.context.as_deref())
+    }
+
+    /// The same with this value of the variable. What the context holds is for its own server only.
     fn target_with(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
+        let context = self.chosen()?.filter(|context| context.server == url);
+        let context = context.unwrap_or_default();
+        let proxy = context.proxy();
+        let given = Self {
+            token_file: match variable.as_ref().is_some_and(|text| !text.is_empty()) {
+                // What was set for this call wins over what was set once.
+                true => self.token_file.clone(),
+                false => self.token_file.clone().or(context.token_file),
+            },
+            ca_file: self.ca_file.clone().or(context.ca_file),
+            proxy: self.proxy.clone().or(proxy),
+            ..self.clone()
+        };
+        given.target_of(url, variable)
+    }
+
+    fn target_of(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
         let mut headers = self.headers()?;
         let token = self.token(headers.contains_key(AUTHORIZATION), variable)?;
         let credentials = match token {
@@ -127,6 +185,7 @@ impl Access {
             credentials,
             unencrypted: self.insecure_token,
             authorities: self.authorities()?,
+            proxy: self.proxy.clone(),
         };
         Target::new(url, given).map_err(|error| match error {
             // A server was not asked yet.
@@ -213,6 +272,13 @@ impl Access {
         crate::tls::config(authorities.clone()).map_err(|error| fail(error.to_string()))?;
         Ok(authorities)
     }
+}
+
+/// A proxy. Its URL may hold a password, so it is not repeated.
+pub(super) fn proxy(text: &str) -> Result<reqwest::Url, String> {
+    let url = reqwest::Url::parse(text).ok();
+    let usable = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    usable.ok_or_else(|| "expected http://HOST:PORT or https://HOST:PORT".to_owned())
 }
 
 /// The value of `Authorization` with the token in a file.

@@ -56,6 +56,8 @@ pub(super) struct Given {
     pub(super) unencrypted: bool,
     /// Believed beside those of the system.
     pub(super) authorities: Vec<Authority>,
+    /// Through which requests go.
+    pub(super) proxy: Option<Url>,
 }
 
 /// A server, and what every request to it carries.
@@ -125,6 +127,13 @@ impl Target {
             .tcp_nodelay(true)
             .redirect(Policy::none())
             .default_headers(self.given.headers.clone());
+        if let Some(proxy) = &self.given.proxy {
+            let proxy = reqwest::Proxy::all(proxy.clone());
+            let unusable = |error: reqwest::Error| {
+                ApiError::Connection(format!("--proxy is not usable: {}", reason(&error)))
+            };
+            client = client.proxy(proxy.map_err(unusable)?);
+        }
         if let Some(timeout) = timeout {
             client = client.timeout(timeout);
         }

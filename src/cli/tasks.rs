@@ -18,8 +18,9 @@ mod update;
 
 pub(super) use history::events_table;
 
-use super::output::Output;
-use super::{Api, CliError, Remote};
+use super::output::{Output, Text};
+use super::when::When;
+use super::{Api, CliError, HttpApi, Remote, ids, run};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io;
@@ -59,15 +60,23 @@ pub(super) struct Request {
     pub(super) show: fn(&Value, &mut Output) -> io::Result<()>,
 }
 
+/// What makes the tables and trees of answers.
+type Table = fn(&Value, &When, Option<usize>) -> Vec<Text>;
+
 /// Makes the call and shows the result.
-pub(super) async fn tasks(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(super) async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
+    let api = args.remote.api()?;
     let request = match args.command {
-        Command::List(args) => args.request(),
+        Command::List(args) => return list::list(args, &api, when, out).await,
+        Command::Tree(args) => return tabled(&api, args.request()?, tree::table, when, out).await,
+        Command::Children(args) => {
+            return tabled(&api, args.request()?, list::all_of_them, when, out).await;
+        }
+        Command::Retry(args) if args.waits() => return follow(&api, args.request()?, out).await,
+        Command::Execute(args) if args.waits() => return follow(&api, args.request()?, out).await,
         Command::Get(args) => args.request(),
-        Command::Tree(args) => args.request(),
         Command::History(args) => args.request(),
         Command::Explain(args) => args.request(),
-        Command::Children(args) => args.request(),
         Command::Create(args) => args.request(),
         Command::Update(args) => args.request(),
         Command::Cancel(args) => args.request(),
@@ -76,14 +85,51 @@ pub(super) async fn tasks(args: Args, out: &mut Output) -> Result<ExitCode, CliE
         Command::Retry(args) => args.request(),
         Command::Execute(args) => args.request(),
     }?;
-    let api = args.remote.api()?;
-    let result = api.call(request.method, request.params).await?;
+    let show = request.show;
+    let result = answer(&api, request).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        (request.show)(&result, out)?;
+        show(&result, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The result of a call whose ids were given as people give them.
+async fn answer(api: &HttpApi, mut request: Request) -> Result<Value, CliError> {
+    ids::resolve_in(api, &mut request.params).await?;
+    Ok(api.call(request.method, request.params).await?)
+}
+
+/// Shows the result of a call by a table, which needs to know what time it is.
+async fn tabled(
+    api: &HttpApi,
+    request: Request,
+    table: Table,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let result = answer(api, request).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        out.texts(&table(&result, when, out.look().columns))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a call that begins a run, and follows the run to its end.
+async fn follow(
+    api: &HttpApi,
+    mut request: Request,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    ids::resolve_in(api, &mut request.params).await?;
+    let Value::Object(params) = request.params else {
+        unreachable!("parameters are an object");
+    };
+    let end = run::followed(api, request.method, params, out).await?;
+    Ok(ExitCode::from(end.exit_code()))
 }
 
 /// How fresh an answer must be.
@@ -191,6 +237,7 @@ fn dependencies(list: &[Dependency]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::when::{Times, tests::at_noon};
     use crate::cli::{Cli, Command as Top};
     use clap::Parser;
 
@@ -201,7 +248,7 @@ mod tests {
             panic!("not a tasks command");
         };
         let request = match args.command {
-            Command::List(args) => args.request(),
+            Command::List(args) => args.request(&at_noon(Times::Utc)),
             Command::Get(args) => args.request(),
             Command::Tree(args) => args.request(),
             Command::History(args) => args.request(),
@@ -222,7 +269,18 @@ mod tests {
     #[test]
     fn each_command_makes_the_call_that_it_names() {
         let cases = [
-            ("list", "tasks.list", json!({})),
+            ("list", "tasks.list", json!({"root_only": true})),
+            ("list --all", "tasks.list", json!({})),
+            (
+                "list --since 1h --until 2026-01-31T11:30:00Z",
+                "tasks.list",
+                json!({"root_only": true, "created_after": "2026-01-31T11:00:00.000000Z", "created_before": "2026-01-31T11:30:00.000000Z"}),
+            ),
+            (
+                "list --name fetch* --error time",
+                "tasks.list",
+                json!({"root_only": true}),
+            ),
             (
                 "list --status failed --limit 5 --offset 10 --user u --root-only --order asc --priority 1",
                 "tasks.list",

@@ -1,6 +1,6 @@
 //! Lines on a terminal that are drawn again in place, whatever its size is and becomes.
 
-use super::output::Output;
+use super::output::{Output, Text};
 use std::fmt::Write as _;
 use std::io;
 
@@ -35,27 +35,22 @@ impl Size {
 /// The lines that were drawn last.
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
-    /// Characters of each line.
+    /// Columns of each line.
     drawn: Vec<usize>,
 }
 
 impl Canvas {
     /// Draws `lines` in the place of those before, as far as they fit.
-    pub(super) fn draw(
-        &mut self,
-        lines: &[String],
-        size: Size,
-        out: &mut Output,
-    ) -> io::Result<()> {
+    pub(super) fn draw(&mut self, lines: &[Text], size: Size, out: &mut Output) -> io::Result<()> {
         let mut text = self.erasing(size);
         self.drawn.clear();
         // Without line wrap, because some characters are wider than one column.
         text.push_str("\x1b[?7l");
         // The cursor stands on a row of its own, below.
         for line in lines.iter().take(size.rows.saturating_sub(1)) {
-            let cut = cut(line, size.columns);
-            self.drawn.push(cut.chars().count());
-            let _ = writeln!(text, "{cut}");
+            let cut = line.cut(size.columns);
+            self.drawn.push(cut.columns());
+            let _ = writeln!(text, "{}", cut.render(out.look().coloured));
         }
         text.push_str("\x1b[?7h");
         out.bytes(text.as_bytes())
@@ -84,16 +79,6 @@ impl Canvas {
     }
 }
 
-/// A line that fits into a row.
-fn cut(line: &str, columns: usize) -> String {
-    if line.chars().count() <= columns {
-        return line.to_owned();
-    }
-    let mut cut: String = line.chars().take(columns.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,7 +87,7 @@ mod tests {
     fn draw(canvas: &mut Canvas, lines: &[&str], columns: usize, rows: usize) -> String {
         let buffer = Buffer::default();
         let mut out = Output::to(Box::new(buffer.clone()), false, true);
-        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        let lines: Vec<Text> = lines.iter().map(|line| Text::from(*line)).collect();
         canvas
             .draw(&lines, Size { columns, rows }, &mut out)
             .unwrap();

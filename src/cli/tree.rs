@@ -1,10 +1,18 @@
 //! A task tree as lines of text.
 
-use super::output::member;
+use super::output::{Style, Text, member, style};
+use super::when::{span, time};
 use serde_json::Value;
+use std::collections::HashMap;
+use taskledger_domain::Timestamp;
+
+/// Signs of a progress bar.
+const BAR_SIGNS: u8 = 8;
+/// Tasks that are named when one waits for several.
+const NAMED_MAX: usize = 3;
 
 /// One task of a tree, in the order in which people read it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Line {
     /// The branches before the name.
     pub(super) branches: String,
@@ -18,45 +26,73 @@ pub(super) struct Line {
     pub(super) percent: Option<u8>,
     /// Why it failed or was cancelled.
     pub(super) error: String,
+    /// Which attempt it is; told from the second on.
+    pub(super) attempt: u64,
+    /// How long it has taken, or takes so far, in milliseconds.
+    pub(super) took: Option<u64>,
     /// What else is to be said about it.
     pub(super) note: String,
 }
 
 impl Line {
     /// The line as it is shown. Long errors are cut, so that a line stays a line.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self) -> Text {
         const ERROR_CHARS_MAX: usize = 120;
-        let mark = mark(&self.status);
-        let mut text = format!("{}{mark} {}  {}", self.branches, self.name, self.status);
+        let style = style(&self.status);
+        let mut text = Text::of(Style::Dim, self.branches.as_str())
+            .with(style, mark(&self.status).to_string())
+            .with(Style::Plain, format!(" {}  ", self.name))
+            .with(style, self.status.as_str());
         if let Some(percent) = self.percent {
-            text.push_str(&format!(" {percent} %"));
+            text.push(Style::Busy, format!(" {}", bar(percent)));
+            text.push(Style::Plain, format!(" {percent} %"));
         }
         if !self.error.is_empty() {
-            text.push_str(": ");
-            text.extend(self.error.chars().take(ERROR_CHARS_MAX));
+            let mut error = String::from(": ");
+            error.extend(self.error.chars().take(ERROR_CHARS_MAX));
             if self.error.chars().nth(ERROR_CHARS_MAX).is_some() {
-                text.push('…');
+                error.push('…');
             }
+            text.push(
+                if self.status == "failed" {
+                    Style::Bad
+                } else {
+                    Style::Plain
+                },
+                error,
+            );
+        }
+        if let Some(took) = self.took {
+            text.push(Style::Dim, format!("  {}", span(took)));
+        }
+        if self.attempt > 1 {
+            text.push(Style::Dim, format!("  attempt {}", self.attempt));
         }
         if !self.note.is_empty() {
-            text.push_str("  ");
-            text.push_str(&self.note);
+            text.push(Style::Warn, format!("  {}", self.note));
         }
         text
     }
 
     /// The same in a list of changes, where branches make no sense.
-    pub(super) fn change(&self) -> String {
+    pub(super) fn change(&self) -> Text {
         let plain = Self {
             branches: String::new(),
             ..self.clone()
         };
-        format!("{}  ({})", plain.text(), self.id)
+        plain.text().with(Style::Dim, format!("  ({})", plain.id))
     }
 }
 
 /// What is said of a pending task whose run has ended without it.
 const SKIPPED: &str = "skipped";
+/// How far something is, drawn.
+fn bar(percent: u8) -> String {
+    let full = u16::from(percent.min(100)) * u16::from(BAR_SIGNS) / 100;
+    (0..u16::from(BAR_SIGNS))
+        .map(|n| if n < full { '▰' } else { '▱' })
+        .collect()
+}
 
 /// One sign for each status, so that a tree is read at a glance.
 pub(super) fn mark(status: &str) -> char {
@@ -107,6 +143,79 @@ pub(super) fn lines(tree: &Value) -> Vec<Line> {
     lines
 }
 
+/// The same with how long each has taken, and what it waits for. Cost: O(tasks x depth + dependencies).
+pub(super) fn lines_at(tree: &Value, now: Timestamp) -> Vec<Line> {
+    let mut tasks: HashMap<String, &Value> = HashMap::new();
+    let mut waiting = vec![tree];
+    while let Some(node) = waiting.pop() {
+        if let Some(task) = node.get("task") {
+            tasks.insert(member(task, "id"), task);
+        }
+        let children = node.get("children").and_then(Value::as_array);
+        waiting.extend(children.into_iter().flatten());
+    }
+    let mut lines = lines(tree);
+    for line in &mut lines {
+        if let Some(task) = tasks.get(&line.id) {
+            line.took = took(task, now);
+            line.note = note(task, &tasks, now);
+        }
+    }
+    lines
+}
+
+/// How long a task has taken, or takes so far, in milliseconds.
+pub(super) fn took(task: &Value, now: Timestamp) -> Option<u64> {
+    let started = time(task, "started_at")?;
+    let ended = time(task, "completed_at").unwrap_or(now);
+    Some(ended.ms_since(started))
+}
+
+/// What a task that does not run waits for.
+fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String {
+    if task.get("suspension").is_some_and(Value::is_object) {
+        return "waits for a person".to_owned();
+    }
+    if member(task, "status") != "pending" {
+        return String::new();
+    }
+    if let Some(at) = time(task, "next_attempt_at") {
+        return match at > now {
+            true => format!("retry in {}", span(at.ms_since(now))),
+            false => "retry now".to_owned(),
+        };
+    }
+    let dependencies = task.get("dependencies").and_then(Value::as_array);
+    let (mut open, mut lost) = (Vec::new(), Vec::new());
+    for dependency in dependencies.into_iter().flatten() {
+        let Some(on) = tasks.get(&member(dependency, "id")) else {
+            continue;
+        };
+        let name = format!("`{}`", member(on, "name"));
+        let is_required = dependency.get("required") != Some(&Value::Bool(false))
+            && member(dependency, "when") != "always";
+        match member(on, "status").as_str() {
+            "pending" | "in_progress" => open.push(name),
+            "failed" | "cancelled" if is_required => lost.push(name),
+            _ => {}
+        }
+    }
+    let (word, mut names) = match lost.is_empty() {
+        true => ("waits for", open),
+        false => ("blocked by", lost),
+    };
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = names.len().saturating_sub(NAMED_MAX);
+    names.truncate(NAMED_MAX);
+    let names = names.join(", ");
+    match more {
+        0 => format!("{word} {names}"),
+        more => format!("{word} {names} and {more} more"),
+    }
+}
+
 fn line(task: &Value, branches: String) -> Line {
     let status = member(task, "status");
     let percent = task
@@ -125,7 +234,8 @@ fn line(task: &Value, branches: String) -> Line {
         },
         percent,
         error: member(task, "error"),
-        note: String::new(),
+        attempt: task.get("attempt").and_then(Value::as_u64).unwrap_or(0),
+        ..Line::default()
     }
 }
 
@@ -146,11 +256,14 @@ mod tests {
             {"task": task("b", "pending"), "children": [
                 {"task": task("b1", "failed")}]},
         ]});
-        let text: Vec<String> = lines(&tree).iter().map(Line::text).collect();
+        let text: Vec<String> = lines(&tree)
+            .iter()
+            .map(|line| line.text().letters())
+            .collect();
         assert_eq!(
             text,
             [
-                "▸ root  in_progress 42 %",
+                "▸ root  in_progress ▰▰▰▱▱▱▱▱ 42 %",
                 "├─ ✓ a  completed",
                 "│  └─ ✓ a1  completed",
                 "└─ · b  pending",
@@ -171,9 +284,45 @@ mod tests {
     fn errors_are_shown_and_cut() {
         let tree =
             json!({"task": {"id": "x", "name": "x", "status": "failed", "error": "e".repeat(500)}});
-        let text = lines(&tree)[0].text();
+        let text = lines(&tree)[0].text().letters();
         assert!(text.starts_with("✗ x  failed: eee") && text.ends_with('…'));
         assert!(text.chars().count() < 150);
+    }
+
+    #[test]
+    fn what_tasks_take_and_wait_for_is_told() {
+        let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+        let dependency = |id: &str| json!([{"id": id, "required": true}]);
+        let mut a = task("a", "failed");
+        a["started_at"] = json!("2026-01-31T11:59:50Z");
+        a["completed_at"] = json!("2026-01-31T11:59:52.500Z");
+        a["attempt"] = 3.into();
+        let mut b = task("b", "in_progress");
+        b["started_at"] = json!("2026-01-31T11:58:00Z");
+        let mut c = task("c", "pending");
+        c["next_attempt_at"] = json!("2026-01-31T12:00:02Z");
+        let (mut d, mut e) = (task("d", "pending"), task("e", "pending"));
+        d["dependencies"] = dependency("b");
+        e["dependencies"] = json!([{"id": "a"}, {"id": "b"}]);
+        let mut f = task("f", "in_progress");
+        f["suspension"] = json!({"question": "?"});
+        let children = [a, b, c, d, e, f].map(|task| json!({ "task": task }));
+        let tree = json!({"task": task("root", "pending"), "children": children});
+        let shown: Vec<String> = lines_at(&tree, now)[1..]
+            .iter()
+            .map(|line| line.text().letters().split_off("├─ ".len()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "✗ a  failed  2.5 s  attempt 3",
+                "▸ b  in_progress ▰▰▰▱▱▱▱▱ 42 %  2 min 0 s",
+                "· c  pending  retry in 2.0 s",
+                "· d  pending  waits for `b`",
+                "· e  pending  blocked by `a`",
+                "▸ f  in_progress ▰▰▰▱▱▱▱▱ 42 %  waits for a person",
+            ]
+        );
     }
 
     #[test]

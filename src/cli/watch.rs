@@ -114,6 +114,7 @@ async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode,
 
 /// What is watched when somebody names `id`.
 async fn scope(api: &dyn Api, id: &str) -> Result<Scope, CliError> {
+    let id = super::ids::resolved(api, id).await?;
     let task = api.call("tasks.get", json!({ "task_id": id })).await?;
     let (top, root) = (member(&task, "id"), member(&task, "root_task_id"));
     Ok(if top == root {

@@ -127,8 +127,13 @@ pub struct ProxyUrl(String);
 impl ProxyUrl {
     fn parsed(&self) -> Result<Url, BuildError> {
         let usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-        let url = Url::parse(&self.0).ok().filter(usable);
-        url.ok_or(BuildError::Proxy)
+        let url = Url::parse(&self.0).map_err(|_| BuildError::Proxy)?;
+        let known = BuildError::PROXY_SCHEMES_KNOWN.into_iter();
+        match known.into_iter().find(|scheme| *scheme == url.scheme()) {
+            Some(scheme) => Err(BuildError::ProxyScheme { scheme }),
+            None if usable(&url) => Ok(url),
+            None => Err(BuildError::Proxy),
+        }
     }
 }
 
@@ -195,6 +200,16 @@ mod tests {
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_proxy_of_another_kind_is_named_with_what_is_expected() {
+        let socks = parse(&["--egress-proxy", "socks5://u:hunter2@proxy:1080"]).unwrap();
+        assert_eq!(
+            socks.options().err().unwrap().to_string(),
+            "--egress-proxy: proxies of scheme `socks5` are not supported, expected http://HOST:PORT or \
+             https://HOST:PORT"
+        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod sending;
 mod sockets;
 mod streams;
 mod tls;
+mod welcome;
 
 pub use admin::{Admin, Shows};
 pub use agent_card::AgentCard;

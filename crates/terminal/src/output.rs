@@ -1,5 +1,6 @@
 //! Where answers go: texts for people, or JSON.
 
+use crate::style::Text;
 use serde_json::Value;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -9,6 +10,16 @@ pub struct Output {
     writer: Box<dyn Write + Send>,
     json: bool,
     terminal: bool,
+    look: Look,
+}
+
+/// How texts for people look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Look {
+    /// With colours.
+    pub coloured: bool,
+    /// Columns that there are; `None`: as many as a text needs, as in a pipe.
+    pub columns: Option<usize>,
 }
 
 impl fmt::Debug for Output {
@@ -28,6 +39,7 @@ impl Output {
             writer: Box::new(io::BufWriter::new(io::stdout())),
             json,
             terminal: io::stdout().is_terminal(),
+            look: Look::default(),
         }
     }
 
@@ -38,7 +50,45 @@ impl Output {
             writer,
             json,
             terminal,
+            look: Look::default(),
         }
+    }
+
+    /// The same with this look.
+    #[must_use]
+    pub const fn looking(mut self, look: Look) -> Self {
+        self.look = look;
+        self
+    }
+
+    /// How texts look.
+    #[must_use]
+    pub const fn look(&self) -> Look {
+        self.look
+    }
+
+    /// A line of text with meaning, cut to the columns that there are.
+    ///
+    /// # Errors
+    /// The output takes nothing.
+    pub fn text(&mut self, text: &Text) -> io::Result<()> {
+        self.texts([text])
+    }
+
+    /// Lines of text with meaning, each cut to the columns that there are.
+    ///
+    /// # Errors
+    /// The output takes nothing.
+    pub fn texts<'a>(&mut self, texts: impl IntoIterator<Item = &'a Text>) -> io::Result<()> {
+        let Look { coloured, columns } = self.look;
+        for text in texts {
+            let line = match columns {
+                Some(columns) => text.cut(columns).render(coloured),
+                None => text.render(coloured),
+            };
+            self.line_of_many(&line)?;
+        }
+        self.flush()
     }
 
     /// Whether answers are wanted as JSON.

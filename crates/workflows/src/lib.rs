@@ -70,6 +70,20 @@ pub fn read_json(value: &Value, strict: bool) -> Report {
     report(strict, |faults| json::read(value, faults))
 }
 
+/// What a text in YAML 1.2 says, whatever it is about: the parser and the limits of documents. A key that is
+/// written twice is an error.
+/// Cost: O(bytes), at most [`limits::DOCUMENT_BYTES_MAX`].
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn value(text: &str) -> Result<Value, Vec<Fault>> {
+    let faults = Faults::new(true);
+    let root = yaml::read(text, &faults);
+    let root = root.filter(|_| !faults.has_errors());
+    root.map(|root| root.to_value())
+        .ok_or_else(|| faults.finish().0)
+}
+
 fn report(strict: bool, tree: impl FnOnce(&Faults) -> Option<Rc<Node>>) -> Report {
     let faults = Faults::new(strict);
     let root = tree(&faults);

@@ -14,7 +14,7 @@ pub use faults::{
 
 use super::state::Archived;
 use crate::task::Status;
-use crate::{FlowId, RunId, SuspensionId, TaskId, Timestamp, limits};
+use crate::{FlowId, Position, RunId, SuspensionId, TaskId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 
 /// Why a command was not accepted.
@@ -172,6 +172,15 @@ pub enum Refusal {
     },
     /// The flow cannot be archived.
     NotArchivable(ArchiveFault),
+    /// The task did not exist at the moment that was asked for: it came later.
+    NotCreatedYet {
+        /// The task.
+        task: TaskId,
+        /// When it was created.
+        created_at: Timestamp,
+        /// The place in the log of the event that created it.
+        position: Position,
+    },
 }
 
 /// What a task was given as, in a call that names stored tasks.
@@ -200,6 +209,7 @@ impl Refusal {
             Self::TaskNotFound { .. }
             | Self::TaskArchived { .. }
             | Self::FlowNotFound { .. }
+            | Self::NotCreatedYet { .. }
             | Self::RunNotFound { .. } => Kind::NotFound,
             Self::Invalid(_) => Kind::Invalid,
             Self::InvalidTree(_) => Kind::InvalidTree,

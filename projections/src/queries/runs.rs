@@ -446,24 +446,3 @@ const ERROR: &str = "SELECT a.error
     WHERE t.id = $1 AND a.run_id = $2
     ORDER BY a.attempt DESC
     LIMIT 1";
-
-#[cfg(test)]
-mod tests {
-    use super::RunCursor;
-    use taskledger_domain::Timestamp;
-
-    #[test]
-    fn a_cursor_is_read_as_it_was_written_and_nothing_else_is() {
-        let cursor = RunCursor {
-            upto: 300,
-            at: Timestamp(1_736_937_000_123_456),
-            no: 17,
-        };
-        assert_eq!(RunCursor::parse(&cursor.to_string()).ok(), Some(cursor));
-        for text in [
-            "", "1", "1-2", "1-2-3-4", "01-2-3", "1-2--3", "1-2-g", "1-2-+3",
-        ] {
-            assert!(RunCursor::parse(text).is_err(), "{text}");
-        }
-    }
-}

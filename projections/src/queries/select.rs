@@ -35,6 +35,8 @@ pub struct ListFilter {
     pub created_after: Option<Timestamp>,
     /// Created before this time.
     pub created_before: Option<Timestamp>,
+    /// With an id from the first to the last of these, both included: those that begin alike.
+    pub ids: Option<(TaskId, TaskId)>,
 }
 
 /// Where a page begins.
@@ -69,6 +71,8 @@ pub(super) struct Select {
     owned: bool,
     root_only: bool,
     suspended: bool,
+    /// Ids wanted, both ends included.
+    ids: Option<(TaskId, TaskId)>,
     /// Creation times wanted, in microseconds, the end not included.
     pub(super) times: Option<(i64, i64)>,
     /// Keys wanted, both ends not included: never narrower than `times`.
@@ -100,6 +104,7 @@ impl Select {
             owned,
             root_only: f.root_only,
             suspended: f.suspended,
+            ids: f.ids,
             times: None,
             keys: (0, i64::MAX),
         };
@@ -121,7 +126,12 @@ impl Select {
     /// key does not have and every index of a filter has.
     fn key(&self) -> Key {
         match self.engine {
-            Engine::Postgres if self.root_only || self.suspended || !self.equal.is_empty() => {
+            Engine::Postgres
+                if self.root_only
+                    || self.suspended
+                    || self.ids.is_some()
+                    || !self.equal.is_empty() =>
+            {
                 Key::Negated
             }
             Engine::Postgres | Engine::Sqlite => Key::Position,
@@ -188,6 +198,8 @@ impl Select {
     /// that wait for people among all tasks.
     fn table(&self) -> &'static str {
         match self.engine {
+            // The few that begin alike, whatever else is asked of them.
+            Engine::Sqlite if self.ids.is_some() => "tasks INDEXED BY tasks_id",
             Engine::Sqlite if self.suspended => "tasks INDEXED BY tasks_suspended",
             Engine::Sqlite if self.owned && self.root_only => "tasks INDEXED BY tasks_owner_root",
             Engine::Sqlite | Engine::Postgres => "tasks",
@@ -227,6 +239,12 @@ impl Select {
             }
             let column = self.compared(column);
             text.push_str(&format!(" AND {column} = ${}", args.len()));
+        }
+        if let Some((first, last)) = self.ids {
+            args.id(first.0);
+            args.id(last.0);
+            let n = args.len();
+            text.push_str(&format!(" AND id >= ${} AND id <= ${n}", n - 1));
         }
         if let Some((from, to)) = times {
             args.int(from);

@@ -104,7 +104,7 @@ impl Args {
         let results = client.subscribe_to_task_results(of_task).await;
         let mut results = results.map_err(told)?.into_inner();
         let Some(result) = results.message().await.map_err(told)? else {
-            let text = format!("{} ended without the result of {id}", remote.url);
+            let text = format!("{} ended without the result of {id}", remote.url()?);
             return Err(CliError::Api(ApiError::Connection(text)));
         };
         match out.is_json() {

@@ -22,7 +22,7 @@ fn shown(arguments: &[&str], variable: Option<&str>) -> Result<Target, String> {
     let remote = remote(arguments);
     let target = remote
         .access
-        .target_with(&remote.url, variable.map(OsString::from));
+        .target_of(&remote.url().unwrap(), variable.map(OsString::from));
     target.map_err(|error| {
         assert!(matches!(error, CliError::Usage(_)), "{error:?}");
         error.to_string()
@@ -106,7 +106,7 @@ fn what_is_no_token_or_no_header_is_refused_without_being_shown() {
     }
     for header in ["hunter2", ": hunter2", "a b: hunter2", "a: hunter2\n"] {
         let remote = remote(&["--header", header]);
-        let found = remote.access.target_with(&remote.url, None);
+        let found = remote.access.target_of(&remote.url().unwrap(), None);
         if let Err(error) = found {
             let said = error.to_string();
             assert!(said.contains("expected `Name: value`"), "{said}");

@@ -2,8 +2,9 @@
 
 use super::screen::Screen;
 use crate::cli::input::Params;
-use crate::cli::output::{Output, member};
+use crate::cli::output::{Output, Style, Text, member};
 use crate::cli::{Api, ApiError, CliError, tree};
+use crate::clock::SharedClock;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 
 /// How often to ask.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(in crate::cli) struct Pace {
     /// Before the second question.
     pub(super) first: Duration,
     /// At most, unless answers take long: then a fifth of the time is spent asking.
@@ -60,18 +61,20 @@ impl End {
 }
 
 /// A workflow being followed.
-pub(super) struct Follow<'a> {
+pub(in crate::cli) struct Follow<'a> {
     pub(super) api: &'a dyn Api,
     pub(super) pace: Pace,
     /// One message for each Ctrl-C.
     pub(super) interrupts: mpsc::Receiver<()>,
     pub(super) screen: Screen,
+    pub(super) clock: SharedClock,
 }
 
 impl Follow<'_> {
-    /// Executes `params` and follows until the end. Writes the final tree to `out`.
-    pub(super) async fn execute(
+    /// Calls `method`, which begins a run, and follows it to its end. Writes the id first and how it ended last.
+    pub(super) async fn begin(
         mut self,
+        method: &str,
         params: Params,
         out: &mut Output,
     ) -> Result<End, CliError> {
@@ -80,11 +83,11 @@ impl Follow<'_> {
             .get("task_id")
             .and_then(Value::as_str)
             .map(str::to_owned);
-        let started = self
-            .api
-            .call("tasks.execute", Value::Object(params))
-            .await?;
+        let started = self.api.call(method, Value::Object(params)).await?;
         let root = stored.unwrap_or_else(|| member(&started, "root_task_id"));
+        if !out.is_json() {
+            out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, root.as_str()))?;
+        }
         let mut failures = 0;
         let mut pause = self.pace.first;
         let mut latest = Value::Null;
@@ -94,7 +97,8 @@ impl Follow<'_> {
             match self.look(&root, &mut latest, out).await {
                 Ok(Some(end)) => {
                     let tree = self.tree(&root).await?;
-                    self.screen.finish(&tree::lines(&tree), out)?;
+                    let lines = tree::lines_at(&tree, self.clock.now());
+                    self.screen.finish(&lines, out)?;
                     if out.is_json() {
                         out.value(&tree)?;
                     }
@@ -146,7 +150,8 @@ impl Follow<'_> {
             *latest = seen;
             if !matches!(self.screen, Screen::Silent) {
                 let tree = self.tree(root).await?;
-                self.screen.show(&tree::lines(&tree), out)?;
+                let lines = tree::lines_at(&tree, self.clock.now());
+                self.screen.show(&lines, out)?;
             }
         }
         Ok(None)
@@ -265,9 +270,10 @@ mod tests {
             },
             interrupts: receiver,
             screen: Screen::for_output(&out),
+            clock: crate::cli::storage::clock(),
         };
         let params = params.as_object().unwrap().clone();
-        let end = follow.execute(params, &mut out).await;
+        let end = follow.begin("tasks.execute", params, &mut out).await;
         let shown = buffer.text();
         let calls = script.calls.lock().unwrap().clone();
         Played { end, shown, calls }
@@ -280,7 +286,7 @@ mod tests {
         assert_eq!(played.end.unwrap(), End::Completed);
         assert_eq!(
             played.shown,
-            "▸ root  in_progress  (r)\n✓ root  completed  (r)\n✓ root  completed\n"
+            "flow r\n▸ root  in_progress  (r)\n✓ root  completed  (r)\n✓ root  completed\n"
         );
     }
 

@@ -1,6 +1,6 @@
 //! How progress is shown: as a tree that is drawn again in place, as one line a change, or not.
 
-use crate::cli::output::{Output, counted};
+use crate::cli::output::{Output, Style, Text, counted, short, style};
 use crate::cli::terminal::{Canvas, Size};
 use crate::cli::tree::Line;
 use std::collections::HashMap;
@@ -8,6 +8,10 @@ use std::io;
 
 /// Lines of a tree that is drawn in place: fits the smallest usual terminal.
 const LIVE_LINES_MAX: usize = 20;
+/// Lines of a tree that is shown whole when it has ended: what people scroll through.
+const TREE_LINES_MAX: usize = 100;
+/// Failed tasks that are shown of a larger one.
+const FAILED_LINES_MAX: usize = 20;
 
 /// Where progress goes.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ impl Screen {
         match self {
             Self::Silent => Ok(()),
             Self::Plain { shown } => {
-                let changed: Vec<String> = lines
+                let changed: Vec<Text> = lines
                     .iter()
                     .filter(|line| {
                         let before = shown.get(&line.id).map_or("pending", String::as_str);
@@ -55,7 +59,7 @@ impl Screen {
                         shown.insert(line.id.clone(), line.status.clone());
                     }
                 }
-                out.lines(changed)
+                out.texts(&changed)
             }
             Self::Live(canvas) => {
                 let size = Size::now();
@@ -65,7 +69,7 @@ impl Screen {
         }
     }
 
-    /// Shows the tree as it ended, whole.
+    /// Shows how the tree ended: whole if it is small, else what failed; counts and the time it took in any case.
     pub(in crate::cli) fn finish(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
         self.show(lines, out)?;
         match self {
@@ -73,7 +77,7 @@ impl Screen {
             Self::Plain { .. } => {}
             Self::Live(canvas) => canvas.erase(Size::now(), out)?,
         }
-        out.lines(lines.iter().map(Line::text))
+        out.texts(&ended(lines))
     }
 
     /// A remark between drawings; on standard error, so that it never mixes with an answer.
@@ -87,39 +91,66 @@ impl Screen {
 }
 
 /// A tree that fits, or what matters of one that does not: what runs and what failed.
-fn compact(lines: &[Line], room: usize) -> Vec<String> {
+fn compact(lines: &[Line], room: usize) -> Vec<Text> {
     if lines.len() <= room {
         return lines.iter().map(Line::text).collect();
     }
-    let count = |status: &str| lines.iter().filter(|line| line.status == status).count();
-    let mut shown = vec![
-        lines[0].text(),
-        format!(
-            "{}: {} completed, {} running, {} pending, {} failed, {} cancelled",
-            counted(lines.len() as u64, "task", "tasks"),
-            count("completed"),
-            count("in_progress"),
-            count("pending"),
-            count("failed"),
-            count("cancelled"),
-        ),
-    ];
+    let mut shown = vec![lines[0].text(), summary(lines)];
     let matters =
         |status: &'static str| lines[1..].iter().filter(move |line| line.status == status);
     let room = room.saturating_sub(shown.len());
-    shown.extend(
-        matters("failed")
-            .take(room / 2)
-            .chain(matters("in_progress"))
-            .take(room)
-            .map(|line| {
-                format!(
-                    "  {}",
-                    line.text().trim_start_matches(['│', '├', '└', '─', ' '])
-                )
-            }),
-    );
+    let failed = matters("failed").take(room / 2);
+    shown.extend(failed.chain(matters("in_progress")).take(room).map(inside));
     shown
+}
+
+/// A tree that has ended, for people who did not see it happen.
+fn ended(lines: &[Line]) -> Vec<Text> {
+    if lines.len() <= TREE_LINES_MAX {
+        return lines.iter().map(Line::text).collect();
+    }
+    let mut shown = vec![lines[0].text(), summary(lines)];
+    let failed = || lines[1..].iter().filter(|line| line.status == "failed");
+    shown.extend(failed().take(FAILED_LINES_MAX).map(inside));
+    let more = failed().count().saturating_sub(FAILED_LINES_MAX);
+    let id = short(&lines[0].id);
+    if more > 0 {
+        let text = format!("  {more} more failed: taskledger tasks list --all --status failed");
+        shown.push(Text::of(Style::Dim, text));
+    }
+    shown.push(Text::of(
+        Style::Dim,
+        format!("  all of them: taskledger tasks tree {id}"),
+    ));
+    shown
+}
+
+/// A task of a tree that is shown in part.
+fn inside(line: &Line) -> Text {
+    let line = Line {
+        branches: "  ".to_owned(),
+        ..line.clone()
+    };
+    line.text()
+}
+
+/// How many tasks stand where.
+fn summary(lines: &[Line]) -> Text {
+    let mut text = Text::from(counted(lines.len() as u64, "task", "tasks"));
+    let words = [
+        ("completed", "completed"),
+        ("in_progress", "running"),
+        ("pending", "pending"),
+        ("failed", "failed"),
+        ("cancelled", "cancelled"),
+    ];
+    for (at, (status, word)) in words.into_iter().enumerate() {
+        let count = lines.iter().filter(|line| line.status == status).count();
+        text.push(Style::Plain, if at == 0 { ": " } else { ", " });
+        let style = if count > 0 { style(status) } else { Style::Dim };
+        text.push(style, format!("{count} {word}"));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -132,9 +163,7 @@ mod tests {
             id: id.to_string(),
             name: format!("t{id}"),
             status: status.to_owned(),
-            percent: None,
-            error: String::new(),
-            note: String::new(),
+            ..Line::default()
         }
     }
 
@@ -144,7 +173,8 @@ mod tests {
         assert_eq!(compact(&lines, LIVE_LINES_MAX).len(), 20);
         lines.extend((20..500).map(|id| line(id, "in_progress")));
         lines.extend((500..600).map(|id| line(id, "failed")));
-        let shown = compact(&lines, LIVE_LINES_MAX);
+        let letters = |shown: Vec<Text>| shown.iter().map(Text::letters).collect::<Vec<_>>();
+        let shown = letters(compact(&lines, LIVE_LINES_MAX));
         assert_eq!(shown.len(), LIVE_LINES_MAX);
         assert_eq!(
             shown[1],
@@ -152,5 +182,14 @@ mod tests {
         );
         assert_eq!(shown[2], "  ✗ t500  failed");
         assert_eq!(shown[19], "  ▸ t28  in_progress");
+
+        let shown = letters(ended(&lines));
+        assert_eq!(shown.len(), 2 + FAILED_LINES_MAX + 2);
+        assert_eq!(
+            shown[shown.len() - 2],
+            "  80 more failed: taskledger tasks list --all --status failed"
+        );
+        lines.truncate(TREE_LINES_MAX);
+        assert_eq!(ended(&lines).len(), TREE_LINES_MAX);
     }
 }

@@ -1,8 +1,6 @@
 //! `taskledger tasks children`
 
-use super::{CliError, Output, Params, Read, Request, list};
-use serde_json::Value;
-use std::io;
+use super::{CliError, Params, Read, Request};
 
 /// List the direct children of a task
 #[derive(Debug, clap::Args)]
@@ -25,12 +23,7 @@ impl Args {
                 .with("parent_id", self.parent_id)
                 .read(&self.read)
                 .build(),
-            show,
+            show: |_, _| Ok(()),
         })
     }
-}
-
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    let children = result.get("children").and_then(Value::as_array);
-    out.lines(list::rows(children.map_or(&[][..], Vec::as_slice)))
 }

@@ -19,9 +19,16 @@ pub(super) struct Args {
     /// A `tasks.execute` request, its parameters or an array of tasks; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "task_id")]
     file: Option<String>,
+    /// Follow it to its end; the exit code is that of `run`
+    #[arg(long, visible_alias = "wait")]
+    watch: bool,
 }
 
 impl Args {
+    pub(super) const fn waits(&self) -> bool {
+        self.watch
+    }
+
     pub(super) fn request(self) -> Result<Request, CliError> {
         let params = match &self.file {
             Some(file) => Value::Object(read_workflow(file)?),

@@ -37,7 +37,7 @@ const LISTS: [(&str, &str, &str); 6] = [
     ("holders", "holders_more", "slot held by"),
 ];
 
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     out.lines(lines(result))
 }
 
@@ -62,10 +62,9 @@ fn lines(result: &Value) -> Vec<String> {
             }
         }
         lines.extend(list(reason, "next_steps").iter().map(|step| {
-            let params = member(step, "params");
             format!(
-                "  you can: {} {params} - {}",
-                member(step, "method"),
+                "  you can: {}\n           {}",
+                command(step),
                 member(step, "why")
             )
         }));
@@ -88,6 +87,35 @@ fn lines(result: &Value) -> Vec<String> {
         line
     }));
     lines
+}
+
+/// The command that does what a step says, to be pasted; the call itself where no command does.
+fn command(step: &Value) -> String {
+    let params = step.get("params").unwrap_or(&Value::Null);
+    let id = member(params, "task_id");
+    let known = |names: &[&str]| {
+        let members = params.as_object();
+        members.is_some_and(|all| all.keys().all(|name| names.contains(&name.as_str())))
+    };
+    let flag = |name: &str| params.get(name) == Some(&Value::Bool(true));
+    let method = member(step, "method");
+    match method.as_str() {
+        "tasks.retry" if known(&["task_id"]) => format!("taskledger tasks retry {id}"),
+        "tasks.execute" if known(&["task_id"]) => format!("taskledger tasks execute {id}"),
+        "tasks.get" if known(&["task_id"]) => format!("taskledger tasks get {id}"),
+        "tasks.update" if known(&["task_id"]) => {
+            format!("taskledger tasks update {id} --depends-on ID")
+        }
+        "tasks.cancel" if known(&["task_id", "cascade"]) => match flag("cascade") {
+            true => format!("taskledger tasks cancel {id} --cascade"),
+            false => format!("taskledger tasks cancel {id}"),
+        },
+        "tasks.copy" if known(&["task_id", "parent_id"]) => match member(params, "parent_id") {
+            none if none.is_empty() => format!("taskledger tasks copy {id}"),
+            parent => format!("taskledger tasks copy {id} --parent {parent}"),
+        },
+        method => format!("{method} {}", member(step, "params")),
+    }
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
@@ -125,8 +153,45 @@ fn task(task: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::lines;
+    use super::{command, lines};
     use serde_json::json;
+
+    #[test]
+    fn a_step_is_a_command_to_paste() {
+        for (method, params, pasted) in [
+            (
+                "tasks.retry",
+                json!({"task_id": "i"}),
+                "taskledger tasks retry i",
+            ),
+            (
+                "tasks.cancel",
+                json!({"task_id": "i", "cascade": true}),
+                "taskledger tasks cancel i --cascade",
+            ),
+            (
+                "tasks.copy",
+                json!({"task_id": "i", "parent_id": "p"}),
+                "taskledger tasks copy i --parent p",
+            ),
+            (
+                "tasks.copy",
+                json!({"task_id": "i", "parent_id": null}),
+                "taskledger tasks copy i",
+            ),
+            (
+                "tasks.retry",
+                json!({"task_id": "i", "x": 1}),
+                r#"tasks.retry {"task_id":"i","x":1}"#,
+            ),
+            ("workers.drain", json!({}), "workers.drain {}"),
+        ] {
+            assert_eq!(
+                command(&json!({"method": method, "params": params})),
+                pasted
+            );
+        }
+    }
 
     #[test]
     fn an_explanation_is_read_from_top_to_bottom() {
@@ -146,7 +211,7 @@ mod tests {
                 "status: pending",
                 "  behind: a failed 1",
                 "  behind: 2 more",
-                "  you can: tasks.retry {\"task_id\":\"1\"} - again",
+                "  you can: taskledger tasks retry 1\n           again",
                 "also: waits for 1 dependency",
                 "  needs: a failed 1, optional, cannot be satisfied by itself",
                 "attempt 1: failed, s - e: x\u{fffd}",

@@ -9,14 +9,22 @@ use std::io;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  taskledger tasks retry 0f8fad5b-d9cb-469f-a165-70867728950e")]
+  taskledger tasks retry 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks retry @last --wait")]
 pub(super) struct Args {
     /// The failed task
     #[arg(value_name = "ID")]
     task_id: String,
+    /// Follow it to its end; the exit code is that of `run`
+    #[arg(long, visible_alias = "watch")]
+    wait: bool,
 }
 
 impl Args {
+    pub(super) const fn waits(&self) -> bool {
+        self.wait
+    }
+
     pub(super) fn request(self) -> Result<Request, CliError> {
         Ok(Request {
             method: "tasks.retry",

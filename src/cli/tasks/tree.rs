@@ -1,10 +1,9 @@
 //! `taskledger tasks tree`
 
 use super::as_of::AsOf;
-use super::{CliError, Output, Params, Read, Request};
+use super::{CliError, Params, Read, Request, Text, When};
 use crate::cli::tree::{self, Line};
 use serde_json::Value;
-use std::io;
 
 /// Show a task and everything below it
 #[derive(Debug, clap::Args)]
@@ -31,11 +30,16 @@ impl Args {
                 .add_to(Params::default().with("task_id", self.task_id))
                 .read(&self.read)
                 .build(),
-            show,
+            show: |_, _| Ok(()),
         })
     }
 }
 
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    out.lines(tree::lines(result).iter().map(Line::text))
+/// The tree, with how long each task took and what it waits for.
+pub(super) fn table(result: &Value, when: &When, _columns: Option<usize>) -> Vec<Text> {
+    let lines = tree::lines_at(result, when.now);
+    lines.iter().map(Line::text).collect()
 }
+
+#[cfg(test)]
+mod tests;

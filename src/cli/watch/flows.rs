@@ -1,12 +1,11 @@
 //! What happens on a whole server, as one line for each flow, the newest first.
 
 use super::known;
-use super::lines::took;
-use crate::cli::output::{counted, member};
+use crate::cli::output::{Style, Text, counted, member, style};
 use crate::cli::tree::mark;
+use crate::cli::when::{span, time};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use taskledger_domain::Timestamp;
 
 /// Flows that are held: more than any terminal has lines.
@@ -44,7 +43,7 @@ impl Flows {
         if root.is_empty() || task.is_empty() {
             return;
         }
-        let at = time(event);
+        let at = time(event, "timestamp");
         let place = match self.places.get(&root) {
             Some(place) => *place,
             None => self.add(&root, at),
@@ -125,13 +124,13 @@ impl Flows {
     }
 
     /// A line about all, then one for each flow, as many as there is room for.
-    pub(super) fn lines(&self, room: usize, now: Timestamp) -> Vec<String> {
+    pub(super) fn lines(&self, room: usize, now: Timestamp) -> Vec<Text> {
         let running = self
             .flows
             .values()
             .filter(|flow| flow.count("in_progress") > 0);
         let seen = counted(self.seen, "flow", "flows");
-        let head = format!("{seen} seen, {} running", running.count());
+        let head = Text::from(format!("{seen} seen, {} running", running.count()));
         let flows = self.flows.values().rev().take(room.saturating_sub(1));
         std::iter::once(head)
             .chain(flows.map(|flow| flow.line(now)))
@@ -152,7 +151,7 @@ impl Flow {
         }
     }
 
-    fn line(&self, now: Timestamp) -> String {
+    fn line(&self, now: Timestamp) -> Text {
         let status = match &self.ended {
             Some((state, _)) => state.as_str(),
             None if self.count("in_progress") > 0 => "in_progress",
@@ -164,7 +163,8 @@ impl Flow {
             &self.name
         };
         let tasks = counted(self.statuses.len() as u64, "task", "tasks");
-        let mut line = format!("{} {name}  {tasks}", mark(status));
+        let mut line = Text::of(style(status), mark(status).to_string())
+            .with(Style::Plain, format!(" {name}  {tasks}"));
         let words = [
             ("completed", "completed"),
             ("in_progress", "running"),
@@ -172,27 +172,25 @@ impl Flow {
             ("failed", "failed"),
             ("cancelled", "cancelled"),
         ];
-        let mut sign = ':';
+        let mut sign = ": ";
         for (status, word) in words {
             match self.count(status) {
                 0 => {}
                 count => {
-                    let _ = write!(line, "{sign} {count} {word}");
-                    sign = ',';
+                    line.push(Style::Plain, sign);
+                    line.push(style(status), format!("{count} {word}"));
+                    sign = ", ";
                 }
             }
         }
         if let Some(began) = self.began {
             let until = self.ended.as_ref().map_or(Some(now), |(_, at)| *at);
-            let _ = write!(line, "  {}", took(until.unwrap_or(now).ms_since(began)));
+            let took = span(until.unwrap_or(now).ms_since(began));
+            line.push(Style::Dim, format!("  {took}"));
         }
-        let _ = write!(line, "  ({})", self.root);
+        line.push(Style::Dim, format!("  ({})", self.root));
         line
     }
-}
-
-fn time(event: &Value) -> Option<Timestamp> {
-    Timestamp::parse(event.get("timestamp")?.as_str()?).ok()
 }
 
 #[cfg(test)]
@@ -210,6 +208,11 @@ mod tests {
         json!({"root_task_id": root, "task_id": task, "status": status, "timestamp": at(seconds)})
     }
 
+    fn shown(flows: &Flows, seconds: u64) -> Vec<String> {
+        let lines = flows.lines(10, at(seconds));
+        lines.iter().map(Text::letters).collect()
+    }
+
     #[test]
     fn a_flow_is_one_line_with_its_counts() {
         let mut flows = Flows::default();
@@ -222,7 +225,7 @@ mod tests {
         flows.read("r", Some(&tree));
         assert_eq!(flows.unread(10).count(), 0);
         assert_eq!(
-            flows.lines(10, at(5)),
+            shown(&flows, 5),
             [
                 "1 flow seen, 1 running",
                 "▸ the r  3 tasks: 1 completed, 1 running, 1 pending  5.0 s  (r)"
@@ -236,7 +239,7 @@ mod tests {
         flows.take(&end);
         flows.take(&event("s", "s", "pending", 8));
         assert_eq!(
-            flows.lines(10, at(60)),
+            shown(&flows, 60),
             [
                 "2 flows seen, 0 running",
                 "· …  1 task: 1 pending  52 s  (s)",

@@ -51,17 +51,6 @@ pub(super) fn percent(task: &Value) -> Option<u8> {
     Some((progress.clamp(0.0, 1.0) * 100.0) as u8)
 }
 
-/// A length of time for people.
-pub(super) fn took(ms: u64) -> String {
-    let seconds = ms / 1000;
-    match seconds {
-        0..10 => format!("{}.{} s", seconds, ms % 1000 / 100),
-        10..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        3600.. => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,22 +108,6 @@ mod tests {
         assert_eq!(
             shown(&json!({"x": "\x1b"}), ""),
             r#"{"cursor":"c","event":"task_status_update","x":"\u001b"}"#
-        );
-    }
-
-    #[test]
-    fn times_are_told_in_the_unit_that_people_would_use() {
-        let shown = [0, 1_999, 12_345, 61_000, 3_600_000, 90_000_000].map(took);
-        assert_eq!(
-            shown,
-            [
-                "0.0 s",
-                "1.9 s",
-                "12 s",
-                "1 min 1 s",
-                "1 h 0 min",
-                "25 h 0 min"
-            ]
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The tree of a flow as it stands, kept up to date by events.
 
 use super::known;
-use super::lines::{percent, took};
+use super::lines::percent;
 use crate::cli::output::member;
 use crate::cli::tree::{self, Line};
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl Tree {
         rows.map(|row| {
             let mut line = row.line.clone();
             if let Some(started) = row.started {
-                line.note = took(row.ended.unwrap_or(now).ms_since(started));
+                line.took = Some(row.ended.unwrap_or(now).ms_since(started));
             }
             line
         })
@@ -118,7 +118,10 @@ mod tests {
     }
 
     fn shown(tree: &Tree, seconds: u64) -> Vec<String> {
-        tree.lines(at(seconds)).iter().map(Line::text).collect()
+        tree.lines(at(seconds))
+            .iter()
+            .map(|line| line.text().letters())
+            .collect()
     }
 
     #[test]
@@ -133,7 +136,10 @@ mod tests {
 
         assert!(tree.take(&event("a", "in_progress", 0.0, 10)));
         assert!(tree.take(&event("a", "in_progress", 0.5, 12)));
-        assert_eq!(shown(&tree, 13)[1], "└─ ▸ leaf  in_progress 50 %  3.0 s");
+        assert_eq!(
+            shown(&tree, 13)[1],
+            "└─ ▸ leaf  in_progress ▰▰▰▰▱▱▱▱ 50 %  3.0 s"
+        );
 
         let mut failed = event("a", "failed", 0.5, 14);
         failed["error"] = "broken".into();

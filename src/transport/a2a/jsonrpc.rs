@@ -4,6 +4,7 @@ use crate::transport::jsonrpc::envelope::{Element, Envelope, Params};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use taskledger_a2a::{Error, ErrorKind, Operation};
+use taskledger_domain::suggestion::suggestion;
 
 /// What a body is.
 pub(in super::super) enum Spoken {
@@ -71,8 +72,11 @@ pub(in super::super) fn spoken(envelope: Envelope) -> Spoken {
     };
     let Some(operation) = Operation::of(&request.method) else {
         let name: String = request.method.chars().take(64).collect();
-        let names = Operation::ALL.map(Operation::name).join(", ");
-        let reason = format!("there is no method `{name}`: {names} are");
+        let names = Operation::ALL.map(Operation::name);
+        let reason = match suggestion(&name, names.into_iter()) {
+            Some(near) => format!("there is no method `{name}`; did you mean `{near}`?"),
+            None => format!("there is no method `{name}`: {} are", names.join(", ")),
+        };
         return Spoken::Fault(Some(id), Error::new(ErrorKind::MethodNotFound, reason));
     };
     match request.params {
@@ -187,5 +191,18 @@ mod tests {
         ] {
             assert_eq!(kind(body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn an_unknown_method_is_answered_with_the_one_that_was_meant() {
+        let told = |method: &str| {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+            match spoken(parse(body.as_bytes())) {
+                Spoken::Fault(_, error) => error.to_string(),
+                Spoken::Call { .. } => panic!("{method} is no method"),
+            }
+        };
+        assert!(told("GetTsk").contains("did you mean `GetTask`?"));
+        assert!(told("message/send").contains("SendMessage, "));
     }
 }

@@ -18,7 +18,7 @@ mod values;
 mod wire;
 
 pub(super) use results::Polled;
-pub(super) use wire::undecodable;
+pub(super) use wire::{CALLS, undecodable};
 
 pub use figures::{Figures, SERVICE, Topic};
 pub(crate) use values::{json_of, struct_of};

@@ -77,6 +77,16 @@ fn levels_of(value: &Value) -> usize {
     }
 }
 
+/// The calls of the EventBus, as its `.proto` names them.
+pub(crate) const CALLS: [&str; 6] = [
+    "PublishTask",
+    "PublishTaskResult",
+    "PublishTaskProgress",
+    "SubscribeToTasks",
+    "SubscribeToTaskResults",
+    "SubscribeToTaskProgress",
+];
+
 /// The answer to the body of a call that holds no message of this call; `None`: it does, or is no body of one message.
 /// Cost: O(body).
 pub(crate) fn undecodable(call: &str, body: &[u8]) -> Option<Status> {

@@ -8,7 +8,7 @@ use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, grpc as a2a};
-use crate::transport::eventbus::{Came, Polled, Shared, undecodable};
+use crate::transport::eventbus::{CALLS, Came, Polled, Shared, undecodable};
 use crate::transport::figures::Figures;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::grpc as a2a_wire;
 use taskledger_a2a::{Edition, Error, ErrorKind, Operation};
+use taskledger_domain::suggestion::suggestion;
 use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -129,6 +130,26 @@ impl Grpc {
     }
 }
 
+/// The answer to a call that the service does not have, with the name that was probably meant.
+fn unknown_call(of: Of, call: &str) -> Option<Status> {
+    let a2a = Operation::ALL.map(Operation::name);
+    let names = match of {
+        Of::A2a => &a2a[..],
+        Of::Bus => &CALLS[..],
+        // They answer for themselves.
+        Of::Health | Of::Reflection | Of::ReflectionAlpha => return None,
+    };
+    if names.contains(&call) {
+        return None;
+    }
+    let name: String = call.chars().take(64).collect();
+    let told = match suggestion(&name, names.iter().copied()) {
+        Some(near) => format!("there is no call `{name}`; did you mean `{near}`?"),
+        None => format!("there is no call `{name}`: {} are", names.join(", ")),
+    };
+    Some(Status::unimplemented(told))
+}
+
 fn served<S>(service: S) -> Served
 where
     S: Service<
@@ -201,9 +222,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(caller) => caller,
             Err(denied) => return refused(&unauthenticated(&denied)),
         };
-        if of == Of::A2a && Operation::of(&call).is_none() {
-            let name: String = call.chars().take(64).collect();
-            return refused(&Status::unimplemented(format!("there is no call `{name}`")));
+        if let Some(status) = unknown_call(of, &call) {
+            return refused(&status);
         }
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return refused(&Status::unavailable("the server has too many requests"));

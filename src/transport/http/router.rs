@@ -3,13 +3,13 @@
 use super::door::{Door, json};
 use super::grpc::{Of, paths};
 use super::health::Probe;
-use super::{origins, refusal, scrape};
+use super::{origins, refusal, scrape, welcome};
 use crate::application::api::PEER_CALLS;
 use crate::transport::a2a;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Method, Request, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, get, post};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) fn router<C: Send + Sync + 'static>(
 ) -> Router {
     let cors = origins::cors(allowed_origins);
     let routes = Router::new()
-        .route("/", calls())
+        .route("/", front())
         .route("/tasks", calls())
         .route("/.well-known/agent-card", reads(get(card::<C>)))
         .route(a2a::CARD_PATH, reads(get(published::<C, 0>)))
@@ -73,6 +73,18 @@ fn broker<C: Send + Sync + 'static>() -> Router<Arc<Door<C>>> {
 fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
     post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(
         |method: Method| async move { refusal::method_not_allowed(method.as_str(), "POST") },
+    )
+}
+
+/// The same door, with a page for people who look at it.
+fn front<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
+    post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(
+        |method: Method, headers: HeaderMap| async move {
+            match welcome::is_looking(&method, &headers) {
+                true => welcome::page(),
+                false => refusal::method_not_allowed(method.as_str(), "POST"),
+            }
+        },
     )
 }
 

@@ -338,7 +338,10 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             Some(place) => Some(*place),
             None => (request.method == DISCOVER).then_some(self.methods.len()),
         };
-        let outcome = self.call(request, place, context, stands).await;
+        let outcome = match place {
+            Some(place) => self.call(request, place, context, stands).await,
+            None => Err(self.unknown(&request.method, entrance)),
+        };
         let code = outcome.as_ref().err().map(|error| error.code);
         self.figures.call(place, code, entrance, begun.elapsed());
         match (id, outcome) {
@@ -356,13 +359,10 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     async fn call(
         &self,
         request: Request,
-        place: Option<usize>,
+        place: usize,
         context: &Context,
         stands: Stands,
     ) -> Outcome {
-        let Some(place) = place else {
-            return Err(self.unknown(&request.method));
-        };
         let Some(method) = self.methods.get(place) else {
             return self.discover(request.params);
         };
@@ -449,9 +449,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         self.by_name.get(name).map(|index| &self.methods[*index])
     }
 
-    fn unknown(&self, name: &str) -> RpcError {
+    fn unknown(&self, name: &str, entrance: Entrance) -> RpcError {
         let names = self.methods.iter().map(|method| method.name);
-        let names = names.chain([DISCOVER]);
+        let own = match entrance {
+            Entrance::Socket => &OF_SOCKETS[..],
+            Entrance::Http | Entrance::Process => &[],
+        };
+        let names = names.chain([DISCOVER]).chain(own.iter().copied());
         let accepted = match suggestion(name, names.clone()) {
             _ if name == WORK => {
                 "a WebSocket at /ws, where this method stands alone; here: tasks.claim".to_owned()

@@ -460,6 +460,7 @@ async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rpc
         priority: p.priority,
         created_after: p.created_after,
         created_before: p.created_before,
+        ids: p.ids,
     };
     let found = service.list(
         &call.context,

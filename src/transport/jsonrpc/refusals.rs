@@ -141,6 +141,17 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
             let fault = wording.of_task(member(*argument), &reason, STORED_TASK, *task);
             RpcError::new(ErrorKind::TaskNotFound, vec![fault])
         }
+        Refusal::NotCreatedYet {
+            task,
+            created_at,
+            position,
+        } => {
+            let reason =
+                format!("Task did not exist then; created at {created_at}, position {position}");
+            let expected = format!("an `as_of` from {created_at} or position {position} on");
+            let fault = wording.of_task(member(Argument::Task), &reason, &expected, *task);
+            RpcError::new(ErrorKind::TaskNotFound, vec![fault])
+        }
         Refusal::FlowNotFound { flow } => {
             let fault = wording.of_task("flow", "Task not found", STORED_TASK, flow.root());
             RpcError::new(ErrorKind::TaskNotFound, vec![fault])

@@ -270,6 +270,37 @@ async fn before_creation_and_after_deletion_there_is_no_task() {
 }
 
 #[tokio::test]
+async fn who_asks_for_a_time_before_creation_is_told_when_it_was() {
+    let mut w = World::new().await;
+    w.run_read_models();
+    w.given_flow("first", &[]).await;
+    let (position, time) = (head(&w), w.clock.now());
+    w.clock.advance_ms(10);
+    w.given_flow("root", &["a"]).await;
+    let (a, root) = (id("a"), id("root"));
+    let created = now(&w, a, false).await.unwrap()["created_at"].take();
+    for task in [a, root] {
+        for at in [AsOf::Position(position), AsOf::Time(time)] {
+            let read = w.call(move |app| async move { app.get_as_of(&caller(), task, at).await });
+            let Err(taskledger::application::Error::Refused(refused)) = soon(read).await.unwrap()
+            else {
+                panic!("{at:?} is before creation");
+            };
+            let Refusal::NotCreatedYet {
+                task: told,
+                created_at,
+                position: at,
+            } = &refused.refusal
+            else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((*told, json!(created_at)), (task, created.clone()));
+            assert!(*at > position && *at <= head(&w));
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_future_is_refused_and_the_answer_names_the_end() {
     let w = World::new().await;
     w.given_flow("root", &[]).await;

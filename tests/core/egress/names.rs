@@ -89,7 +89,12 @@ async fn a_name_that_means_a_forbidden_address_is_not_called() {
         dns.says(&name, [Reply::addresses(&[address])]);
         let url = allowed.url_of(&name, "/");
         let error = fails(&egress, hook(&url), Class::BlockedAddress).await;
-        assert_eq!(error.detail, "the address is not allowed", "{address}");
+        assert_eq!(
+            error.detail,
+            "the address is not allowed; the operator allows it with --egress-allow-net NET or \
+             --egress-allow-host NAME",
+            "{address}"
+        );
         assert_eq!(error.remote, None, "{address}");
     }
     assert_eq!((allowed.connections(), forbidden.connections()), (0, 0));

@@ -38,6 +38,36 @@ async fn j12_what_is_read_only_says_so() {
 }
 
 #[tokio::test]
+async fn a_browser_sees_a_page_that_loads_nothing_and_programs_the_answer_of_before() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let page = client.send_with("GET", "/", &[browser], b"").await;
+    assert_eq!(page.status, 200, "{page:?}");
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
+    for named in ["/openrpc.json", "/healthz", "docs"] {
+        assert!(page.body.contains(named), "{named}: {}", page.body);
+    }
+    for (method, accept) in [
+        ("GET", ("accept", "*/*")),
+        ("GET", ("accept", "application/json")),
+        ("PUT", browser),
+    ] {
+        let answer = client.send_with(method, "/", &[accept], b"").await;
+        assert!(is_refusal(&answer, 405), "{method} {accept:?}: {answer:?}");
+        assert_eq!(answer.header("allow"), Some("POST"));
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_path_is_refused_in_json() {
     let server = Server::start().await;
     let mut client = server.connect().await;

@@ -82,6 +82,21 @@ async fn calls_are_answered_as_on_post() {
     let answers = socket.next().await;
     assert_eq!(answers[0]["id"], 2);
     assert_eq!(answers[1]["error"]["code"], -32601);
+    // A name that was mistyped is answered with the one that was meant, those of sockets included.
+    for (method, meant) in [
+        ("subscribee", "subscribe"),
+        ("tasks.gett", "tasks.get"),
+        ("wrk", "work"),
+    ] {
+        socket.call(4, method, json!({})).await;
+        let error = socket.next().await["error"].take();
+        assert_eq!(error["code"], -32601, "{error}");
+        let expected = error["data"]["expected"].as_str().unwrap();
+        assert!(
+            expected.ends_with(&format!("did you mean `{meant}`?")),
+            "{expected}"
+        );
+    }
     socket.0.send(Message::text("{")).await.unwrap();
     assert_eq!(socket.next().await["error"]["code"], -32700);
     let too_many: Vec<Value> = (0..=100).map(|id| call(id, "system.health")).collect();

@@ -18,6 +18,17 @@ const FAILING: &str = r#"{"tasks": [{"name": "slow", "schemas": {"method": "slee
 const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
 const TREE: &str = "✓ root  completed\n├─ ✓ first  completed\n└─ ✓ second  completed\n";
 
+/// A tree without how long its tasks took.
+fn untimed(tree: &str) -> String {
+    let lines = tree
+        .lines()
+        .map(|line| match line.split_once("completed  ") {
+            Some((line, _)) => format!("{line}completed\n"),
+            None => format!("{line}\n"),
+        });
+    lines.collect()
+}
+
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -41,7 +52,12 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
     let embedded = run_with(["run", file], folder.path(), "").await.done();
 
     for said in [on_server, from_stdin, embedded] {
-        assert!(said.ends_with(TREE), "{said}");
+        assert!(untimed(&said).ends_with(TREE), "{said}");
+        let id = said
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix("flow "));
+        assert_eq!(id.map(str::len), Some(36), "{said}");
         assert!(
             !said.contains('\x1b'),
             "nothing for a terminal in a pipe: {said:?}"
@@ -60,7 +76,25 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
     let held = run(["run", file, "--data-dir", data.to_str().unwrap()])
         .await
         .refused(1);
-    assert!(held.contains("is in use by process"), "{held}");
+    assert!(
+        held.contains("is in use by process")
+            && held.contains("choose another `--data-dir`")
+            && held.contains("--url"),
+        "{held}"
+    );
+    let off = run_with(
+        ["run", "-", "--url", &server.api.url],
+        Path::new("."),
+        r#"[{"name": "a", "schemas": {"method": "command_executor"}, "inputs": {"command": "true"}}]"#,
+    )
+    .await
+    .refused(2);
+    assert!(
+        off.contains("the server allows programs with --allow-command"),
+        "{off}"
+    );
+    let unknown = run(["taks", "list"]).await.refused(2);
+    assert!(unknown.contains("'tasks'"), "{unknown}");
     server.stop().await;
 }
 
@@ -88,6 +122,8 @@ async fn the_exit_code_of_a_run_tells_how_it_ended() {
         unknown.contains("Executor not found (-32003)") && unknown.contains("no_such"),
         "{unknown}"
     );
+    let yaml = on_server("tasks:\n  - name: a\n    schemas: {method: echo_executor}\n").await;
+    assert_eq!(yaml.code, Some(0), "{yaml:?}");
     assert!(on_server("{").await.refused(2).contains("no JSON"));
     assert!(
         on_server("{}")
@@ -188,17 +224,39 @@ async fn tasks_are_made_read_changed_and_removed() {
     assert!(tasks(&["get", &first]).await.done().contains("first"));
     assert_eq!(
         tasks(&["tree", &root]).await.done(),
-        "· root  pending\n├─ · first  pending\n└─ · second  pending\n"
+        "· root  pending\n├─ · first  pending\n└─ · second  pending  waits for `first`\n"
     );
     assert_eq!(as_json(&["list", "--parent", &root]).await["total"], 2);
     assert_eq!(
-        tasks(&["list"])
+        tasks(&["list", "--all"])
             .await
             .done()
             .lines()
             .filter(|line| line.contains("pending"))
             .count(),
         3
+    );
+    assert_eq!(as_json(&["list"]).await["total"], 1, "flows by default");
+    assert_eq!(as_json(&["list", "--since", "1h"]).await["total"], 1);
+    assert_eq!(
+        as_json(&["list", "--until", "2001-02-03"]).await["total"],
+        0
+    );
+    assert_eq!(
+        as_json(&["list", "--all", "--name", "*c*d"]).await["looked_at"],
+        3
+    );
+    assert_eq!(id(&as_json(&["get", &second[..13]]).await), second);
+    assert_eq!(id(&as_json(&["get", "@last"]).await), root);
+    assert_eq!(
+        id(&as_json(&["get", &format!("{}@root", &second[..13])]).await),
+        root
+    );
+    assert!(
+        tasks(&["get", "ffffffff-ffff"])
+            .await
+            .refused(2)
+            .contains("no task has an id")
     );
     assert!(tasks(&["children", &root]).await.done().contains("second"));
     tasks(&["update", &second, "--name", "renamed", "--priority", "0"])
@@ -281,6 +339,66 @@ async fn the_log_is_exported_in_order_and_verified(folder: Folder) {
         (&json!(true), &json!(5))
     );
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_context_names_a_server_and_what_is_there_is_looked_at() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let contexts = folder.path().join("contexts.json");
+    let by_context = async |words: &[&str]| -> Ended {
+        let mut command = taskledger_testkit::program::command();
+        command.env("TASKLEDGER_CONTEXTS", &contexts).args(words);
+        end(command, "").await
+    };
+    let add = ["context", "add", "here", "--server", &server.api.url];
+    assert_eq!(by_context(&add).await.done(), "added here\n");
+    assert!(
+        by_context(&["context", "list"])
+            .await
+            .done()
+            .contains("*  here")
+    );
+    assert!(by_context(&["health"]).await.done().contains("✓ ok"));
+    assert!(
+        by_context(&["executors"])
+            .await
+            .done()
+            .contains("echo_executor")
+    );
+    let detached = by_context(&["run", "-", "--detach"]).await.refused(2);
+    assert!(
+        detached.contains("no JSON"),
+        "it reads the file first: {detached}"
+    );
+    let unknown = by_context(&["health", "--context", "there"])
+        .await
+        .refused(2);
+    assert!(unknown.contains("expected one of here"), "{unknown}");
+    let data = folder.data();
+    let looked = by_context(&["doctor", "--data-dir", data.to_str().unwrap()]).await;
+    assert!(
+        looked.out.contains("! lock") && looked.out.contains("is in use by process"),
+        "{looked:?}"
+    );
+    assert_eq!(looked.code, Some(0), "{looked:?}");
+    let bad = [
+        "doctor",
+        "--data-dir",
+        "d",
+        "--egress-proxy",
+        "socks5://p:1080",
+    ];
+    let bad = by_context(&bad).await;
+    assert_eq!(bad.code, Some(1), "{bad:?}");
+    assert!(
+        bad.out
+            .contains("proxies of scheme `socks5` are not supported"),
+        "{bad:?}"
+    );
+    server.stop().await;
+    let gone = by_context(&["health"]).await.refused(4);
+    assert!(gone.contains("cannot reach"), "{gone}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -53,7 +53,10 @@ pub enum AddressError {
     )]
     Own,
     /// The host is not allowed; for an address that is written as digits, the class is all that is told.
-    #[error("the address is not allowed (blocked_address), expected a public one")]
+    #[error(
+        "the address is not allowed (blocked_address), expected a public one, or one that the operator allows \
+         with --egress-allow-net NET or --egress-allow-host NAME"
+    )]
     Blocked,
 }
 
@@ -133,7 +136,8 @@ impl Target {
         if self.is_plain() && !policy.may_be_plain(&self.host, self.literal) {
             return Err(AddressError::Scheme {
                 scheme: self.url.scheme().to_owned(),
-                expected: "`https` (or a receiver to which the operator allows `http`)",
+                expected: "`https` (or a receiver to which the operator allows `http`, with --egress-allow-net NET or \
+                           --egress-allow-host NAME)",
             });
         }
         let allowed = match self.literal {

@@ -53,10 +53,12 @@ pub(super) fn classify(error: &reqwest::Error) -> (Class, String) {
     (Class::Protocol, detail)
 }
 
-/// All that is told of a forbidden address.
+/// All that is told of a forbidden address, whichever it is: what an operator can set is no secret.
+const BLOCKED: &str = "the address is not allowed; the operator allows it with --egress-allow-net NET or --egress-allow-host NAME";
+
+/// An attempt to reach a forbidden address.
 pub(super) fn blocked() -> (Class, String) {
-    let class = Class::BlockedAddress;
-    (class, "the address is not allowed".to_owned())
+    (Class::BlockedAddress, BLOCKED.to_owned())
 }
 
 fn is_https(error: &reqwest::Error) -> bool {

@@ -85,10 +85,25 @@ pub enum BuildError {
     /// The URL of the proxy is none. It is not repeated: it may hold a password.
     #[error("--egress-proxy is not usable, expected http://HOST:PORT or https://HOST:PORT")]
     Proxy,
+    /// The proxy speaks another protocol.
+    #[error(
+        "--egress-proxy: proxies of scheme `{scheme}` are not supported, expected http://HOST:PORT or \
+         https://HOST:PORT"
+    )]
+    ProxyScheme {
+        /// One of [`Self::PROXY_SCHEMES_KNOWN`].
+        scheme: &'static str,
+    },
     /// The proxy, or the name of this program, cannot be used.
     #[error("cannot set up the client for outgoing requests")]
     Client(#[from] reqwest::Error),
     /// The name servers cannot be used.
     #[error("cannot set up the lookup of names: {0}")]
     Lookup(String),
+}
+
+impl BuildError {
+    /// Schemes of proxies that people use and that are not spoken here. Only these are named in messages:
+    /// in what is no URL, anything could be a password.
+    pub const PROXY_SCHEMES_KNOWN: [&str; 5] = ["socks5", "socks5h", "socks4", "socks4a", "ftp"];
 }

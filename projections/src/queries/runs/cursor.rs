@@ -74,3 +74,33 @@ impl fmt::Display for RunCursor {
         write!(f, "{upto:x}-{:x}-{no:x}-{filter:x}", at.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RunCursor;
+    use taskledger_domain::Timestamp;
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written_and_nothing_else_is() {
+        let cursor = RunCursor {
+            upto: 300,
+            at: Timestamp(1_736_937_000_123_456),
+            no: 17,
+            filter: 7,
+        };
+        assert_eq!(RunCursor::parse(&cursor.to_string()).ok(), Some(cursor));
+        for text in [
+            "",
+            "1",
+            "1-2-3",
+            "1-2-3-4-5",
+            "01-2-3-4",
+            "1-2--3-4",
+            "1-2-g-4",
+            "1-2-+3-4",
+            "1-2-3-100000000",
+        ] {
+            assert!(RunCursor::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -52,7 +52,7 @@ pub(super) fn of(turn: Turn, agent: &str) -> Result<Ended, ExecutorError> {
         {
             let _ = write!(text, ": {said}");
         }
-        Err(ExecutorError(text))
+        Err(ExecutorError::new(text))
     };
     match task.status.state {
         TaskState::Completed => Ok(Ended::Result(completed(task))),

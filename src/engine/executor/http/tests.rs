@@ -262,12 +262,12 @@ fn each_mistake_is_told_at_its_place_with_what_would_be_accepted() {
         (
             json!({"url": "http://example.com/"}),
             r#"["url"]"#,
-            "the operator allows `http`",
+            "the operator allows `http`, with --egress-allow-net NET or --egress-allow-host NAME",
         ),
         (
             json!({"url": "https://10.0.0.1/"}),
             r#"["url"]"#,
-            "a public one",
+            "the operator allows with --egress-allow-net NET or --egress-allow-host NAME",
         ),
         (
             json!({"url": "https://[::1]/"}),
@@ -409,7 +409,8 @@ fn each_attempt_has_a_key_and_passes_the_trace_on() {
 
 #[tokio::test]
 async fn an_address_that_is_not_allowed_fails_with_its_class_only() {
-    let blocked = "`url`: the address is not allowed (blocked_address), expected a public one";
+    let blocked = "`url`: the address is not allowed (blocked_address), expected a public one, or one that \
+                   the operator allows with --egress-allow-net NET or --egress-allow-host NAME";
     for url in [
         "https://127.0.0.1/",
         "https://169.254.169.254/latest/meta-data",

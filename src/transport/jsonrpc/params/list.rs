@@ -1,10 +1,11 @@
 //! `tasks.list`. spec: interface / tasks.list
 
 use super::super::reader::{
-    BOOLEAN, Choice, Fault, PRIORITY, Parameters, Reader, STATUS, TASK_ID, TIMESTAMP, choice,
-    integer, text,
+    BOOLEAN, Choice, Fault, Kind, PRIORITY, Parameters, Reader, Refusal, STATUS, TASK_ID,
+    TIMESTAMP, choice, integer, text,
 };
 use crate::application::api::Consistency;
+use serde_json::{Value, json};
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };
@@ -44,6 +45,8 @@ pub struct Params {
     pub order: Order,
     /// Only tasks that wait for a person.
     pub suspended: bool,
+    /// Only tasks with an id from the first to the last of these.
+    pub ids: Option<(TaskId, TaskId)>,
     /// Whether to wait for earlier writes.
     pub consistency: Consistency,
 }
@@ -105,6 +108,11 @@ impl Parameters for Params {
             false,
             "Only tasks that wait for a person.",
         );
+        let ids = reader.optional(
+            "id_prefix",
+            IdPrefix,
+            "Only tasks whose id begins so: at least 4 hexadecimal digits, with or without hyphens.",
+        );
         if cursor.is_some() && offset > 0 {
             let fault = Fault::new("not together with `cursor`", "either `offset` or `cursor`");
             reader.report("offset", fault, &offset.into());
@@ -129,8 +137,50 @@ impl Parameters for Params {
                 order,
                 consistency,
                 suspended,
+                ids,
             })
         })
+    }
+}
+
+/// Hexadecimal digits of the beginning of an id at least: so few tasks of a large log begin alike that they are
+/// looked at one by one.
+pub const ID_PREFIX_DIGITS_MIN: usize = 4;
+/// Hexadecimal digits of an id.
+const ID_DIGITS: usize = 32;
+
+/// The beginning of an id, as the first and the last id that begin so.
+#[derive(Debug, Clone, Copy)]
+struct IdPrefix;
+
+impl Kind for IdPrefix {
+    type Out = (TaskId, TaskId);
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "pattern": "^[0-9A-Fa-f-]{4,36}$"})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
+        const EXPECTED: &str = "4 to 32 hexadecimal digits of an id, with or without hyphens";
+        let refused = |reason: &'static str| Refusal::Here(Fault::new(reason, EXPECTED));
+        let text = value.as_str().ok_or_else(|| refused("not a string"))?;
+        let mut digits = text.replace('-', "");
+        let count = digits.len();
+        if count < ID_PREFIX_DIGITS_MIN {
+            return Err(refused("too short"));
+        }
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if count > ID_DIGITS || !is_hex {
+            return Err(refused("not the beginning of an id"));
+        }
+        let mut ends = digits.clone();
+        digits.push_str(&"0".repeat(ID_DIGITS - count));
+        ends.push_str(&"f".repeat(ID_DIGITS - count));
+        let id = |text: String| {
+            let read = serde_json::from_value::<TaskId>(Value::String(text));
+            read.map_err(|_| refused("not the beginning of an id"))
+        };
+        Ok((id(digits)?, id(ends)?))
     }
 }
 
@@ -195,6 +245,34 @@ mod tests {
             faults(Params::read(&map(json!({"limit": 0})))),
             [("limit".into(), "out of range".into())]
         );
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_stands_for_all_that_begin_so() {
+        let ids = |text: &str| {
+            let read = Params::read(&map(json!({"id_prefix": text})));
+            read.map(|params| {
+                params
+                    .ids
+                    .map(|(first, last)| (first.to_string(), last.to_string()))
+            })
+        };
+        let (first, last) = ids("0F8FAD5B-d9").unwrap().unwrap();
+        assert_eq!(first, "0f8fad5b-d900-0000-0000-000000000000");
+        assert_eq!(last, "0f8fad5b-d9ff-ffff-ffff-ffffffffffff");
+        let (first, last) = ids(ID).unwrap().unwrap();
+        assert_eq!((&*first, &*last), (ID, ID));
+        for (bad, reason) in [
+            ("0f8", "too short"),
+            ("----", "too short"),
+            ("0f8x", "not the beginning of an id"),
+            (
+                "0f8fad5bd9cb469fa165708677289500e1",
+                "not the beginning of an id",
+            ),
+        ] {
+            assert_eq!(faults(ids(bad)), [("id_prefix".into(), reason.into())]);
+        }
     }
 
     #[test]

@@ -48,6 +48,15 @@ fn what_is_not_there() {
         let told = [(member, &*reason, expected, json!(STORED))];
         lists(&none, refusal, ErrorKind::TaskNotFound, &told);
     }
+    let refusal = Refusal::NotCreatedYet {
+        task,
+        created_at: THEN,
+        position: 7,
+    };
+    let reason = format!("Task did not exist then; created at {THEN_TEXT}, position 7");
+    let later = format!("an `as_of` from {THEN_TEXT} or position 7 on");
+    let told = [("task_id", &*reason, &*later, json!(STORED))];
+    lists(&none, refusal, ErrorKind::TaskNotFound, &told);
     let flow = task.as_flow();
     let told = [("flow", "Task not found", expected, json!(STORED))];
     let refusal = Refusal::FlowNotFound { flow };

@@ -1,0 +1,315 @@
+//! `taskledger doctor`: what would keep a server from working here, and what to do about it.
+//!
+//! Looks and changes nothing: no folder is made, no table, no file.
+
+use super::output::{Output, Style, Text};
+use super::{CliError, storage};
+use crate::config::EngineConfig;
+use crate::private;
+use crate::server::{self, Storage};
+use crate::store::lock::{DataDirLock, LOCK_FILE};
+use crate::store::sqlite::LEDGER_FILE;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use taskledger_domain::{Position, Timestamp};
+
+/// Free bytes below which a folder is said to be full soon.
+const FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
+/// Files from the future by less are a matter of how clocks are set.
+const AHEAD_MS_MAX: u64 = 5_000;
+
+/// Check the settings of a server: its data folder or database, disk, clock and egress
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger doctor --data-dir /var/lib/taskledger
+  taskledger doctor --database-url postgres://taskledger@db.example/taskledger
+
+Takes the options and variables of `taskledger serve`, and changes nothing. Exits with 1 when something would
+keep the server from working; warnings alone exit with 0.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    engine: EngineConfig,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Warning,
+    Bad,
+}
+
+/// What was looked at, what was found, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    of: &'static str,
+    verdict: Verdict,
+    found: String,
+    /// Empty when there is nothing to do.
+    advice: String,
+}
+
+impl Finding {
+    fn new(
+        of: &'static str,
+        verdict: Verdict,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            of,
+            verdict,
+            found: found.into(),
+            advice: advice.into(),
+        }
+    }
+
+    fn good(of: &'static str, found: impl Into<String>) -> Self {
+        Self::new(of, Verdict::Good, found, "")
+    }
+}
+
+/// Looks at everything and says what it found.
+pub(super) async fn doctor(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let mut findings = match storage::storage(&args.engine.storage)? {
+        Storage::Folder(folder) => of_folder(&folder, storage::clock().now()),
+        Storage::Database(_) => vec![of_database(&args.engine).await],
+    };
+    findings.push(of_egress(&args.engine));
+    if out.is_json() {
+        let findings = findings.iter().map(|finding| {
+            let verdict = match finding.verdict {
+                Verdict::Good => "good",
+                Verdict::Warning => "warning",
+                Verdict::Bad => "bad",
+            };
+            json!({"of": finding.of, "verdict": verdict, "found": finding.found, "advice": finding.advice})
+        });
+        out.value(&findings.collect())?;
+    } else {
+        out.texts(&shown(&findings))?;
+    }
+    let is_bad = findings.iter().any(|it| it.verdict == Verdict::Bad);
+    Ok(if is_bad {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn shown(findings: &[Finding]) -> Vec<Text> {
+    let mut lines = Vec::new();
+    for finding in findings {
+        let (style, mark) = match finding.verdict {
+            Verdict::Good => (Style::Good, "✓"),
+            Verdict::Warning => (Style::Warn, "!"),
+            Verdict::Bad => (Style::Bad, "✗"),
+        };
+        lines.push(
+            Text::of(style, mark)
+                .with(Style::Bold, format!(" {}  ", finding.of))
+                .with(Style::Plain, finding.found.as_str()),
+        );
+        if !finding.advice.is_empty() {
+            lines.push(Text::from(format!("    do: {}", finding.advice)));
+        }
+    }
+    lines
+}
+
+fn of_folder(folder: &Path, now: Timestamp) -> Vec<Finding> {
+    let shown = folder.display();
+    let Ok(metadata) = std::fs::metadata(folder) else {
+        let found = format!("`{shown}` does not exist yet; `serve` makes it");
+        return vec![Finding::good("data folder", found)];
+    };
+    if !metadata.is_dir() {
+        let advice = "give --data-dir a folder";
+        let found = format!("`{shown}` is not a folder");
+        return vec![Finding::new("data folder", Verdict::Bad, found, advice)];
+    }
+    vec![
+        access(folder),
+        permissions(folder),
+        lock(folder),
+        disk(folder),
+        clock(folder, now),
+    ]
+}
+
+fn access(folder: &Path) -> Finding {
+    use rustix::fs::{Access, access};
+    let shown = folder.display();
+    match access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) => Finding::good("data folder", format!("`{shown}` can be read and written")),
+        Err(error) => Finding::new(
+            "data folder",
+            Verdict::Bad,
+            format!("`{shown}` cannot be read and written by this user: {error}"),
+            format!("chown it to the user that runs the server, and `chmod 700 '{shown}'`"),
+        ),
+    }
+}
+
+fn permissions(folder: &Path) -> Finding {
+    let open = [folder.to_owned(), folder.join(LEDGER_FILE)]
+        .into_iter()
+        .find_map(|path| match private::mode_for_others(&path) {
+            Ok(Some(mode)) => Some((path, mode)),
+            Ok(None) | Err(_) => None,
+        });
+    match open {
+        None => Finding::good("permissions", "nobody else can read the data"),
+        Some((path, mode)) => Finding::new(
+            "permissions",
+            Verdict::Warning,
+            format!(
+                "other users can reach `{}` (mode {:04o})",
+                path.display(),
+                mode & 0o7777
+            ),
+            format!("chmod go= '{}'", path.display()),
+        ),
+    }
+}
+
+fn lock(folder: &Path) -> Finding {
+    if !folder.join(LOCK_FILE).exists() {
+        return Finding::good("lock", "no server has used the folder yet");
+    }
+    match DataDirLock::acquire(folder) {
+        Ok(_free_again) => Finding::good("lock", "no server uses the folder now"),
+        Err(error) => Finding::new(
+            "lock",
+            Verdict::Warning,
+            error.to_string(),
+            "if that is the server in question, all is well; `taskledger health` asks it",
+        ),
+    }
+}
+
+fn disk(folder: &Path) -> Finding {
+    let Ok(disk) = rustix::fs::statvfs(folder) else {
+        let advice = "look at the mounts of this machine";
+        let found = "the free space cannot be read";
+        return Finding::new("disk", Verdict::Warning, found, advice);
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let found = format!("{} MiB are free", free / 1024 / 1024);
+    if free >= FREE_BYTES_MIN {
+        return Finding::good("disk", found);
+    }
+    let advice = "make room, or let `--retention-age` archive what has ended";
+    Finding::new("disk", Verdict::Warning, found, advice)
+}
+
+/// A clock that was set back makes times of new events equal to those of old ones.
+fn clock(folder: &Path, now: Timestamp) -> Finding {
+    let written = std::fs::metadata(folder.join(LEDGER_FILE))
+        .and_then(|metadata| metadata.modified())
+        .ok()
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_micros()).ok());
+    match written.map(Timestamp) {
+        Some(written) if written > now && written.ms_since(now) > AHEAD_MS_MAX => Finding::new(
+            "clock",
+            Verdict::Bad,
+            format!("the log was written at {written}, which is after now, {now}"),
+            "set the clock of this machine, for example with `timedatectl set-ntp true`",
+        ),
+        Some(_) | None => Finding::good("clock", format!("it is {now}")),
+    }
+}
+
+async fn of_database(engine: &EngineConfig) -> Finding {
+    match storage::source(&engine.storage, Position::MIN).await {
+        Ok(_source) => Finding::good("database", "it answers, and its log can be read"),
+        Err(error) => Finding::new(
+            "database",
+            Verdict::Bad,
+            error.to_string(),
+            "check the URL and its password; `taskledger migrate --help` lists the rights of the user",
+        ),
+    }
+}
+
+fn of_egress(engine: &EngineConfig) -> Finding {
+    if let Err(error) = server::egress(engine) {
+        let advice =
+            "mend the option that is named; `taskledger serve --help` lists those of egress";
+        let text = CliError::failed(&error).to_string();
+        return Finding::new("egress", Verdict::Bad, text, advice);
+    }
+    let egress = &engine.egress;
+    let mut found = match (&egress.proxy, egress.allow_http) {
+        (Some(_), _) => "all requests go through the proxy".to_owned(),
+        (None, true) => "public addresses, also by plain http".to_owned(),
+        (None, false) => "public addresses by https".to_owned(),
+    };
+    let private: Vec<String> = egress
+        .allow_nets
+        .iter()
+        .map(ToString::to_string)
+        .chain(egress.allow_hosts.iter().map(ToString::to_string))
+        .collect();
+    if !private.is_empty() {
+        found = format!("{found}, and {}", private.join(", "));
+    }
+    Finding::good("egress", found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    const EARLY: Timestamp = Timestamp(1_000_000);
+
+    fn verdicts(findings: &[Finding]) -> Vec<(&'static str, Verdict)> {
+        findings.iter().map(|it| (it.of, it.verdict)).collect()
+    }
+
+    #[test]
+    fn a_folder_is_looked_at_and_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let absent = folder.path().join("absent");
+        let found = of_folder(&absent, storage::clock().now());
+        assert_eq!(verdicts(&found), [("data folder", Verdict::Good)]);
+        assert!(!absent.exists());
+
+        let place = folder.path();
+        std::fs::set_permissions(place, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let held = DataDirLock::acquire(place).unwrap();
+        std::fs::write(place.join(LEDGER_FILE), "").unwrap();
+        let found = of_folder(place, EARLY);
+        let verdict = |of: &str| found.iter().find(|it| it.of == of).unwrap();
+        assert_eq!(verdict("data folder").verdict, Verdict::Good);
+        assert_eq!(verdict("permissions").verdict, Verdict::Warning);
+        assert!(verdict("permissions").advice.starts_with("chmod go= "));
+        assert_eq!(verdict("lock").verdict, Verdict::Warning);
+        assert!(verdict("lock").found.contains("is in use by process"));
+        assert_eq!(verdict("clock").verdict, Verdict::Bad);
+        drop(held);
+        assert_eq!(lock(place).verdict, Verdict::Good);
+
+        let file = place.join("file");
+        std::fs::write(&file, "").unwrap();
+        let found = of_folder(&file, EARLY);
+        assert_eq!(verdicts(&found), [("data folder", Verdict::Bad)]);
+    }
+
+    #[test]
+    fn findings_say_what_to_do() {
+        let findings = [
+            Finding::good("disk", "9 MiB are free"),
+            Finding::new("clock", Verdict::Bad, "wrong", "set it"),
+        ];
+        let lines: Vec<String> = shown(&findings).iter().map(Text::letters).collect();
+        assert_eq!(
+            lines,
+            ["✓ disk  9 MiB are free", "✗ clock  wrong", "    do: set it"]
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! Times as people read and write them: `3 min ago`, a clock's time, `--since 1h`, `yesterday 14:00`.
+
+use clap::ValueEnum;
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp as Instant};
+use serde_json::Value;
+use taskledger_domain::Timestamp;
+
+/// How times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Times {
+    /// How long ago.
+    Age,
+    /// By the clock of this machine.
+    Local,
+    /// By UTC, as the server writes them.
+    Utc,
+}
+
+/// Now, and how other times are shown beside it.
+#[derive(Debug, Clone)]
+pub(super) struct When {
+    pub(super) now: Timestamp,
+    pub(super) times: Times,
+    pub(super) zone: TimeZone,
+}
+
+impl When {
+    /// The time in the member `name` of an object; empty when there is none.
+    pub(super) fn member(&self, object: &Value, name: &str) -> String {
+        time(object, name).map_or_else(String::new, |at| self.show(at))
+    }
+
+    /// A time, for people.
+    pub(super) fn show(&self, at: Timestamp) -> String {
+        match self.times {
+            Times::Age if at > self.now => format!("in {}", span(at.ms_since(self.now))),
+            Times::Age => format!("{} ago", span(self.now.ms_since(at))),
+            Times::Utc => at.to_string(),
+            Times::Local => match Instant::from_microsecond(at.0) {
+                Ok(instant) => {
+                    let zoned = instant.to_zoned_datetime(self.zone.clone());
+                    zoned.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+                }
+                Err(_) => at.to_string(),
+            },
+        }
+    }
+
+    /// Reads what people write for a time: a span before now (`1h`), a day (`today`, `yesterday`, `2026-01-31`)
+    /// with or without a time (`14:00`) by the clock of this machine, or RFC 3339.
+    ///
+    /// # Errors
+    /// What would be understood.
+    pub(super) fn parse(&self, text: &str) -> Result<Timestamp, String> {
+        let text = text.trim();
+        if let Ok(time) = Timestamp::parse(text) {
+            return Ok(time);
+        }
+        if let Some(ms) = ms_of_span(text) {
+            let micros = i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX);
+            return Ok(Timestamp(self.now.0.saturating_sub(micros)));
+        }
+        self.civil(text).ok_or_else(|| {
+            format!(
+                "`{text}` is not a time; expected a span such as `90s`, `15m`, `1h` or `7d` before now, `today`, \
+                 `yesterday 14:00`, `2026-01-31`, `2026-01-31 14:00`, or RFC 3339"
+            )
+        })
+    }
+
+    fn civil(&self, text: &str) -> Option<Timestamp> {
+        let now = Instant::from_microsecond(self.now.0).ok()?;
+        let today = now.to_zoned_datetime(self.zone.clone()).date();
+        let (day, time) = match text.split_once([' ', 'T']) {
+            Some((day, time)) => (day, Some(time.trim())),
+            None if text.contains(':') => ("today", Some(text)),
+            None => (text, None),
+        };
+        let day = match day {
+            "today" => today,
+            "yesterday" => today.checked_sub(Span::new().days(1)).ok()?,
+            date => date.parse().ok()?,
+        };
+        let time: Time = match time {
+            Some(time) => time.parse().ok()?,
+            None => Time::midnight(),
+        };
+        let zoned = DateTime::from_parts(day, time)
+            .to_zoned_datetime(self.zone.clone())
+            .ok()?;
+        Some(Timestamp(zoned.timestamp().as_microsecond()))
+    }
+}
+
+/// `90s`, `15m`, `1h`, `7d` in milliseconds.
+fn ms_of_span(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let (digits, unit) = text.split_at(split);
+    let seconds = match unit {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(seconds * 1000)
+}
+
+/// The time in the member `name` of an object.
+pub(super) fn time(object: &Value, name: &str) -> Option<Timestamp> {
+    Timestamp::parse(object.get(name)?.as_str()?).ok()
+}
+
+/// A length of time, in the one or two units that people would use.
+pub(super) fn span(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..10 => format!("{seconds}.{} s", ms % 1000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        86_400.. => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::cli) const NOW: &str = "2026-01-31T12:00:00Z";
+
+    pub(in crate::cli) fn at_noon(times: Times) -> When {
+        When {
+            now: Timestamp::parse(NOW).unwrap(),
+            times,
+            zone: TimeZone::fixed(jiff::tz::offset(1)),
+        }
+    }
+
+    #[test]
+    fn times_are_ages_or_what_clocks_show() {
+        let at = Timestamp::parse("2026-01-31T11:58:56Z").unwrap();
+        assert_eq!(at_noon(Times::Age).show(at), "1 min 4 s ago");
+        assert_eq!(at_noon(Times::Age).show(at.plus_ms(66_000)), "in 2.0 s");
+        assert_eq!(at_noon(Times::Local).show(at), "2026-01-31 12:58:56 +01");
+        assert_eq!(at_noon(Times::Utc).show(at), at.to_string());
+    }
+
+    #[test]
+    fn spans_are_told_in_the_units_that_people_would_use() {
+        let shown = [7, 1_999, 12_345, 61_000, 3_600_000, 90_000_000].map(span);
+        assert_eq!(
+            shown,
+            ["7 ms", "1.9 s", "12 s", "1 min 1 s", "1 h 0 min", "1 d 1 h"]
+        );
+    }
+
+    #[test]
+    fn what_people_write_is_understood() {
+        for (text, expected) in [
+            ("1h", "2026-01-31T11:00:00Z"),
+            ("90s", "2026-01-31T11:58:30Z"),
+            ("7d", "2026-01-24T12:00:00Z"),
+            ("today", "2026-01-30T23:00:00Z"),
+            ("yesterday 14:00", "2026-01-30T13:00:00Z"),
+            ("08:30", "2026-01-31T07:30:00Z"),
+            ("2026-01-15", "2026-01-14T23:00:00Z"),
+            ("2026-01-15 14:00:05", "2026-01-15T13:00:05Z"),
+            ("2026-01-15T14:00:05Z", "2026-01-15T14:00:05Z"),
+        ] {
+            let read = at_noon(Times::Utc).parse(text);
+            assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
+        }
+        for bad in [
+            "",
+            "soon",
+            "1y",
+            "-1h",
+            "2026-13-01",
+            "25:00",
+            "99999999999999999999d",
+        ] {
+            let said = at_noon(Times::Utc).parse(bad).unwrap_err();
+            assert!(said.contains("expected a span"), "{said}");
+        }
+    }
+}
