@@ -25,7 +25,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::process::ExitCode;
-use taskledger_domain::flow::When;
+use taskledger_domain::flow::When as Needs;
 
 /// Create, read, change and run tasks on a server
 #[derive(Debug, clap::Args)]
@@ -202,17 +202,17 @@ pub(super) fn json_object(text: &str) -> Result<Object, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dependency {
     id: String,
-    when: When,
+    when: Needs,
 }
 
 fn dependency(text: &str) -> Result<Dependency, String> {
     const EXPECTED: &str = "expected ID, ID:optional, ID:always or ID:required";
     let (id, when) = match text.rsplit_once(':') {
-        Some((id, "optional")) => (id, When::Ended),
-        Some((id, "always")) => (id, When::Always),
-        Some((id, "required")) => (id, When::Completed),
+        Some((id, "optional")) => (id, Needs::Ended),
+        Some((id, "always")) => (id, Needs::Always),
+        Some((id, "required")) => (id, Needs::Completed),
         Some(_) => return Err(EXPECTED.to_owned()),
-        None => (text, When::Completed),
+        None => (text, Needs::Completed),
     };
     if id.is_empty() {
         return Err(EXPECTED.to_owned());
@@ -226,10 +226,10 @@ fn dependency(text: &str) -> Result<Dependency, String> {
 fn dependencies(list: &[Dependency]) -> Value {
     list.iter()
         .map(|dependency| match dependency.when {
-            When::Completed | When::Ended => {
+            Needs::Completed | Needs::Ended => {
                 json!({"id": dependency.id, "required": dependency.when.is_required()})
             }
-            When::Always => json!({"id": dependency.id, "when": "always"}),
+            Needs::Always => json!({"id": dependency.id, "when": "always"}),
         })
         .collect()
 }
@@ -355,10 +355,10 @@ mod tests {
     #[test]
     fn a_dependency_is_required_unless_it_says_otherwise() {
         for (text, when) in [
-            ("x", When::Completed),
-            ("x:required", When::Completed),
-            ("x:optional", When::Ended),
-            ("x:always", When::Always),
+            ("x", Needs::Completed),
+            ("x:required", Needs::Completed),
+            ("x:optional", Needs::Ended),
+            ("x:always", Needs::Always),
         ] {
             assert_eq!(dependency(text).unwrap().when, when, "{text}");
         }

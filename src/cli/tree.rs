@@ -176,7 +176,8 @@ fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String
     if task.get("suspension").is_some_and(Value::is_object) {
         return "waits for a person".to_owned();
     }
-    if member(task, "status") != "pending" {
+    let is_skipped = task.get("skipped") == Some(&Value::Bool(true));
+    if member(task, "status") != "pending" || is_skipped {
         return String::new();
     }
     if let Some(at) = time(task, "next_attempt_at") {
@@ -276,7 +277,7 @@ mod tests {
     fn what_a_run_has_left_pending_is_skipped() {
         let mut left = task("left", "pending");
         left["skipped"] = json!(true);
-        let text = lines(&json!({"task": left}))[0].text();
+        let text = lines(&json!({"task": left}))[0].text().letters();
         assert_eq!(text, "○ left  skipped");
     }
 
