@@ -95,7 +95,7 @@ struct Send {
     data: Option<String>,
     /// The conversation that it belongs to
     #[arg(long, value_name = "ID")]
-    context: Option<String>,
+    context_id: Option<String>,
     /// The task that it answers
     #[arg(long, value_name = "ID")]
     task: Option<String>,
@@ -117,7 +117,7 @@ struct List {
     agent: String,
     /// Only those of a conversation
     #[arg(long, value_name = "ID")]
-    context: Option<String>,
+    context_id: Option<String>,
     /// Only those in a state, such as `working` or `input-required`
     #[arg(long, value_name = "STATE", value_parser = state)]
     status: Option<TaskState>,
@@ -215,7 +215,7 @@ async fn said(agent: &Agent, send: Send, out: &mut Output) -> Result<ExitCode, C
         .map(|skill| Map::from_iter([("skillId".to_owned(), skill.into())]));
     let message = Message {
         message_id: SystemClock::default().uuid().to_string(),
-        context_id: send.context,
+        context_id: send.context_id,
         task_id: send.task,
         role: Role::User,
         parts: text.into_iter().chain(data.map(Part::data)).collect(),
@@ -253,7 +253,7 @@ async fn said(agent: &Agent, send: Send, out: &mut Output) -> Result<ExitCode, C
 
 async fn listed(agent: &Agent, list: List, out: &mut Output) -> Result<ExitCode, CliError> {
     let request = ListTasksRequest {
-        context_id: list.context,
+        context_id: list.context_id,
         status: list.status,
         page_size: list.limit,
         page_token: list.page_token,

@@ -25,7 +25,7 @@ pub(super) struct Args {
 enum Command {
     Export(export::Args),
     Import(import::Args),
-    Query(query::Args),
+    Query(Box<query::Args>),
     Tail(Box<tail::Args>),
     Verify(verify::Args),
 }
@@ -61,7 +61,7 @@ pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     match args.command {
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
-        Command::Query(args) => query::query(args, out).await,
+        Command::Query(args) => query::query(*args, out).await,
         Command::Tail(args) => tail::tail(*args, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }

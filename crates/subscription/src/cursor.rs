@@ -33,8 +33,9 @@ pub struct Cursor {
 #[error("not a cursor of this server")]
 pub struct NotACursor;
 
-/// Notices that one event has at most: a place behind all of them.
-pub const PARTS_ALL: u8 = 2;
+/// A place behind all notices of an event, of which there are two at most: another one than that behind the second
+/// notice, which says that this was told.
+pub const PARTS_ALL: u8 = 3;
 /// A place behind all of them at which, besides, the end of the flow was told: it had happened earlier.
 /// Who goes on from there is not told again.
 pub const PARTS_AND_END: u8 = PARTS_ALL + 1;

@@ -1,6 +1,7 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
 mod secrets;
+mod system;
 mod tokens;
 mod webhooks;
 mod work;
@@ -10,8 +11,8 @@ use super::dispatch::{Call, Changes, Method};
 use super::encode::{Outcome, Reply};
 use super::error::RpcError;
 use super::params::{
-    cancel, children, copy, create, delete, drain, events, execute, explain, get, history, list,
-    nothing, resubscribe, retry, subscribe, tree, update,
+    cancel, children, copy, create, delete, events, execute, explain, get, history, list,
+    resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
 use super::refusals;
@@ -52,7 +53,7 @@ pub fn table() -> Vec<Method<Service>> {
     methods.extend(webhooks::methods());
     methods.extend(secrets::methods());
     methods.extend(tokens::methods());
-    methods.extend(system_methods());
+    methods.extend(system::methods());
     methods
 }
 
@@ -360,75 +361,6 @@ fn streams() -> Vec<Method<Service>> {
                         behind: Some(p.last_event_id),
                     };
                     subscribed(&service, &call.context, subscribe).await
-                })
-            },
-        },
-    ]
-}
-
-fn system_methods() -> Vec<Method<Service>> {
-    vec![
-        Method {
-            name: "system.health",
-            title: "Health",
-            summary: "Show how the server is",
-            tags: &["system"],
-            params: nothing::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::health(),
-            handler: |service, call| {
-                boxed(async move {
-                    nothing::Params::read(&call.params)?;
-                    let health = service.health(&call.context).await;
-                    Ok::<_, RpcError>(replies::health(&answer(&service, health)?))
-                })
-            },
-        },
-        Method {
-            name: "system.executors",
-            title: "Executors",
-            summary: "List the executors with their schemas and limits",
-            tags: &["system"],
-            params: nothing::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::executors(),
-            handler: |service, call| {
-                boxed(async move {
-                    nothing::Params::read(&call.params)?;
-                    let executors = answer(&service, service.executors(&call.context))?;
-                    Ok::<_, RpcError>(replies::executors(&executors))
-                })
-            },
-        },
-        Method {
-            name: "system.drain",
-            title: "Drain",
-            summary: "Begin nothing any more, or again, while what is under way goes on",
-            tags: &["system"],
-            params: drain::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::drain(),
-            handler: |service, call| {
-                boxed(async move {
-                    let params = drain::Params::read(&call.params)?;
-                    let draining = service.drain_server(&call.context, params.drain).await;
-                    Ok::<_, RpcError>(replies::draining(&answer(&service, draining)?))
-                })
-            },
-        },
-        Method {
-            name: "system.rebuild",
-            title: "Rebuild",
-            summary: "Make the read models anew from the log, while they serve",
-            tags: &["system"],
-            params: nothing::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::rebuild(),
-            handler: |service, call| {
-                boxed(async move {
-                    nothing::Params::read(&call.params)?;
-                    let started = service.rebuild_read_models(&call.context).await;
-                    Ok::<_, RpcError>(replies::rebuild_started(answer(&service, started)?))
                 })
             },
         },

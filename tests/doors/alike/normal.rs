@@ -8,6 +8,8 @@ use std::collections::HashMap;
 const ID_CHARS: usize = 36;
 /// Members that hold a place in the log, or a duration.
 const NUMBERS: [&str; 3] = ["position", "at_position", "duration_ms"];
+/// What sockets name behind the methods that all doors have.
+const METHODS_OF_SOCKETS: &str = ", subscribe, unsubscribe, work";
 /// Members whose text only the server reads.
 const OPAQUE: [&str; 3] = ["cursor", "next_cursor", "last_event_id"];
 
@@ -50,6 +52,7 @@ impl Normal {
 
     fn text(&mut self, text: &str) -> String {
         let text = text.replace(&self.user, "<user>");
+        let text = text.strip_suffix(METHODS_OF_SOCKETS).unwrap_or(&text);
         let words: Vec<_> = text.split(' ').collect();
         let replaced = words.iter().enumerate().map(|(at, word)| {
             let bare = word.trim_end_matches([',', ';', '.']);

@@ -157,8 +157,9 @@ async fn a_flow_that_never_ran_is_watched_until_its_first_run_has_ended(folder: 
     );
     api.call("tasks.execute", json!({"task_id": id})).await;
     let events = sse.rest().await;
-    assert_eq!(events.len(), 4);
-    assert_eq!(events[3].json()["final"], true);
+    assert_eq!(events.len(), 5);
+    assert_eq!(events[3].event.as_deref(), Some("run_completed"));
+    assert_eq!(events[4].json()["final"], true);
     server.stop().await;
 }
 
@@ -202,9 +203,10 @@ async fn one_task_can_be_watched_alone() {
     api.call("tasks.execute", json!({"task_id": ids["root"]}))
         .await;
     let events = sse.rest().await;
-    assert_eq!(events.len(), 4);
+    assert_eq!(events.len(), 5);
     assert!(events[..3].iter().all(|e| e.json()["task_id"] == ids["a"]));
-    assert_eq!(events[3].json()["final"], true);
+    assert_eq!(events[3].event.as_deref(), Some("run_completed"));
+    assert_eq!(events[4].json()["final"], true);
     server.stop().await;
 }
 

@@ -48,7 +48,7 @@ async fn a_task_is_sent_shown_listed_and_watched() {
     let file = folder.path().join("tasks.json");
     std::fs::write(&file, ECHO).unwrap();
     let file = format!("@{}", file.display());
-    let sent = a2a(&["send", url, "--data", &file, "--context", "c-1"])
+    let sent = a2a(&["send", url, "--data", &file, "--context-id", "c-1"])
         .await
         .done();
     let id = sent.split_whitespace().nth(1).unwrap().to_owned();
@@ -63,7 +63,7 @@ async fn a_task_is_sent_shown_listed_and_watched() {
     let watched = a2a(&["watch", url, &id]).await.done();
     assert_eq!(watched, sent);
 
-    let listed = a2a(&["list", url, "--context", "c-1", "--json"])
+    let listed = a2a(&["list", url, "--context-id", "c-1", "--json"])
         .await
         .done();
     assert_eq!(parsed(&listed)["tasks"][0]["id"], id);

@@ -180,7 +180,7 @@ async fn a_program_that_a_killed_server_has_left_is_stopped_before_it_runs_again
     // Each attempt says whether one before it still runs, then who it is. The first would run for long.
     let seen = folder.path().join("seen");
     let script = format!(
-        "for pid in $(cut -d' ' -f2 {0} 2>/dev/null); do kill -0 $pid 2>/dev/null && echo beside $pid >> {0}; done; \
+        "for pid in $(cut -d' ' -f2 {0} 2>/dev/null); do grep -qs '^State:.[^ZX]' /proc/$pid/status && echo beside $pid >> {0}; done; \
          echo began $$ >> {0}; test $TASKLEDGER_ATTEMPT = 1 && sleep 600; exit 0",
         seen.display()
     );

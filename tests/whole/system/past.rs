@@ -131,7 +131,7 @@ async fn the_command_line_shows_history_and_explanations_to_people() {
 
     let said = tasks(&["explain", slow]).await.done();
     assert!(said.starts_with("`slow` failed"), "{said}");
-    assert!(said.contains("you can: tasks.retry"), "{said}");
+    assert!(said.contains("you can: taskledger tasks retry "), "{said}");
     assert!(said.contains("attempt 1: failed"), "{said}");
 
     let then = tasks(&["get", slow, "--as-of", "1"]).await.refused(2);

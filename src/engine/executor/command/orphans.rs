@@ -112,11 +112,11 @@ async fn stop(record: &Record) -> bool {
     }
     let (task, attempt) = (record.task, record.attempt);
     tracing::warn!(pid = record.pid, task.id = %task, attempt, "stopping a program that an earlier server left running");
-    if !ended(group, TERMINATE_GRACE).await {
-        let _ = kill_process_group(group, Signal::KILL);
-        if !ended(group, KILL_GRACE).await {
-            tracing::error!(pid = record.pid, task.id = %task, attempt, "the program does not end");
-        }
+    ended(group, TERMINATE_GRACE).await;
+    // Also for what a program that has ended has started itself.
+    let _ = kill_process_group(group, Signal::KILL);
+    if !ended(group, KILL_GRACE).await {
+        tracing::error!(pid = record.pid, task.id = %task, attempt, "the program does not end");
     }
     true
 }

@@ -157,7 +157,7 @@ impl Kind for IdPrefix {
     type Out = (TaskId, TaskId);
 
     fn schema(&self) -> Value {
-        json!({"type": "string", "pattern": "^[0-9A-Fa-f-]{4,36}$"})
+        json!({"type": "string", "pattern": "^([0-9A-Fa-f]-?){4,32}$"})
     }
 
     fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
