@@ -190,11 +190,24 @@ async fn agent(access: &Access, place: &str, binding: Option<Binding>) -> Result
         true => None,
         false => Some(Value::Object(input::read_object(place)?)),
     };
-    let interface = card.as_ref().and_then(|card| {
-        let interface = card.get("supportedInterfaces")?.get(0)?;
-        interface.get("url")?.as_str()
-    });
-    let target = access.target_of_stranger(interface.unwrap_or(place))?;
+    let interfaces = card
+        .as_ref()
+        .and_then(|card| card.get("supportedInterfaces"));
+    let interfaces = interfaces.and_then(Value::as_array).into_iter().flatten();
+    let urls = interfaces.filter_map(|it| it.get("url")?.as_str());
+    let mut targets = Vec::new();
+    // Whichever is chosen, it may be shown what options name.
+    let is_http = |url: &&str| {
+        url.get(..4)
+            .is_some_and(|it| it.eq_ignore_ascii_case("http"))
+    };
+    for url in urls.filter(is_http) {
+        targets.push(access.target_of_stranger(url)?);
+    }
+    let target = match targets.into_iter().next() {
+        Some(target) => target,
+        None => access.target_of_stranger(place)?,
+    };
     let options = AgentOptions {
         headers: target.headers().clone(),
         binding,

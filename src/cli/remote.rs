@@ -153,7 +153,12 @@ impl Access {
 
     /// The same with this value of the variable. What the context holds is for its own server only.
     fn target_with(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
-        let context = self.chosen()?.filter(|context| context.server == url);
+        // Contexts that cannot be read are of no interest to whoever names a server and no context.
+        let chosen = match self.context.is_some() {
+            true => self.chosen()?,
+            false => self.chosen().unwrap_or_default(),
+        };
+        let context = chosen.filter(|context| context.server == url);
         let context = context.unwrap_or_default();
         let proxy = context.proxy();
         let given = Self {

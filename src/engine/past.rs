@@ -15,12 +15,12 @@ use taskledger_domain::{FlowId, Metadata, TaskId, Version};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Events that are read back for an attempt: about 0.1 s. What lies behind is forgotten.
+/// Events that are read back for an attempt: about 0.1 s. What lies behind is not looked at.
 const SCANNED_MAX: usize = 20_000;
 /// Events of one look at the log.
 const PIECE_EVENTS: usize = 500;
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
-/// Notes that an attempt is given; older ones are forgotten.
+/// Notes that an attempt is given: the newest half and the oldest half. What begins something is noted first.
 const NOTES_MAX: usize = 64;
 
 /// What was found going back.
@@ -98,6 +98,7 @@ async fn back(store: &dyn EventStore, flow: FlowId, walk: &mut Walk) -> Result<(
             return Ok(());
         }
     }
+    walk.past.is_cut_off = true;
     Ok(())
 }
 
@@ -116,8 +117,10 @@ impl Walk {
         if let Event::TaskProgressed(e) = event
             && let Some(message) = &e.message
             && e.attempt < self.attempt
-            && self.past.notes.len() < NOTES_MAX
         {
+            if self.past.notes.len() >= NOTES_MAX {
+                self.past.notes.remove(NOTES_MAX / 2);
+            }
             self.past.notes.push(message.clone());
             return false;
         }

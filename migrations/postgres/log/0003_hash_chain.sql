@@ -68,7 +68,8 @@ DECLARE
     written        bigint;
     begun          bigint;
     link           bytea;
-    hashes         bytea[];
+    -- From 1 on, whichever event is the first to be written.
+    hashes         bytea[] := array_fill(NULL::bytea, ARRAY[cardinality(event_appends)]);
 BEGIN
     SELECT h.position, h.recorded_at, h.streams, coalesce(h.hash, decode(repeat('00', 32), 'hex'))
     INTO last_position, recorded, last_stream, link

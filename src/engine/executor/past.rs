@@ -14,6 +14,8 @@ pub struct Past {
     pub since: u32,
     /// Notes of those, the newest first.
     pub notes: Vec<String>,
+    /// Whether there may be older notes, which were not looked for.
+    pub is_cut_off: bool,
     /// The question to which this attempt, or the first of those, was given the answer.
     pub answered: Option<Answered>,
 }

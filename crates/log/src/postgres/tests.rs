@@ -4,7 +4,7 @@
 use super::{Options, PostgresStore, call, export, import, link, queries, retention, verify};
 use crate::chain::Mark;
 use crate::verify::Report;
-use crate::{Append, ClaimKey, EventStore, NewClaim, NewEvent};
+use crate::{Append, ClaimKey, EventStore, NewClaim, NewEvent, Outcome};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, SqlSafeStr};
 use std::str::FromStr;
@@ -324,6 +324,28 @@ async fn a_payload_that_was_changed_with_its_checksum_is_found() {
         .expect("it is changed");
     let report = verified(&database, None).await;
     assert_eq!(report.faults.len(), 2, "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hashes_are_those_of_their_events_behind_an_append_that_is_refused() {
+    let database = Database::create().await;
+    let store = given_a_log(&database).await;
+    let mut refused = append(2, 1);
+    refused.expected = 7;
+
+    // While the first one is written, the others gather into one batch.
+    let (first, refused, third) = tokio::join!(
+        store.append(append(1, 100)),
+        store.append(refused),
+        store.append(append(3, 2)),
+    );
+
+    assert!(matches!(first, Ok(Outcome::Appended(_))), "{first:?}");
+    assert!(!matches!(refused, Ok(Outcome::Appended(_))), "{refused:?}");
+    assert!(matches!(third, Ok(Outcome::Appended(_))), "{third:?}");
+    let head = store.chain_head().await.expect("it is read");
+    let report = verified(&database, head).await;
+    assert!(report.is_sound(), "{report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

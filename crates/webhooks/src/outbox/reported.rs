@@ -209,7 +209,7 @@ impl ReportedRun {
                 number += 1;
                 changed.push(Changed {
                     told,
-                    id: format!("{}-{number}r", recorded.id),
+                    id: format!("{}-{}-{number}r", recorded.id, self.id),
                     notice: notice.clone(),
                 });
             }

@@ -412,8 +412,7 @@ pub(super) async fn raise_generation(tx: &mut Tx<'_>) -> Result<(), Error> {
     connect::announce(tx).await
 }
 
-const COUNT_CALLBACKS: &str =
-    "SELECT count(*) FROM endpoints WHERE is_callback = 1 AND run_ended = 0";
+const COUNT_CALLBACKS: &str = "SELECT count(*) FROM endpoints WHERE is_callback = 1 AND (run_ended = 0 OR report_name IS NOT NULL)";
 const COUNT_LASTING: &str = "SELECT count(*) FROM endpoints WHERE is_callback = 0";
 const INSERT: &str = "INSERT INTO endpoints (id, url, description, events, flow_id, user_id,
         about_endpoints, is_callback, ordering, schedule, since, created_at, updated_at, generation,

@@ -329,7 +329,7 @@ const CALLBACKS_OF: &str = "SELECT COUNT(*)
     FROM (
         SELECT no
         FROM endpoints
-        WHERE owner = $1 AND is_callback = 1 AND run_ended = 0
+        WHERE owner = $1 AND is_callback = 1 AND (run_ended = 0 OR report_name IS NOT NULL)
         LIMIT $2
     ) AS callbacks";
 const KNEW: &str = "SELECT no FROM endpoints WHERE id = $1

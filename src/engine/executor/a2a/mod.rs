@@ -43,9 +43,10 @@ const CANCEL_WITHIN: Duration = Duration::from_secs(4);
 /// What an agent says on the way is noted so often at most, and so many times in an attempt.
 const SAID_INTERVAL: Duration = Duration::from_secs(1);
 const SAID_MAX: usize = 100;
-/// How notes begin: of the agent's task, of a message that is on its way, of what an agent says.
+/// How notes begin: of the agent's task, of a message or answer that is on its way, of what an agent says.
 const TASK_NOTE: &str = "agent task ";
 const SENDING_NOTE: &str = "sending to agent ";
+const ANSWERING_NOTE: &str = "sending the answer to agent ";
 const SAID_NOTE: &str = "agent says: ";
 /// Characters of an id of a task that can be noted.
 const TASK_ID_CHARS_MAX: usize = 500;
@@ -189,12 +190,20 @@ async fn turn(
     if let Some(answered) = &job.past.answered
         && let Some(remote) = Remote::of(answered)
     {
-        return answer(agent, asked, answered, &remote, watching).await;
+        let noted = |note: &String| note.starts_with(ANSWERING_NOTE);
+        let may_be_sent = job.past.is_cut_off || job.past.notes.iter().any(noted);
+        let answering = Answering {
+            answered,
+            remote: &remote,
+            may_be_sent,
+        };
+        return answer(agent, asked, answering, watching).await;
     }
     if let Some(task) = watching.task.clone() {
         return agent.follow(&task, None, watching).await.map_err(failed);
     }
-    let was_sending = job.past.notes.iter().any(|it| it.starts_with(SENDING_NOTE));
+    let noted = |note: &String| note.starts_with(SENDING_NOTE);
+    let was_sending = job.past.is_cut_off || job.past.notes.iter().any(noted);
     if !agent.takes_keys() {
         if was_sending {
             let text = "the server was interrupted while it sent the message, and the agent takes no idempotency \
@@ -211,16 +220,40 @@ async fn turn(
     turn.map_err(failed)
 }
 
+/// An answer to an agent's question.
+struct Answering<'a> {
+    answered: &'a Answered,
+    remote: &'a Remote,
+    /// Whether an earlier attempt may have sent it.
+    may_be_sent: bool,
+}
+
 /// Gives the agent's task what was answered. A task that does not wait for it any more is followed: it has the answer,
 /// or has ended.
 async fn answer(
     agent: &Agent,
     asked: &Asked,
-    answered: &Answered,
-    remote: &Remote,
+    answering: Answering<'_>,
     watching: &mut Watching,
 ) -> Result<Turn, ExecutorError> {
+    let Answering {
+        answered, remote, ..
+    } = answering;
     watching.task = Some(remote.task_id.clone());
+    if !agent.takes_keys() {
+        if answering.may_be_sent {
+            let turn = agent.follow(&remote.task_id, None, watching).await;
+            let turn = turn.map_err(failed)?;
+            // What it asks still, it was not told.
+            let is_unheard =
+                matches!(&turn, Turn::Task(task) if asks(task, remote.asked_in.as_deref()));
+            if !is_unheard {
+                return Ok(turn);
+            }
+        }
+        let name = agent.card().name.as_str();
+        watching.note(format!("{ANSWERING_NOTE}{name}")).await;
+    }
     let request = request(asked, remote.message(answered));
     let key = answered.suspension.to_string();
     let asked_in = remote.asked_in.as_deref();

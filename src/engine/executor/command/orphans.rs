@@ -106,8 +106,8 @@ async fn stop(record: &Record) -> bool {
         return false;
     };
     // The number of a group is not given to a new process while the group has members, also without its leader.
-    let is_other = matches!(started(record.pid), Ok(Some(started)) if started != record.started);
-    if is_other || kill_process_group(group, Signal::TERM).is_err() {
+    let is_it = started(record.pid).is_ok_and(|at| at.is_none_or(|at| at == record.started));
+    if !is_it || kill_process_group(group, Signal::TERM).is_err() {
         return false;
     }
     let (task, attempt) = (record.task, record.attempt);
