@@ -147,6 +147,14 @@ impl Access {
         Ok(self.chosen()?.map(|context| context.server))
     }
 
+    /// The address in the context that is named for this call: the one in use does not count.
+    pub(super) fn url_of_named_context(&self) -> Result<Option<String>, CliError> {
+        match self.context {
+            Some(_) => self.url_of_context(),
+            None => Ok(None),
+        }
+    }
+
     fn chosen(&self) -> Result<Option<Context>, CliError> {
         Contexts::read(Contexts::place().as_deref())?.chosen(self.context.as_deref())
     }

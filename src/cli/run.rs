@@ -75,7 +75,7 @@ pub(super) async fn run(
     let workflows: Vec<Params> = read.collect::<Result<_, _>>()?;
     let url = match &args.url {
         Some(url) => Some(url.clone()),
-        None => args.access.url_of_context()?,
+        None => args.access.url_of_named_context()?,
     };
     match url {
         Some(url) if args.detach => detached(&args.access.api(&url)?, workflows, out).await,

@@ -204,8 +204,13 @@ async fn looked_through(args: &Args, api: &dyn Api, mut params: Value) -> Result
         let cursor = member(&page, "next_cursor");
         let is_enough = found.len() >= wanted || looked_at >= LOOKED_AT_MAX;
         if cursor.is_empty() || is_enough {
+            let is_more = found.len() > wanted;
+            found.truncate(wanted);
             let mut result = json!({"tasks": found, "looked_at": looked_at});
-            if !cursor.is_empty() {
+            if is_more {
+                // No cursor lies within a page.
+                result["more"] = true.into();
+            } else if !cursor.is_empty() {
                 result["next_cursor"] = cursor.into();
             }
             return Ok(result);
