@@ -16,7 +16,7 @@ mod retry;
 mod tree;
 mod update;
 
-pub(super) use history::events_table;
+pub(super) use history::{Order, events_table};
 
 use super::output::{Output, Text};
 use super::when::When;

@@ -94,6 +94,15 @@ fn bar(percent: u8) -> String {
         .collect()
 }
 
+/// Statuses in the order in which tasks are counted, and their words there.
+pub(super) const WORDS: [(&str, &str); 5] = [
+    ("completed", "completed"),
+    ("in_progress", "running"),
+    ("pending", "pending"),
+    ("failed", "failed"),
+    ("cancelled", "cancelled"),
+];
+
 /// One sign for each status, so that a tree is read at a glance.
 pub(super) fn mark(status: &str) -> char {
     match status {

@@ -33,6 +33,15 @@ const FLOOD_TASKS: usize = 100;
 const CONNECTIONS: usize = 16;
 /// Before whoever was refused floods again.
 const REFUSED_PAUSE: Duration = Duration::from_millis(5);
+/// A server that takes all that a caller sends.
+const UNLIMITED: [&str; 6] = [
+    "--rate-per-second",
+    "0",
+    "--quota-open-flows",
+    "0",
+    "--quota-waiting-tasks",
+    "0",
+];
 /// Where strangers come from: this machine under another of its addresses.
 const STRANGERS_FROM: &str = "127.0.0.2:0";
 /// A token of nobody, well formed.
@@ -90,15 +99,7 @@ async fn flooded(args: &Args, report: &mut Report) -> Result<(), String> {
 
 /// What strangers at full speed leave of the throughput.
 async fn among_strangers(args: &Args, report: &mut Report) -> Result<(), String> {
-    let arguments = [
-        "--rate-per-second",
-        "0",
-        "--quota-open-flows",
-        "0",
-        "--quota-waiting-tasks",
-        "0",
-    ];
-    let (server, place, tokens) = guarded(args, &["ann"], &arguments).await?;
+    let (server, place, tokens) = guarded(args, &["ann"], &UNLIMITED).await?;
     let create = Request::call("tasks.create", &own_task()).by(&tokens[0]);
     let call = Call::again(create);
     let round = async |seconds| {
@@ -134,15 +135,7 @@ async fn among_strangers(args: &Args, report: &mut Report) -> Result<(), String>
 
 /// What it costs that the metrics are read, in turns with the same server left alone.
 async fn scraped(args: &Args, report: &mut Report) -> Result<(), String> {
-    let arguments = [
-        "--metrics",
-        "--rate-per-second",
-        "0",
-        "--quota-open-flows",
-        "0",
-        "--quota-waiting-tasks",
-        "0",
-    ];
+    let arguments = [&["--metrics"][..], &UNLIMITED].concat();
     let (server, place, tokens) = guarded(args, &["ann"], &arguments).await?;
     let create = Request::call("tasks.create", &own_task()).by(&tokens[0]);
     let call = Call::again(create);

@@ -56,7 +56,16 @@ struct Followed<'w> {
     watcher: &'w mut dyn Watcher,
 }
 
-impl Followed<'_> {
+impl<'w> Followed<'w> {
+    fn new(answered: Option<&str>, watcher: &'w mut dyn Watcher) -> Self {
+        Self {
+            seen: Seen::default(),
+            last_event: None,
+            answered: answered.map(str::to_owned),
+            watcher,
+        }
+    }
+
     async fn take(&mut self, item: StreamResponse) -> Result<Option<Turn>, Error> {
         self.watcher.told(&item).await;
         if let Some(message) = self.seen.take(item)? {
@@ -110,12 +119,7 @@ impl Agent {
         watcher: &mut dyn Watcher,
     ) -> Result<Turn, Error> {
         let mut pace = Pace::default();
-        let mut followed = Followed {
-            seen: Seen::default(),
-            last_event: None,
-            answered: answered.map(str::to_owned),
-            watcher,
-        };
+        let mut followed = Followed::new(answered, watcher);
         loop {
             match self.said(request, key, &mut followed).await {
                 Ok(Some(turn)) => return Ok(turn),
@@ -145,12 +149,7 @@ impl Agent {
         watcher: &mut dyn Watcher,
     ) -> Result<Turn, Error> {
         let mut pace = Pace::default();
-        let mut followed = Followed {
-            seen: Seen::default(),
-            last_event: None,
-            answered: answered.map(str::to_owned),
-            watcher,
-        };
+        let mut followed = Followed::new(answered, watcher);
         loop {
             match self.get(id, None).await {
                 Ok(task) if task.id != id => {

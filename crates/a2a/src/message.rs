@@ -128,6 +128,28 @@ impl Part {
         Self::of(Content::Data(value))
     }
 
+    /// The texts of all these, one a line; `None` if none has text.
+    #[must_use]
+    pub fn texts_of(parts: &[Self]) -> Option<String> {
+        let texts: Vec<&str> = parts
+            .iter()
+            .filter_map(|part| match &part.content {
+                Content::Text(text) => Some(&**text),
+                Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
+    /// The first JSON value of these.
+    #[must_use]
+    pub fn data_of(parts: &[Self]) -> Option<&Value> {
+        parts.iter().find_map(|part| match &part.content {
+            Content::Data(data) => Some(data),
+            Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
+        })
+    }
+
     /// The media type: as given, else that of the kind of content; `None` for files that say nothing.
     #[must_use]
     pub fn media_type(&self) -> Option<&str> {

@@ -5,12 +5,19 @@ use taskledger_domain::flow::{Event, FailureReason, Kind, RequeueReason};
 use taskledger_domain::schedule::next_due;
 use taskledger_domain::task::RetryPolicy;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
+use taskledger_domain::task::call::NewTask;
 use taskledger_domain::testing::{START, Scenario, execute, given, group, retry, task};
 
 fn one(attempts: u32, delay_ms: u64) -> Scenario {
     given(vec![task("a").attempts(attempts, delay_ms)])
         .when(execute("a"))
         .accepted()
+}
+
+fn with_policy(mut task: NewTask, change: impl FnOnce(&mut RetryPolicy)) -> NewTask {
+    let policy = task.specification.retry.as_mut();
+    change(policy.expect("it has attempts"));
+    task
 }
 
 #[test]
@@ -128,13 +135,9 @@ fn a_task_between_two_attempts_can_be_cancelled_and_deleted() {
 #[test]
 fn no_attempt_begins_later_than_the_policy_allows() {
     // Delays of 400 ms: the third attempt would begin 800 ms after the first.
-    let mut bounded = task("a").attempts(5, 400);
-    let policy = bounded
-        .specification
-        .retry
-        .as_mut()
-        .expect("it has attempts");
-    policy.max_elapsed_ms = Some(799);
+    let bounded = with_policy(task("a").attempts(5, 400), |policy| {
+        policy.max_elapsed_ms = Some(799)
+    });
     let s = given(vec![bounded]).when(execute("a")).accepted();
     let s = s.fails("a").after_ms(400).then(&[("a", InProgress)]);
     let s = s.fails("a").then(&[("a", Failed)]).runs(false);
@@ -147,26 +150,16 @@ fn no_attempt_begins_later_than_the_policy_allows() {
 
 #[test]
 fn an_attempt_at_the_very_end_of_the_time_is_still_made() {
-    let mut bounded = task("a").attempts(5, 400);
-    let policy = bounded
-        .specification
-        .retry
-        .as_mut()
-        .expect("it has attempts");
-    policy.max_elapsed_ms = Some(400);
+    let bounded = with_policy(task("a").attempts(5, 400), |policy| {
+        policy.max_elapsed_ms = Some(400)
+    });
     let s = given(vec![bounded]).when(execute("a")).accepted();
     let _ = s.fails("a").then(&[("a", Pending)]);
 }
 
 #[test]
 fn jitter_is_the_same_on_every_server_and_only_shortens_delays() {
-    let mut varied = task("a").attempts(2, 1000);
-    let policy = varied
-        .specification
-        .retry
-        .as_mut()
-        .expect("it has attempts");
-    policy.jitter = 1.0;
+    let varied = with_policy(task("a").attempts(2, 1000), |policy| policy.jitter = 1.0);
     let at = || {
         let s = given(vec![varied.clone()]).when(execute("a")).accepted();
         let s = s.fails("a");

@@ -17,6 +17,8 @@ const SMALL_CALL_TASKS_MAX: usize = 16;
 const LARGE_CALLS_MAX: usize = 2;
 /// Large calls of one caller that wait for their turn at a time: each holds its room among the requests.
 const WAITING_MAX: usize = 64;
+/// Both together.
+const ROOM: usize = WAITING_MAX + LARGE_CALLS_MAX;
 /// Callers that are kept before those without a call are forgotten.
 const CALLERS_KEPT: usize = 1_024;
 /// What a caller is told to wait whose call ran out of time before its turn, in milliseconds.
@@ -85,8 +87,6 @@ impl Turns {
         places.clone()
     }
 }
-
-const ROOM: usize = WAITING_MAX + LARGE_CALLS_MAX;
 
 fn busy() -> Error {
     let reason = format!(

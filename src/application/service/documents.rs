@@ -11,7 +11,7 @@ use crate::application::api::{Error, Failure};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use std::sync::Arc;
-use taskledger_documents::{NewVersion, Owner};
+use taskledger_documents::{NewVersion, Owner, Pinned};
 use taskledger_domain::task::call::TaskList;
 
 /// What a caller is told to wait when the store of documents does not answer, in milliseconds.
@@ -233,15 +233,8 @@ impl Service {
         let name = run.kept.name;
         let caller = context.caller.actor();
         let key = context.idempotency.as_ref().map(|it| &*it.key);
-        let pinned = match (run.version, key) {
-            (Some(_), _) | (None, None) => None,
-            (None, Some(key)) => {
-                let by = (&**caller, key, self.app.clock.now());
-                match self.documents.pin(&owner, &name, by).await? {
-                    Some(pinned) => Some(pinned),
-                    None => return Ok(Err(UnfitWorkflow::Absent("name"))),
-                }
-            }
+        let Some(pinned) = self.pinned(context, &owner, &name, run.version).await? else {
+            return Ok(Err(UnfitWorkflow::Absent("name")));
         };
         let version = (run.version.or(pinned.map(|it| it.version)), "version");
         let (number, read) = match self.kept_workflow(&owner, &name, version).await? {
@@ -268,6 +261,24 @@ impl Service {
         Ok(created?.map(|created| (number, created)))
     }
 
+    /// The version that the first call under the key of this one ran, if it has a key and names no version; `None`:
+    /// nothing is kept by the name.
+    async fn pinned(
+        &self,
+        context: &Context,
+        owner: &Owner,
+        name: &Arc<str>,
+        version: Option<u32>,
+    ) -> Result<Option<Option<Pinned>>, Error> {
+        let (None, Some(idempotency)) = (version, &context.idempotency) else {
+            return Ok(Some(None));
+        };
+        let caller = &**context.caller.actor();
+        let by = (caller, &*idempotency.key, self.app.clock.now());
+        let pinned = self.documents.pin(owner, name, by).await?;
+        Ok(pinned.map(Some))
+    }
+
     /// The tasks of one run of a document that is kept, for a run that is begun by a message. Under an idempotency key
     /// they are those of the version that the first call with that key ran.
     ///
@@ -282,19 +293,10 @@ impl Service {
         self.limits.rate(context, UseCase::GetWorkflow, 1)?;
         let owner = owner_for(context, run.kept.owner)?;
         let name = run.kept.name;
-        let key = context.idempotency.as_ref().map(|it| &*it.key);
-        let pinned = match (run.version, key) {
-            (Some(version), _) => Some(version),
-            (None, None) => None,
-            (None, Some(key)) => {
-                let by = (&**context.caller.actor(), key, self.app.clock.now());
-                match self.documents.pin(&owner, &name, by).await? {
-                    Some(pinned) => Some(pinned.version),
-                    None => return Ok(Err(UnfitWorkflow::Absent("name"))),
-                }
-            }
+        let Some(pinned) = self.pinned(context, &owner, &name, run.version).await? else {
+            return Ok(Err(UnfitWorkflow::Absent("name")));
         };
-        let version = (pinned, "version");
+        let version = (run.version.or(pinned.map(|it| it.version)), "version");
         let (number, read) = match self.kept_workflow(&owner, &name, version).await? {
             Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),

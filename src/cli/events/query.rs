@@ -1,9 +1,8 @@
 //! `taskledger events query`
 
 use crate::cli::output::Output;
-use crate::cli::tasks::{Params, events_table};
+use crate::cli::tasks::{Order, Params, events_table};
 use crate::cli::{Api, CliError, Remote, storage};
-use clap::ValueEnum;
 use std::process::ExitCode;
 use taskledger_domain::Timestamp;
 use taskledger_domain::limits::LIST_LIMIT_MAX;
@@ -48,14 +47,6 @@ pub(super) struct Args {
     /// Where the page before ended
     #[arg(long)]
     cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Order {
-    /// Oldest first.
-    Asc,
-    /// Newest first.
-    Desc,
 }
 
 /// A time as people say it.
@@ -103,10 +94,7 @@ impl Moment {
 
 /// Asks the server and shows a page.
 pub(super) async fn query(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let order = args.order.map(|order| match order {
-        Order::Asc => "asc",
-        Order::Desc => "desc",
-    });
+    let order = args.order.map(Order::as_str);
     let types = (!args.types.is_empty()).then_some(args.types);
     let params = Params::default()
         .maybe("since", args.since.map(Moment::text))

@@ -2,7 +2,7 @@
 
 use crate::cli::output::{Output, Style, Text, counted, short, style};
 use crate::cli::terminal::{Canvas, Size};
-use crate::cli::tree::Line;
+use crate::cli::tree::{Line, WORDS};
 use std::collections::HashMap;
 use std::io;
 
@@ -137,14 +137,7 @@ fn inside(line: &Line) -> Text {
 /// How many tasks stand where.
 fn summary(lines: &[Line]) -> Text {
     let mut text = Text::from(counted(lines.len() as u64, "task", "tasks"));
-    let words = [
-        ("completed", "completed"),
-        ("in_progress", "running"),
-        ("pending", "pending"),
-        ("failed", "failed"),
-        ("cancelled", "cancelled"),
-    ];
-    for (at, (status, word)) in words.into_iter().enumerate() {
+    for (at, (status, word)) in WORDS.into_iter().enumerate() {
         let count = lines.iter().filter(|line| line.status == status).count();
         text.push(Style::Plain, if at == 0 { ": " } else { ", " });
         let style = if count > 0 { style(status) } else { Style::Dim };

@@ -35,20 +35,28 @@ pub(super) struct Args {
     cursor: Option<String>,
 }
 
+/// The order of a list of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Order {
+pub(in crate::cli) enum Order {
     /// Oldest first.
     Asc,
     /// Newest first.
     Desc,
 }
 
+impl Order {
+    /// As calls name it.
+    pub(in crate::cli) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asc => "asc",
+            Self::Desc => "desc",
+        }
+    }
+}
+
 impl Args {
     pub(super) fn request(self) -> Result<Request, CliError> {
-        let order = self.order.map(|order| match order {
-            Order::Asc => "asc",
-            Order::Desc => "desc",
-        });
+        let order = self.order.map(Order::as_str);
         let types = (!self.types.is_empty()).then_some(self.types);
         Ok(Request {
             method: "tasks.history",

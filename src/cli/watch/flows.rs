@@ -2,7 +2,7 @@
 
 use super::known;
 use crate::cli::output::{Style, Text, counted, member, style};
-use crate::cli::tree::mark;
+use crate::cli::tree::{WORDS, mark};
 use crate::cli::when::{span, time};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -165,15 +165,8 @@ impl Flow {
         let tasks = counted(self.statuses.len() as u64, "task", "tasks");
         let mut line = Text::of(style(status), mark(status).to_string())
             .with(Style::Plain, format!(" {name}  {tasks}"));
-        let words = [
-            ("completed", "completed"),
-            ("in_progress", "running"),
-            ("pending", "pending"),
-            ("failed", "failed"),
-            ("cancelled", "cancelled"),
-        ];
         let mut sign = ": ";
-        for (status, word) in words {
+        for (status, word) in WORDS {
             match self.count(status) {
                 0 => {}
                 count => {

@@ -9,6 +9,7 @@ pub mod command;
 mod echo;
 mod http;
 mod past;
+mod references;
 mod registry;
 mod run;
 mod sleep;

@@ -290,8 +290,8 @@ impl A2a {
             context: message.context_id.as_deref().map(Arc::from),
             message_id: Arc::from(&*message.message_id),
             message: said::kept(&message)?,
-            text: said::text_of(&message.parts),
-            data: said::data_of(&message.parts),
+            text: Part::texts_of(&message.parts),
+            data: Part::data_of(&message.parts).cloned(),
             task: node,
         };
         let source = Source::default();

@@ -13,7 +13,8 @@ mod outcome;
 #[cfg(test)]
 mod tests;
 
-use super::http::{PLACES, UNKNOWN_SECRET, told};
+use super::http::PLACES;
+use super::references;
 use super::{
     Answered, Concurrency, Description, Ended, Executor, ExecutorError, Job, Notes,
     ProgressReporter,
@@ -23,17 +24,16 @@ use crate::engine::secrets::Scrubber;
 use async_trait::async_trait;
 use http::Guarded;
 use inputs::{Asked, Place};
-use outcome::{Remote, text_of};
+use outcome::Remote;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::event::TaskStatusUpdateEvent;
 use taskledger_a2a::request::{SendMessageConfiguration, SendMessageRequest};
-use taskledger_a2a::{ErrorKind, Message, StreamResponse, Task, TaskState};
+use taskledger_a2a::{ErrorKind, Message, Part, StreamResponse, Task, TaskState};
 use taskledger_a2a_client::{Agent, Error, NODES, Turn, Watcher};
 use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
-use taskledger_domain::limits::VIOLATIONS_MAX;
 use tokio::time::{Instant, timeout};
 
 /// Its name in `schemas.method`.
@@ -104,17 +104,9 @@ impl Executor for A2aExecutor {
     }
 
     fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
-        let mut faults = PLACES.check(inputs);
-        let filled = PLACES.filled(inputs, |_| Some(UNKNOWN_SECRET));
-        let filled = filled.expect("there is a text for each secret");
-        let read = Asked::read(&filled, self.egress.policy());
-        let more = read.err().into_iter().flatten();
-        let more =
-            more.filter(|fault| !faults.iter().any(|f| f.path.first() == fault.path.first()));
-        let more: Vec<_> = more.collect();
-        faults.extend(more);
-        faults.truncate(VIOLATIONS_MAX);
-        faults
+        references::faults(&PLACES, inputs, |filled| {
+            Asked::read(filled, self.egress.policy()).err()
+        })
     }
 
     fn secrets(&self, inputs: &Map<String, Value>) -> Vec<SecretName> {
@@ -133,16 +125,9 @@ impl Executor for A2aExecutor {
     }
 
     async fn attempt(&self, job: Job) -> Result<Ended, ExecutorError> {
-        let misplaced = PLACES.check(&job.inputs);
-        if !misplaced.is_empty() {
-            return Err(ExecutorError::new(told(&misplaced)));
-        }
-        let filled = PLACES.filled(&job.inputs, |name| job.secrets.get(name));
-        let filled = filled.map_err(|name| {
-            ExecutorError::new(format!("the attempt was not given the secret `{name}`"))
-        })?;
+        let filled = references::filled_where_allowed(&PLACES, &job)?;
         let asked = Asked::read(&filled, self.egress.policy());
-        let asked = asked.map_err(|faults| ExecutorError::new(told(&faults)))?;
+        let asked = asked.map_err(|faults| ExecutorError::new(references::told(&faults)))?;
         let stopped = || ExecutorError::new("the attempt was stopped");
         let agent = tokio::select! {
             biased;
@@ -374,7 +359,7 @@ impl Watching {
             .status
             .message
             .as_ref()
-            .and_then(|it| text_of(&it.parts));
+            .and_then(|it| Part::texts_of(&it.parts));
         let is_due = self.said_at.is_none_or(|at| at.elapsed() >= SAID_INTERVAL);
         if let Some(text) = text.filter(|_| is_due && self.said < SAID_MAX) {
             (self.said, self.said_at) = (self.said + 1, Some(Instant::now()));

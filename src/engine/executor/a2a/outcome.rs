@@ -3,7 +3,7 @@
 use super::super::{Answered, Ended, ExecutorError};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use taskledger_a2a::{Artifact, Content, Message, Part, Role, Task, TaskState, Wire};
+use taskledger_a2a::{Artifact, Message, Part, Role, Task, TaskState, Wire};
 use taskledger_a2a_client::{NODES, Turn};
 use taskledger_domain::limits::{QUESTION_BYTES_MAX, QUESTION_CHARS_MAX};
 use taskledger_domain::question::{Asks, Question};
@@ -48,7 +48,7 @@ pub(super) fn of(turn: Turn, agent: &str) -> Result<Ended, ExecutorError> {
             .status
             .message
             .as_ref()
-            .and_then(|it| text_of(&it.parts))
+            .and_then(|it| Part::texts_of(&it.parts))
         {
             let _ = write!(text, ": {said}");
         }
@@ -77,10 +77,10 @@ fn completed(task: Task) -> Value {
     let message = task.status.message.as_ref();
     said.extend(message.map(|it| &*it.parts));
     let mut members = Map::new();
-    if let Some(data) = said.iter().find_map(|parts| data_of(parts)) {
+    if let Some(data) = said.iter().find_map(|parts| Part::data_of(parts)) {
         members.insert("data".to_owned(), data.clone());
     }
-    if let Some(text) = said.iter().find_map(|parts| text_of(parts)) {
+    if let Some(text) = said.iter().find_map(|parts| Part::texts_of(parts)) {
         members.insert("text".to_owned(), text.into());
     }
     members.insert("task_id".to_owned(), task.id.as_str().into());
@@ -102,35 +102,16 @@ fn result<const N: usize>(
     message: &Message,
 ) -> Value {
     let mut all = Map::from_iter(members.map(|(name, value)| (name.to_owned(), value)));
-    if let Some(data) = said.iter().find_map(|parts| data_of(parts)) {
+    if let Some(data) = said.iter().find_map(|parts| Part::data_of(parts)) {
         all.insert("data".to_owned(), data.clone());
     }
-    if let Some(text) = said.iter().find_map(|parts| text_of(parts)) {
+    if let Some(text) = said.iter().find_map(|parts| Part::texts_of(parts)) {
         all.insert("text".to_owned(), text.into());
     }
     if let Some(context) = &message.context_id {
         all.insert("context_id".to_owned(), context.as_str().into());
     }
     Value::Object(all)
-}
-
-/// The texts of all parts, one a line.
-pub(super) fn text_of(parts: &[Part]) -> Option<String> {
-    let texts: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| match &part.content {
-            Content::Text(text) => Some(&**text),
-            Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
-        })
-        .collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
-fn data_of(parts: &[Part]) -> Option<&Value> {
-    parts.iter().find_map(|part| match &part.content {
-        Content::Data(data) => Some(data),
-        Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
-    })
 }
 
 /// The question of a task, in our form. A form that the agent sends along and that is one of ours is kept.
@@ -141,7 +122,7 @@ fn question(task: &Task, agent: &str, asks: Asks) -> Map<String, Value> {
         Asks::Input => format!("Agent `{agent}` needs an answer."),
         Asks::Auth => format!("Agent `{agent}` needs credentials."),
     };
-    let text = text_of(parts).filter(|it| !it.trim().is_empty());
+    let text = Part::texts_of(parts).filter(|it| !it.trim().is_empty());
     let text: String = text
         .unwrap_or(fallback)
         .chars()
@@ -170,7 +151,7 @@ fn question(task: &Task, agent: &str, asks: Asks) -> Map<String, Value> {
         asked.insert("response_type".to_owned(), "confirm".into());
         return asked;
     }
-    let form = data_of(parts).and_then(Value::as_object);
+    let form = Part::data_of(parts).and_then(Value::as_object);
     let mut formed = asked.clone();
     for (wire, name) in FORM {
         if let Some(value) = form.and_then(|form| form.get(wire)) {

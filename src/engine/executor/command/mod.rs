@@ -33,7 +33,7 @@ pub(crate) use process::feed;
 pub use supervise::DRAIN_GRACE;
 pub(crate) use supervise::{Order, supervise};
 
-use super::{Concurrency, Description, Executor, ExecutorError, Job, retry_codes};
+use super::{Concurrency, Description, Executor, ExecutorError, Job, references, retry_codes};
 use crate::application::api::COMMAND_EXECUTOR;
 use crate::engine::secrets::{Places, Scrubber};
 use async_trait::async_trait;
@@ -115,10 +115,7 @@ impl Executor for CommandExecutor {
     }
 
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
-        let inputs = PLACES.filled(&job.inputs, |name| job.secrets.get(name));
-        let inputs = inputs.map_err(|name| {
-            ExecutorError::new(format!("the attempt was not given the secret `{name}`"))
-        })?;
+        let inputs = references::filled(&PLACES, &job)?;
         let mut request = Request::read(&inputs)?;
         let stdin = request.stdin.take();
         let scrubber = job.secrets.scrubber();

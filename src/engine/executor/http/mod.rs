@@ -15,7 +15,7 @@ pub(super) mod schema;
 #[cfg(test)]
 mod tests;
 
-use super::{Concurrency, Description, Executor, ExecutorError, Job, retry_codes};
+use super::{Concurrency, Description, Executor, ExecutorError, Job, references, retry_codes};
 use crate::egress::{Egress, Error};
 use crate::engine::secrets::Places;
 use async_trait::async_trait;
@@ -25,8 +25,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
-use taskledger_domain::limits::VIOLATIONS_MAX;
-use taskledger_domain::violation::PathSegment;
 
 /// Its name in `schemas.method`.
 const NAME: &str = "http_executor";
@@ -43,8 +41,6 @@ pub(super) const PLACES: Places = Places {
     ],
     told: "as the value of a header, and as `username`, `password`, `token` or `value` in `auth`",
 };
-/// Stands for a secret while inputs are checked.
-pub(super) const UNKNOWN_SECRET: &str = "secret";
 
 /// Sends HTTP requests.
 ///
@@ -90,18 +86,9 @@ impl Executor for HttpExecutor {
     }
 
     fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
-        let mut faults = PLACES.check(inputs);
-        let filled = PLACES.filled(inputs, |_| Some(UNKNOWN_SECRET));
-        let filled = filled.expect("there is a text for each secret");
-        let read = Request::read(&filled, self.egress.policy());
-        // A reference that stands at a wrong place is told as that and as nothing else.
-        let more = read.err().into_iter().flatten();
-        let more =
-            more.filter(|fault| !faults.iter().any(|f| f.path.first() == fault.path.first()));
-        let more: Vec<_> = more.collect();
-        faults.extend(more);
-        faults.truncate(VIOLATIONS_MAX);
-        faults
+        references::faults(&PLACES, inputs, |filled| {
+            Request::read(filled, self.egress.policy()).err()
+        })
     }
 
     fn secrets(&self, inputs: &Map<String, Value>) -> Vec<SecretName> {
@@ -109,16 +96,10 @@ impl Executor for HttpExecutor {
     }
 
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
-        let misplaced = PLACES.check(&job.inputs);
-        if !misplaced.is_empty() {
-            return Err(ExecutorError::new(told(&misplaced)));
-        }
-        let filled = PLACES.filled(&job.inputs, |name| job.secrets.get(name));
-        let filled = filled.map_err(|name| {
-            ExecutorError::new(format!("the attempt was not given the secret `{name}`"))
-        })?;
+        let filled = references::filled_where_allowed(&PLACES, &job)?;
         let request = Request::read(&filled, self.egress.policy());
-        let mut request = request.map_err(|faults| ExecutorError::new(told(&faults)))?;
+        let mut request =
+            request.map_err(|faults| ExecutorError::new(references::told(&faults)))?;
         request.hide_references(&job.inputs);
         let outgoing = request.outgoing(&job);
         let sending = self.egress.send(outgoing);
@@ -160,29 +141,6 @@ fn may_get_better(status: StatusCode, params: &Map<String, Value>) -> bool {
                 .contains(&status)
         }
     }
-}
-
-/// Faults as the text of a failed attempt.
-pub(super) fn told(faults: &[Violation]) -> String {
-    let one = |fault: &Violation| {
-        let path: Vec<String> = fault
-            .path
-            .iter()
-            .map(|segment| match segment {
-                PathSegment::Key(key) => key.escape_debug().to_string(),
-                PathSegment::Index(index) => index.to_string(),
-            })
-            .collect();
-        let (
-            path,
-            Violation {
-                reason, expected, ..
-            },
-        ) = (path.join("."), fault);
-        format!("`{path}`: {reason}, expected {expected}")
-    };
-    let all: Vec<String> = faults.iter().map(one).collect();
-    all.join("; ")
 }
 
 fn unanswered(request: &Request, error: &Error) -> ExecutorError {

@@ -35,7 +35,7 @@ fn executor() -> HttpExecutor {
 
 fn read(inputs: &Value) -> Result<Request, String> {
     Request::read(inputs.as_object().unwrap(), &Policy::default())
-        .map_err(|faults| super::told(&faults))
+        .map_err(|faults| super::references::told(&faults))
 }
 
 fn request(inputs: &Value) -> Request {

@@ -326,7 +326,7 @@ fn faults(violations: &[Violation], source: &Source) -> Faults {
 
 /// One task of the configured method, whose inputs are the message.
 fn whole(parts: &[Part], method: &str) -> Result<Plan, Error> {
-    let mut inputs = json!({"text": super::said::text_of(parts).unwrap_or_default()});
+    let mut inputs = json!({"text": Part::texts_of(parts).unwrap_or_default()});
     let is_text = |part: &Part| matches!(part.content, Content::Text(_));
     if !parts.iter().all(is_text) {
         inputs["parts"] = parts.iter().map(Wire::to_json).collect();
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
     use taskledger_a2a::Role;
 
-    fn message(parts: Vec<Part>) -> Message {
+    pub(super) fn message(parts: Vec<Part>) -> Message {
         Message {
             message_id: "m".to_owned(),
             context_id: None,

@@ -5,26 +5,6 @@ use taskledger_a2a::{Content, Error, Message, Part, Wire};
 use taskledger_domain::Payload;
 use taskledger_domain::limits::{CONTEXT_CHARS_MAX, MESSAGE_ID_CHARS_MAX, RUN_MESSAGE_BYTES_MAX};
 
-/// The texts of all parts, one a line; `None` if no part has text.
-pub(crate) fn text_of(parts: &[Part]) -> Option<String> {
-    let texts: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| match &part.content {
-            Content::Text(text) => Some(&**text),
-            Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
-        })
-        .collect();
-    (!texts.is_empty()).then(|| texts.join("\n"))
-}
-
-/// The first JSON value of a message.
-pub(crate) fn data_of(parts: &[Part]) -> Option<Value> {
-    parts.iter().find_map(|part| match &part.content {
-        Content::Data(data) => Some(data.clone()),
-        Content::Text(_) | Content::Raw(_) | Content::Url(_) => None,
-    })
-}
-
 /// Checks the texts by which a message names things.
 ///
 /// # Errors

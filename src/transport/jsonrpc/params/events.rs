@@ -1,15 +1,10 @@
 //! `events.query`.
 
-use super::super::reader::{Parameters, Reader, TASK_ID, TIMESTAMP, integer, text};
-use super::history::EventTypes;
-use super::list::ORDER;
+use super::super::reader::{Parameters, Reader, TASK_ID, TIMESTAMP, text};
+use super::history::{EventPage, EventTypes};
 use crate::application::api::{EventsCursor, EventsQuery};
 use taskledger_domain::Violation;
-use taskledger_domain::limits::{LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX};
-use taskledger_projections::Order;
 
-/// Characters of a cursor: a place of 19 digits and what stands before it, with room.
-const CURSOR_CHARS_MAX: usize = 64;
 /// Characters of a principal: more than any has.
 const ACTOR_CHARS_MAX: usize = 512;
 
@@ -65,22 +60,9 @@ impl Parameters for Params {
             TASK_ID,
             "Only events about this task; it may have been deleted.",
         );
-        let limit = reader.with_default(
-            "limit",
-            integer(1..=u64::from(LIST_LIMIT_MAX)),
-            u64::from(LIST_LIMIT_DEFAULT),
-            "Events in the page, at most; a page may have fewer although more follow.",
-        );
-        let cursor = reader.optional(
-            "cursor",
-            text(CURSOR_CHARS_MAX),
+        let page = EventPage::ask(
+            &mut reader,
             "The `next_cursor` of an earlier page of the same query.",
-        );
-        let order = reader.with_default(
-            "order",
-            ORDER,
-            Order::Ascending,
-            "`asc` oldest first, `desc` newest first.",
         );
         reader.finish(|| {
             let query = EventsQuery {
@@ -90,10 +72,11 @@ impl Parameters for Params {
                 types,
                 flow: flow.map(|root| root.as_flow()),
                 task,
-                limit: usize::try_from(limit).expect("the range of a limit fits"),
-                order,
+                limit: page.limit,
+                order: page.order,
                 cursor: None,
             };
+            let cursor = page.cursor;
             Some(Self { query, cursor })
         })
     }
@@ -105,6 +88,7 @@ mod tests {
     use super::*;
     use crate::application::api::EventType;
     use serde_json::json;
+    use taskledger_projections::Order;
 
     #[test]
     fn the_first_hundred_oldest_events_are_the_default() {

@@ -10,7 +10,7 @@ use taskledger_domain::Violation;
 use taskledger_domain::limits::{LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX};
 use taskledger_projections::Order;
 
-/// Characters of a cursor: two versions of 19 digits and what stands around them, with room.
+/// Characters of a cursor: two numbers of 19 digits and what stands around them, with room.
 const CURSOR_CHARS_MAX: usize = 64;
 
 /// Which events to show.
@@ -53,22 +53,9 @@ impl Parameters for Params {
             Scope::default(),
             "`task`: its own events and the runs that covered it; `flow`: all events of its tree.",
         );
-        let limit = reader.with_default(
-            "limit",
-            integer(1..=u64::from(LIST_LIMIT_MAX)),
-            u64::from(LIST_LIMIT_DEFAULT),
-            "Events in the page, at most; a page may have fewer although more follow.",
-        );
-        let cursor = reader.optional(
-            "cursor",
-            text(CURSOR_CHARS_MAX),
+        let page = EventPage::ask(
+            &mut reader,
             "The `next_cursor` of an earlier page of the same history.",
-        );
-        let order = reader.with_default(
-            "order",
-            ORDER,
-            Order::Ascending,
-            "`asc` oldest first, `desc` newest first.",
         );
         let types = reader.optional("types", EventTypes, "Only events of these types.");
         // The log itself is read, which is as strong as it gets.
@@ -77,11 +64,12 @@ impl Parameters for Params {
             let query = History {
                 task: task_id?,
                 scope,
-                limit: usize::try_from(limit).expect("the range of a limit fits"),
-                order,
+                limit: page.limit,
+                order: page.order,
                 cursor: None,
                 types,
             };
+            let cursor = page.cursor;
             Some(Self { query, cursor })
         })
     }
@@ -91,6 +79,35 @@ const SCOPE: Choice<Scope> = choice(
     "not a scope",
     &[("task", Scope::Task), ("flow", Scope::Flow)],
 );
+
+/// Which page of a list of events.
+pub(super) struct EventPage {
+    pub(super) limit: usize,
+    pub(super) cursor: Option<String>,
+    pub(super) order: Order,
+}
+
+impl EventPage {
+    /// Asks for its parameters; `cursor` says of which list one is.
+    pub(super) fn ask(reader: &mut Reader<'_>, cursor: &'static str) -> Self {
+        let limit = reader.with_default(
+            "limit",
+            integer(1..=u64::from(LIST_LIMIT_MAX)),
+            u64::from(LIST_LIMIT_DEFAULT),
+            "Events in the page, at most; a page may have fewer although more follow.",
+        );
+        Self {
+            limit: usize::try_from(limit).expect("the range of a limit fits"),
+            cursor: reader.optional("cursor", text(CURSOR_CHARS_MAX), cursor),
+            order: reader.with_default(
+                "order",
+                ORDER,
+                Order::Ascending,
+                "`asc` oldest first, `desc` newest first.",
+            ),
+        }
+    }
+}
 
 /// A list of types of events, not empty.
 #[derive(Debug, Clone, Copy)]

@@ -141,23 +141,11 @@ pub(crate) fn unfit(unfit: &UnfitWorkflow, source: &Source) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::message;
     use super::super::{Plan, plan};
     use serde_json::{Value, json};
-    use taskledger_a2a::{Message, Part, Role};
+    use taskledger_a2a::Part;
     use taskledger_domain::PathSegment;
-
-    fn message(parts: Vec<Part>) -> Message {
-        Message {
-            message_id: "m".to_owned(),
-            context_id: None,
-            task_id: None,
-            role: Role::User,
-            parts,
-            metadata: None,
-            extensions: vec![],
-            reference_task_ids: vec![],
-        }
-    }
 
     #[test]
     fn a_workflow_is_named_by_a_part_or_by_the_skill() {
