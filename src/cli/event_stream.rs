@@ -5,9 +5,8 @@
 
 mod connection;
 mod pace;
-mod parser;
 
-pub(super) use parser::{Event, Piece};
+pub(super) use taskledger_event_stream::{Event, Piece};
 
 use super::api::ApiError;
 use super::target::Target;
@@ -175,9 +174,17 @@ impl Reading {
     }
 }
 
-impl Event {
+/// An event of this server, whose data are JSON.
+pub(super) trait JsonEvent {
     /// The event as one line of JSON: its data as they came, behind its name and the place after it.
-    pub(super) fn json_line(&self) -> String {
+    fn json_line(&self) -> String;
+
+    /// The data, if they are JSON.
+    fn json(&self) -> Value;
+}
+
+impl JsonEvent for Event {
+    fn json_line(&self) -> String {
         let place = (!self.id.is_empty()).then_some(&self.id);
         let head = serde_json::json!({"event": self.name, "cursor": place}).to_string();
         match serde_json::from_str(&self.data) {
@@ -206,8 +213,7 @@ impl Event {
         }
     }
 
-    /// The data, if they are JSON.
-    pub(super) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         serde_json::from_str(&self.data).unwrap_or(Value::Null)
     }
 }

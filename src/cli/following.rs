@@ -1,7 +1,7 @@
 //! What commands that follow a stream share: where it begins, what is said about its connection, and
 //! how somebody stops it.
 
-use super::event_stream::{Piece, RESET, Told};
+use super::event_stream::{JsonEvent, Piece, RESET, Told};
 use crate::subscription::notice::Kind;
 use clap::builder::PossibleValuesParser;
 use std::cell::RefCell;

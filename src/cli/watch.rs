@@ -9,7 +9,7 @@ mod lines;
 mod tree;
 mod view;
 
-use super::event_stream::{Door, EventStream, Piece, Told, Wanted};
+use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
 use super::following::{Begin, Place, Remarks, say, stopped, types};
 use super::output::{Output, member};
 use super::run::follow::End;

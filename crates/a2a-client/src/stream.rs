@@ -1,6 +1,4 @@
 //! Streams of events, read within limits.
-//!
-//! The rules are those of WHATWG HTML, 9.2.6, as far as agents use them.
 
 use crate::Error;
 use crate::agent::{Binding, invalid};
@@ -10,10 +8,15 @@ use http::StatusCode;
 use std::collections::VecDeque;
 use std::time::Duration;
 use taskledger_a2a::{StreamResponse, Wire};
+use taskledger_event_stream::{self as event_stream, Limits, Parser};
 use tokio::time::timeout;
 
 /// Bytes of one event, over all of its lines: what other clients take, too.
 pub const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
+const LIMITS: Limits = Limits {
+    line_bytes_max: EVENT_BYTES_MAX,
+    event_bytes_max: EVENT_BYTES_MAX,
+};
 /// A stream that says nothing for so long, not even that it lives, is taken for broken.
 pub const SILENCE_MAX: Duration = Duration::from_secs(120);
 
@@ -31,7 +34,7 @@ pub struct Events {
     binding: Binding,
     body: Box<dyn Body>,
     url: String,
-    parser: Parser,
+    pieces: Pieces,
     ready: VecDeque<Piece>,
 }
 
@@ -41,7 +44,7 @@ impl Events {
             binding,
             body,
             url,
-            parser: Parser::default(),
+            pieces: Pieces::new(),
             ready: VecDeque::new(),
         }
     }
@@ -70,11 +73,12 @@ impl Events {
             let Some(bytes) = came.map_err(broken)? else {
                 return Ok(None);
             };
-            self.parser.feed(&bytes, &mut self.ready)?;
+            self.pieces.feed(&bytes, &mut self.ready)?;
         }
     }
 }
 
+/// What an agent says: names of events say nothing that the data does not.
 #[derive(Debug, PartialEq, Eq)]
 struct Piece {
     id: Option<String>,
@@ -82,82 +86,26 @@ struct Piece {
 }
 
 /// Takes bytes, gives pieces.
-#[derive(Debug, Default)]
-struct Parser {
-    /// The line so far.
-    line: Vec<u8>,
-    /// The byte before was a CR: an LF now belongs to it.
-    after_cr: bool,
-    begun: bool,
-    data: Option<String>,
-    id: String,
-}
+#[derive(Debug)]
+struct Pieces(Parser);
 
-impl Parser {
+impl Pieces {
+    const fn new() -> Self {
+        Self(Parser::new(LIMITS))
+    }
+
     /// Cost: O(bytes). Pieces are at most as many as the bytes have blank lines.
-    fn feed(&mut self, mut bytes: &[u8], out: &mut VecDeque<Piece>) -> Result<(), Error> {
-        while let Some(first) = bytes.first() {
-            if std::mem::take(&mut self.after_cr) && *first == b'\n' {
-                bytes = &bytes[1..];
-                continue;
-            }
-            let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) else {
-                return self.hold(bytes);
-            };
-            self.hold(&bytes[..end])?;
-            self.after_cr = bytes[end] == b'\r';
-            bytes = &bytes[end + 1..];
-            let line = std::mem::take(&mut self.line);
-            self.read(&line, out)?;
-            self.line = line;
-            self.line.clear();
-        }
-        Ok(())
-    }
-
-    fn hold(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        if self.line.len() + bytes.len() > EVENT_BYTES_MAX {
-            return Err(too_large());
-        }
-        self.line.extend_from_slice(bytes);
-        Ok(())
-    }
-
-    fn read(&mut self, line: &[u8], out: &mut VecDeque<Piece>) -> Result<(), Error> {
-        let line = match line.strip_prefix(b"\xef\xbb\xbf") {
-            Some(rest) if !self.begun => rest,
-            Some(_) | None => line,
-        };
-        self.begun = true;
-        if line.is_empty() {
-            if let Some(data) = self.data.take() {
-                let id = (!self.id.is_empty()).then(|| self.id.clone());
-                out.push_back(Piece { id, data });
-            }
-            return Ok(());
-        }
-        let line = String::from_utf8_lossy(line);
-        let (field, value) = line.split_once(':').unwrap_or((&line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "data" => {
-                let held = self.data.as_ref().map_or(0, |data| data.len() + 1);
-                if held + value.len() > EVENT_BYTES_MAX {
-                    return Err(too_large());
-                }
-                match &mut self.data {
-                    None => self.data = Some(value.to_owned()),
-                    Some(data) => {
-                        data.push('\n');
-                        data.push_str(value);
-                    }
-                }
-            }
-            "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            // Names of events say nothing that the data does not; comments have an empty name.
-            _ => {}
-        }
-        Ok(())
+    fn feed(&mut self, bytes: &[u8], out: &mut VecDeque<Piece>) -> Result<(), Error> {
+        let mut read = Vec::new();
+        let fed = self.0.feed(bytes, &mut read);
+        out.extend(read.into_iter().filter_map(|piece| match piece {
+            event_stream::Piece::Event(event) => Some(Piece {
+                id: Some(event.id).filter(|id| !id.is_empty()),
+                data: event.data,
+            }),
+            event_stream::Piece::Place(_) => None,
+        }));
+        fed.map_err(|_| too_large())
     }
 }
 
@@ -173,7 +121,7 @@ mod tests {
     use super::*;
 
     fn read<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {
-        let (mut parser, mut out) = (Parser::default(), VecDeque::new());
+        let (mut parser, mut out) = (Pieces::new(), VecDeque::new());
         for part in parts {
             parser.feed(part, &mut out).expect("within limits");
         }
@@ -201,11 +149,11 @@ mod tests {
     #[test]
     fn an_agent_cannot_make_it_hold_more_than_an_event() {
         let part = vec![b'x'; EVENT_BYTES_MAX];
-        let mut parser = Parser::default();
+        let mut parser = Pieces::new();
         let mut out = VecDeque::new();
         assert!(parser.feed(&part, &mut out).is_ok());
         assert_eq!(parser.feed(b"x", &mut out), Err(too_large()));
-        let mut parser = Parser::default();
+        let mut parser = Pieces::new();
         let line = [b"data:", &part[5..], b"\n"].concat();
         assert!(parser.feed(&line, &mut out).is_ok());
         assert_eq!(parser.feed(&line, &mut out), Err(too_large()));

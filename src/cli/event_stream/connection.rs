@@ -1,14 +1,20 @@
 //! Connections of a stream: what is sent, which answers are taken, and where the next one begins.
 
-use super::parser::{Event, Parser, Piece};
-use super::{Door, RESET, Wanted};
+use super::{Door, JsonEvent, RESET, Wanted};
 use crate::cli::api::{ApiError, request, result};
 use crate::cli::target::Target;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
+use taskledger_event_stream::{Event, Limits, Parser, Piece};
 
+/// How much of a stream is held.
+const LIMITS: Limits = Limits {
+    // A result of 1 MiB of which each byte is written as `\u00xx`, and what is around it.
+    line_bytes_max: 8 << 20,
+    event_bytes_max: 16 << 20,
+};
 /// How long to wait for the head of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may say nothing: four heartbeats of the server.
@@ -96,7 +102,7 @@ impl Client {
         self.final_seen = false;
         Ok(Some(Connection {
             response,
-            parser: Parser::default(),
+            parser: Parser::new(LIMITS),
         }))
     }
 

@@ -1,6 +1,6 @@
 //! `taskledger events tail`
 
-use crate::cli::event_stream::{Door, EventStream, Piece, Told, Wanted};
+use crate::cli::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
 use crate::cli::following::{Begin, Place, Remarks, say, stopped, types};
 use crate::cli::output::Output;
 use crate::cli::{CliError, Remote, storage};

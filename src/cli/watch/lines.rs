@@ -1,6 +1,6 @@
 //! Events as lines of text: `time  status  progress  name (id)`, and what ended.
 
-use crate::cli::event_stream::Event;
+use crate::cli::event_stream::{Event, JsonEvent};
 use crate::cli::output::{member, printable};
 use serde_json::Value;
 use std::fmt::Write as _;

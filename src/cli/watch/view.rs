@@ -4,7 +4,7 @@ use super::flows::Flows;
 use super::known::{Known, Scope};
 use super::lines;
 use super::tree::Tree;
-use crate::cli::event_stream::Event;
+use crate::cli::event_stream::{Event, JsonEvent};
 use crate::cli::output::Output;
 use crate::cli::run::screen::Screen;
 use crate::cli::terminal::{Canvas, Size};

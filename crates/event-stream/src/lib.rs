@@ -1,29 +1,33 @@
 //! Events out of the bytes of a `text/event-stream`, however they were cut on the way.
 //!
 //! Owns: the rules of WHATWG HTML, 9.2.6 "Interpreting an event stream", and how much a server may make
-//! this program hold. Knows nothing of connections.
+//! a client hold. Knows nothing of connections.
 
 use std::time::Duration;
 
-/// Bytes of a line: a result of 1 MiB of which each byte is written as `\u00xx`, and what is around it.
-pub(super) const LINE_BYTES_MAX: usize = 8 << 20;
-/// Bytes of the data of one event, over all of its lines.
-pub(super) const EVENT_BYTES_MAX: usize = 16 << 20;
+/// How much a stream may make its reader hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a line.
+    pub line_bytes_max: usize,
+    /// Bytes of the data of one event, over all of its lines.
+    pub event_bytes_max: usize,
+}
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Event {
+pub struct Event {
     /// Its name; `message` when the stream gave none.
-    pub(in crate::cli) name: String,
+    pub name: String,
     /// The data, lines joined by LF.
-    pub(in crate::cli) data: String,
+    pub data: String,
     /// The place behind it, as far as the stream has named one.
-    pub(in crate::cli) id: String,
+    pub id: String,
 }
 
 /// What a stream says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) enum Piece {
+pub enum Piece {
     /// An event.
     Event(Event),
     /// The place has moved on, without an event.
@@ -32,7 +36,8 @@ pub(in crate::cli) enum Piece {
 
 impl Piece {
     /// The place behind it.
-    pub(in crate::cli) fn place(&self) -> &str {
+    #[must_use]
+    pub fn place(&self) -> &str {
         match self {
             Self::Event(event) => &event.id,
             Self::Place(place) => place,
@@ -40,17 +45,18 @@ impl Piece {
     }
 }
 
-/// The server sends more than this program is willing to hold.
+/// The stream holds more than its reader is willing to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} has more than {most} bytes")]
-pub(super) struct TooLarge {
+pub struct TooLarge {
     what: &'static str,
     most: usize,
 }
 
 /// Takes bytes, gives pieces.
-#[derive(Debug, Default)]
-pub(super) struct Parser {
+#[derive(Debug)]
+pub struct Parser {
+    limits: Limits,
     /// The line so far, without its end.
     line: Vec<u8>,
     /// The byte before was a CR: an LF now belongs to it.
@@ -67,13 +73,33 @@ pub(super) struct Parser {
 }
 
 impl Parser {
+    /// At the beginning of a stream.
+    #[must_use]
+    pub const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            line: Vec::new(),
+            after_cr: false,
+            begun: false,
+            name: String::new(),
+            data: None,
+            id: String::new(),
+            place: String::new(),
+            retry: None,
+        }
+    }
+
     /// The pause before a new connection that the stream asks for.
-    pub(super) fn retry(&self) -> Option<Duration> {
+    #[must_use]
+    pub const fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
     /// Reads on. What is unfinished waits for more, and is gone if no more comes. Cost: O(bytes).
-    pub(super) fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<Piece>) -> Result<(), TooLarge> {
+    ///
+    /// # Errors
+    /// [`TooLarge`]; nothing comes after it.
+    pub fn feed(&mut self, mut bytes: &[u8], out: &mut Vec<Piece>) -> Result<(), TooLarge> {
         while let Some(first) = bytes.first() {
             if std::mem::take(&mut self.after_cr) && *first == b'\n' {
                 bytes = &bytes[1..];
@@ -95,11 +121,10 @@ impl Parser {
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
-        if self.line.len() + bytes.len() > LINE_BYTES_MAX {
-            return Err(TooLarge {
-                what: "a line",
-                most: LINE_BYTES_MAX,
-            });
+        let most = self.limits.line_bytes_max;
+        if self.line.len() + bytes.len() > most {
+            let what = "a line";
+            return Err(TooLarge { what, most });
         }
         self.line.extend_from_slice(bytes);
         Ok(())
@@ -121,11 +146,10 @@ impl Parser {
         match field {
             "data" => {
                 let held = self.data.as_ref().map_or(0, |data| data.len() + 1);
-                if held + value.len() > EVENT_BYTES_MAX {
-                    return Err(TooLarge {
-                        what: "an event",
-                        most: EVENT_BYTES_MAX,
-                    });
+                let most = self.limits.event_bytes_max;
+                if held + value.len() > most {
+                    let what = "an event";
+                    return Err(TooLarge { what, most });
                 }
                 match &mut self.data {
                     None => self.data = Some(value.to_owned()),
@@ -174,6 +198,11 @@ impl Parser {
 mod tests {
     use super::*;
 
+    const LIMITS: Limits = Limits {
+        line_bytes_max: 8 << 20,
+        event_bytes_max: 16 << 20,
+    };
+
     fn event(name: &str, data: &str, id: &str) -> Piece {
         Piece::Event(Event {
             name: name.to_owned(),
@@ -188,7 +217,7 @@ mod tests {
 
     /// The pieces of a stream that arrives in these parts.
     fn read<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {
-        let (mut parser, mut pieces) = (Parser::default(), Vec::new());
+        let (mut parser, mut pieces) = (Parser::new(LIMITS), Vec::new());
         for part in parts {
             parser.feed(part, &mut pieces).unwrap();
         }
@@ -291,7 +320,7 @@ mod tests {
 
     #[test]
     fn the_pause_is_a_number_or_nothing() {
-        let mut parser = Parser::default();
+        let mut parser = Parser::new(LIMITS);
         let mut retry = |text: &str| {
             parser.feed(text.as_bytes(), &mut Vec::new()).unwrap();
             parser.retry().map(|pause| pause.as_millis())
@@ -311,13 +340,13 @@ mod tests {
 
     #[test]
     fn a_server_cannot_make_it_hold_more_than_the_limits() {
-        let mut parser = Parser::default();
-        let part = vec![b'x'; LINE_BYTES_MAX];
+        let mut parser = Parser::new(LIMITS);
+        let part = vec![b'x'; LIMITS.line_bytes_max];
         assert!(parser.feed(&part, &mut Vec::new()).is_ok());
         let error = parser.feed(b"x", &mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "a line has more than 8388608 bytes");
 
-        let mut parser = Parser::default();
+        let mut parser = Parser::new(LIMITS);
         let line = [b"data:", &part[5..], b"\n"].concat();
         assert!(parser.feed(&line, &mut Vec::new()).is_ok());
         assert!(parser.feed(&line, &mut Vec::new()).is_ok());
