@@ -75,12 +75,14 @@ pub(super) async fn watch(args: Args, out: &mut Output) -> Result<ExitCode, CliE
     let place = Place::default();
     let has_end = args.id.is_some() && !args.follow;
     tokio::select! {
-        ended = follow(args, &place, out) => ended,
+        // First: a signal that comes with the first events must not end the program by itself.
+        biased;
         stopped = stopped() => {
             stopped?;
             place.farewell();
             Ok(if has_end { ExitCode::from(BROKEN_OFF) } else { ExitCode::SUCCESS })
         }
+        ended = follow(args, &place, out) => ended,
     }
 }
 

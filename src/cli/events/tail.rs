@@ -60,11 +60,13 @@ pub(super) async fn tail(args: Args, out: &mut Output) -> Result<ExitCode, CliEr
     let mut stream = EventStream::open(args.wanted()?, storage::clock())?;
     let place = Place::default();
     tokio::select! {
-        ended = write(&mut stream, &place, out) => ended?,
+        // First: a signal that comes with the first events must not end the program by itself.
+        biased;
         stopped = stopped() => {
             stopped?;
             place.farewell();
         }
+        ended = write(&mut stream, &place, out) => ended?,
     }
     Ok(ExitCode::SUCCESS)
 }
