@@ -25,6 +25,7 @@ pub use super::explain::{
     ATTEMPTS_MAX, AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome,
 };
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
+pub use super::limits::{EarlyTurn, Turn};
 pub use super::lineage::{Lineage, Origin};
 pub use super::naming::{CallNames, Index as NameIndex};
 pub use super::past::{AsOf, Then};

@@ -3,6 +3,7 @@
 //! Made by a door from what its protocol says of a request, read by every use case, written into the
 //! metadata of every event. Never holds a secret.
 
+use super::limits::EarlyTurn;
 use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::Caller;
@@ -27,6 +28,8 @@ pub struct Context {
     pub idempotency: Option<Idempotency>,
     /// When the caller waits no longer. The door stops waiting then; other nodes are told of it.
     pub deadline: Option<Instant>,
+    /// The turn that the call got before it was read, if it is large. Not sent to other nodes.
+    pub early_turn: EarlyTurn,
 }
 
 impl Context {
@@ -46,6 +49,7 @@ impl Context {
             trace: None,
             idempotency: None,
             deadline: None,
+            early_turn: EarlyTurn::NONE,
         }
     }
 

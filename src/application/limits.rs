@@ -7,6 +7,7 @@
 mod costs;
 mod quotas;
 mod rates;
+mod refused;
 mod streams;
 mod turns;
 
@@ -19,13 +20,16 @@ use super::context::Context;
 use super::error::Error;
 use crate::clock::SharedClock;
 use rates::Rates;
+use refused::Refused;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 pub use streams::StreamPlace;
 use streams::Streams;
-use taskledger_auth::Reach;
-pub use turns::Turn;
+use taskledger_auth::{Caller, Reach};
+use tokio::time::Instant;
 use turns::Turns;
+pub use turns::{EarlyTurn, Turn};
 
 /// Settings of [`Limits`].
 #[derive(Debug, Clone, Default)]
@@ -40,6 +44,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Limits {
     rates: Rates,
+    refused: Refused,
     quotas: Arc<Quotas>,
     streams: Arc<Streams>,
     turns: Turns,
@@ -51,9 +56,10 @@ impl Limits {
     pub fn new(options: &Options, usage: Arc<dyn Usage>, clock: SharedClock) -> Self {
         Self {
             rates: Rates::new(options.rates, clock.clone()),
+            refused: Refused::new(clock.clone()),
             streams: Arc::new(Streams::new(options.quotas.streams)),
             quotas: Arc::new(Quotas::new(options.quotas, usage, clock)),
-            turns: Turns::default(),
+            turns: Turns::new(),
         }
     }
 
@@ -68,7 +74,32 @@ impl Limits {
     /// # Errors
     /// `RateLimited`: the caller has to wait.
     pub fn rate(&self, context: &Context, use_case: UseCase, tasks: usize) -> Result<(), Error> {
-        self.rates.take(&context.caller, cost(use_case), tasks)
+        let taken = self.rates.take(&context.caller, cost(use_case), tasks);
+        if taken.is_err() {
+            self.refused.count(&context.caller);
+        }
+        taken
+    }
+
+    /// How long the next call of a caller waits before it is read: not at all, unless many of its calls were refused a
+    /// moment ago because there were too many. Cost: O(1).
+    #[must_use]
+    pub fn pause(&self, caller: &Caller) -> Option<Duration> {
+        self.refused.pause(caller)
+    }
+
+    /// Waits until a call of so many bytes may be read beside others of its caller; `None` for one that needs no turn.
+    /// Cost: O(1).
+    ///
+    /// # Errors
+    /// `Busy`: the time of the call ended before its turn came; nothing was done.
+    pub async fn turn_to_read(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Error> {
+        self.turns.to_read(caller, bytes, deadline).await
     }
 
     /// Waits until a call with so many tasks may begin beside others of its caller. Cost: O(1).

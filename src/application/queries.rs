@@ -189,7 +189,7 @@ impl App {
 
     /// Whether the flow's commands are decided here, so that nobody has written past the rows in
     /// memory.
-    fn decides(&self, flow: FlowId) -> bool {
+    pub(super) fn decides(&self, flow: FlowId) -> bool {
         matches!(self.flows.ownership().of(flow), Place::Here(_))
     }
 

@@ -194,6 +194,28 @@ impl RowCache {
             .collect()
     }
 
+    /// The rows of the tasks with results of a run that has ended, in the order of creation: when it is the only run of
+    /// its flow, and all rows of the flow are held and are at most `rows_max` of about `bytes_max` bytes.
+    #[must_use]
+    pub fn returned(
+        &self,
+        flow: FlowId,
+        run: RunId,
+        (rows_max, bytes_max): (usize, usize),
+    ) -> Option<Vec<Arc<TaskRow>>> {
+        let inner = self.inner();
+        let held = inner.flows.get(&flow)?;
+        let is_only = matches!(held.runs.as_slice(), [(only, _)] if *only == run);
+        let fits = held.rows.len() <= rows_max && held.bytes <= bytes_max;
+        if !is_only || !fits || !held.ended_runs.contains(&run) {
+            return None;
+        }
+        let of_run = |row: &&Arc<TaskRow>| row.run_id == Some(run) && row.result.is_some();
+        let mut found: Vec<_> = held.rows.values().filter(of_run).cloned().collect();
+        found.sort_unstable_by_key(|row| row.ordinal);
+        Some(found)
+    }
+
     /// What `tasks.get` answers, when the cache can tell.
     #[must_use]
     pub fn view(&self, task: TaskId) -> Cached {

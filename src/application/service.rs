@@ -32,7 +32,7 @@ use super::claim_ends::ClaimEnds;
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::idempotency::fingerprint;
-use super::limits::Limits;
+use super::limits::{Limits, Turn};
 use super::ports::{ExecutorList, Exposition, Workers};
 use super::routing::{self, Arrived, Forward};
 use super::runs::STARTS;
@@ -45,7 +45,8 @@ use futures_util::FutureExt;
 use presence::Connections;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use taskledger_auth::{Tokens, Vault};
+use std::time::Duration;
+use taskledger_auth::{Caller, Tokens, Vault};
 use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
@@ -148,6 +149,26 @@ impl Service {
     fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
         authorize(context, use_case)?;
         self.limits.rate(context, use_case, 1)
+    }
+
+    /// How long the next call of a caller waits before it is read: not at all, unless many were refused a moment ago
+    /// because there were too many.
+    #[must_use]
+    pub fn pause(&self, caller: &Caller) -> Option<Duration> {
+        self.limits.pause(caller)
+    }
+
+    /// Waits until a call of so many bytes may be read beside others of its caller; `None` for one that needs no turn.
+    ///
+    /// # Errors
+    /// `Busy`: the time of the call ended before its turn came; nothing was done.
+    pub async fn turn_to_read(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Error> {
+        self.limits.turn_to_read(caller, bytes, deadline).await
     }
 
     /// Time and the ids of failures.

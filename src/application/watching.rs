@@ -103,9 +103,7 @@ impl App {
         flow: FlowId,
         run: RunId,
     ) -> Result<Notices, Error> {
-        let begins =
-            |event: &Event| matches!(event, Event::RunStarted(started) if started.run_id == run);
-        let Some(at) = self.latest(flow, begins).await? else {
+        let Some(at) = self.start_of_run(flow, run).await? else {
             let text = format!("run {run} of flow {flow} has no beginning");
             return Err(Failure::Broken(text).into());
         };
@@ -129,6 +127,17 @@ impl App {
         let (reader, _) =
             Reader::begin(self.live.clone(), filter, from, Until::RunEnds(run)).await?;
         Ok(reader.into())
+    }
+
+    /// The event that began a run of a flow. Cost: O(events behind it).
+    pub(super) async fn start_of_run(
+        &self,
+        flow: FlowId,
+        run: RunId,
+    ) -> Result<Option<Arc<Recorded>>, Error> {
+        let begins =
+            |event: &Event| matches!(event, Event::RunStarted(started) if started.run_id == run);
+        self.latest(flow, begins).await
     }
 
     /// The newest event of a flow that `is` it. Cost: O(events behind it).

@@ -62,8 +62,14 @@ async fn flooded(args: &Args, report: &mut Report) -> Result<(), String> {
     let (server, place, tokens) = guarded(args, &["ann", "bob"], &[]).await?;
     let (ann, bob) = (tokens[0].clone(), tokens[1].clone());
     let requests = [
-        Request::call("tasks.create", &own_task()).by(&ann),
-        Request::call("tasks.list", &json!({"limit": 20})).by(&ann),
+        (
+            "tasks.create",
+            Request::call("tasks.create", &own_task()).by(&ann),
+        ),
+        (
+            "tasks.list",
+            Request::call("tasks.list", &json!({"limit": 20})).by(&ann),
+        ),
     ];
     let tasks: Vec<Value> = (0..FLOOD_TASKS).map(|_| own_task()).collect();
     let flood = json!({"name": "flood", "children": tasks});
@@ -71,20 +77,15 @@ async fn flooded(args: &Args, report: &mut Report) -> Result<(), String> {
     paced(&server.address, &requests, args.warm_up()).await?;
     let (mut alone, mut beside) = (Figures::default(), Figures::default());
     for _ in 0..args.rounds() {
-        let mut times = paced(&server.address, &requests, args.seconds()).await?;
-        let quiet = percentile(&mut times, 99.0);
-        alone.add("p50", "ms", percentile(&mut times, 50.0));
-        alone.add("p99", "ms", quiet);
+        let times = paced(&server.address, &requests, args.seconds()).await?;
+        let quiet = felt(&mut alone, &requests, times);
         let others = Others::begin(FLOODING, {
             let (address, flood) = (server.address.clone(), flood.clone());
             move |count| flooding(address.clone(), flood.clone(), count)
         });
         let times = paced(&server.address, &requests, args.seconds()).await;
         let flooded = others.end()?;
-        let mut times = times?;
-        let loud = percentile(&mut times, 99.0);
-        beside.add("p50", "ms", percentile(&mut times, 50.0));
-        beside.add("p99", "ms", loud);
+        let loud = felt(&mut beside, &requests, times?);
         beside.add("p99, of that alone", "x", loud / quiet);
         beside.add("calls of the flood that were taken", "/s", flooded);
     }
@@ -95,6 +96,19 @@ async fn flooded(args: &Args, report: &mut Report) -> Result<(), String> {
     );
     server.stop();
     place.remove().await
+}
+
+/// What a user feels at each of its calls, and at all of them; the p99 of all.
+fn felt(figures: &mut Figures, requests: &[(&str, Request)], times: Vec<Vec<f64>>) -> f64 {
+    for ((name, _), times) in requests.iter().zip(&times) {
+        let p99 = percentile(&mut times.clone(), 99.0);
+        figures.add(&format!("{name}, p99"), "ms", p99);
+    }
+    let mut all: Vec<f64> = times.into_iter().flatten().collect();
+    figures.add("p50", "ms", percentile(&mut all, 50.0));
+    let p99 = percentile(&mut all, 99.0);
+    figures.add("p99", "ms", p99);
+    p99
 }
 
 /// What strangers at full speed leave of the throughput.
@@ -209,19 +223,23 @@ async fn guarded(
 }
 
 /// Milliseconds of each call of somebody who makes one each [`PACE`], on one connection.
-async fn paced(address: &str, requests: &[Request], seconds: f64) -> Result<Vec<f64>, String> {
+async fn paced(
+    address: &str,
+    requests: &[(&str, Request)],
+    seconds: f64,
+) -> Result<Vec<Vec<f64>>, String> {
     let mut client = Client::connect(address).await?;
     let until = Instant::now() + Duration::from_secs_f64(seconds);
     let mut ticks = tokio::time::interval(PACE);
-    let mut times = Vec::new();
-    for request in requests.iter().cycle() {
+    let mut times = vec![Vec::new(); requests.len()];
+    for (at, (_, request)) in requests.iter().enumerate().cycle() {
         let due = ticks.tick().await;
         if Instant::now() >= until {
             break;
         }
         match client.send(request).await? {
             // From when it was due: whoever is kept waiting makes the next call late.
-            Answer::Result(_) => times.push(due.elapsed().as_secs_f64() * 1e3),
+            Answer::Result(_) => times[at].push(due.elapsed().as_secs_f64() * 1e3),
             Answer::Busy => return Err("the user at a pace was refused".to_owned()),
         }
     }

@@ -77,6 +77,15 @@ pub struct StartedRun {
     pub context: Arc<str>,
     /// The ids of new tasks, by the names that the call uses.
     pub task_ids: super::TaskIds,
+    /// With this its caller follows it and waits for it without looking it up.
+    pub begun: BegunRun,
+}
+
+/// Where a run is that its caller has just begun. Only beginning one makes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BegunRun {
+    pub(in crate::application) run: RunId,
+    pub(in crate::application) flow: FlowId,
 }
 
 /// Reads a run as it is.
@@ -192,6 +201,8 @@ pub struct AwaitRun {
     pub history: Option<usize>,
     /// As in [`ReadRun`].
     pub artifacts: bool,
+    /// From whoever has just begun it.
+    pub begun: Option<BegunRun>,
 }
 
 /// How long a stream of updates goes on.
@@ -212,10 +223,14 @@ pub struct WatchRun {
     pub until: RunUntil,
     /// As in [`ReadRun`].
     pub history: Option<usize>,
+    /// Whether results are told.
+    pub results: bool,
     /// Whether changes of single tasks are told too.
     pub nodes: bool,
     /// The text of the place behind which an earlier stream goes on; `None`: the run as it is comes first.
     pub behind: Option<Arc<str>>,
+    /// From whoever has just begun it: the stream begins at its start. `behind` comes before it.
+    pub begun: Option<BegunRun>,
 }
 
 /// A stream of updates of a run.

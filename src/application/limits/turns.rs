@@ -7,18 +7,19 @@ use crate::application::context::Context;
 use crate::application::error::Error;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use taskledger_auth::Kind;
+use std::thread::available_parallelism;
+use taskledger_auth::{Caller, Kind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout_at;
+use tokio::time::{Instant, timeout_at};
 
 /// Tasks of a call that waits for no turn.
 const SMALL_CALL_TASKS_MAX: usize = 16;
-/// Large calls of one caller that are under way at a time on a node.
-const LARGE_CALLS_MAX: usize = 2;
+/// Bytes of a call that is read without a turn: about as many as that many tasks have.
+const SMALL_CALL_BYTES_MAX: usize = 8 * 1024;
+/// Processors for each large call of one caller that is under way at a time on a node; there is always one such call.
+const PROCESSORS_PER_LARGE_CALL: usize = 2;
 /// Large calls of one caller that wait for their turn at a time: each holds its room among the requests.
 const WAITING_MAX: usize = 64;
-/// Both together.
-const ROOM: usize = WAITING_MAX + LARGE_CALLS_MAX;
 /// Callers that are kept before those without a call are forgotten.
 const CALLERS_KEPT: usize = 1_024;
 /// What a caller is told to wait whose call ran out of time before its turn, in milliseconds.
@@ -28,8 +29,12 @@ const RETRY_AFTER_MS: u64 = 1_000;
 type Key = (Arc<str>, Arc<str>);
 
 /// Who has large calls under way.
-#[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Key, Arc<Places>>>);
+#[derive(Debug)]
+pub(super) struct Turns {
+    callers: Mutex<HashMap<Key, Arc<Places>>>,
+    /// Large calls of one caller that are under way at a time.
+    under_way_max: usize,
+}
 
 /// Of one caller.
 #[derive(Debug)]
@@ -45,21 +50,92 @@ pub struct Turn {
     _permits: Option<[OwnedSemaphorePermit; 2]>,
 }
 
+/// The turn that a call may have got before it was read, for the first request that it becomes.
+#[derive(Debug, Clone, Default)]
+pub struct EarlyTurn(Option<Arc<Mutex<Option<Turn>>>>);
+
+impl EarlyTurn {
+    /// Of a call that waits when it becomes a request.
+    pub const NONE: Self = Self(None);
+
+    /// Of a call that has this turn.
+    #[must_use]
+    pub fn of(turn: Turn) -> Self {
+        Self(Some(Arc::new(Mutex::new(Some(turn)))))
+    }
+
+    /// The turn, once.
+    pub(super) fn take(&self) -> Option<Turn> {
+        let held = self.0.as_ref()?;
+        held.lock().expect("no code panics with it").take()
+    }
+}
+
+/// When a call may begin does not change what it is.
+impl PartialEq for EarlyTurn {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for EarlyTurn {}
+
 impl Turns {
+    /// On a machine with so many processors.
+    fn on(processors: usize) -> Self {
+        Self {
+            callers: Mutex::default(),
+            under_way_max: (processors / PROCESSORS_PER_LARGE_CALL).max(1),
+        }
+    }
+
+    /// On this machine.
+    pub(super) fn new() -> Self {
+        Self::on(available_parallelism().map_or(1, usize::from))
+    }
+
     /// Waits until a call with so many tasks may begin; small calls, and all while authentication is off, may at once.
     /// Large calls of a caller begin in the order in which they came. Cost: O(1).
     ///
     /// # Errors
     /// `Busy`: the time of the call ended before its turn came, or too many wait; nothing was done.
     pub(super) async fn wait(&self, context: &Context, tasks: usize) -> Result<Turn, Error> {
-        if tasks <= SMALL_CALL_TASKS_MAX || context.caller.kind() == Kind::Anonymous {
+        if tasks <= SMALL_CALL_TASKS_MAX {
             return Ok(Turn { _permits: None });
         }
-        let places = self.of(context);
+        match context.early_turn.take() {
+            Some(turn) => Ok(turn),
+            None => self.next(&context.caller, context.deadline).await,
+        }
+    }
+
+    /// Waits until a call of so many bytes may be read, which costs about as much as what follows; `None` for one that
+    /// needs no turn.
+    ///
+    /// # Errors
+    /// As [`Self::wait`].
+    pub(super) async fn to_read(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Error> {
+        if bytes <= SMALL_CALL_BYTES_MAX || caller.kind() == Kind::Anonymous {
+            return Ok(None);
+        }
+        self.next(caller, Some(deadline)).await.map(Some)
+    }
+
+    async fn next(&self, caller: &Caller, deadline: Option<Instant>) -> Result<Turn, Error> {
+        if caller.kind() == Kind::Anonymous {
+            return Ok(Turn { _permits: None });
+        }
+        let busy = || busy(self.under_way_max);
+        let places = self.of(caller);
         let room = places.room.clone().try_acquire_owned();
         let room = room.map_err(|_| busy())?;
         let turn = places.under_way.clone().acquire_owned();
-        let permit = match context.deadline {
+        let permit = match deadline {
             None => turn.await,
             Some(deadline) => timeout_at(deadline, turn).await.map_err(|_| busy())?,
         };
@@ -69,28 +145,29 @@ impl Turns {
         })
     }
 
-    fn of(&self, context: &Context) -> Arc<Places> {
-        let caller = &context.caller;
+    fn of(&self, caller: &Caller) -> Arc<Places> {
         let key = (caller.tenant().clone(), caller.actor().clone());
-        let mut callers = self.0.lock().expect("no code panics with it");
+        let room = WAITING_MAX + self.under_way_max;
+        let mut callers = self.callers.lock().expect("no code panics with it");
         if callers.len() >= CALLERS_KEPT {
             // Whoever waits or has a turn holds room.
-            let is_used = |places: &Places| places.room.available_permits() < ROOM;
+            let is_used = |places: &Places| places.room.available_permits() < room;
             callers.retain(|_, places| Arc::strong_count(places) > 1 || is_used(places));
         }
         let places = callers.entry(key).or_insert_with(|| {
             Arc::new(Places {
-                room: Arc::new(Semaphore::new(ROOM)),
-                under_way: Arc::new(Semaphore::new(LARGE_CALLS_MAX)),
+                room: Arc::new(Semaphore::new(room)),
+                under_way: Arc::new(Semaphore::new(self.under_way_max)),
             })
         });
         places.clone()
     }
 }
 
-fn busy() -> Error {
+fn busy(under_way: usize) -> Error {
     let reason = format!(
-        "the caller has {LARGE_CALLS_MAX} calls with more than {SMALL_CALL_TASKS_MAX} tasks under way"
+        "the caller has {under_way} calls with more than {SMALL_CALL_TASKS_MAX} tasks or {SMALL_CALL_BYTES_MAX} bytes \
+         under way, and others wait"
     );
     Error::Busy {
         reason,
@@ -113,13 +190,33 @@ mod tests {
     }
 
     const LARGE: usize = SMALL_CALL_TASKS_MAX + 1;
+    const PROCESSORS: usize = 2 * PROCESSORS_PER_LARGE_CALL;
+
+    #[tokio::test]
+    async fn a_turn_to_read_is_that_of_the_first_request() {
+        let turns = Turns::on(1);
+        let mut ann = by("ann");
+        let soon = Instant::now() + std::time::Duration::from_secs(60);
+        let small = turns.to_read(&ann.caller, SMALL_CALL_BYTES_MAX, soon).await;
+        assert!(small.expect("room").is_none());
+        let large = || turns.to_read(&ann.caller, SMALL_CALL_BYTES_MAX + 1, soon);
+        let turn = large().await.expect("room").expect("a turn");
+        assert!(large().now_or_never().is_none());
+        ann.early_turn = EarlyTurn::of(turn);
+        let first = turns.wait(&ann, LARGE).now_or_never();
+        assert!(first.is_some(), "it has its turn");
+        assert!(
+            turns.wait(&ann, LARGE).now_or_never().is_some(),
+            "the first one is over"
+        );
+    }
 
     #[tokio::test]
     async fn large_calls_of_one_caller_wait_for_each_other_and_for_nobody_else() {
-        let turns = Turns::default();
+        let turns = Turns::on(PROCESSORS);
         let (ann, bob) = (by("ann"), by("bob"));
         let mut under_way = Vec::new();
-        for _ in 0..LARGE_CALLS_MAX {
+        for _ in 0..turns.under_way_max {
             under_way.push(turns.wait(&ann, LARGE).await.expect("room"));
         }
         assert!(turns.wait(&ann, LARGE).now_or_never().is_none());
@@ -136,10 +233,10 @@ mod tests {
 
     #[tokio::test]
     async fn calls_that_wait_are_bounded() {
-        let turns = Turns::default();
+        let turns = Turns::on(PROCESSORS);
         let ann = by("ann");
         let mut under_way = Vec::new();
-        for _ in 0..LARGE_CALLS_MAX {
+        for _ in 0..turns.under_way_max {
             under_way.push(turns.wait(&ann, LARGE).await.expect("room"));
         }
         let mut waiting = Vec::new();
@@ -159,10 +256,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_whose_time_ends_before_its_turn_is_refused() {
-        let turns = Turns::default();
+        let turns = Turns::on(PROCESSORS);
         let ann = by("ann");
         let mut under_way = Vec::new();
-        for _ in 0..LARGE_CALLS_MAX {
+        for _ in 0..turns.under_way_max {
             under_way.push(turns.wait(&ann, LARGE).await.expect("room"));
         }
         let soon = tokio::time::Instant::now() + std::time::Duration::from_secs(1);
@@ -172,13 +269,13 @@ mod tests {
 
     #[tokio::test]
     async fn callers_without_a_call_are_forgotten() {
-        let turns = Turns::default();
+        let turns = Turns::on(PROCESSORS);
         for n in 0..=CALLERS_KEPT {
             turns
                 .wait(&by(&format!("u{n}")), LARGE)
                 .await
                 .expect("room");
         }
-        assert_eq!(turns.0.lock().expect("not poisoned").len(), 1);
+        assert_eq!(turns.callers.lock().expect("not poisoned").len(), 1);
     }
 }

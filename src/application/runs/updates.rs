@@ -49,13 +49,21 @@ impl App {
         held: impl Any + Send,
     ) -> Result<WatchedRun, Error> {
         let run = watch.run;
+        if let Some(begun) = watch.begun.filter(|_| watch.behind.is_none())
+            && let Some(started) = self.start_of_run(begun.flow, begun.run).await?
+            && let Some(view) = Self::at_start(&started, watch.history)
+        {
+            return self
+                .from_start(context, &watch, (&started, view), held)
+                .await;
+        }
         let bare = self.run_snapshot(context, run, BARE).await?;
         let started = self.started(&bare).await?;
         let mut reset = None;
         if let Some(text) = watch.behind.as_deref() {
             match RunPlace::parse(text) {
                 Some(place) => {
-                    let (notices, refused) = self.notices(context, &bare, &started, None).await?;
+                    let (notices, refused) = self.notices(context, &started, None).await?;
                     let known = self.is_known(&started, place.cursor).await?;
                     if refused.is_none() && known {
                         let fold = Fold::begun(bare.run.flow, bare.run.task, started.time);
@@ -80,7 +88,7 @@ impl App {
         };
         let (view, waits) = self.read_whole(context, read).await?;
         let from = From::Position(view.position);
-        let (notices, refused) = self.notices(context, &bare, &started, Some(from)).await?;
+        let (notices, refused) = self.notices(context, &started, Some(from)).await?;
         let cursor = Cursor {
             position: view.position,
             parts: PARTS_ALL,
@@ -97,6 +105,28 @@ impl App {
             cursor: place,
             snapshot: Some(Box::new(view)),
             reset: reset.or(refused),
+            updates: RunUpdates::new(unfold(follower, Follower::next)),
+        })
+    }
+
+    /// The whole stream of a run, which begins at its start. Nothing is read but the log.
+    async fn from_start(
+        self: &Arc<Self>,
+        context: &Context,
+        watch: &WatchRun,
+        (started, view): (&Recorded, RunView),
+        held: impl Any + Send,
+    ) -> Result<WatchedRun, Error> {
+        let (notices, reset) = self.notices(context, started, None).await?;
+        let cursor = Cursor::behind(started, PARTS_ALL);
+        let place = RunPlace { cursor, told: 0 };
+        let fold = Fold::begun(view.flow, view.task, started.time);
+        let follower = self.follower(watch, fold, notices, place, held);
+        Ok(WatchedRun {
+            context: view.context.clone(),
+            cursor: place,
+            snapshot: Some(Box::new(view)),
+            reset,
             updates: RunUpdates::new(unfold(follower, Follower::next)),
         })
     }
@@ -120,25 +150,41 @@ impl App {
         let watch = WatchRun {
             run: wait.run,
             until: RunUntil::Ended,
-            history: Some(0),
+            history: wait.history,
+            results: false,
             nodes: false,
             behind: None,
+            begun: wait.begun,
         };
         let mut watched = self.watch_updates(context, watch, held).await?;
         let now = watched.snapshot.as_ref().map(|view| view.status.stage);
         if now.is_some_and(settled) {
             return self.read_run(context, read).await;
         }
+        // Of a run that asks nothing, what is said is what was said at its start.
+        let mut begun = watched.snapshot.take().filter(|_| wait.begun.is_some());
         while let Some(item) = watched.updates.next().await {
-            let stage = match item? {
+            let (status, place) = match item? {
                 RunItem::Update(update) => match update.change {
-                    RunChange::Status(status) => Some(status.stage),
-                    RunChange::Artifact(_) | RunChange::Node(_) => None,
+                    RunChange::Status(status) => (status, update.cursor),
+                    RunChange::Artifact(_) | RunChange::Node(_) => continue,
                 },
-                RunItem::Silence => None,
+                RunItem::Silence => continue,
                 RunItem::Reset(_) => break,
             };
-            if stage.is_some_and(settled) {
+            if settled(status.stage) {
+                let begun = begun.take().filter(|_| status.stage == RunStage::Completed);
+                if let Some(mut view) = begun.filter(|view| self.decides(view.flow)) {
+                    view.status = status;
+                    view.position = place.cursor.position;
+                    let view = match wait.artifacts {
+                        true => self.with_results(*view),
+                        false => Some(*view),
+                    };
+                    if let Some(view) = view {
+                        return Ok(view);
+                    }
+                }
                 let view = self.read_run(context, read).await?;
                 // It may have gone on by itself meanwhile: a time-out, somebody else's answer.
                 if settled(view.status.stage) {
@@ -176,15 +222,15 @@ impl App {
     async fn notices(
         &self,
         context: &Context,
-        of: &RunSnapshot,
         recorded: &Recorded,
         from: Option<From>,
     ) -> Result<(Notices, Option<Reset>), Error> {
+        let flow = recorded.flow;
         let Event::RunStarted(started) = &*recorded.event else {
-            let text = format!("run {} has no beginning", of.run.run);
+            let version = recorded.version;
+            let text = format!("event {version} of flow {flow} begins no run");
             return Err(Failure::Broken(text).into());
         };
-        let flow = of.run.flow;
         // A retry of the root leaves out what another run may be busy with.
         let whole = started.task_id == flow.root() && started.kind == RunKind::Execute;
         let tasks = match whole {
@@ -196,13 +242,13 @@ impl App {
         let filter = Filter {
             flow: Some(flow),
             run: Some(Covered {
-                run: of.run.run,
+                run: started.run_id,
                 tasks,
             }),
             user: context.caller.reach().owner().cloned(),
             ..Filter::default()
         };
-        let until = Until::RunEnds(of.run.run);
+        let until = Until::RunEnds(started.run_id);
         let (reader, reset) = Reader::begin(self.live.clone(), filter, from, until).await?;
         Ok((reader.into(), reset))
     }
@@ -220,6 +266,7 @@ impl App {
             app: self.clone(),
             run: watch.run,
             until: watch.until,
+            results: watch.results,
             nodes: watch.nodes,
             fold,
             notices,
@@ -237,6 +284,7 @@ struct Follower {
     app: Arc<App>,
     run: RunId,
     until: RunUntil,
+    results: bool,
     nodes: bool,
     fold: Fold,
     notices: Notices,
@@ -314,9 +362,12 @@ impl Follower {
             _ if place == behind.cursor && behind.told > 0 => told <= behind.told,
             _ => place <= behind.cursor,
         };
-        let nodes = self.nodes;
         let mut all = fold.take(notice, self.run, asks);
-        all.retain(|told| nodes || !matches!(told, Told::Node(_)));
+        all.retain(|told| match told {
+            Told::Status(_) => true,
+            Told::Artifact(_) => self.results,
+            Told::Node(_) => self.nodes,
+        });
         let (last, mut ended) = (all.len(), false);
         let mut updates = Vec::with_capacity(last);
         for (i, told) in all.into_iter().enumerate() {
@@ -331,7 +382,8 @@ impl Follower {
                     Some(RunChange::Status(status))
                 }
                 Told::Artifact(task) => {
-                    let artifact = returned(&self.app, fold.task, task, notice.timestamp).await?;
+                    let of = (fold.flow, fold.task);
+                    let artifact = returned(&self.app, of, task, notice.timestamp).await?;
                     artifact.map(RunChange::Artifact)
                 }
                 Told::Node(change) => Some(RunChange::Node(change)),
@@ -389,22 +441,32 @@ async fn status(
 /// The result of a task of a run of `root`; none of a group that is not the root.
 async fn returned(
     app: &App,
-    root: TaskId,
+    (flow, root): (FlowId, TaskId),
     task: TaskId,
     at: Timestamp,
 ) -> Result<Option<Artifact>, Failure> {
-    let read = async {
-        app.await_task(Argument::Task, task, Consistency::Strong)
-            .await?;
-        app.queries.get(task).await.map_err(failed)
+    let held = match app.decides(flow) {
+        true => app.rows.rows(flow, [task]).and_then(|mut rows| rows.pop()),
+        false => None,
     };
-    let Some(found) = read.await.map_err(unread)? else {
-        return Ok(None);
+    let row = match held {
+        Some(row) => row,
+        None => {
+            let read = async {
+                app.await_task(Argument::Task, task, Consistency::Strong)
+                    .await?;
+                app.queries.get(task).await.map_err(failed)
+            };
+            match read.await.map_err(unread)? {
+                Some(found) => found.row,
+                None => return Ok(None),
+            }
+        }
     };
-    if found.row.is_group() && task != root {
+    if row.is_group() && task != root {
         return Ok(None);
     }
-    Ok(artifact(&found.row, root).map(|it| Artifact { at, ..it }))
+    Ok(artifact(&row, root).map(|it| Artifact { at, ..it }))
 }
 
 /// What was to be said could not be read; asking again may help.

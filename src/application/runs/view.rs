@@ -124,6 +124,49 @@ impl App {
         seen.ok_or_else(|| Refusal::RunNotFound { run }.into())
     }
 
+    /// A run as it stands where it begins. `history`: entries at most.
+    pub(super) fn at_start(recorded: &Recorded, history: Option<usize>) -> Option<RunView> {
+        let Event::RunStarted(started) = &*recorded.event else {
+            return None;
+        };
+        let origin = started.origin.as_deref();
+        let context = origin.and_then(|it| it.context.as_deref());
+        let history = match history {
+            Some(0) => None,
+            Some(_) | None => entry(recorded).map(|(entry, _)| entry),
+        };
+        Some(RunView {
+            run: started.run_id,
+            flow: recorded.flow,
+            task: started.task_id,
+            context: context.map_or_else(|| Arc::from(recorded.flow.to_string()), Arc::from),
+            status: RunStatus {
+                stage: RunStage::Submitted,
+                at: recorded.time,
+                message: None,
+            },
+            artifacts: Vec::new(),
+            artifacts_left_out: 0,
+            history: history.into_iter().collect(),
+            history_left_out: 0,
+            references: origin.map(|it| it.references.clone()).unwrap_or_default(),
+            started_at: recorded.time,
+            position: recorded.position,
+        })
+    }
+
+    /// Adds what a run has returned that has ended, from memory; `None` when that does not hold all of it.
+    pub(super) fn with_results(&self, mut view: RunView) -> Option<RunView> {
+        // What is held is counted more roughly than what is read.
+        let most = (ARTIFACTS_MAX, ARTIFACT_BYTES_MAX / 4);
+        let rows = self.rows.returned(view.flow, view.run, most)?;
+        let shown = rows
+            .iter()
+            .filter(|row| !row.is_group() || row.id == view.task);
+        view.artifacts = shown.filter_map(|row| artifact(row, view.task)).collect();
+        Some(view)
+    }
+
     /// A page of runs, those whose status is newest first.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 
 use super::Service;
 use crate::application::api::runs::{
-    ArtifactPage, AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadArtifacts, ReadRun,
-    RunPage, RunView, StartRun, StartedRun, WatchRun, WatchedRun,
+    ArtifactPage, AwaitRun, BegunRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadArtifacts,
+    ReadRun, RunPage, RunView, StartRun, StartedRun, WatchRun, WatchedRun,
 };
 use crate::application::api::{Error, Failure, Reply, Request, Started};
 use crate::application::authorize::{UseCase, authorize};
@@ -39,6 +39,10 @@ impl Service {
             root,
             context: named.unwrap_or_else(|| Arc::from(root.to_string())),
             task_ids,
+            begun: BegunRun {
+                run,
+                flow: root.as_flow(),
+            },
         })
     }
 

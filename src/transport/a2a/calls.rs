@@ -9,8 +9,8 @@ use super::{A2a, Heard, INPUT_MODES, Outcome, TASKS};
 use crate::application::Context;
 use crate::application::api::Target;
 use crate::application::api::runs::{
-    AwaitRun, CancelRun, FollowUp, ListRuns, ReadRun, RunOrigin, RunUntil, RunView, StartRun,
-    WatchRun,
+    AwaitRun, BegunRun, CancelRun, FollowUp, ListRuns, ReadRun, RunOrigin, RunUntil, RunView,
+    StartRun, WatchRun,
 };
 use crate::application::api::webhooks::Callback;
 use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
@@ -42,6 +42,8 @@ enum Said {
     Run {
         run: RunId,
         source: Source,
+        /// If it has begun now.
+        begun: Option<BegunRun>,
         /// The caller was let in for a look at it before anything was stored.
         ahead: Ahead,
     },
@@ -104,9 +106,14 @@ impl A2a {
             true => Looks::Once,
             false => Looks::Waiting,
         };
-        let (run, source, ahead) = match self.say(heard, request, looks).await? {
+        let (run, source, begun, ahead) = match self.say(heard, request, looks).await? {
             Said::Direct(message) => return Ok(SendMessageResponse::Message(message)),
-            Said::Run { run, source, ahead } => (run, source, ahead),
+            Said::Run {
+                run,
+                source,
+                begun,
+                ahead,
+            } => (run, source, begun, ahead),
         };
         let artifacts = true;
         let view = match now {
@@ -123,6 +130,7 @@ impl A2a {
                     run,
                     history,
                     artifacts,
+                    begun,
                 };
                 tokio::select! {
                     view = self.runs.wait(&heard.context, request, ahead) => view,
@@ -150,13 +158,17 @@ impl A2a {
         let as_text = modes::are_text(&request.configuration.accepted_output_modes);
         match self.say(heard, request, Looks::Following).await? {
             Said::Direct(message) => Ok(Followed::only(StreamResponse::Message(message))),
-            Said::Run { run, ahead, .. } => {
+            Said::Run {
+                run, begun, ahead, ..
+            } => {
                 let watch = WatchRun {
                     run,
                     until: RunUntil::EndedOrInput,
                     history,
+                    results: true,
                     nodes: heard.nodes,
                     behind: None,
+                    begun,
                 };
                 let followed = self.followed(heard, watch, ahead).await;
                 let followed = followed.map_err(|error| error.with("taskId", run.to_string()))?;
@@ -186,8 +198,10 @@ impl A2a {
             run: run_of(&request.id)?,
             until: RunUntil::Ended,
             history: None,
+            results: true,
             nodes: heard.nodes,
             behind: heard.last_event.clone(),
+            begun: None,
         };
         let ahead = self.ahead(heard, Looks::Following, Doing::Reading)?;
         let followed = self.followed(heard, watch, ahead).await?;
@@ -272,6 +286,7 @@ impl A2a {
         Ok(Said::Run {
             run: started.run,
             source,
+            begun: Some(started.begun),
             ahead,
         })
     }
@@ -309,7 +324,12 @@ impl A2a {
             .await
             .map_err(|_| stopping())?;
         followed.map_err(|error| self.told(error, Doing::Sending(&source)))?;
-        Ok(Said::Run { run, source, ahead })
+        Ok(Said::Run {
+            run,
+            source,
+            begun: None,
+            ahead,
+        })
     }
 
     /// What is said to a message that says nothing that could be run.

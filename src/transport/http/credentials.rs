@@ -23,15 +23,24 @@ const BEARER: &str = "bearer";
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
 
 impl<C: Send + Sync + 'static> Door<C> {
-    /// Whose request it is. Refusals are counted, and wait when there are many.
+    /// Whose request it is. Refusals are counted, and wait when there are many; so do requests of a caller who was
+    /// refused many.
     ///
     /// # Errors
     /// [`Denied`].
     pub(super) async fn caller(&self, head: &Parts) -> Result<Arc<Caller>, Denied> {
         let caller = self.who(head).await;
-        if let Err(denied) = &caller {
-            self.dispatcher.figures().denied(*denied);
-            self.pace.refuse().await;
+        match &caller {
+            Ok(caller) => {
+                let service = self.service.as_ref();
+                if let Some(pause) = service.and_then(|service| service.pause(caller)) {
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            Err(denied) => {
+                self.dispatcher.figures().denied(*denied);
+                self.pace.refuse().await;
+            }
         }
         caller
     }

@@ -12,9 +12,9 @@ use super::peers::Peers;
 use super::published::Published;
 use super::scrape::Scraped;
 use super::{Inside, Options, refusal, sending, streams};
-use crate::application::Context as CallContext;
-use crate::application::api::{Authenticate, Caller, Cut, Session};
+use crate::application::api::{Authenticate, Caller, Cut, EarlyTurn, Session, Turn};
 use crate::application::context::valid_traceparent;
+use crate::application::{Context as CallContext, Service};
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, Cards, ExtendedCard, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
@@ -72,6 +72,8 @@ pub(super) struct Door<C> {
     pub(super) authenticate: Option<Arc<dyn Authenticate>>,
     /// When refusals of credentials leave.
     pub(super) pace: Pace,
+    /// Who tells when calls may be read.
+    pub(super) service: Option<Arc<Service>>,
     /// Agent2Agent, if it is served.
     pub(super) a2a: Option<Arc<A2a>>,
     /// Its card, and the keys that sign it.
@@ -136,6 +138,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             let cards = Cards::new(&card.url, &options.a2a, authenticates);
             [cards.card, cards.keys].map(|text| Published::hashed(&text, started))
         });
+        let service = inside.broker.clone();
         let grpc = inside.broker.map(|service| {
             let a2a = A2a::new(
                 service.clone(),
@@ -165,6 +168,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             requests,
             authenticate: inside.authenticate,
             pace: Pace::new(),
+            service,
             peers: Arc::new(Semaphore::new(options.requests_max)),
             streams: Arc::new(Semaphore::new(options.streams_max)),
             hosts: Arc::new(Hosts::new(options, local_addr)),
@@ -234,10 +238,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let (bytes, share) =
             body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
+        let turn = self.turn_to_read(&caller, bytes.len(), deadline).await?;
         let envelope = parse(bytes).await;
         if let Some(a2a) = &self.a2a
             && a2a_rpc::is_meant(&envelope, names_version(headers))
         {
+            drop(turn);
             let received = Received {
                 caller,
                 permit,
@@ -248,7 +254,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             return Ok(Admitted::Other(Box::new(Box::pin(answer).await)));
         }
         let deadline = deadline + working::wait(&envelope);
-        let context = context(&head, caller, correlation).until(Some(deadline));
+        let mut context = context(&head, caller, correlation).until(Some(deadline));
+        context.early_turn = turn.map(EarlyTurn::of).unwrap_or_default();
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some((streams::place(&self.streams)?, self.session(&head)))
         } else {
@@ -287,6 +294,20 @@ impl<C: Send + Sync + 'static> Door<C> {
             answered: detaching.await,
             stream,
         })
+    }
+
+    /// Waits until a call of so many bytes may be read.
+    async fn turn_to_read(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+        deadline: Instant,
+    ) -> Result<Option<Turn>, Box<Response>> {
+        let Some(service) = &self.service else {
+            return Ok(None);
+        };
+        let turn = service.turn_to_read(caller, bytes, deadline).await;
+        turn.map_err(|error| Box::new(refusal::too_busy(&error.to_string())))
     }
 
     /// 200 with a body, 204 without one. A long answer keeps its place until it is sent; a stream has

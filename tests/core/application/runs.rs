@@ -118,8 +118,10 @@ fn follows(run: RunId) -> WatchRun {
         run,
         until: RunUntil::Ended,
         history: None,
+        results: true,
         nodes: true,
         behind: None,
+        begun: None,
     }
 }
 
@@ -407,6 +409,7 @@ async fn runs_of_others_are_as_absent() {
             run,
             history: None,
             artifacts: false,
+            begun: None,
         };
         let waited = soon(service.await_run(&eve, wait)).await;
         assert_eq!(refused(waited), expected());

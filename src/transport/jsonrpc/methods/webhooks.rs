@@ -317,6 +317,7 @@ async fn ended(service: &Service, context: &Context, run: Run) -> Result<Reply, 
         run: run.id,
         history: None,
         artifacts: true,
+        begun: None,
     };
     let waited = service.await_run(context, wait);
     let until = context.deadline.map(|deadline| deadline - ANSWER_TIME);

@@ -148,6 +148,7 @@ async fn whoever_waits_is_answered_at_a_question_and_at_the_end() {
             run,
             history: None,
             artifacts: true,
+            begun: None,
         };
         tokio::spawn(async move { service.await_run(&caller(), wait).await })
     };
@@ -169,4 +170,72 @@ async fn whoever_waits_is_answered_at_a_question_and_at_the_end() {
     let ended = soon(second).await.unwrap().unwrap();
     assert_eq!(ended.status.stage, RunStage::Completed);
     assert_eq!(ended.artifacts.len(), 3);
+}
+
+#[tokio::test]
+async fn whoever_has_begun_a_run_follows_it_from_its_start() {
+    let b = served().await;
+    let started = begun(&b, &caller()).await;
+    let watch = WatchRun {
+        begun: Some(started.begun),
+        ..follows(started.run)
+    };
+    // when: it is followed only after it has ended
+    goes_on(&b, started.run).await;
+    let whole = watched(&b, watch).await;
+    let at_start = whole.snapshot.clone().unwrap();
+    assert_eq!(at_start.status.stage, RunStage::Submitted);
+    assert_eq!(
+        (texts(&at_start), at_start.artifacts.len()),
+        (vec![json!("Go")], 0)
+    );
+    let told = rest(whole).await;
+    let expected = [
+        RunStage::Working,
+        RunStage::InputRequired,
+        RunStage::AuthRequired,
+        RunStage::Working,
+        RunStage::Completed,
+    ];
+    assert_eq!(stages(&told), expected);
+    let watch = WatchRun {
+        behind: Some(Arc::from(told[0].cursor.to_string())),
+        begun: Some(started.begun),
+        ..follows(started.run)
+    };
+    let again = watched(&b, watch).await;
+    assert!(again.snapshot.is_none(), "a place comes before the start");
+    assert_eq!(rest(again).await, told[1..]);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_what_it_has_begun_gets_what_is_read() {
+    for (artifacts, history) in [(true, None), (false, Some(0))] {
+        let b = served().await;
+        let started = begun(&b, &caller()).await;
+        let wait = AwaitRun {
+            run: started.run,
+            history,
+            artifacts,
+            begun: Some(started.begun),
+        };
+        let service = b.service.clone();
+        let waiting = tokio::spawn(async move { service.await_run(&caller(), wait).await });
+        b.complete(&b.claim("a").await, json!({"n": 1}))
+            .await
+            .unwrap();
+        b.complete(&b.claim("b").await, json!({"n": 2}))
+            .await
+            .unwrap();
+        let mut waited = soon(waiting).await.unwrap().unwrap();
+        let read = ReadRun {
+            run: started.run,
+            history,
+            artifacts,
+        };
+        let mut read = soon(b.service.read_run(&caller(), read)).await.unwrap();
+        assert_eq!(read.artifacts.len(), if artifacts { 3 } else { 0 });
+        (read.position, waited.position) = (0, 0);
+        assert_eq!(waited, read, "{artifacts} {history:?}");
+    }
 }
