@@ -205,6 +205,7 @@ mod tests {
         ann.early_turn = EarlyTurn::of(turn);
         let first = turns.wait(&ann, LARGE).now_or_never();
         assert!(first.is_some(), "it has its turn");
+        drop(first);
         assert!(
             turns.wait(&ann, LARGE).now_or_never().is_some(),
             "the first one is over"

@@ -170,12 +170,14 @@ fn a_door_holds_the_service_and_nothing_behind_it() {
 
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
-    /// What is no use case: making it, time, what the server does by itself
+    /// What is no use case: making it, time, when a call may be read, what the server does by itself
     /// (`hint`, `note_holders`), the count of connections, and calls of nodes, whose requests are authorised by
     /// `taken`.
     const NO_USE_CASE: &[&str] = &[
         "new",
         "clock",
+        "pause",
+        "turn_to_read",
         "connected",
         "admits_node",
         "limited",
