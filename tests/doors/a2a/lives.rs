@@ -38,7 +38,9 @@ impl Subscription {
         let request = match is_rpc {
             true => {
                 let body = call("SubscribeToTask", &json!({"id": task}));
-                http.post(at(server, "/a2a")).header(JSON.0, JSON.1).body(body)
+                http.post(at(server, "/a2a"))
+                    .header(JSON.0, JSON.1)
+                    .body(body)
             }
             false => {
                 let path = format!("/a2a/rest/tasks/{}:subscribe", task.as_str().unwrap());
@@ -53,7 +55,10 @@ impl Subscription {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { response, text: String::new() }
+        Self {
+            response,
+            text: String::new(),
+        }
     }
 
     fn events(&self) -> Vec<Event> {
@@ -61,7 +66,9 @@ impl Subscription {
         let event = |text: &str| {
             let line = |begin: &str| text.lines().find_map(|it| it.strip_prefix(begin));
             let mut data: Value = serde_json::from_str(line("data: ")?).unwrap();
-            let data = data.get_mut("result").map_or_else(|| data.clone(), Value::take);
+            if data.get("result").is_some() {
+                data = data["result"].take();
+            }
             Some((line("id: ")?.to_owned(), data))
         };
         whole.split("\n\n").filter_map(event).collect()
@@ -125,7 +132,10 @@ const BEHIND: [&str; 3] = ["TASK_STATE_WORKING", "result", "TASK_STATE_COMPLETED
 async fn a_subscription_goes_on_after_a_kill_on_every_binding(folder: Folder) {
     let server = Server::start(&folder).await;
     let mut bindings = all(&server.api.url).await;
-    let asked = bindings[0].ask(SendMessage, runs(json!([question()]))).await.unwrap();
+    let asked = bindings[0]
+        .ask(SendMessage, runs(json!([question()])))
+        .await
+        .unwrap();
     let task = asked["task"]["id"].clone();
     let (mut open, mut places) = (Vec::new(), Vec::new());
     for is_rpc in WITH_IDS {
@@ -153,7 +163,10 @@ async fn a_subscription_goes_on_after_a_kill_on_every_binding(folder: Folder) {
     }
     let anew = over_grpc(&server, &task).await;
     let ended = bindings[0].ask(SendMessage, answer(&task)).await.unwrap();
-    assert_eq!(ended["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{ended}");
+    assert_eq!(
+        ended["task"]["status"]["state"], "TASK_STATE_COMPLETED",
+        "{ended}"
+    );
     let mut told = Vec::new();
     for stream in streams {
         told.push(stream.all().await);
@@ -164,7 +177,10 @@ async fn a_subscription_goes_on_after_a_kill_on_every_binding(folder: Folder) {
     }
     let anew = anew.await.unwrap();
     let anew: Vec<_> = anew.iter().map(word).collect();
-    assert_eq!((anew[0], &anew[1..]), ("TASK_STATE_INPUT_REQUIRED", &BEHIND[..]));
+    assert_eq!(
+        (anew[0], &anew[1..]),
+        ("TASK_STATE_INPUT_REQUIRED", &BEHIND[..])
+    );
     server.stop().await;
 }
 
@@ -196,7 +212,11 @@ async fn a_task_that_was_running_is_told_to_its_end_after_a_kill(folder: Folder)
         let stream = Subscription::open(&server, &task, *is_rpc, Some(place)).await;
         told.push(stream.all().await);
     }
-    assert_eq!(words(&told[0]), ["result", "TASK_STATE_COMPLETED"], "{told:?}");
+    assert_eq!(
+        words(&told[0]),
+        ["result", "TASK_STATE_COMPLETED"],
+        "{told:?}"
+    );
     assert_eq!(told[0], told[1]);
     // From the same place, later: the same events.
     let again = Subscription::open(&server, &task, true, Some(&places[0].1)).await;
@@ -212,7 +232,10 @@ async fn streams_of_a_node_that_is_killed_go_on_at_another() {
     let mut here = all(&one.api.url).await;
     let (mut tasks, mut places, mut stays) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TASKS {
-        let asked = here[0].ask(SendMessage, runs(json!([question()]))).await.unwrap();
+        let asked = here[0]
+            .ask(SendMessage, runs(json!([question()])))
+            .await
+            .unwrap();
         let task = asked["task"]["id"].clone();
         let mut stream = Subscription::open(&other, &task, true, None).await;
         places.push(stream.first().await.0);
@@ -230,10 +253,21 @@ async fn streams_of_a_node_that_is_killed_go_on_at_another() {
         loop {
             match here[0].ask(SendMessage, answer(task)).await {
                 Ok(ended) => {
-                    assert_eq!(ended["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{ended}");
+                    assert_eq!(
+                        ended["task"]["status"]["state"], "TASK_STATE_COMPLETED",
+                        "{ended}"
+                    );
                     break;
                 }
-                Err(refused) => assert_eq!(refused.reasons[0], "UNAVAILABLE", "{refused:?}"),
+                // Nobody owns it, or nobody knows what became of the call; the same message is heard once.
+                Err(refused) => {
+                    let reason = &*refused.reasons[0];
+                    assert!(
+                        ["UNAVAILABLE", "INTERNAL_ERROR"].contains(&reason),
+                        "{refused:?}"
+                    );
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                }
             }
         }
     }

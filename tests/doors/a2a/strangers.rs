@@ -140,7 +140,9 @@ fn well_formed(operation: Operation) -> Value {
     let id = "00000000-0000-4000-8000-000000000000";
     match operation {
         Operation::SendMessage | Operation::SendStreamingMessage => runs(json!([endless()])),
-        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => json!({"id": id}),
+        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
+            json!({"id": id})
+        }
         Operation::ListTasks | Operation::GetExtendedAgentCard => json!({}),
         Operation::CreateTaskPushNotificationConfig => {
             json!({"taskId": id, "url": "https://a.example/"})
@@ -211,7 +213,11 @@ async fn whoever_shows_no_credentials_or_wrong_ones_is_told_which_under_the_id_o
     }
     // What cannot be read has no id.
     let url = format!("{}/a2a", world.url());
-    let broken = world.client.post(url).header("content-type", "application/json").body("{");
+    let broken = world
+        .client
+        .post(url)
+        .header("content-type", "application/json")
+        .body("{");
     let broken = broken.send().await.unwrap();
     assert_eq!(broken.status(), 401);
     let broken: Value = broken.json().await.unwrap();

@@ -11,8 +11,14 @@ async fn the_card_names_every_binding_and_each_is_served_where_it_says() {
     let card = agent.http.get(agent.at("/.well-known/agent-card.json"));
     let card: Value = card.send().await.unwrap().json().await.unwrap();
     for member in [
-        "name", "description", "version", "supportedInterfaces", "capabilities", "defaultInputModes",
-        "defaultOutputModes", "skills",
+        "name",
+        "description",
+        "version",
+        "supportedInterfaces",
+        "capabilities",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "skills",
     ] {
         assert!(card.get(member).is_some(), "{member}: {card}");
     }
@@ -23,7 +29,11 @@ async fn the_card_names_every_binding_and_each_is_served_where_it_says() {
         assert_eq!(interface["protocolVersion"], "1.0", "{interface}");
         let url = interface["url"].as_str().unwrap();
         // The bindings of the tests are at these places.
-        let known = [agent.at("/a2a"), agent.at("/a2a/rest"), agent.at("").replace("http://", "")];
+        let known = [
+            agent.at("/a2a"),
+            agent.at("/a2a/rest"),
+            agent.at("").replace("http://", ""),
+        ];
         assert!(known.iter().any(|it| it == url), "{interface}");
     }
     named.sort_unstable();
@@ -34,7 +44,9 @@ async fn the_card_names_every_binding_and_each_is_served_where_it_says() {
         }
     }
     for mut binding in all(&agent.server.api.url).await {
-        let answer = binding.ask(SendMessage, said("tck-complete-task", "Hello")).await;
+        let answer = binding
+            .ask(SendMessage, said("tck-complete-task", "Hello"))
+            .await;
         assert!(answer.is_ok(), "{}: {answer:?}", binding.name());
     }
     agent.server.stop().await;

@@ -12,7 +12,9 @@ fn texts(task: &Value) -> Vec<&str> {
     let history = task["history"].as_array().map(Vec::as_slice);
     let users = history.unwrap_or_default().iter();
     let users = users.filter(|it| it["role"] == "ROLE_USER");
-    users.map(|it| it["parts"][0]["text"].as_str().unwrap()).collect()
+    users
+        .map(|it| it["parts"][0]["text"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,7 +33,10 @@ async fn history_is_what_was_said_oldest_first_and_no_longer_than_is_wanted() {
         let done = sent(binding, more, "COMPLETED").await;
         assert_eq!(texts(&done), TEXTS, "{}", binding.name());
         for message in done["history"].as_array().unwrap() {
-            assert_eq!((&message["taskId"], &message["contextId"]), (&done["id"], &json!(context)));
+            assert_eq!(
+                (&message["taskId"], &message["contextId"]),
+                (&done["id"], &json!(context))
+            );
         }
         for length in 0..4_usize {
             let read = json!({"id": begun["id"], "historyLength": length});
@@ -62,7 +67,12 @@ async fn a_send_leaves_the_history_out_if_none_is_wanted() {
     let agent = agent().await;
     for mut binding in all(&agent.server.api.url).await {
         let binding = &mut *binding;
-        let begun = sent(binding, said("tck-input-required", "begin"), "INPUT_REQUIRED").await;
+        let begun = sent(
+            binding,
+            said("tck-input-required", "begin"),
+            "INPUT_REQUIRED",
+        )
+        .await;
         let mut more = said_to(&begun["id"], "tck-complete-task", "more");
         more["configuration"] = json!({"historyLength": 0});
         let done = sent(binding, more, "COMPLETED").await;

@@ -31,7 +31,10 @@ async fn a_message_leads_to_a_task_of_its_own_or_to_a_message() {
         assert_eq!(message["role"], "ROLE_AGENT", "{direct}");
         assert_eq!(message["parts"][0]["text"], "Direct message response");
         for member in ["messageId", "contextId"] {
-            assert!(message[member].as_str().is_some_and(|it| !it.is_empty()), "{direct}");
+            assert!(
+                message[member].as_str().is_some_and(|it| !it.is_empty()),
+                "{direct}"
+            );
         }
     }
     agent.server.stop().await;
@@ -64,11 +67,19 @@ async fn a_send_waits_for_the_end_or_a_question_unless_it_says_otherwise() {
         now["configuration"] = json!({"returnImmediately": true});
         let answer = binding.ask(SendMessage, now).await.unwrap();
         let state = answer["task"]["status"]["state"].as_str().unwrap();
-        assert!(["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&state), "{answer}");
+        assert!(
+            ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"].contains(&state),
+            "{answer}"
+        );
         let id = json!({"id": answer["task"]["id"]});
         let gone = binding.ask(CancelTask, id).await.unwrap();
         assert_eq!(gone["status"]["state"], "TASK_STATE_CANCELED");
-        sent(binding, said("tck-input-required", "Hello"), "INPUT_REQUIRED").await;
+        sent(
+            binding,
+            said("tck-input-required", "Hello"),
+            "INPUT_REQUIRED",
+        )
+        .await;
         sent(binding, said("tck-auth-required", "Hello"), "AUTH_REQUIRED").await;
         let failed = sent(binding, said("tck-task-failure", "Hello"), "FAILED").await;
         let why = &failed["status"]["message"]["parts"][0]["text"];
@@ -84,10 +95,18 @@ async fn nothing_follows_the_end_of_a_task() {
         let binding = &mut *binding;
         let completed = sent(binding, said("tck-complete-task", "Hello"), "COMPLETED").await;
         let failed = sent(binding, said("tck-task-failure", "Hello"), "FAILED").await;
-        let asked = sent(binding, said("tck-input-required", "Hello"), "INPUT_REQUIRED").await;
+        let asked = sent(
+            binding,
+            said("tck-input-required", "Hello"),
+            "INPUT_REQUIRED",
+        )
+        .await;
         let id = json!({"id": asked["id"]});
         let canceled = binding.ask(CancelTask, id).await.unwrap();
-        assert_eq!(canceled["status"]["state"], "TASK_STATE_CANCELED", "{canceled}");
+        assert_eq!(
+            canceled["status"]["state"], "TASK_STATE_CANCELED",
+            "{canceled}"
+        );
         assert_eq!(canceled["id"], asked["id"]);
         for ended in [completed, failed, canceled] {
             let id = json!({"id": ended["id"]});
@@ -96,7 +115,10 @@ async fn nothing_follows_the_end_of_a_task() {
             assert_eq!(refused.reasons[0], "UNSUPPORTED_OPERATION", "{ended}");
             let refused = binding.ask(CancelTask, id.clone()).await.unwrap_err();
             assert_eq!(refused.reasons[0], "TASK_NOT_CANCELABLE", "{ended}");
-            let refused = binding.stream(SubscribeToTask, id.clone()).await.unwrap_err();
+            let refused = binding
+                .stream(SubscribeToTask, id.clone())
+                .await
+                .unwrap_err();
             assert_eq!(refused.reasons[0], "UNSUPPORTED_OPERATION", "{ended}");
             let read = binding.ask(GetTask, id).await.unwrap();
             assert_eq!(read, ended, "{}", binding.name());
@@ -144,7 +166,10 @@ async fn a_conversation_keeps_its_task_and_its_context() {
         last["message"]["contextId"] = begun["contextId"].clone();
         let last = sent(binding, last, "COMPLETED").await;
         for turn in [more, last] {
-            assert_eq!((&turn["id"], &turn["contextId"]), (&begun["id"], &begun["contextId"]));
+            assert_eq!(
+                (&turn["id"], &turn["contextId"]),
+                (&begun["id"], &begun["contextId"])
+            );
         }
     }
     agent.server.stop().await;
@@ -155,7 +180,12 @@ async fn a_follow_up_that_is_repeated_is_recorded_once() {
     let agent = agent().await;
     for mut binding in all(&agent.server.api.url).await {
         let binding = &mut *binding;
-        let begun = sent(binding, said("tck-input-required", "begin"), "INPUT_REQUIRED").await;
+        let begun = sent(
+            binding,
+            said("tck-input-required", "begin"),
+            "INPUT_REQUIRED",
+        )
+        .await;
         let more = said_to(&begun["id"], "tck-complete-task", "more");
         let first = sent(binding, more.clone(), "COMPLETED").await;
         let again = sent(binding, more, "COMPLETED").await;
@@ -187,7 +217,12 @@ async fn a_media_type_that_no_skill_takes_is_refused() {
         odd["message"]["parts"] =
             json!([{"raw": "dGNr", "mediaType": "application/x-unsupported-tck-type"}]);
         let refused = binding.ask(SendMessage, odd).await.unwrap_err();
-        assert_eq!(refused.reasons[0], "CONTENT_TYPE_NOT_SUPPORTED", "{}", binding.name());
+        assert_eq!(
+            refused.reasons[0],
+            "CONTENT_TYPE_NOT_SUPPORTED",
+            "{}",
+            binding.name()
+        );
     }
     agent.server.stop().await;
 }

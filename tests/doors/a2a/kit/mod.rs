@@ -39,7 +39,12 @@ async fn sent(binding: &mut dyn Binding, request: Value, state: &str) -> Value {
     let answer = binding.ask(SendMessage, request).await.unwrap();
     let task = &answer["task"];
     let found = &task["status"]["state"];
-    assert_eq!(found, &format!("TASK_STATE_{state}"), "{} {answer}", binding.name());
+    assert_eq!(
+        found,
+        &format!("TASK_STATE_{state}"),
+        "{} {answer}",
+        binding.name()
+    );
     task.clone()
 }
 

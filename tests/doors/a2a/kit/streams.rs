@@ -43,15 +43,33 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end() {
     let agent = agent().await;
     for mut binding in all(&agent.server.api.url).await {
         let binding = &mut *binding;
-        for prefix in ["tck-stream-001", "tck-stream-003", "tck-stream-ordering-001"] {
-            let items = binding.stream(SendStreamingMessage, said(prefix, "Hello")).await.unwrap();
+        for prefix in [
+            "tck-stream-001",
+            "tck-stream-003",
+            "tck-stream-ordering-001",
+        ] {
+            let items = binding
+                .stream(SendStreamingMessage, said(prefix, "Hello"))
+                .await
+                .unwrap();
             assert!(items[0].get("task").is_some(), "{items:?}");
-            assert!(items[1..].iter().all(|it| it.get("task").is_none()), "{items:?}");
+            assert!(
+                items[1..].iter().all(|it| it.get("task").is_none()),
+                "{items:?}"
+            );
             let states: Vec<_> = items.iter().filter_map(state_of).collect();
-            assert_eq!(states.last(), Some(&"COMPLETED"), "{} {items:?}", binding.name());
+            assert_eq!(
+                states.last(),
+                Some(&"COMPLETED"),
+                "{} {items:?}",
+                binding.name()
+            );
             // What it made comes before its end.
             let order = ["SUBMITTED", "WORKING", "COMPLETED"];
-            let order: Vec<_> = states.iter().map(|it| order.iter().position(|known| known == it)).collect();
+            let order: Vec<_> = states
+                .iter()
+                .map(|it| order.iter().position(|known| known == it))
+                .collect();
             assert!(order.is_sorted(), "{states:?}");
         }
         let direct = said("tck-message-response", "Hello");
@@ -61,7 +79,11 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end() {
         // A question ends it: its caller has the next word.
         let asks = said("tck-input-required", "Hello");
         let items = binding.stream(SendStreamingMessage, asks).await.unwrap();
-        assert_eq!(items.last().and_then(state_of), Some("INPUT_REQUIRED"), "{items:?}");
+        assert_eq!(
+            items.last().and_then(state_of),
+            Some("INPUT_REQUIRED"),
+            "{items:?}"
+        );
     }
     agent.server.stop().await;
 }
@@ -70,7 +92,12 @@ async fn a_stream_begins_with_the_task_and_ends_with_its_end() {
 async fn all_streams_of_a_task_tell_the_same_in_the_same_order() {
     let agent = agent().await;
     let mut sender = all(&agent.server.api.url).await.remove(0);
-    let asked = sent(&mut *sender, said("tck-input-required", "Hello"), "INPUT_REQUIRED").await;
+    let asked = sent(
+        &mut *sender,
+        said("tck-input-required", "Hello"),
+        "INPUT_REQUIRED",
+    )
+    .await;
     let id = json!({"id": asked["id"]});
     let mut streams = Vec::new();
     // Two over each binding, and one that is closed.
@@ -93,7 +120,13 @@ async fn all_streams_of_a_task_tell_the_same_in_the_same_order() {
     }
     assert_eq!(told[0][0]["task"]["id"], asked["id"]);
     let states: Vec<_> = told[0].iter().filter_map(state_of).collect();
-    let expected = ["INPUT_REQUIRED", "WORKING", "INPUT_REQUIRED", "WORKING", "COMPLETED"];
+    let expected = [
+        "INPUT_REQUIRED",
+        "WORKING",
+        "INPUT_REQUIRED",
+        "WORKING",
+        "COMPLETED",
+    ];
     assert_eq!(states, expected, "{:?}", told[0]);
     for other in &told[1..] {
         assert_eq!(other, &told[0]);
@@ -106,7 +139,12 @@ async fn a_subscription_ends_when_the_task_is_cancelled_or_fails() {
     let agent = agent().await;
     for (i, mut binding) in all(&agent.server.api.url).await.into_iter().enumerate() {
         let begin = async |binding: &mut dyn Binding| {
-            sent(binding, said("tck-input-required", "Hello"), "INPUT_REQUIRED").await
+            sent(
+                binding,
+                said("tck-input-required", "Hello"),
+                "INPUT_REQUIRED",
+            )
+            .await
         };
         let follow = async |task: &Value| {
             let other = all(&agent.server.api.url).await.remove(i);
@@ -114,9 +152,16 @@ async fn a_subscription_ends_when_the_task_is_cancelled_or_fails() {
         };
         let task = begin(&mut *binding).await;
         let stream = follow(&task).await;
-        binding.ask(CancelTask, json!({"id": task["id"]})).await.unwrap();
+        binding
+            .ask(CancelTask, json!({"id": task["id"]}))
+            .await
+            .unwrap();
         let items = stream.await.unwrap();
-        assert_eq!(items.last().and_then(state_of), Some("CANCELED"), "{items:?}");
+        assert_eq!(
+            items.last().and_then(state_of),
+            Some("CANCELED"),
+            "{items:?}"
+        );
         let task = begin(&mut *binding).await;
         let stream = follow(&task).await;
         let more = said_to(&task["id"], "tck-task-failure", "more");
@@ -150,7 +195,10 @@ async fn a_stream_stays_open_while_the_task_waits_for_credentials() {
         let states: Vec<_> = items.iter().filter_map(state_of).collect();
         assert!(states.contains(&"AUTH_REQUIRED"), "{states:?}");
         assert_eq!(states.last(), Some(&"COMPLETED"), "{states:?}");
-        let read = binding.ask(GetTask, json!({"id": task["id"]})).await.unwrap();
+        let read = binding
+            .ask(GetTask, json!({"id": task["id"]}))
+            .await
+            .unwrap();
         assert_eq!(read["status"]["state"], "TASK_STATE_COMPLETED");
     }
     agent.server.stop().await;

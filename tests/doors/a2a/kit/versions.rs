@@ -39,7 +39,9 @@ async fn answered(agent: &Agent, version: Option<&str>) -> [Option<String>; 3] {
     let rest = reason(&json(rest).await["error"]["details"]);
     let metadata: Vec<_> = version.into_iter().map(|it| ("a2a-version", it)).collect();
     let answer = grpc(agent).await.list_tasks(listing(&metadata)).await;
-    let grpc = answer.err().map(|refused| status::reasons(&refused)[0].0.clone());
+    let grpc = answer
+        .err()
+        .map(|refused| status::reasons(&refused)[0].0.clone());
     [rpc, rest, grpc]
 }
 
@@ -47,12 +49,27 @@ async fn answered(agent: &Agent, version: Option<&str>) -> [Option<String>; 3] {
 async fn a_version_is_served_whatever_its_patch_and_others_are_refused_on_every_binding() {
     let agent = agent().await;
     for served in ["1.0", "1.0.0", "1.0.1", "1.0.7"] {
-        assert_eq!(answered(&agent, Some(served)).await, [None, None, None], "{served}");
+        assert_eq!(
+            answered(&agent, Some(served)).await,
+            [None, None, None],
+            "{served}"
+        );
     }
     let unsupported = || Some("VERSION_NOT_SUPPORTED".to_owned());
-    for refused in [None, Some(""), Some("0.3"), Some("1.1"), Some("99.0"), Some("one")] {
+    for refused in [
+        None,
+        Some(""),
+        Some("0.3"),
+        Some("1.1"),
+        Some("99.0"),
+        Some("one"),
+    ] {
         let found = answered(&agent, refused).await;
-        assert_eq!(found, [unsupported(), unsupported(), unsupported()], "{refused:?}");
+        assert_eq!(
+            found,
+            [unsupported(), unsupported(), unsupported()],
+            "{refused:?}"
+        );
     }
     agent.server.stop().await;
 }
@@ -67,7 +84,9 @@ async fn extensions_are_announced_and_echoed_in_headers_and_metadata() {
         agent.http.post(format!("{url}/a2a")).json(&call),
         agent.http.get(format!("{url}/a2a/rest/tasks")),
     ] {
-        let request = request.header("a2a-version", "1.0").header("a2a-extensions", both);
+        let request = request
+            .header("a2a-version", "1.0")
+            .header("a2a-extensions", both);
         let response = request.send().await.unwrap();
         assert_eq!(response.headers()["a2a-extensions"], "urn:example:required");
         let answer: Value = response.json().await.unwrap();
@@ -76,7 +95,10 @@ async fn extensions_are_announced_and_echoed_in_headers_and_metadata() {
     let mut grpc = grpc(&agent).await;
     let named = [("a2a-version", "1.0"), ("a2a-extensions", both)];
     let answer = grpc.list_tasks(listing(&named)).await.unwrap();
-    assert_eq!(answer.metadata().get("a2a-extensions").unwrap(), "urn:example:required");
+    assert_eq!(
+        answer.metadata().get("a2a-extensions").unwrap(),
+        "urn:example:required"
+    );
     let refused = grpc.list_tasks(listing(&named[..1])).await.unwrap_err();
     assert_eq!(status::reasons(&refused)[0].0, "EXTENSION_SUPPORT_REQUIRED");
     agent.server.stop().await;

@@ -7,7 +7,14 @@ use serde_json::{Value, json};
 use taskledger_a2a::Operation::{ListTasks, SendStreamingMessage};
 
 const STATES: [&str; 8] = [
-    "SUBMITTED", "WORKING", "COMPLETED", "FAILED", "CANCELED", "INPUT_REQUIRED", "REJECTED", "AUTH_REQUIRED",
+    "SUBMITTED",
+    "WORKING",
+    "COMPLETED",
+    "FAILED",
+    "CANCELED",
+    "INPUT_REQUIRED",
+    "REJECTED",
+    "AUTH_REQUIRED",
 ];
 const CONTENTS: [&str; 4] = ["text", "raw", "url", "data"];
 
@@ -31,11 +38,18 @@ fn faults(path: &str, value: &Value, found: &mut Vec<String>) {
                 }
                 faults(&format!("{path}.{name}"), it, found);
             }
-            let is_enum = |name: &str, prefix: &str, known: &[&str]| match map.get(name).and_then(Value::as_str) {
-                Some(text) => text.strip_prefix(prefix).is_some_and(|it| known.contains(&it)),
+            let is_enum = |name: &str, prefix: &str, known: &[&str]| match map
+                .get(name)
+                .and_then(Value::as_str)
+            {
+                Some(text) => text
+                    .strip_prefix(prefix)
+                    .is_some_and(|it| known.contains(&it)),
                 None => !map.contains_key(name),
             };
-            if !is_enum("state", "TASK_STATE_", &STATES) || !is_enum("role", "ROLE_", &["USER", "AGENT"]) {
+            if !is_enum("state", "TASK_STATE_", &STATES)
+                || !is_enum("role", "ROLE_", &["USER", "AGENT"])
+            {
                 found.push(format!("{path}: {value} has an unknown name"));
             }
             if let Some(time) = map.get("timestamp") {
@@ -50,12 +64,18 @@ fn faults(path: &str, value: &Value, found: &mut Vec<String>) {
 }
 
 fn assert_part(part: &Value) {
-    let contents = CONTENTS.iter().filter(|it| part.get(**it).is_some()).count();
+    let contents = CONTENTS
+        .iter()
+        .filter(|it| part.get(**it).is_some())
+        .count();
     assert_eq!(contents, 1, "{part}");
 }
 
 fn assert_message(message: &Value) {
-    assert!(is_text(message, "messageId") && message["role"].is_string(), "{message}");
+    assert!(
+        is_text(message, "messageId") && message["role"].is_string(),
+        "{message}"
+    );
     let parts = message["parts"].as_array().unwrap();
     assert!(!parts.is_empty(), "{message}");
     parts.iter().for_each(assert_part);
@@ -63,7 +83,10 @@ fn assert_message(message: &Value) {
 
 fn assert_task(task: &Value) {
     assert!(is_text(task, "id") && is_text(task, "contextId"), "{task}");
-    assert!(task["status"]["state"].is_string() && task["status"]["timestamp"].is_string(), "{task}");
+    assert!(
+        task["status"]["state"].is_string() && task["status"]["timestamp"].is_string(),
+        "{task}"
+    );
     if let Some(message) = task["status"].get("message") {
         assert_message(message);
     }
@@ -92,20 +115,35 @@ async fn answers_have_all_that_is_required_in_the_words_of_the_protocol() {
         ] {
             answers.push(sent(binding, said(prefix, "Hello"), state).await);
         }
-        let asked = sent(binding, said("tck-input-required", "Hello"), "INPUT_REQUIRED").await;
+        let asked = sent(
+            binding,
+            said("tck-input-required", "Hello"),
+            "INPUT_REQUIRED",
+        )
+        .await;
         let more = said_to(&asked["id"], "tck-complete-task", "more");
         answers.extend([asked, sent(binding, more, "COMPLETED").await]);
         answers.iter().for_each(assert_task);
         let list = json!({"includeArtifacts": true});
         let list = binding.ask(ListTasks, list).await.unwrap();
-        list["tasks"].as_array().unwrap().iter().for_each(assert_task);
+        list["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .for_each(assert_task);
         answers.push(list);
-        let items = binding.stream(SendStreamingMessage, said("tck-stream-003", "Hello")).await.unwrap();
+        let items = binding
+            .stream(SendStreamingMessage, said("tck-stream-003", "Hello"))
+            .await
+            .unwrap();
         for item in &items {
             assert_eq!(item.as_object().unwrap().len(), 1, "{item}");
             for update in ["statusUpdate", "artifactUpdate"] {
                 if let Some(update) = item.get(update) {
-                    assert!(is_text(update, "taskId") && is_text(update, "contextId"), "{item}");
+                    assert!(
+                        is_text(update, "taskId") && is_text(update, "contextId"),
+                        "{item}"
+                    );
                 }
             }
         }
