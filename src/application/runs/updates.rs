@@ -317,6 +317,11 @@ impl Follower {
         let nodes = self.nodes;
         let mut all = fold.take(notice, self.run, asks);
         all.retain(|told| nodes || !matches!(told, Told::Node(_)));
+        if all.iter().any(|told| !matches!(told, Told::Node(_))) {
+            // A notice may come before the rows show its event: what it returned would be missing.
+            let shown = self.app.await_position(place.position).await;
+            shown.map_err(unread)?;
+        }
         let (last, mut ended) = (all.len(), false);
         let mut updates = Vec::with_capacity(last);
         for (i, told) in all.into_iter().enumerate() {

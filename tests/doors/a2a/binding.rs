@@ -421,7 +421,10 @@ impl Binding for Grpc {
                     task_id,
                     ..pb::ListTaskPushNotificationConfigsRequest::default()
                 };
-                asked!(list_task_push_notification_configs, message)
+                asked!(list_task_push_notification_configs, message).map(|mut members| {
+                    members.entry("nextPageToken").or_insert_with(|| json!(""));
+                    members
+                })
             }
             Operation::DeleteTaskPushNotificationConfig => {
                 let message = pb::DeleteTaskPushNotificationConfigRequest {

@@ -3,6 +3,7 @@
 
 use super::normal::Normal;
 use crate::a2a::binding::{Binding, Refused, all};
+use crate::webhooks::site::arguments;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use taskledger_a2a::Operation::{
@@ -419,7 +420,11 @@ async fn every_binding_of_agent2agent_answers_alike() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_binding_of_every_node_on_postgres_answers_alike() {
-    let cluster = Cluster::of(2).await;
+    // Secrets of receivers are sealed by the key that these name.
+    let folder = Folder::with_database().await;
+    let arguments = arguments(&folder);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let cluster = Cluster::start(folder, 2, &arguments).await;
     let mut first = None;
     for (at, node) in ["one", "two"].into_iter().zip(&cluster.nodes) {
         compare(&node.api.url, at, &mut first).await;

@@ -73,7 +73,7 @@ pub(super) async fn wait(tx: &mut Tx<'_>, run: &RunRow, asked: Version) -> Resul
     })
 }
 
-/// By one of the indexes run_past_left and run_past_owner, then by key.
+/// By one of the indexes run_past_left, run_past_owner and run_status_context, then by key.
 const COLUMNS: &str =
     "SELECT p.run_no, r.run_id, r.flow_id, r.task_id, r.kind, r.started_at, s.version,
         s.has_origin, p.owner, s.context, p.stage, p.status_at, p.status_position, r.pending,

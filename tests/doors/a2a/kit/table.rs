@@ -36,7 +36,7 @@ fn quoted(text: &str) -> Vec<&str> {
 fn rows(text: &str) -> Vec<Row<'_>> {
     let mut is_shown = false;
     let mut rows = Vec::new();
-    for line in text.lines() {
+    for line in text.lines().filter(|line| !line.starts_with("|-")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [id, said @ .., shown] = &cells[..] else {
             is_shown = false;
@@ -54,8 +54,6 @@ fn rows(text: &str) -> Vec<Row<'_>> {
                 said: said.to_vec(),
                 tests: tests.collect(),
             });
-        } else if !line.starts_with("|--") {
-            is_shown = false;
         }
     }
     rows
