@@ -30,8 +30,8 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    a2a, broker, callers, create, growth, large_tree, list, mixed, read, rebuild, replay, start,
-    trace, wired, workers, workflow,
+    a2a, a2a_follow, broker, callers, create, growth, large_tree, list, mixed, read, rebuild,
+    replay, start, trace, wired, workers, workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -50,6 +50,7 @@ enum Scenario {
     Workers,
     Broker,
     A2a,
+    A2aFollow,
     Wired,
     Mixed,
     Callers,
@@ -81,6 +82,7 @@ const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
     ("workers", true, Scenario::Workers, "tasks done by a Node worker beside the engine's own; idle workers; claims (needs `clients/typescript`, built)"),
     ("broker", true, Scenario::Broker, "the agent broker over gRPC: publications by 1 and 64 callers, whole ways to an agent and back"),
     ("a2a", true, Scenario::A2a, "Agent2Agent: messages that run a task, over each binding, beside tasks.execute"),
+    ("a2a-follow", true, Scenario::A2aFollow, "readers of one run: SubscribeToTask beside GET /events"),
     ("wired", true, Scenario::Wired, "tasks that take inputs from results beside the same without, results of 1 MB, a document of 1,000 phases"),
     ("mixed", true, Scenario::Mixed, "80 % reads, 20 % writes"),
     ("callers", true, Scenario::Callers, "users with tokens: beside a flood of another, among strangers; metrics that are read"),
@@ -218,6 +220,7 @@ async fn one(
         Scenario::Workers => workers::workers(args, report).await,
         Scenario::Broker => broker::broker(args, report).await,
         Scenario::A2a => a2a::a2a(args, report).await,
+        Scenario::A2aFollow => a2a_follow::follow(args, report).await,
         Scenario::Wired => wired::wired(args, report).await,
         Scenario::Mixed => mixed::mixed(args, report).await,
         Scenario::Callers => callers::callers(args, report).await,

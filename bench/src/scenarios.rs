@@ -1,6 +1,7 @@
 //! What is measured, a file for each group.
 
 pub(crate) mod a2a;
+pub(crate) mod a2a_follow;
 pub(crate) mod broker;
 pub(crate) mod callers;
 pub(crate) mod create;

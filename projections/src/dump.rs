@@ -8,13 +8,14 @@ use std::fmt::Write;
 use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 
 /// Each table with the order of its rows.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
     ("attempts", "task_no, attempt"),
     ("runs", "run_no"),
     ("run_status", "run_no"),
     ("run_said", "run_no, version"),
+    ("run_past", "run_no, left_position"),
     ("flow_summary", "flow_no"),
     ("rootless_flows", "flow_id"),
     ("open_runs", "flow_no"),

@@ -21,6 +21,7 @@ taskledger_testkit::on_both_engines!(
     a_later_run_takes_no_result_from_an_earlier_one,
     runs_have_the_owner_of_their_flow,
     pages_show_no_run_twice,
+    pages_of_one_list_show_what_it_was_whatever_changes_meanwhile,
 );
 
 const ALL: Parts = Parts {
@@ -233,9 +234,28 @@ async fn runs_have_the_owner_of_their_flow(engine: Engine) {
             user_id: Some("eve".to_owned()),
         };
         push(&mut world, a, Event::UserChanged(changed));
+        let place = format!("{:x}", world.log.len());
         starts(&mut world, a, 1, run("a"));
         let ground = Ground::new(engine).await;
         let models = ground.fed(&world.log, batch).await;
+        for (owner, expected) in [
+            ("ann", vec![]),
+            ("bob", vec![(run("b"), RunStage::Submitted)]),
+            ("eve", vec![(run("a"), RunStage::Submitted)]),
+        ] {
+            let filter = RunFilter {
+                owner: Some(Arc::from(owner)),
+                ..RunFilter::default()
+            };
+            // A page of a list that began before its status changed.
+            let late = i64::MAX;
+            let cursor = format!("{place}-{late:x}-{late:x}-0-1");
+            let cursor = RunCursor::parse(&cursor).unwrap();
+            let list = models.run_list(&filter, Some(cursor), 10, ALL);
+            let list = list.await.unwrap();
+            let found = list.runs.iter().map(|it| (it.run.run, it.run.stage));
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{owner}");
+        }
         for (owner, expected) in [
             ("ann", vec![]),
             ("bob", vec![run("b")]),
@@ -281,7 +301,95 @@ async fn pages_show_no_run_twice(engine: Engine) {
             models = grounds[1].fed(&world.log, 100).await;
         }
     }
-    assert_eq!(seen, [runs[4], runs[3], runs[2], runs[1]]);
+    assert_eq!(seen, [runs[4], runs[3], runs[2], runs[1], runs[0]]);
+}
+
+/// What happens next in one of several flows of one task.
+fn happens(world: &mut World, flows: &mut [u8], n: usize) {
+    let (task_id, run_id) = (task(n as u64 + 1), run(&format!("run {n}")));
+    let context = Some(["trip", "talk"][n % 2]);
+    match flows[n] {
+        0 => {
+            created(world, n as u64 + 1, Some(["ann", "bob"][n % 2]));
+        }
+        1 => begins(world, task_id, run_id, context),
+        2 => starts(world, task_id, 1, run_id),
+        3 => asks(world, task_id, 1),
+        4 => answers(world, task_id, 1, run_id),
+        5 => starts(world, task_id, 2, run_id),
+        6 => ends(world, task_id, 2, run_id),
+        _ => return,
+    }
+    flows[n] += 1;
+}
+
+async fn pages_of_one_list_show_what_it_was_whatever_changes_meanwhile(engine: Engine) {
+    const FLOWS: usize = 10;
+    let shown = |it: &RunSnapshot| {
+        let asked: Vec<_> = it.waits.iter().map(|wait| wait.version).collect();
+        (it.run.run, it.run.stage, it.run.status_at, asked)
+    };
+    for seed in 1..4 {
+        let mut world = World::new(seed);
+        let mut flows = [0_u8; FLOWS];
+        for _ in 0..FLOWS * 4 {
+            let n = world.dice.below(FLOWS);
+            happens(&mut world, &mut flows, n);
+        }
+        let filters = [
+            RunFilter::default(),
+            RunFilter {
+                owner: Some(Arc::from("ann")),
+                ..RunFilter::default()
+            },
+            RunFilter {
+                context: Some(Arc::from("talk")),
+                ..RunFilter::default()
+            },
+            RunFilter {
+                stage: Some(RunStage::AuthRequired),
+                ..RunFilter::default()
+            },
+            RunFilter {
+                stage: Some(RunStage::Working),
+                since: Some(Timestamp(START + 20_000_000)),
+                ..RunFilter::default()
+            },
+        ];
+        let mut chains: Vec<_> = filters.iter().map(|_| (Vec::new(), None, false)).collect();
+        let mut expected = Vec::new();
+        while chains.iter().any(|(_, _, is_over)| !is_over) {
+            let ground = Ground::new(engine).await;
+            let batch = [1, 3, 100][world.dice.below(3)];
+            let models = ground.fed(&world.log, batch).await;
+            if expected.is_empty() {
+                for filter in &filters {
+                    let whole = models.run_list(filter, None, 100, ALL).await.unwrap();
+                    expected.push((
+                        whole.runs.iter().map(shown).collect::<Vec<_>>(),
+                        whole.total,
+                    ));
+                }
+            }
+            for (i, (seen, next, is_over)) in chains.iter_mut().enumerate() {
+                if *is_over {
+                    continue;
+                }
+                let page = models.run_list(&filters[i], *next, 2, ALL).await.unwrap();
+                seen.extend(page.runs.iter().map(shown));
+                assert_eq!(page.total, expected[i].1, "seed {seed}, {:?}", filters[i]);
+                *next = page.next;
+                *is_over = next.is_none();
+            }
+            for _ in 0..6 {
+                let n = world.dice.below(FLOWS);
+                happens(&mut world, &mut flows, n);
+            }
+        }
+        for (i, (seen, _, _)) in chains.iter().enumerate() {
+            assert_eq!(*seen, expected[i].0, "seed {seed}, {:?}", filters[i]);
+        }
+    }
 }
 
 #[tokio::test]
@@ -296,7 +404,12 @@ async fn pages_come_from_indexes() {
             stage: on(2).then_some(RunStage::Working),
             since: on(3).then_some(Timestamp(START)),
         };
-        let cursor = RunCursor::parse("1-1-1-1").unwrap();
+        let cursor = RunCursor::parse("1-1-1-1-1").unwrap();
+        let plan = models.explain_run_past(&filter, cursor).await.unwrap();
+        let by_index = ["INDEX run_past_", "INDEX run_status_context"];
+        let by_index = by_index.iter().any(|it| plan[0].contains(it));
+        let walks = plan.iter().any(|step| step.contains("SCAN"));
+        assert!(by_index && !walks, "{filter:?}: {plan:#?}");
         for after in [None, Some(cursor)] {
             let plan = models.explain_run_list(&filter, after).await.unwrap();
             let by_index = plan[0].contains("INDEX run_status_");

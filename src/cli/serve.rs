@@ -7,7 +7,7 @@ use super::{CliError, file_limit, open_files};
 use crate::application::Context;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
-use crate::engine::executor::RegistryBuilder;
+use crate::engine::executor::{ConformanceExecutor, RegistryBuilder};
 use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Drain, Server, Storage};
@@ -96,6 +96,12 @@ async fn start_server(
     let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
     let mut webhooks = server::webhooks(&config.engine, &egress);
     webhooks.worker.grace = config.shutdown_grace;
+    let executors = match config.a2a.conformance {
+        true => executors
+            .register(Arc::new(ConformanceExecutor))
+            .map_err(|e| CliError::failed(&e))?,
+        false => executors,
+    };
     let registry = server::executors(executors, &config.engine, egress.clone())
         .map_err(|e| CliError::failed(&e))?;
     let mut storage = storage(&config.engine.storage)?;

@@ -1,5 +1,6 @@
 //! How Agent2Agent is served.
 
+use crate::engine::executor::ConformanceExecutor;
 use crate::transport::a2a::Options;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -28,6 +29,16 @@ pub struct A2aConfig {
         env = "TASKLEDGER_A2A_TEXT_METHOD"
     )]
     pub text_method: Option<String>,
+
+    /// For the official conformance kit of A2A only: messages without tasks make the server behave as the kit tells it to
+    #[arg(
+        id = "a2a_conformance_executor",
+        long = "a2a-conformance-executor",
+        env = "TASKLEDGER_A2A_CONFORMANCE_EXECUTOR",
+        value_parser = clap::builder::FalseyValueParser::new(),
+        hide = true
+    )]
+    pub conformance: bool,
 
     /// Ed25519 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know the other
     #[arg(
@@ -94,6 +105,7 @@ impl A2aConfig {
         Options {
             edition: self.edition,
             text_method: self.text_method.as_deref().map(Into::into),
+            conformance: self.conformance.then(|| ConformanceExecutor::NAME.into()),
             keys: keys.into(),
             required_extensions: self
                 .required_extensions

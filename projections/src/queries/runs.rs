@@ -2,10 +2,11 @@
 //! whose status is newest first.
 //!
 //! Texts of messages and questions are in the log: rows name the events. A list goes on behind a cursor that fixes a
-//! place of the log: a run whose status changes behind that place is left out of later pages, because it stands at the
-//! head of the list from then on, or has been shown.
+//! place of the log: later pages show the runs with the status that they had there, so no run is shown twice or left
+//! out, whatever changes meanwhile.
 
 mod cursor;
+mod past;
 mod returned;
 
 pub use cursor::RunCursor;
@@ -14,6 +15,7 @@ pub use returned::Returned;
 use super::rows;
 use crate::tasks::{TaskProjector, read_counts};
 use crate::{Error, ReadModels, TaskRow, checkpoint};
+use past::Stands;
 use std::sync::Arc;
 use taskledger_domain::flow::{RunKind, RunStage, StatusCounts};
 use taskledger_domain::question::Asks;
@@ -145,11 +147,13 @@ impl ReadModels {
             return Ok(None);
         };
         let position = position(&mut tx).await?;
-        snapshot(&mut tx, row, position, parts).await.map(Some)
+        let snapshot = snapshot(&mut tx, (row, Stands::Now), position, parts);
+        snapshot.await.map(Some)
     }
 
-    /// A page of at most `limit` runs, those whose status is newest first, behind `after`. Cost: O(limit) by an index,
-    /// and counting the list, which is O(runs in it).
+    /// A page of at most `limit` runs, those whose status is newest first, behind `after`. Cost: O(limit) by an index;
+    /// for the first page counting the list, which is O(runs in it); for later ones O(statuses of this owner that
+    /// changed since the first).
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].
@@ -162,23 +166,36 @@ impl ReadModels {
     ) -> Result<RunList, Error> {
         let mut tx = self.read().await?;
         let position = position(&mut tx).await?;
-        let (sql, args) = count(&tx, filter);
-        let total = tx.fetch_one(sqlx::AssertSqlSafe(sql), args).await?;
-        let total = Columns::of(&total).number()?;
+        let total = match after {
+            Some(after) => after.total,
+            None => {
+                let (sql, args) = count(&tx, filter);
+                let total = tx.fetch_one(sqlx::AssertSqlSafe(sql), args).await?;
+                Columns::of(&total).number()?
+            }
+        };
         let (sql, args) = page(&tx, filter, after, limit);
         let found = tx.fetch_all(sqlx::AssertSqlSafe(sql), args).await?;
-        let found: Vec<RunRow> = found.iter().map(read).collect::<Result<_, _>>()?;
-        let wanted = &found[..found.len().min(limit as usize)];
-        let next = wanted.last().filter(|_| wanted.len() < found.len());
-        let next = next.map(|last| RunCursor {
+        let now = |row| Ok((read(row)?, Stands::Now));
+        let mut found: Vec<(RunRow, Stands)> =
+            found.iter().map(now).collect::<Result<_, Error>>()?;
+        if let Some(after) = after {
+            found.extend(past::page(&mut tx, filter, after, limit).await?);
+            found.sort_by_key(|(row, _)| std::cmp::Reverse((row.status_at, row.no)));
+        }
+        let more = found.len() > limit as usize;
+        found.truncate(limit as usize);
+        let next = found.last().filter(|_| more);
+        let next = next.map(|(last, _)| RunCursor {
             upto: after.map_or(position, |after| after.upto),
             at: last.status_at,
             no: last.no,
             filter: filter.fingerprint(),
+            total,
         });
-        let mut runs = Vec::with_capacity(wanted.len());
-        for row in wanted {
-            runs.push(snapshot(&mut tx, row.clone(), position, parts).await?);
+        let mut runs = Vec::with_capacity(found.len());
+        for row in found {
+            runs.push(snapshot(&mut tx, row, position, parts).await?);
         }
         Ok(RunList { runs, total, next })
     }
@@ -194,6 +211,20 @@ impl ReadModels {
     ) -> Result<Vec<String>, Error> {
         let mut tx = self.read().await?;
         let (sql, args) = page(&tx, filter, after, 1);
+        Ok(tx.plan(&sql, args).await?)
+    }
+
+    /// The same for the runs whose status has changed since the first page.
+    ///
+    /// # Errors
+    /// As [`Self::run_list`].
+    pub async fn explain_run_past(
+        &self,
+        filter: &RunFilter,
+        after: RunCursor,
+    ) -> Result<Vec<String>, Error> {
+        let mut tx = self.read().await?;
+        let (sql, args) = past::select(&tx, filter, after, 1);
         Ok(tx.plan(&sql, args).await?)
     }
 }
@@ -214,7 +245,10 @@ async fn row_of(tx: &mut Tx<'_>, run: RunId) -> Result<Option<RunRow>, Error> {
 }
 
 fn read(row: &Row) -> Result<RunRow, Error> {
-    let mut c = Columns::of(row);
+    read_columns(&mut Columns::of(row))
+}
+
+fn read_columns(c: &mut Columns<'_>) -> Result<RunRow, Error> {
     Ok(RunRow {
         no: c.int()?,
         run: RunId(c.id()?),
@@ -229,21 +263,23 @@ fn read(row: &Row) -> Result<RunRow, Error> {
         stage: c.named()?,
         status_at: c.time()?,
         status_position: c.number()?,
-        counts: read_counts(&mut c)?,
+        counts: read_counts(c)?,
     })
 }
 
 async fn snapshot(
     tx: &mut Tx<'_>,
-    run: RunRow,
+    (run, stands): (RunRow, Stands),
     position: Position,
     parts: Parts,
 ) -> Result<RunSnapshot, Error> {
     let (artifacts, artifacts_left_out) = artifacts(tx, &run, parts).await?;
     let (said, said_left_out) = said(tx, run.no, parts.said_max).await?;
-    let waits = match run.stage.is_end() {
-        true => Vec::new(),
-        false => waits(tx, run.no).await?,
+    let waits = match stands {
+        Stands::Then(None) => Vec::new(),
+        Stands::Then(Some(asked)) => vec![past::wait(tx, &run, asked).await?],
+        Stands::Now if run.stage.is_end() => Vec::new(),
+        Stands::Now => waits(tx, run.no).await?,
     };
     let error = match run.stage {
         RunStage::Failed | RunStage::Cancelled => error(tx, &run).await?,
@@ -379,10 +415,15 @@ fn page(tx: &Tx<'_>, filter: &RunFilter, after: Option<RunCursor>, limit: u32) -
 }
 
 fn conditions(filter: &RunFilter, args: &mut Args) -> String {
+    conditions_of("s", filter, args)
+}
+
+/// `status`: the name of the table with the status.
+fn conditions_of(status: &str, filter: &RunFilter, args: &mut Args) -> String {
     let mut all = vec!["1 = 1".to_owned()];
     if let Some(owner) = &filter.owner {
         args.text(owner.clone());
-        all.push(format!("s.owner = ${}", args.len()));
+        all.push(format!("{status}.owner = ${}", args.len()));
     }
     if let Some(context) = &filter.context {
         args.text(context.clone());
@@ -390,11 +431,11 @@ fn conditions(filter: &RunFilter, args: &mut Args) -> String {
     }
     if let Some(stage) = filter.stage {
         args.name(stage.as_str());
-        all.push(format!("s.stage = ${}", args.len()));
+        all.push(format!("{status}.stage = ${}", args.len()));
     }
     if let Some(since) = filter.since {
         args.time(since);
-        all.push(format!("s.status_at >= ${}", args.len()));
+        all.push(format!("{status}.status_at >= ${}", args.len()));
     }
     all.join(" AND ")
 }

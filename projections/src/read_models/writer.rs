@@ -307,13 +307,14 @@ impl Writer {
 }
 
 /// Statements of [`CLEAR`], each of which may take its time.
-const CLEAR_STATEMENTS: u32 = 12;
+const CLEAR_STATEMENTS: u32 = 13;
 const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_bodies;
     DELETE FROM attempts;
     DELETE FROM runs;
     DELETE FROM run_status;
     DELETE FROM run_said;
+    DELETE FROM run_past;
     DELETE FROM flow_summary;
     DELETE FROM rootless_flows;
     DELETE FROM open_runs;

@@ -67,6 +67,7 @@ impl<'e> Gone<'e> {
             &*SUMMARIES,
             &*OPEN_RUNS,
             &*SAID,
+            &*PAST,
             &*STANDINGS,
         ] {
             statement
@@ -152,6 +153,11 @@ static SAID: LazyLock<MultiRow> = LazyLock::new(|| {
             SELECT s.run_no FROM run_status s WHERE s.flow_no IN (";
     MultiRow::new(head, 1, "))")
 });
+static PAST: LazyLock<MultiRow> = LazyLock::new(|| {
+    let head = "DELETE FROM run_past WHERE run_no IN (
+            SELECT s.run_no FROM run_status s WHERE s.flow_no IN (";
+    MultiRow::new(head, 1, "))")
+});
 /// By the index run_status_flow.
 static STANDINGS: LazyLock<MultiRow> = LazyLock::new(|| by("run_status", "flow_no"));
 /// By the index runs_id.
@@ -171,7 +177,7 @@ fn below(table: &str, key: &str) -> MultiRow {
 
 /// All of them with the kinds of their parameters, the one that counts first.
 #[cfg(test)]
-pub(super) fn statements() -> [(&'static MultiRow, &'static str); 10] {
+pub(super) fn statements() -> [(&'static MultiRow, &'static str); 11] {
     [
         (&CELLS, "i"),
         (&BODIES, "i"),
@@ -180,6 +186,7 @@ pub(super) fn statements() -> [(&'static MultiRow, &'static str); 10] {
         (&SUMMARIES, "i"),
         (&OPEN_RUNS, "i"),
         (&SAID, "i"),
+        (&PAST, "i"),
         (&STANDINGS, "i"),
         (&RUNS, "b"),
         (&ROOTLESS, "b"),

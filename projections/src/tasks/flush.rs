@@ -244,6 +244,10 @@ async fn write_standings(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Er
     UPSERT_STANDINGS
         .execute(tx, &changed, |run, args| run.standing.bind(run.no, args))
         .await?;
+    let past = std::mem::take(&mut set.past_statuses);
+    INSERT_PAST
+        .execute(tx, &past, |status, args| status.bind(args))
+        .await?;
     let said: Vec<_> = std::mem::take(&mut set.said).into_iter().collect();
     UPSERT_SAID
         .execute(tx, &said, |((run_no, version), said), args| {
@@ -420,6 +424,18 @@ static UPSERT_STANDINGS: LazyLock<MultiRow> = LazyLock::new(|| {
             "waiting",
         ],
     )
+});
+static INSERT_PAST: LazyLock<MultiRow> = LazyLock::new(|| {
+    let columns = [
+        "run_no",
+        "left_position",
+        "owner",
+        "stage",
+        "status_at",
+        "status_position",
+        "asked",
+    ];
+    insert("run_past", &[&columns], "")
 });
 static UPSERT_SAID: LazyLock<MultiRow> = LazyLock::new(|| {
     upsert(

@@ -59,13 +59,17 @@ impl WorkingSet {
         for standing in runs.filter(|it| it.flow_no == flow_no) {
             standing.owner = owner.cloned();
         }
+        let past = self.past_statuses.iter_mut();
+        for status in past.filter(|it| it.flow_no == flow_no) {
+            status.owner = owner.cloned();
+        }
     }
 }
 
 /// Writes the owners of flows that changed. New rows have theirs. Cost: O(tasks of these flows), in SQL.
 pub(super) async fn write(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let owners: Vec<_> = std::mem::take(&mut set.owners).into_iter().collect();
-    for statement in [&*UPDATE_OWNERS, &*UPDATE_RUN_OWNERS] {
+    for statement in [&*UPDATE_OWNERS, &*UPDATE_RUN_OWNERS, &*UPDATE_PAST_OWNERS] {
         statement
             .execute(tx, &owners, |(flow_no, owner), args| {
                 args.int(*flow_no);
@@ -122,4 +126,16 @@ pub(super) static UPDATE_RUN_OWNERS: LazyLock<MultiRow> = LazyLock::new(|| {
         ") AS v WHERE run_status.flow_no = v.column1",
     )
     .with_each("UPDATE run_status SET owner = ?2 WHERE flow_no = ?1")
+});
+/// Relies on the index run_status_flow, then by key.
+pub(super) static UPDATE_PAST_OWNERS: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "UPDATE run_past SET owner = v.column2 FROM (",
+        2,
+        ") AS v JOIN run_status s ON s.flow_no = v.column1 WHERE run_past.run_no = s.run_no",
+    )
+    .with_each(
+        "UPDATE run_past SET owner = ?2
+        WHERE run_no IN (SELECT s.run_no FROM run_status s WHERE s.flow_no = ?1)",
+    )
 });

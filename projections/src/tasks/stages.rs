@@ -28,6 +28,33 @@ pub(crate) struct Standing {
     pub(super) waits: Vec<(Version, u32, Asks)>,
 }
 
+/// A status that a run had, as it is written.
+#[derive(Debug, Clone)]
+pub(crate) struct PastStatus {
+    run_no: i64,
+    pub(super) flow_no: i64,
+    pub(super) owner: Option<Arc<str>>,
+    /// Of the event with which it ended.
+    left: Position,
+    stage: RunStage,
+    at: Timestamp,
+    position: Position,
+    /// Version of the question that it shows.
+    asked: Option<Version>,
+}
+
+impl PastStatus {
+    pub(super) fn bind(&self, args: &mut Args) {
+        args.int(self.run_no);
+        args.position(self.left);
+        args.text(self.owner.clone());
+        args.name(self.stage.as_str());
+        args.time(self.at);
+        args.position(self.position);
+        args.int(self.asked.map(taskledger_sql::int));
+    }
+}
+
 /// Something that was said, as it is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said {
@@ -225,8 +252,21 @@ impl WorkingSet {
         if stage == run.standing.stage && shown == run.shown {
             return;
         }
-        run.shown = shown;
+        let asked = std::mem::replace(&mut run.shown, shown);
         let standing = &mut run.standing;
+        // One that began with this event was never seen.
+        if standing.position < recorded.position {
+            self.past_statuses.push(PastStatus {
+                run_no: run.no,
+                flow_no: standing.flow_no,
+                owner: standing.owner.clone(),
+                left: recorded.position,
+                stage: standing.stage,
+                at: standing.at,
+                position: standing.position,
+                asked,
+            });
+        }
         standing.stage = stage;
         standing.at = standing.at.max(recorded.time);
         standing.position = recorded.position;

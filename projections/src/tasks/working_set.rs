@@ -12,7 +12,7 @@ use super::facets::Facets;
 use super::flows::{Flow, Run, shift};
 use super::owners::OwnerChange;
 use super::rows::Placed;
-use super::stages::{Said, Standing};
+use super::stages::{PastStatus, Said, Standing};
 use crate::TaskRow;
 use crate::task_row::Change;
 use std::collections::{BTreeMap, HashMap};
@@ -73,6 +73,8 @@ pub(crate) struct WorkingSet {
     pub(super) changed_runs: Vec<RunId>,
     /// Runs that stand otherwise; some may stand here twice.
     pub(super) changed_standings: Vec<RunId>,
+    /// Statuses that ended, which are not written yet.
+    pub(super) past_statuses: Vec<PastStatus>,
     /// What was said in runs, by the number of the run and the version of the event.
     pub(super) said: BTreeMap<(i64, Version), Said>,
     /// Flows of which a task holds more than a cache should.
@@ -182,6 +184,7 @@ impl WorkingSet {
         self.changed_flows.clear();
         self.changed_runs.clear();
         self.changed_standings.clear();
+        self.past_statuses.clear();
         self.said.clear();
         self.deleted.clear();
         self.heavy.clear();

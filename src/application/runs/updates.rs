@@ -368,6 +368,12 @@ impl Follower {
             Told::Artifact(_) => self.results,
             Told::Node(_) => self.nodes,
         });
+        let reads = all.iter().any(|told| !matches!(told, Told::Node(_)));
+        if reads && !self.app.decides(fold.flow) {
+            // A notice may come before the rows show its event: what it returned would be missing.
+            let shown = self.app.await_position(place.position).await;
+            shown.map_err(unread)?;
+        }
         let (last, mut ended) = (all.len(), false);
         let mut updates = Vec::with_capacity(last);
         for (i, told) in all.into_iter().enumerate() {

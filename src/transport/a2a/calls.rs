@@ -5,7 +5,7 @@ use super::mapping::errors::{self, Doing};
 use super::mapping::plan::{self, Plan, Source};
 use super::mapping::{modes, said, views};
 use super::runs::{Ahead, Looks};
-use super::{A2a, Heard, INPUT_MODES, Outcome, TASKS};
+use super::{A2a, Heard, Outcome};
 use crate::application::Context;
 use crate::application::api::Target;
 use crate::application::api::runs::{
@@ -23,9 +23,7 @@ use taskledger_a2a::request::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, PAGE_SIZE_DEFAULT,
     SendMessageRequest, SubscribeToTaskRequest,
 };
-use taskledger_a2a::{
-    Error, ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task,
-};
+use taskledger_a2a::{Error, ErrorKind, Message, Part, SendMessageResponse, StreamResponse, Task};
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, REFERENCES_MAX};
 use taskledger_domain::{RunId, TaskId, Timestamp};
 
@@ -234,26 +232,22 @@ impl A2a {
         said::checked(&message)?;
         match message.task_id.take() {
             Some(task) => self.follow_up(heard, &task, message, (push, looks)).await,
-            None => {
-                let metadata = request.metadata.as_ref();
-                let method = self.options.text_method.as_deref();
-                match plan::plan(&message, metadata, method)? {
-                    Plan::Run { target, source } => {
-                        self.begin(heard, message, (target, source), (push, looks))
-                            .await
-                    }
-                    Plan::Workflow { run, source } => {
-                        let context = &heard.context;
-                        let tasks = self.runs.tasks_of_workflow(context, run).await;
-                        let tasks =
-                            tasks.map_err(|error| self.told(error, Doing::Sending(&source)))?;
-                        let tasks = tasks.map_err(|it| plan::unfit(&it, &source))?;
-                        let target = (Target::New(tasks), source);
-                        self.begin(heard, message, target, (push, looks)).await
-                    }
-                    Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
+            None => match self.plan(&message, request.metadata.as_ref())? {
+                Plan::Run { target, source } => {
+                    self.begin(heard, message, (target, source), (push, looks))
+                        .await
                 }
-            }
+                Plan::Workflow { run, source } => {
+                    let context = &heard.context;
+                    let tasks = self.runs.tasks_of_workflow(context, run).await;
+                    let tasks = tasks.map_err(|error| self.told(error, Doing::Sending(&source)))?;
+                    let tasks = tasks.map_err(|it| plan::unfit(&it, &source))?;
+                    let target = (Target::New(tasks), source);
+                    self.begin(heard, message, target, (push, looks)).await
+                }
+                Plan::Direct(text) => Ok(Said::Direct(self.direct(message, text.to_owned()))),
+                Plan::Nothing => Ok(Said::Direct(self.nothing(message))),
+            },
         }
     }
 
@@ -305,7 +299,7 @@ impl A2a {
             context: message.context_id.as_deref().map(Arc::from),
             message_id: Arc::from(&*message.message_id),
             message: said::kept(&message)?,
-            text: Part::texts_of(&message.parts),
+            text: self.text_of(&message),
             data: Part::data_of(&message.parts).cloned(),
             task: node,
         };
@@ -330,27 +324,6 @@ impl A2a {
             begun: None,
             ahead,
         })
-    }
-
-    /// What is said to a message that says nothing that could be run.
-    fn nothing(&self, message: Message) -> Message {
-        let fresh = || self.clock.uuid().to_string();
-        let text = format!(
-            "This agent runs tasks. Send a part with `data`: {{\"tasks\": [..]}}, one task, or \
-             {{\"taskId\": ..}} of a stored one (skill `{TASKS}`), or {{\"workflow\": .., \"inputs\": ..}} of a \
-             saved workflow. Parts are {}.",
-            INPUT_MODES.join(" or ")
-        );
-        Message {
-            message_id: fresh(),
-            context_id: Some(message.context_id.unwrap_or_else(fresh)),
-            task_id: None,
-            role: Role::Agent,
-            parts: vec![Part::text(text)],
-            metadata: None,
-            extensions: Vec::new(),
-            reference_task_ids: Vec::new(),
-        }
     }
 
     async fn task(&self, heard: &Heard, request: &GetTaskRequest) -> Result<Task, Error> {

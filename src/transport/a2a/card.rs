@@ -11,7 +11,7 @@ use taskledger_a2a::card::{
 };
 use taskledger_a2a::headers::SERVED;
 use taskledger_a2a::signing::CardKey;
-use taskledger_a2a::{Wire, signing};
+use taskledger_a2a::{Edition, Wire, signing};
 use taskledger_auth::Scope;
 
 /// Where the JSON-RPC binding is.
@@ -94,6 +94,8 @@ fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
     };
     let mut skills = vec![tasks_skill()];
     skills.extend(options.text_method.as_deref().map(text_skill));
+    let conformance = options.conformance.as_deref();
+    skills.extend(conformance.map(|it| conformance_skill(it, options.edition)));
     let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect();
     AgentCard {
         name: "taskledger".to_owned(),
@@ -224,6 +226,19 @@ fn text_skill(method: &str) -> AgentSkill {
         input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
         output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
         security_requirements: Vec::new(),
+    }
+}
+
+/// That of the executor for the official conformance kit, which wants any media type to be taken in edition 1.0.0, and
+/// unknown ones refused later.
+fn conformance_skill(method: &str, edition: Edition) -> AgentSkill {
+    let skill = text_skill(method);
+    match edition {
+        Edition::V1_0_0 => AgentSkill {
+            input_modes: vec!["*/*".to_owned()],
+            ..skill
+        },
+        Edition::V1_0_1 => skill,
     }
 }
 

@@ -11,6 +11,7 @@ mod card;
 pub(super) mod grpc;
 pub(super) mod jsonrpc;
 mod mapping;
+mod planning;
 mod push;
 pub(super) mod rest;
 mod runs;
@@ -48,6 +49,8 @@ pub struct Options {
     pub edition: Edition,
     /// The method that runs messages without tasks; without one they are answered with what would be taken.
     pub text_method: Option<Arc<str>>,
+    /// The executor of the official conformance kit, which then runs messages without tasks.
+    pub conformance: Option<Arc<str>>,
     /// By which keys the card is signed.
     pub keys: Arc<[CardKey]>,
     /// Whether changes are not reported to URLs.

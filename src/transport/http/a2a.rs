@@ -3,8 +3,8 @@
 
 use super::connection::KeptAlive;
 use super::door::{Door, REQUEST_ID, context, json, parse};
-use super::{body, refusal, streams};
-use crate::application::api::Caller;
+use super::{body, credentials, refusal, streams};
+use crate::application::api::{Caller, Denied};
 use crate::transport::a2a::{
     A2a, Agreed, Heard, Outcome, Told, artifacts, jsonrpc, keyed, out_of_time, rest,
 };
@@ -66,17 +66,27 @@ impl<C: Send + Sync + 'static> Door<C> {
             return refusal::not_found(head.uri.path());
         };
         let (correlation, echo) = self.correlation(&head.headers);
-        let received = match refusal::unless_json(&head.headers) {
-            Ok(()) => self.a2a_received(&head, body, deadline).await,
+        let caller = match refusal::unless_json(&head.headers) {
+            Ok(()) => Ok(self.caller(&head).await),
             Err(refused) => Err(refused),
         };
-        let mut response = match received {
-            Ok((received, bytes)) => {
-                let envelope = parse(bytes).await;
-                self.a2a_call(&a2a, &head, envelope, received, correlation)
-                    .await
+        let refused =
+            |refused: Box<Response>| reshaped(self.counted(*refused), a2a.edition(), true);
+        let mut response = match caller {
+            Ok(Ok(caller)) => match self.a2a_received(caller, &head, body, deadline).await {
+                Ok((received, bytes)) => {
+                    let envelope = parse(bytes).await;
+                    self.a2a_call(&a2a, &head, envelope, received, correlation)
+                        .await
+                }
+                Err(it) => refused(it),
+            },
+            Ok(Err(denied)) => {
+                let edition = a2a.edition();
+                let answer = self.stranger_of_a2a(denied, &head.headers, body, deadline, edition);
+                self.counted(answer.await)
             }
-            Err(refused) => reshaped(self.counted(*refused), a2a.edition(), true),
+            Err(it) => refused(it),
         };
         response.headers_mut().insert(REQUEST_ID, echo);
         response
@@ -126,7 +136,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             return refusal::not_found(head.uri.path());
         };
         let (correlation, echo) = self.correlation(&head.headers);
-        let mut response = match self.a2a_received(&head, body, deadline).await {
+        let received = match self.admitted(&head).await {
+            Ok(caller) => self.a2a_received(caller, &head, body, deadline).await,
+            Err(refused) => Err(refused),
+        };
+        let mut response = match received {
             Ok((received, bytes)) => {
                 let answered = self
                     .a2a_resource(&a2a, &head, bytes, received, correlation)
@@ -194,14 +208,14 @@ impl<C: Send + Sync + 'static> Door<C> {
         .await
     }
 
-    /// Who calls, and the body.
+    /// The body of a request of this caller.
     async fn a2a_received(
         &self,
+        caller: Arc<Caller>,
         head: &Parts,
         body: Body,
         deadline: Instant,
     ) -> Result<(Received, Bytes), Box<Response>> {
-        let caller = self.admitted(head).await?;
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return Err(Box::new(refusal::too_busy(
                 "the server has too many requests",
@@ -378,10 +392,11 @@ pub(super) fn reshaped_under(
     is_rpc: bool,
 ) -> Response {
     let status = refused.status();
+    let denied = refused.extensions().get::<Denied>().copied();
     let (kind, reason) = match status {
         StatusCode::UNAUTHORIZED => (
             ErrorKind::Unauthenticated,
-            "credentials are required: the header `Authorization: Bearer <token>`",
+            credentials::required(denied.unwrap_or(Denied::Missing)),
         ),
         StatusCode::FORBIDDEN => (ErrorKind::Forbidden, "the credentials do not allow this"),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (

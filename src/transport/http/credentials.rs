@@ -1,6 +1,6 @@
 //! Who sends a request, by its headers.
 
-use super::a2a::{names_version, reshaped_under};
+use super::a2a::{names_version, reshaped, reshaped_under};
 use super::connection::Peer;
 use super::door::{Door, parse};
 use super::{body, refusal};
@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use taskledger_a2a::Edition;
 use taskledger_auth::Scope;
 use tokio::time::Instant;
 
@@ -128,20 +129,9 @@ impl<C: Send + Sync + 'static> Door<C> {
         body: Body,
         deadline: Instant,
     ) -> Response {
-        match denied {
-            Denied::Limited { .. } | Denied::Unavailable => return refusal::denied_unread(denied),
-            Denied::Missing
-            | Denied::Malformed
-            | Denied::Unknown
-            | Denied::Expired
-            | Denied::Revoked => {}
-        }
-        let room = &self.in_hand_of_strangers;
-        let received = body::receive(room, headers, body, STRANGER_BODY_BYTES_MAX, deadline).await;
-        let Ok((bytes, _share)) = received else {
+        let Some(envelope) = self.said_by_stranger(denied, headers, body, deadline).await else {
             return refusal::denied_unread(denied);
         };
-        let envelope = parse(bytes).await;
         if let Some(a2a) = &self.a2a
             && a2a_rpc::is_meant(&envelope, names_version(headers))
         {
@@ -153,6 +143,65 @@ impl<C: Send + Sync + 'static> Door<C> {
             Some(answer) => refusal::denied_with(denied, answer),
             None => refusal::denied(denied),
         }
+    }
+}
+
+impl<C: Send + Sync + 'static> Door<C> {
+    /// The same where everything is Agent2Agent.
+    pub(super) async fn stranger_of_a2a(
+        &self,
+        denied: Denied,
+        headers: &HeaderMap,
+        body: Body,
+        deadline: Instant,
+        edition: Edition,
+    ) -> Response {
+        match self.said_by_stranger(denied, headers, body, deadline).await {
+            Some(envelope) => {
+                let id = a2a_rpc::id_of(&envelope);
+                reshaped_under(refusal::denied(denied), id, edition, true)
+            }
+            None => reshaped(refusal::denied_unread(denied), edition, true),
+        }
+    }
+
+    /// What a request says whose credentials do not hold; `None`: it is not read.
+    async fn said_by_stranger(
+        &self,
+        denied: Denied,
+        headers: &HeaderMap,
+        body: Body,
+        deadline: Instant,
+    ) -> Option<Envelope> {
+        match denied {
+            Denied::Limited { .. } | Denied::Unavailable => return None,
+            Denied::Missing
+            | Denied::Malformed
+            | Denied::Unknown
+            | Denied::Expired
+            | Denied::Revoked => {}
+        }
+        let room = &self.in_hand_of_strangers;
+        let received = body::receive(room, headers, body, STRANGER_BODY_BYTES_MAX, deadline).await;
+        let (bytes, _share) = received.ok()?;
+        Some(parse(bytes).await)
+    }
+}
+
+/// What is said to whoever shows no credentials, or some that do not hold.
+pub(super) const fn required(denied: Denied) -> &'static str {
+    match denied {
+        Denied::Missing => "credentials are required: the header `Authorization: Bearer <token>`",
+        Denied::Malformed => {
+            "the credentials cannot be read; one header `Authorization: Bearer <token>` is expected, and no token in the URL"
+        }
+        Denied::Unknown => {
+            "the credentials are not known; a token of this server, or of an issuer that it accepts, is expected"
+        }
+        Denied::Expired => "the credentials have expired; get a new token",
+        Denied::Revoked => "the credentials were revoked; get a new token",
+        Denied::Limited { .. } => "too many failed attempts came from this address; retry later",
+        Denied::Unavailable => "the credentials cannot be checked now; retry later",
     }
 }
 

@@ -235,6 +235,8 @@ pub(super) fn denied_with(denied: Denied, body: impl Into<Body>) -> Response {
         Denied::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, None),
     };
     let mut response = json(status, body);
+    // For doors that say it in words of their own.
+    response.extensions_mut().insert(denied);
     let headers = response.headers_mut();
     if let Some(challenge) = challenge {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));

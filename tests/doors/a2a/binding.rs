@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use taskledger_a2a::grpc::json::Json;
+use taskledger_a2a::grpc::values::timestamp_of;
 use taskledger_a2a::grpc::{A2aServiceClient, pb, status, to};
 use taskledger_a2a::request::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageRequest,
     SubscribeToTaskRequest, TaskPushNotificationConfig,
 };
 use taskledger_a2a::{Operation, Wire};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -19,28 +21,57 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An error as every binding tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     /// The reason of the first detail, and what this server calls it.
-    pub(super) reasons: Vec<String>,
+    pub(crate) reasons: Vec<String>,
     /// The fields of the request that are at fault.
-    pub(super) fields: Vec<String>,
+    pub(crate) fields: Vec<String>,
 }
 
 /// A way to the agent.
 #[async_trait]
-pub(super) trait Binding: Send {
+pub(crate) trait Binding: Send {
     fn name(&self) -> &'static str;
 
     /// Asks, and awaits the answer.
     async fn ask(&mut self, operation: Operation, request: Value) -> Result<Value, Refused>;
 
+    /// Asks, and reads the stream to its end. `begun` is told when it has begun.
+    async fn follow(
+        &mut self,
+        operation: Operation,
+        request: Value,
+        begun: Begun,
+    ) -> Result<Vec<Value>, Refused>;
+
     /// Asks, and reads the stream to its end.
-    async fn stream(&mut self, operation: Operation, request: Value)
-    -> Result<Vec<Value>, Refused>;
+    async fn stream(
+        &mut self,
+        operation: Operation,
+        request: Value,
+    ) -> Result<Vec<Value>, Refused> {
+        self.follow(operation, request, None).await
+    }
+}
+
+/// Is told that a stream has begun.
+pub(crate) type Begun = Option<oneshot::Sender<()>>;
+
+fn has_begun(begun: Begun) {
+    if let Some(begun) = begun {
+        // Nobody may wait for it any more.
+        let _ = begun.send(());
+    }
 }
 
 /// All of them, of the agent at this URL.
-pub(super) async fn all(url: &str) -> Vec<Box<dyn Binding>> {
+pub(crate) async fn all(url: &str) -> Vec<Box<dyn Binding>> {
+    all_as(url, None).await
+}
+
+/// The same, with these credentials.
+pub(crate) async fn all_as(url: &str, token: Option<&str>) -> Vec<Box<dyn Binding>> {
+    let token = token.map(str::to_owned);
     let http = taskledger::tls::client().build().unwrap();
     let url = url.trim_end_matches('/').to_owned();
     let channel = Endpoint::from_shared(url.clone()).unwrap();
@@ -49,6 +80,7 @@ pub(super) async fn all(url: &str) -> Vec<Box<dyn Binding>> {
         name,
         http: http.clone(),
         url: format!("{url}{path}"),
+        token: token.clone(),
     };
     vec![
         Box::new(rpc("JSON-RPC at /a2a", "/a2a")),
@@ -57,13 +89,18 @@ pub(super) async fn all(url: &str) -> Vec<Box<dyn Binding>> {
             name: "HTTP+JSON",
             http: http.clone(),
             url: format!("{url}/a2a/rest"),
+            token: token.clone(),
         }),
         Box::new(Rest {
             name: "HTTP+JSON of a tenant",
             http,
             url: format!("{url}/a2a/rest/acme"),
+            token: token.clone(),
         }),
-        Box::new(Grpc(A2aServiceClient::new(channel))),
+        Box::new(Grpc {
+            client: A2aServiceClient::new(channel),
+            token,
+        }),
     ]
 }
 
@@ -96,10 +133,19 @@ fn events(text: &str) -> Vec<Value> {
     lines.map(|it| serde_json::from_str(it).unwrap()).collect()
 }
 
+/// The request with credentials.
+fn shown(request: reqwest::RequestBuilder, token: Option<&str>) -> reqwest::RequestBuilder {
+    match token {
+        None => request,
+        Some(token) => request.bearer_auth(token),
+    }
+}
+
 struct Rpc {
     name: &'static str,
     http: reqwest::Client,
     url: String,
+    token: Option<String>,
 }
 
 impl Rpc {
@@ -107,9 +153,10 @@ impl Rpc {
         let call =
             json!({"jsonrpc": "2.0", "id": "c-1", "method": operation.name(), "params": request});
         let request = self.http.post(&self.url).header("a2a-version", "1.0");
-        let response = request.json(&call).send();
+        let response = shown(request, self.token.as_deref()).json(&call).send();
         let response = timeout(PATIENCE, response).await.unwrap().unwrap();
-        assert_eq!(response.status(), 200);
+        // What concerns credentials is said by HTTP, too.
+        assert!([200, 401, 403].contains(&response.status().as_u16()));
         response
     }
 }
@@ -132,13 +179,15 @@ impl Binding for Rpc {
         answered(self.send(operation, &request).await.json().await.unwrap())
     }
 
-    async fn stream(
+    async fn follow(
         &mut self,
         operation: Operation,
         request: Value,
+        begun: Begun,
     ) -> Result<Vec<Value>, Refused> {
         let response = self.send(operation, &request).await;
         let is_stream = response.headers()["content-type"] == "text/event-stream";
+        has_begun(begun.filter(|_| is_stream));
         let text = timeout(PATIENCE, response.text()).await.unwrap().unwrap();
         if !is_stream {
             return answered(serde_json::from_str(&text).unwrap()).map(|it| panic!("{it}"));
@@ -151,6 +200,7 @@ struct Rest {
     name: &'static str,
     http: reqwest::Client,
     url: String,
+    token: Option<String>,
 }
 
 impl Rest {
@@ -173,7 +223,7 @@ impl Rest {
         };
         let url = format!("{}{path}", self.url);
         let asked = self.http.request(method.parse().unwrap(), url);
-        let asked = asked.header("a2a-version", "1.0");
+        let asked = shown(asked.header("a2a-version", "1.0"), self.token.as_deref());
         let asked = match method {
             "POST" => {
                 let body = asked.header("content-type", "application/a2a+json");
@@ -221,13 +271,15 @@ impl Binding for Rest {
         rest_answer(status, response.json().await.unwrap())
     }
 
-    async fn stream(
+    async fn follow(
         &mut self,
         operation: Operation,
         request: Value,
+        begun: Begun,
     ) -> Result<Vec<Value>, Refused> {
         let response = self.send(operation, &request).await;
         let is_stream = response.headers()["content-type"] == "text/event-stream";
+        has_begun(begun.filter(|_| is_stream));
         let status = response.status().as_u16();
         let text = timeout(PATIENCE, response.text()).await.unwrap().unwrap();
         if !is_stream {
@@ -238,12 +290,19 @@ impl Binding for Rest {
     }
 }
 
-struct Grpc(A2aServiceClient<Channel>);
+struct Grpc {
+    client: A2aServiceClient<Channel>,
+    token: Option<String>,
+}
 
-fn with_version<T>(message: T) -> Request<T> {
+fn with_version<T>(message: T, token: Option<&str>) -> Request<T> {
     let mut request = Request::new(message);
     let version = "1.0".parse().unwrap();
     request.metadata_mut().insert("a2a-version", version);
+    if let Some(token) = token {
+        let value = format!("Bearer {token}").parse().unwrap();
+        request.metadata_mut().insert("authorization", value);
+    }
     request
 }
 
@@ -290,9 +349,10 @@ impl Binding for Grpc {
     async fn ask(&mut self, operation: Operation, request: Value) -> Result<Value, Refused> {
         let text = |name: &str| request[name].as_str().unwrap_or_default().to_owned();
         let (task_id, id) = (text("taskId"), text("id"));
+        let token = self.token.as_deref();
         macro_rules! asked {
             ($call:ident, $message:expr) => {{
-                let asked = self.0.$call(with_version($message));
+                let asked = self.client.$call(with_version($message, token));
                 let answer = timeout(PATIENCE, asked).await.unwrap();
                 answer.map(|it| it.into_inner().members())
             }};
@@ -320,6 +380,7 @@ impl Binding for Grpc {
                     page_size: it.page_size,
                     page_token: it.page_token.unwrap_or_default(),
                     history_length: it.history_length,
+                    status_timestamp_after: it.status_timestamp_after.map(timestamp_of),
                     include_artifacts: Some(it.include_artifacts),
                     ..pb::ListTasksRequest::default()
                 };
@@ -360,7 +421,10 @@ impl Binding for Grpc {
                     task_id,
                     ..pb::ListTaskPushNotificationConfigsRequest::default()
                 };
-                asked!(list_task_push_notification_configs, message)
+                asked!(list_task_push_notification_configs, message).map(|mut members| {
+                    members.entry("nextPageToken").or_insert_with(|| json!(""));
+                    members
+                })
             }
             Operation::DeleteTaskPushNotificationConfig => {
                 let message = pb::DeleteTaskPushNotificationConfigRequest {
@@ -368,14 +432,14 @@ impl Binding for Grpc {
                     task_id,
                     id,
                 };
-                let asked = self
-                    .0
-                    .delete_task_push_notification_config(with_version(message));
+                let message = with_version(message, token);
+                let asked = self.client.delete_task_push_notification_config(message);
                 asked.await.map(|_| Map::new())
             }
             Operation::GetExtendedAgentCard => {
                 let message = pb::GetExtendedAgentCardRequest { tenant };
-                let asked = self.0.get_extended_agent_card(with_version(message));
+                let message = with_version(message, token);
+                let asked = self.client.get_extended_agent_card(message);
                 asked.await.map(|it| {
                     let name = it.into_inner().name;
                     Map::from_iter([("name".to_owned(), Value::from(name))])
@@ -386,15 +450,17 @@ impl Binding for Grpc {
         answer.map(Value::Object).map_err(|status| told(&status))
     }
 
-    async fn stream(
+    async fn follow(
         &mut self,
         operation: Operation,
         request: Value,
+        begun: Begun,
     ) -> Result<Vec<Value>, Refused> {
+        let token = self.token.as_deref();
         let stream = match operation {
             Operation::SendStreamingMessage => {
-                let message = with_version(send_message(request));
-                self.0.send_streaming_message(message).await
+                let message = with_version(send_message(request), token);
+                self.client.send_streaming_message(message).await
             }
             Operation::SubscribeToTask => {
                 let it: SubscribeToTaskRequest = read(request);
@@ -402,7 +468,9 @@ impl Binding for Grpc {
                     tenant: String::new(),
                     id: it.id,
                 };
-                self.0.subscribe_to_task(with_version(message)).await
+                self.client
+                    .subscribe_to_task(with_version(message, token))
+                    .await
             }
             Operation::SendMessage
             | Operation::GetTask
@@ -415,6 +483,7 @@ impl Binding for Grpc {
             | Operation::GetExtendedAgentCard => panic!("no stream"),
         };
         let mut stream = stream.map_err(|status| told(&status))?.into_inner();
+        has_begun(begun);
         let mut items = Vec::new();
         loop {
             let item = timeout(PATIENCE, stream.message()).await.unwrap();

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
-mod binding;
+pub(crate) mod binding;
 mod card;
 mod faults;
+mod kit;
+mod lives;
 mod nodes;
 mod push;
 mod scenarios;

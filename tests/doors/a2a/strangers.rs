@@ -1,8 +1,10 @@
 //! With authentication: 401 and 403 by the table, and what belongs to others does not exist, on every binding.
 
+use super::binding::all_as;
 use super::{endless, runs};
 use crate::isolation::world::World;
 use serde_json::{Value, json};
+use taskledger_a2a::Operation;
 use taskledger_a2a::grpc::{A2aServiceClient, pb, status};
 use tonic::transport::Endpoint;
 use tonic::{Code, Request};
@@ -131,4 +133,102 @@ async fn what_belongs_to_others_does_not_exist_on_any_binding() {
         card["securityRequirements"][0]["schemes"]["bearer"]["list"][0],
         "tasks:read"
     );
+}
+
+/// A request that is well formed, for every operation.
+fn well_formed(operation: Operation) -> Value {
+    let id = "00000000-0000-4000-8000-000000000000";
+    match operation {
+        Operation::SendMessage | Operation::SendStreamingMessage => runs(json!([endless()])),
+        Operation::GetTask | Operation::CancelTask | Operation::SubscribeToTask => {
+            json!({"id": id})
+        }
+        Operation::ListTasks | Operation::GetExtendedAgentCard => json!({}),
+        Operation::CreateTaskPushNotificationConfig => {
+            json!({"taskId": id, "url": "https://a.example/"})
+        }
+        Operation::GetTaskPushNotificationConfig | Operation::DeleteTaskPushNotificationConfig => {
+            json!({"taskId": id, "id": "a"})
+        }
+        Operation::ListTaskPushNotificationConfigs => json!({"taskId": id}),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_needs_credentials_on_every_binding() {
+    let world = World::start().await;
+    for (token, expected) in [(None, true), (Some("nobody"), true), (Some("ann"), false)] {
+        for mut binding in all_as(world.url(), token).await {
+            for operation in Operation::ALL {
+                // What it would begin would not end.
+                let begins = matches!(
+                    operation,
+                    Operation::SendMessage | Operation::SendStreamingMessage
+                );
+                if begins && !expected {
+                    continue;
+                }
+                let request = well_formed(operation);
+                let answer = match operation {
+                    Operation::SendStreamingMessage | Operation::SubscribeToTask => {
+                        let items = binding.stream(operation, request).await;
+                        items.map(Value::Array)
+                    }
+                    Operation::SendMessage
+                    | Operation::GetTask
+                    | Operation::ListTasks
+                    | Operation::CancelTask
+                    | Operation::CreateTaskPushNotificationConfig
+                    | Operation::GetTaskPushNotificationConfig
+                    | Operation::ListTaskPushNotificationConfigs
+                    | Operation::DeleteTaskPushNotificationConfig
+                    | Operation::GetExtendedAgentCard => binding.ask(operation, request).await,
+                };
+                let refused = answer.err();
+                let reason = refused.as_ref().map(|it| &*it.reasons[0]);
+                let is_denied = reason == Some("UNAUTHENTICATED");
+                let name = binding.name();
+                assert_eq!(is_denied, expected, "{name} {operation:?}: {refused:?}");
+            }
+        }
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_shows_no_credentials_or_wrong_ones_is_told_which_under_the_id_of_the_call() {
+    let world = World::start().await;
+    let listing = json!({"jsonrpc": "2.0", "id": "c-7", "method": "ListTasks", "params": {}});
+    for path in ["/a2a", "/"] {
+        let mut told = Vec::new();
+        for token in [None, Some("nobody")] {
+            let (status, answer) = post(&world, path, token, &listing).await;
+            assert_eq!(status, 401, "{answer}");
+            assert_eq!(answer["id"], "c-7", "{answer}");
+            assert_eq!(reason(&answer), "UNAUTHENTICATED");
+            told.push(answer["error"]["message"].as_str().unwrap().to_owned());
+        }
+        assert!(told[0].contains("are required"), "{told:?}");
+        assert!(told[1].contains("are not known"), "{told:?}");
+    }
+    // What cannot be read has no id.
+    let url = format!("{}/a2a", world.url());
+    let broken = world
+        .client
+        .post(url)
+        .header("content-type", "application/json")
+        .body("{");
+    let broken = broken.send().await.unwrap();
+    assert_eq!(broken.status(), 401);
+    let broken: Value = broken.json().await.unwrap();
+    assert_eq!(broken["id"], Value::Null, "{broken}");
+    let mut told = Vec::new();
+    for token in [None, Some("nobody")] {
+        let path = "/a2a/rest/message:send";
+        let (status, answer) = post(&world, path, token, &runs(json!([endless()]))).await;
+        assert_eq!(status, 401, "{answer}");
+        told.push(answer["error"]["message"].as_str().unwrap().to_owned());
+    }
+    assert_ne!(told[0], told[1]);
+    world.close().await;
 }

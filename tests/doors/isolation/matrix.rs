@@ -1,9 +1,11 @@
 //! The matrix: use case x caller x object. Each use case has a row; one without does not compile.
 
+use super::a2a::{self, Named};
 use super::world::{Callers, Nodes, World};
 use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
 use taskledger::clock::{Clock, SystemClock};
+use taskledger_a2a::Operation;
 
 /// Ids by which a use case may name something.
 #[derive(Debug, Clone)]
@@ -16,6 +18,8 @@ struct Object {
     /// A task that its owner has claimed, and the lease.
     claimed: String,
     lease: String,
+    /// The run of that task.
+    run: String,
 }
 
 impl Object {
@@ -31,6 +35,7 @@ impl Object {
             token: "aaaaaaaaaaaaaaaa".to_owned(),
             claimed: fresh(),
             lease: fresh(),
+            run: fresh(),
         }
     }
 
@@ -43,6 +48,7 @@ impl Object {
             .replace(&self.token, "TOKEN")
             .replace(&self.claimed, "CLAIMED")
             .replace(&self.lease, "LEASE")
+            .replace(&self.run, "RUN")
             .replace(&delivery, "DELIVERY")
     }
 }
@@ -53,6 +59,8 @@ enum Asked {
     Call(&'static str, Value),
     /// `GET` of a path.
     Get(String),
+    /// An operation of Agent2Agent, over every binding.
+    A2a(Operation, Value),
 }
 
 /// Every way in which a use case can name an object; empty for those that name none.
@@ -197,19 +205,28 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         UseCase::ReadSibling => of_lease("tasks.sibling_output", json!({"name": "remote"})),
         UseCase::RotateToken => vec![Call("tokens.rotate", json!({"id": object.token}))],
         UseCase::RevokeToken => vec![Call("tokens.revoke", json!({"id": object.token}))],
-        // They name no object: `owners.rs` looks at what they show.
-        UseCase::WatchRun
-        // No door of this list asks for them: `tests/core/application/runs.rs`.
-        | UseCase::StartRun
+        UseCase::StartRun
         | UseCase::CancelRun
         | UseCase::MessageRun
         | UseCase::ReadRun
         | UseCase::ListRuns
         | UseCase::FollowRun
-        | UseCase::AwaitRun
-        // `a2a/push.rs`.
         | UseCase::ReportRun
-        | UseCase::ReadReports
+        | UseCase::ReadReports => {
+            let named = Named {
+                root,
+                child,
+                run: &object.run,
+                context: &object.claimed,
+            };
+            let rows = a2a::rows(case, &named).into_iter();
+            rows.map(|(operation, request)| Asked::A2a(operation, request))
+                .collect()
+        }
+        // They name no object: `owners.rs` looks at what they show.
+        UseCase::WatchRun
+        // Asked for behind a message alone, which names the run.
+        | UseCase::AwaitRun
         | UseCase::ListWebhooks
         // Asked for through gRPC: `broker/strangers.rs`.
         | UseCase::ReadInbox
@@ -252,6 +269,7 @@ async fn answer(world: &Callers, token: Option<&str>, asked: &Asked) -> (u16, St
             let request = world.client.get(format!("{}{path}", world.url()));
             world.send(world.as_caller(request, token)).await
         }
+        Asked::A2a(operation, request) => a2a::answers(world, token, *operation, request).await,
     }
 }
 
@@ -259,6 +277,7 @@ fn shown(asked: &Asked) -> String {
     match asked {
         Asked::Call(method, params) => format!("{method} {params}"),
         Asked::Get(path) => format!("GET {path}"),
+        Asked::A2a(operation, request) => format!("{operation:?} {request}"),
     }
 }
 
@@ -299,6 +318,7 @@ async fn given_object(world: &Callers, token: &str) -> Object {
         .unwrap()
         .to_owned();
     Object {
+        run: started["run_id"].as_str().unwrap().to_owned(),
         claimed,
         lease,
         root,
@@ -368,12 +388,13 @@ async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
                 let asked = &row(*case, &object, &own)[n];
                 let found = told(&world, token, asked, &object).await;
                 // Nothing joins two flows, whoever owns them; a list below a parent is empty for all; a lease is
-                // good only together with the principal that claimed.
+                // good only together with the principal that claimed; a receiver that was not made is absent.
                 let is_alike = shown(asked).contains("dependencies")
                     || shown(asked).contains(r#""tasks""#)
                     || shown(asked).contains(r#""updates":{"parent_id""#)
                     || shown(asked).contains(r#""as_of":1"#)
                     || (token == "chief" && shown(asked).contains(r#""lease""#))
+                    || shown(asked).starts_with("GetTaskPushNotificationConfig")
                     || *case == UseCase::ListTasks;
                 assert!(
                     is_alike || found != refused,
@@ -395,7 +416,12 @@ async fn credentials_without_the_scope_of_a_use_case_are_told_which_is_missing()
         let Some(scope) = case.scope() else { continue };
         for asked in row(*case, &own, &own) {
             let (status, text) = answer(&world, Some("reader"), &asked).await;
-            let is_refused = text.contains("-32004") && text.contains(scope.as_str());
+            let is_refused = match asked {
+                Asked::A2a(..) => status == 403,
+                Asked::Call(..) | Asked::Get(_) => {
+                    text.contains("-32004") && text.contains(scope.as_str())
+                }
+            };
             assert_eq!(
                 is_refused,
                 scope != taskledger_auth::Scope::TasksRead,
@@ -418,7 +444,8 @@ async fn without_credentials_every_use_case_is_refused_with_401() {
             for token in [None, Some("nobody")] {
                 let (status, text) = answer(&world, token, &asked).await;
                 assert_eq!(status, 401, "{case:?}: {}: {text}", shown(&asked));
-                assert!(text.contains("-32004"), "{text}");
+                let told = ["-32004", "UNAUTHENTICATED"];
+                assert!(told.iter().any(|it| text.contains(it)), "{text}");
             }
         }
     }

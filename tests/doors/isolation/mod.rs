@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod a2a;
 mod credentials;
 mod events;
 mod issuer;

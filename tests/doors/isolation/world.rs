@@ -276,6 +276,11 @@ impl Callers {
         self.tokens.insert(name.to_owned(), token.to_owned());
     }
 
+    /// The token of this caller.
+    pub(crate) fn token<'c>(&'c self, name: &'c str) -> &'c str {
+        self.tokens.get(name).map_or(name, String::as_str)
+    }
+
     /// Status and body of an answer; of a stream its first message.
     pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> (u16, String) {
         let mut response = request.send().await.unwrap();
@@ -303,7 +308,7 @@ impl Callers {
     ) -> reqwest::RequestBuilder {
         match token {
             None => request,
-            Some(name) => request.bearer_auth(self.tokens.get(name).map_or(name, String::as_str)),
+            Some(name) => request.bearer_auth(self.token(name)),
         }
     }
 

@@ -14,6 +14,8 @@ pub struct RunCursor {
     pub(super) no: i64,
     /// Of the filter of the list.
     pub(super) filter: u32,
+    /// Runs in the list.
+    pub(super) total: u64,
 }
 
 impl RunCursor {
@@ -24,7 +26,7 @@ impl RunCursor {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let read = |part: &str| i64::from_str_radix(part, 16).ok().filter(|n| *n >= 0);
         let parts: Option<Vec<i64>> = text.split('-').map(read).collect();
-        let Some([upto, at, no, filter]) = parts.as_deref() else {
+        let Some([upto, at, no, filter, total]) = parts.as_deref() else {
             return Err(Error::BadCursor);
         };
         let cursor = Self {
@@ -32,6 +34,7 @@ impl RunCursor {
             at: Timestamp(*at),
             no: *no,
             filter: u32::try_from(*filter).map_err(|_| Error::BadCursor)?,
+            total: total.unsigned_abs(),
         };
         match cursor.to_string() == text {
             true => Ok(cursor),
@@ -70,8 +73,9 @@ impl fmt::Display for RunCursor {
             at,
             no,
             filter,
+            total,
         } = self;
-        write!(f, "{upto:x}-{:x}-{no:x}-{filter:x}", at.0)
+        write!(f, "{upto:x}-{:x}-{no:x}-{filter:x}-{total:x}", at.0)
     }
 }
 
@@ -87,18 +91,19 @@ mod tests {
             at: Timestamp(1_736_937_000_123_456),
             no: 17,
             filter: 7,
+            total: 20,
         };
         assert_eq!(RunCursor::parse(&cursor.to_string()).ok(), Some(cursor));
         for text in [
             "",
             "1",
-            "1-2-3",
-            "1-2-3-4-5",
-            "01-2-3-4",
-            "1-2--3-4",
-            "1-2-g-4",
-            "1-2-+3-4",
-            "1-2-3-100000000",
+            "1-2-3-4",
+            "1-2-3-4-5-6",
+            "01-2-3-4-5",
+            "1-2--3-4-5",
+            "1-2-g-4-5",
+            "1-2-+3-4-5",
+            "1-2-3-100000000-5",
         ] {
             assert!(RunCursor::parse(text).is_err(), "{text}");
         }

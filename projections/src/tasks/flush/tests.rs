@@ -6,9 +6,10 @@ use crate::{Options, ReadModels};
 use taskledger_sql::Engine;
 
 /// Tables, and their names within the statements.
-const STORED: [&str; 14] = [
+const STORED: [&str; 15] = [
     "run_status",
     "run_said",
+    "run_past",
     "tasks",
     "task_bodies",
     "attempts",
@@ -48,6 +49,7 @@ async fn no_statement_of_a_batch_walks_over_a_table() {
         NEXT_ATTEMPT,
         super::super::owners::UPDATE_OWNERS.text(Engine::Sqlite),
         super::super::owners::UPDATE_RUN_OWNERS.text(Engine::Sqlite),
+        super::super::owners::UPDATE_PAST_OWNERS.text(Engine::Sqlite),
         super::super::load::WAITS.text(Engine::Sqlite),
         super::super::load::FLOWS.text(Engine::Sqlite),
         super::super::load::TASKS.text(Engine::Sqlite),

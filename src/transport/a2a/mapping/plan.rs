@@ -1,5 +1,6 @@
 //! Which message runs what: tasks in its data, a stored task, the configured method, or nothing.
 
+pub(crate) mod conformance;
 mod workflows;
 
 pub(crate) use workflows::unfit;
@@ -38,6 +39,8 @@ pub(crate) enum Plan {
         /// Where in the message it stands.
         source: Source,
     },
+    /// Nothing: it is answered with this text.
+    Direct(&'static str),
     /// Nothing: it says nothing that could be run.
     Nothing,
 }

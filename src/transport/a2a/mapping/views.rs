@@ -213,13 +213,28 @@ pub(crate) fn artifact(it: Result_) -> Artifact {
         artifact_id,
         name: Some(it.name.to_string()).filter(|it| !it.is_empty()),
         description: None,
-        parts: vec![Part {
-            media_type: Some("application/json".to_owned()),
-            ..Part::data(Value::Object(it.result.to_map()))
-        }],
+        parts: parts_of(it.result.to_map()),
         metadata: Some(Map::from_iter([(NODES.to_owned(), about)])),
         extensions: vec![NODES.to_owned()],
     }
+}
+
+/// The member of a result that says in which parts it is shown, if it is the only one.
+const PARTS: &str = "a2a_parts";
+
+/// A result as the parts that it names, else as data.
+fn parts_of(result: Map<String, Value>) -> Vec<Part> {
+    let named = result.get(PARTS).filter(|_| result.len() == 1);
+    let named = named.and_then(Value::as_array).and_then(|list| {
+        let parts = list.iter().cloned().map(Part::from_json);
+        parts.collect::<Result<Vec<_>, _>>().ok()
+    });
+    named.filter(|parts| !parts.is_empty()).unwrap_or_else(|| {
+        vec![Part {
+            media_type: Some("application/json".to_owned()),
+            ..Part::data(Value::Object(result))
+        }]
+    })
 }
 
 /// A change of the status of a run.
