@@ -215,7 +215,7 @@ impl A2a {
         looks: Looks,
     ) -> Result<Said, Error> {
         let push = request.configuration.task_push_notification_config;
-        let push = self.push_of(push)?;
+        let push = self.push_of(heard, push)?;
         let mut message = request.message;
         said::checked(&message)?;
         match message.task_id.take() {

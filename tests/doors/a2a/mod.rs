@@ -9,6 +9,7 @@ mod nodes;
 mod push;
 mod scenarios;
 mod strangers;
+mod v03;
 mod wire;
 mod workflows;
 

@@ -71,11 +71,11 @@ fn protocol() -> Map<String, Value> {
     metadata
 }
 
-fn time(at: Timestamp) -> Option<DateTime<Utc>> {
+pub(crate) fn time(at: Timestamp) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(at.0)
 }
 
-fn state(stage: RunStage) -> TaskState {
+pub(crate) fn state(stage: RunStage) -> TaskState {
     match stage {
         RunStage::Submitted => TaskState::Submitted,
         RunStage::Working => TaskState::Working,
