@@ -246,7 +246,7 @@ async fn snapshot(
         false => waits(tx, run.no).await?,
     };
     let error = match run.stage {
-        RunStage::Failed | RunStage::Cancelled => error(tx, &run).await?,
+        RunStage::Failed | RunStage::Cancelled | RunStage::Rejected => error(tx, &run).await?,
         RunStage::Submitted
         | RunStage::Working
         | RunStage::InputRequired

@@ -171,6 +171,9 @@ impl<C: Send + Sync + 'static> Door<C> {
     pub(super) async fn grpc(self: Arc<Self>, of: Of, request: Request<Body>) -> Response {
         let served = self.grpc.as_ref().and_then(|it| Some((it, it.of(of)?)));
         let Some((grpc, mut service)) = served else {
+            if self.grpc.is_some() && is_grpc(request.headers()) {
+                return refused(&Status::unimplemented("this service is not served here"));
+            }
             return super::refusal::not_found(request.uri().path());
         };
         if !is_grpc(request.headers()) {

@@ -7,6 +7,7 @@ mod card;
 mod faults;
 mod nodes;
 mod push;
+mod rejected;
 mod scenarios;
 mod strangers;
 mod v03;

@@ -135,12 +135,17 @@ async fn each_operation_has_the_wire_of_0_3_over_json_rpc() {
     );
     assert_eq!(last["status"]["state"], "canceled");
 
-    // A stream ends at a question, which its last item says.
+    // A stream ends at a question, which its last item says. It comes while the stream is read.
+    let pause = json!({"id": "pause", "name": "pause", "parent_id": "ask",
+        "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 300}});
+    let mut ask = question();
+    ask["id"] = json!("ask");
+    ask["dependencies"] = json!([{"id": "pause"}]);
     let stream = agent
         .http
         .post(agent.at("/a2a"))
         .header("content-type", "application/json");
-    let stream = stream.body(call("message/stream", &runs(json!([question()]))));
+    let stream = stream.body(call("message/stream", &runs(json!([ask, pause]))));
     let asks = told(stream.send().await.unwrap()).await;
     let last = asks.last().unwrap();
     assert_eq!(

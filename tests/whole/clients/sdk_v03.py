@@ -31,10 +31,14 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 ECHO = {"name": "echo", "schemas": {"method": "echo_executor"}, "inputs": {"n": 7}}
 SHORT = {"name": "short", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 300}}
 LONG = {"name": "long", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 600_000}}
+# Behind a pause, so that the question comes while the stream is read.
+PAUSE = {**SHORT, "id": "pause", "parent_id": "ask"}
 ASK = {
+    "id": "ask",
     "name": "ask",
     "schemas": {"method": "approval_executor"},
     "inputs": {"question": "Which colour?", "response_type": "text"},
+    "dependencies": [{"id": "pause"}],
 }
 # What each binding says of an unknown task, and of one that cannot be cancelled.
 REFUSALS = {
@@ -130,7 +134,7 @@ async def main():
     assert await refused(plain.cancel_task(TaskIdParams(id=long.id))) == REFUSALS[1]
     passed("refusals")
 
-    told = await items(streaming.send_message(tasks(ASK)))
+    told = await items(streaming.send_message(tasks(ASK, PAUSE)))
     asked, update = told[-1]
     assert update.status.state == TaskState.input_required and update.final, told
     assert update.status.message.parts[0].root.text == "Which colour?", told

@@ -293,7 +293,7 @@ impl ReportedRun {
         let error = || self.begun.as_ref().and_then(|begun| begun.error.clone());
         let said = match (stand.wait, stand.stage) {
             (Some(wait), _) => self.question(log, wait).await?,
-            (None, RunStage::Failed) => {
+            (None, RunStage::Failed | RunStage::Rejected) => {
                 let error = error().unwrap_or_else(|| Arc::from(NO_REASON));
                 Some(Said::Error(error))
             }

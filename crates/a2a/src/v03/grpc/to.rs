@@ -80,7 +80,14 @@ fn part(it: pb::Part) -> old::Part {
             let data = match data.kind {
                 Some(Kind::StructValue(data)) => data,
                 // Only objects are data in 0.3.
-                other => {
+                other @ (None
+                | Some(
+                    Kind::NullValue(_)
+                    | Kind::NumberValue(_)
+                    | Kind::StringValue(_)
+                    | Kind::BoolValue(_)
+                    | Kind::ListValue(_),
+                )) => {
                     let free = metadata.get_or_insert_default();
                     let yes = Some(Kind::BoolValue(true));
                     free.fields.insert(WRAPPED.to_owned(), Value { kind: yes });
