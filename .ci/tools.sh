@@ -115,7 +115,7 @@ need_clients() {
     need_chromium
     need_python
     local locks=tests/whole/clients folder=target/clients wanted
-    wanted=$(cat "$locks/package-lock.json" "$locks/requirements.txt" && node --version && python3 --version)
+    wanted=$(cat "$locks/package-lock.json" "$locks"/requirements*.txt && node --version && python3 --version)
     if [ "$(cat "$folder/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
     echo "installing the clients of $locks into $folder" >&2
     rm -rf "$folder"
@@ -125,6 +125,8 @@ need_clients() {
     python3 -m venv "$folder/python"
     "$folder/python/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes \
         --only-binary :all: -r "$locks/requirements.txt" >&2
+    "$folder/python/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes \
+        --only-binary :all: --target "$folder/a2a-0.3" -r "$locks/requirements-a2a-0.3.txt" >&2
     echo "$wanted" > "$folder/made-from"
 }
 

@@ -255,7 +255,7 @@ fn full() -> Vec<Event> {
             task_id,
             attempt: 2,
             error: "nobody answered within 5 s".to_owned(),
-            reason: FailureReason::Unanswered,
+            reason: FailureReason::Rejected,
             progress: Progress::from_millionths(1),
             will_retry: true,
             remarks: remarks(r#"{"output":[1]}"#, Some(EXECUTION)),
@@ -299,6 +299,7 @@ fn full() -> Vec<Event> {
                 progress: Progress::from_millionths(500_000),
             }),
             others: 1,
+            rejected: true,
         }),
         Event::FlowArchived(FlowArchived {
             file: "flows-20260101T000000Z-0f8fad5b.jsonl".to_owned(),

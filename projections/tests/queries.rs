@@ -370,6 +370,7 @@ async fn a_failed_dependency_blocks_and_the_run_and_the_attempts_say_so(engine: 
             counts,
             root: None,
             others: 0,
+            rejected: false,
         }),
     );
     models.apply(&world.log[seen..]).await.unwrap();

@@ -98,6 +98,7 @@ fn ends(world: &mut World, task_id: TaskId, attempt: u32, run_id: RunId) {
         counts: StatusCounts::default(),
         root: None,
         others: 0,
+        rejected: false,
     };
     push(world, task_id, Event::RunEnded(ended));
 }

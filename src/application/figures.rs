@@ -226,7 +226,8 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
         | FailureReason::NotRetryable
         | FailureReason::ExecutorNotFound
         | FailureReason::InvalidInputs
-        | FailureReason::InvalidResult => AttemptEnd::Failed,
+        | FailureReason::InvalidResult
+        | FailureReason::Rejected => AttemptEnd::Failed,
     };
     Some((e.task_id, end))
 }

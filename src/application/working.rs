@@ -193,7 +193,7 @@ impl App {
     /// [`Error`]; `LeaseNotHeld`.
     pub(super) async fn fail(&self, context: &Context, fail: Fail) -> Result<Ended, Error> {
         let (task, lease) = (fail.task, fail.lease);
-        let (reason, progress) = (reason(fail.retryable), Progress::ZERO);
+        let (reason, progress) = (reason(&fail), Progress::ZERO);
         let command = |attempt| {
             let failure = match &fail.breach {
                 None => Command::Fail {
@@ -361,11 +361,11 @@ pub(super) const fn not_held(task: TaskId, reason: LeaseLoss) -> Error {
     Error::LeaseNotHeld { task, reason }
 }
 
-const fn reason(retryable: bool) -> FailureReason {
-    if retryable {
-        FailureReason::Executor
-    } else {
-        FailureReason::NotRetryable
+const fn reason(fail: &Fail) -> FailureReason {
+    match (fail.rejected, fail.retryable) {
+        (true, _) => FailureReason::Rejected,
+        (false, true) => FailureReason::Executor,
+        (false, false) => FailureReason::NotRetryable,
     }
 }
 
@@ -381,7 +381,7 @@ impl Said<'_> {
             }
             (Self::Fail(fail), Event::TaskFailed(e)) => {
                 let error = limits::cut(&fail.error, limits::ERROR_BYTES_MAX);
-                e.error == error && e.reason == reason(fail.retryable)
+                e.error == error && e.reason == reason(fail)
             }
             (Self::Release, Event::TaskFailed(e)) => e.reason == FailureReason::Released,
             (Self::Complete(_) | Self::Fail(_) | Self::Release, _) => false,

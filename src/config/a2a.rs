@@ -61,6 +61,10 @@ pub struct A2aConfig {
     )]
     pub required_extensions: Vec<String>,
 
+    /// Serve A2A 0.3 too: methods such as `message/send`, paths below `/a2a/rest/v1`, gRPC `a2a.v1`, and a card that both versions understand
+    #[arg(id = "a2a_0_3", long = "a2a-0.3", env = "TASKLEDGER_A2A_0_3")]
+    pub v03: bool,
+
     /// Whether changes of A2A tasks are reported to URLs that callers name
     #[arg(
         id = "a2a_push",
@@ -113,6 +117,7 @@ impl A2aConfig {
                 .map(|it| Arc::from(&**it))
                 .collect(),
             refuses_push: self.push == Switch::Off,
+            v03: self.v03,
         }
     }
 }

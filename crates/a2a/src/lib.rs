@@ -1,4 +1,5 @@
-//! The wire of the Agent2Agent protocol 1.0: objects, operations, errors, cards and their signatures.
+//! The wire of the Agent2Agent protocol 1.0: objects, operations, errors, cards and their signatures; that of 0.3 is a
+//! translation of it ([`v03`]).
 //!
 //! Owns what travels and in which form: JSON by the rules of ProtoJSON, with the path of every fault; gRPC
 //! messages, generated from `proto/a2a.proto`; the tables of errors. Knows no server, no clock, no connection, and
@@ -12,6 +13,9 @@ mod generated {
     #[allow(missing_docs, unreachable_pub, deprecated, clippy::all)]
     #[rustfmt::skip]
     pub(crate) mod a2a;
+    #[allow(missing_docs, unreachable_pub, deprecated, clippy::all)]
+    #[rustfmt::skip]
+    pub(crate) mod a2a_v03;
 }
 
 pub mod card;
@@ -26,6 +30,7 @@ pub mod read;
 pub mod request;
 pub mod signing;
 pub mod task;
+pub mod v03;
 pub mod write;
 
 pub use error::{Edition, Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! The generated code is what `proto/a2a.proto` says, and the .proto is the one that was published.
+//! The generated code is what the definitions in `proto/` say, and these are the ones that were published.
 //!
 //! After another version was put there, write the code anew:
 //!
@@ -11,18 +11,49 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::Path;
 
-const HEADER: &str = "\
-//! Messages, client and server of `lf.a2a.v1.A2AService`, generated from `proto/a2a.proto`.
+/// A definition of which code is generated.
+struct Defined {
+    proto: &'static str,
+    package: &'static str,
+    code: &'static str,
+    descriptors: &'static str,
+}
+
+const DEFINED: [Defined; 2] = [
+    Defined {
+        proto: "a2a.proto",
+        package: "lf.a2a.v1",
+        code: "src/generated/a2a.rs",
+        descriptors: "src/generated/descriptor_set.bin",
+    },
+    Defined {
+        proto: "a2a_v0_3.proto",
+        package: "a2a.v1",
+        code: "src/generated/a2a_v03.rs",
+        descriptors: "src/generated/descriptor_set_v03.bin",
+    },
+];
+
+fn header(defined: &Defined) -> String {
+    let Defined { proto, package, .. } = defined;
+    format!(
+        "\
+//! Messages, client and server of `{package}.A2AService`, generated from `proto/{proto}`.
 //! Do not edit: `tests/regenerate.rs` writes this file and checks it.
 
-";
-const PACKAGE: &str = "lf.a2a.v1";
+"
+    )
+}
 
 /// The files of others, and their hashes.
-const VENDORED: [(&str, &str); 6] = [
+const VENDORED: [(&str, &str); 7] = [
     (
         "a2a.proto",
         "4b74c0baa923ae0acb55474e548f1d6e5d3f83b80d757b65f8bf3e99a3c2257f",
+    ),
+    (
+        "a2a_v0_3.proto",
+        "814b0dbeca10624344db9668d3a390f43410050995fa42b5f6ee473143680f6e",
     ),
     (
         "google/api/annotations.proto",
@@ -64,50 +95,54 @@ fn the_definitions_of_others_are_not_changed() {
 #[test]
 fn the_generated_files_are_what_the_proto_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let described = describe(&root.join("proto"));
-    let code = format!("{HEADER}{}", generate(described.clone()));
     let update = std::env::var_os("UPDATE").is_some_and(|value| value == "1");
-    let stale: Vec<_> = [
-        ("src/generated/a2a.rs", code.into_bytes()),
-        (
-            "src/generated/descriptor_set.bin",
-            without_comments(described).encode_to_vec(),
-        ),
-    ]
-    .into_iter()
-    .filter(|(name, content)| {
-        let path = root.join(name);
-        let differs = fs::read(&path).ok().as_ref() != Some(content);
-        if differs && update {
-            fs::write(&path, content).expect("generated files can be written");
-        }
-        differs && !update
-    })
-    .map(|(name, _)| name)
-    .collect();
+    let made = DEFINED.iter().flat_map(|defined| {
+        let described = describe(&root.join("proto"), defined.proto);
+        let code = format!(
+            "{}{}",
+            header(defined),
+            generate(described.clone(), defined.package)
+        );
+        [
+            (defined.code, code.into_bytes()),
+            (
+                defined.descriptors,
+                without_comments(described).encode_to_vec(),
+            ),
+        ]
+    });
+    let stale: Vec<_> = made
+        .filter(|(name, content)| {
+            let path = root.join(name);
+            let differs = fs::read(&path).ok().as_ref() != Some(content);
+            if differs && update {
+                fs::write(&path, content).expect("generated files can be written");
+            }
+            differs && !update
+        })
+        .map(|(name, _)| name)
+        .collect();
     assert!(
         stale.is_empty(),
-        "{stale:?} differ from proto/a2a.proto; \
+        "{stale:?} differ from the definitions in proto/; \
          run `UPDATE=1 cargo test -p taskledger-a2a --test regenerate`"
     );
 }
 
-/// The .proto and what it imports, compiled.
-fn describe(folder: &Path) -> prost_types::FileDescriptorSet {
+/// A .proto and what it imports, compiled.
+fn describe(folder: &Path, proto: &str) -> prost_types::FileDescriptorSet {
     let mut compiler = protox::Compiler::new([folder]).expect("the folder exists");
     compiler.include_imports(true).include_source_info(true);
-    compiler
-        .open_file("a2a.proto")
-        .expect("the .proto compiles");
+    compiler.open_file(proto).expect("the .proto compiles");
     compiler.file_descriptor_set()
 }
 
 /// The Rust code of the package. Its comments are those of the specification and stay there.
-fn generate(described: prost_types::FileDescriptorSet) -> String {
+fn generate(described: prost_types::FileDescriptorSet, package: &str) -> String {
     let service_generator = tonic_prost_build::configure()
         .build_transport(false)
         .service_generator();
-    let package = prost_build::Module::from_protobuf_package_name(PACKAGE);
+    let package = prost_build::Module::from_protobuf_package_name(package);
     let files = described.file.into_iter().map(|mut file| {
         let module = prost_build::Module::from_protobuf_package_name(file.package());
         file.source_code_info = None;

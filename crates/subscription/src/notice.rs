@@ -92,7 +92,8 @@ impl TakenBack {
             | FailureReason::NotRetryable
             | FailureReason::NotStarted
             | FailureReason::Unanswered
-            | FailureReason::Declined => None,
+            | FailureReason::Declined
+            | FailureReason::Rejected => None,
         }
     }
 }
@@ -181,6 +182,9 @@ pub struct EndedRun {
     pub counts: StatusCounts,
     /// Tasks that it has left pending, groups left out.
     pub skipped: u32,
+    /// Whether it failed for nothing but that tasks were rejected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rejected: bool,
     /// Runs of the flow that go on.
     #[serde(skip)]
     pub others: u32,
@@ -415,6 +419,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
                 state: e.state,
                 counts: e.counts,
                 skipped: e.counts.pending,
+                rejected: e.rejected,
                 others: e.others,
             });
             let kind = match e.state {

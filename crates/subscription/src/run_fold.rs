@@ -116,7 +116,7 @@ impl Fold {
         if let Some(ended) = notice.ended_run().filter(|ended| ended.id == run) {
             self.waits.clear();
             self.resumes = None;
-            self.stage = ended_as(ended.state);
+            self.stage = ended_as(ended.state, ended.rejected);
         } else {
             match notice.kind {
                 Kind::Suspended => self.waits.push_back(Wait {
@@ -178,9 +178,10 @@ impl Fold {
     }
 }
 
-const fn ended_as(state: RunState) -> RunStage {
+const fn ended_as(state: RunState, rejected: bool) -> RunStage {
     match state {
         RunState::Completed => RunStage::Completed,
+        RunState::Failed if rejected => RunStage::Rejected,
         RunState::Failed => RunStage::Failed,
         RunState::Cancelled => RunStage::Cancelled,
         RunState::Running => RunStage::Working,

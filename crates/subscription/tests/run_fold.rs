@@ -56,6 +56,7 @@ fn ended() -> Event {
         counts: StatusCounts::default(),
         root: None,
         others: 0,
+        rejected: false,
     })
 }
 

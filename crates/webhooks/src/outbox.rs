@@ -312,16 +312,18 @@ impl Outbox {
                 continue;
             };
             piece.deliveries += made.to.len();
-            piece.intake.messages.push(Message {
-                id: Arc::from(made.id),
-                event: super::endpoint::EventName::Run,
-                task: None,
-                flow: Some(recorded.flow),
-                position: Some(recorded.position),
-                traceparent: recorded.metadata.trace.clone(),
-                body: wording.body(&made.report),
-                to: made.to,
-            });
+            for (id, form, to) in made.by_form() {
+                piece.intake.messages.push(Message {
+                    id: Arc::from(id),
+                    event: super::endpoint::EventName::Run,
+                    task: None,
+                    flow: Some(recorded.flow),
+                    position: Some(recorded.position),
+                    traceparent: recorded.metadata.trace.clone(),
+                    body: wording.body(&made.report, form),
+                    to,
+                });
+            }
         }
         for notice in notices(recorded) {
             let to: Vec<Recipient> = interest.recipients(recorded, &notice).await?;

@@ -12,6 +12,8 @@ use taskledger_domain::{FlowId, Payload, RunId, TaskId, Timestamp};
 
 /// Receivers of the reports of one run at most.
 pub const REPORTS_PER_RUN_MAX: i64 = 100;
+/// The media type of reports in the older form, which tells a run as a whole: receivers of it know no newer one.
+pub const V03_BODY: &str = "application/json; version=0.3";
 /// Characters of a caller's name for a receiver.
 pub const NAME_CHARS_MAX: usize = 255;
 
@@ -68,11 +70,35 @@ impl Callback {
 /// The header with the token of a receiver.
 pub const TOKEN_HEADER: &str = "x-a2a-notification-token";
 
+/// In which form reports are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// What has changed.
+    Change,
+    /// How the run stands, with what has changed.
+    Whole,
+}
+
+impl Form {
+    /// The form of what has this media type.
+    #[must_use]
+    pub fn of(content_type: Option<&str>) -> Self {
+        match content_type == Some(V03_BODY) {
+            true => Self::Whole,
+            false => Self::Change,
+        }
+    }
+}
+
 /// What has changed of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The run.
     pub run: RunId,
+    /// How it stands.
+    pub stage: RunStage,
+    /// Since when it stands so.
+    pub since: Timestamp,
     /// Its context: the caller's text, else the id of its flow's root.
     pub context: Arc<str>,
     /// What.
@@ -126,5 +152,5 @@ pub struct Returned {
 /// How a protocol writes reports.
 pub trait Wording: Send + Sync + fmt::Debug + 'static {
     /// The bytes that are sent, at most [`BODY_BYTES_MAX`](crate::outbox::BODY_BYTES_MAX); the same whenever it is asked.
-    fn body(&self, report: &Report) -> Bytes;
+    fn body(&self, report: &Report, form: Form) -> Bytes;
 }

@@ -112,10 +112,10 @@ events! {
     TaskAnswered = 1,
     TaskSuspensionExpired = 1,
     TaskCompleted = 2,
-    TaskFailed = 6,
+    TaskFailed = 7,
     TaskRequeued = 3,
     TaskCancelled = 3,
-    RunEnded = 3,
+    RunEnded = 4,
     FlowArchived = 2,
     MessageReceived = 1,
 }

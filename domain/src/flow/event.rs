@@ -369,6 +369,8 @@ pub enum FailureReason {
     Unanswered,
     /// The person who was asked said no. Since version 4 of `TaskFailed`.
     Declined,
+    /// Whoever carries it out does not do it: a policy, not a fault. Since version 7 of `TaskFailed`.
+    Rejected,
 }
 
 /// See [`Event::TaskFailed`].

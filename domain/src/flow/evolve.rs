@@ -102,6 +102,7 @@ impl Flow {
                     self.at_mut(i).interruptions = self.at(i).interruptions.saturating_add(1);
                 }
                 let i = self.ordinal(e.task_id);
+                self.at_mut(i).rejected = e.reason == super::FailureReason::Rejected;
                 // Older events say 0 of every group.
                 self.at_mut(i).progress = if self.at(i).is_group() {
                     self.progress_of(i)
@@ -129,6 +130,7 @@ impl Flow {
                     RequeueReason::Retry | RequeueReason::Rerun => {}
                 }
                 task.progress = Progress::ZERO;
+                task.rejected = false;
                 task.ready_since = time.max(task.next_attempt_at);
                 self.set_status(i, Status::Pending, time);
             }
@@ -194,6 +196,7 @@ impl Flow {
             priority: e.priority,
             deleted: false,
             interruptions: 0,
+            rejected: false,
             attempt: 0,
             attempts_in_run: 0,
             progress: Progress::ZERO,

@@ -21,11 +21,13 @@ pub enum RunStage {
     Failed,
     /// It was cancelled.
     Cancelled,
+    /// It has ended, and whoever was to carry it out does not do it.
+    Rejected,
 }
 
 impl RunStage {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Submitted,
         Self::Working,
         Self::InputRequired,
@@ -33,13 +35,14 @@ impl RunStage {
         Self::Completed,
         Self::Failed,
         Self::Cancelled,
+        Self::Rejected,
     ];
 
     /// Whether nothing comes after it.
     #[must_use]
     pub const fn is_end(self) -> bool {
         match self {
-            Self::Completed | Self::Failed | Self::Cancelled => true,
+            Self::Completed | Self::Failed | Self::Cancelled | Self::Rejected => true,
             Self::Submitted | Self::Working | Self::InputRequired | Self::AuthRequired => false,
         }
     }
@@ -49,9 +52,12 @@ impl RunStage {
     pub const fn waits(self) -> bool {
         match self {
             Self::InputRequired | Self::AuthRequired => true,
-            Self::Submitted | Self::Working | Self::Completed | Self::Failed | Self::Cancelled => {
-                false
-            }
+            Self::Submitted
+            | Self::Working
+            | Self::Completed
+            | Self::Failed
+            | Self::Cancelled
+            | Self::Rejected => false,
         }
     }
 
@@ -66,6 +72,7 @@ impl RunStage {
             Self::Completed => "completed",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Rejected => "rejected",
         }
     }
 }

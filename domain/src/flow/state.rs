@@ -46,6 +46,8 @@ pub(crate) struct Task {
     pub(crate) deleted: bool,
     /// Interruptions by a restart within the run.
     pub(crate) interruptions: u8,
+    /// Failed because whoever carries it out does not do it.
+    pub(crate) rejected: bool,
     /// Number of the latest attempt; never restarts.
     pub(crate) attempt: u32,
     /// Attempts charged to the retry budget of the run.

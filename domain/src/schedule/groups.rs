@@ -66,14 +66,28 @@ pub(crate) fn end(flow: &Flow, key: u32, state: Option<RunState>) -> RunEnded {
     let (task_id, status) = (root.id, root.status);
     let progress = flow.progress_of(run.root);
     let (verdict, counts) = verdict(flow, key);
+    let state = state.unwrap_or(verdict);
     RunEnded {
         run_id,
         task_id,
-        state: state.unwrap_or(verdict),
+        state,
+        rejected: state == RunState::Failed && is_rejected(flow, key),
         counts,
         root: Some(RootAtEnd { status, progress }),
         others: u32::try_from(flow.runs.len() - 1).unwrap_or(u32::MAX),
     }
+}
+
+/// Whether nothing of a run failed or was cancelled but tasks that were rejected, and one was at least. Cost:
+/// O(members).
+fn is_rejected(flow: &Flow, key: u32) -> bool {
+    let members = flow.runs[&key].members.iter().map(|i| flow.at(*i));
+    let mut ended = members.filter(|task| {
+        let unwell = matches!(task.status, Status::Failed | Status::Cancelled);
+        unwell && !task.deleted && !task.is_group()
+    });
+    let first = ended.next();
+    first.is_some_and(|task| task.rejected) && ended.all(|task| task.rejected)
 }
 
 /// The verdict over a run that has come to rest. The run is judged like a group whose children are

@@ -134,6 +134,7 @@ pub(super) fn min() -> Vec<Event> {
             counts: StatusCounts::default(),
             root: None,
             others: 0,
+            rejected: false,
         }),
         Event::TaskCancelled(TaskCancelled {
             task_id,

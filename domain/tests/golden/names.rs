@@ -24,6 +24,7 @@ fn every_name_in_an_event_keeps_its_text() {
             &F::NotStarted,
             &F::Unanswered,
             &F::Declined,
+            &F::Rejected,
         ]),
         [
             "executor",
@@ -39,6 +40,7 @@ fn every_name_in_an_event_keeps_its_text() {
             "not_started",
             "unanswered",
             "declined",
+            "rejected",
         ]
         .map(quoted)
     );

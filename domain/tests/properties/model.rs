@@ -351,6 +351,7 @@ impl Model {
                     FailureReason::NotRetryable => {
                         assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_some());
                     }
+                    FailureReason::Rejected => assert!(!e.will_retry),
                     FailureReason::NotStarted => {
                         assert!(!e.will_retry && self.tasks[&e.task_id].lease.is_none());
                     }

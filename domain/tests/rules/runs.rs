@@ -1,8 +1,11 @@
 //! What a run covers, and how it ends. spec: semantics / Runs; Methods, tasks.execute
 
 use crate::support::{cancel, create, create_and_execute, delete, refusal, verdict};
-use taskledger_domain::flow::{Command, Event, Kind, Refusal, RunKind, RunState, TransitionFault};
+use taskledger_domain::flow::{
+    Command, Event, FailureReason, Kind, Refusal, RunKind, RunState, TransitionFault,
+};
 use taskledger_domain::schedule::{Effect, react, resume};
+use taskledger_domain::task::Progress;
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, start, task};
 
@@ -337,4 +340,43 @@ fn a_wake_without_anything_due_changes_nothing() {
     let s = s.when(Command::Wake).accepted();
     assert!(s.last.as_ref().unwrap().0.is_empty());
     assert_eq!(s.flow, before);
+}
+
+/// The task is rejected by whoever was to carry it out.
+fn rejected(s: Scenario, name: &str) -> Scenario {
+    let fail = Command::Fail {
+        task: id(name),
+        attempt: s.attempt(name),
+        error: "not by policy".to_owned(),
+        reason: FailureReason::Rejected,
+        progress: Progress::ZERO,
+        lease: None,
+    };
+    s.when(fail).accepted()
+}
+
+#[test]
+fn a_rejection_takes_no_other_attempt_and_is_that_of_a_run_which_failed_for_nothing_else() {
+    let tasks = || {
+        given(vec![
+            group("r"),
+            task("a").under("r").attempts(3, 500),
+            task("b").under("r").after(&["a"]),
+            task("c").under("r"),
+        ])
+        .when(execute("r"))
+        .accepted()
+    };
+    let alone = rejected(tasks(), "a").then(&[("a", Failed), ("b", Pending)]);
+    let alone = alone.completes("c");
+    assert_eq!(ended(&alone).state, RunState::Failed);
+    assert!(ended(&alone).rejected);
+    assert_eq!(alone.flow, alone.replayed());
+    let with_another = rejected(tasks(), "a").fails("c");
+    assert!(!ended(&with_another).rejected);
+    // The next run begins anew.
+    let again = alone.when(execute("r")).accepted().completes("a");
+    let again = again.completes("b");
+    assert_eq!(ended(&again).state, RunState::Completed);
+    assert!(!ended(&again).rejected);
 }

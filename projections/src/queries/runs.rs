@@ -282,7 +282,7 @@ async fn snapshot(
         Stands::Now => waits(tx, run.no).await?,
     };
     let error = match run.stage {
-        RunStage::Failed | RunStage::Cancelled => error(tx, &run).await?,
+        RunStage::Failed | RunStage::Cancelled | RunStage::Rejected => error(tx, &run).await?,
         RunStage::Submitted
         | RunStage::Working
         | RunStage::InputRequired

@@ -98,6 +98,7 @@ const fn failure(reason: FailureReason) -> &'static str {
         FailureReason::NotStarted => "not_started",
         FailureReason::Unanswered => "unanswered",
         FailureReason::Declined => "declined",
+        FailureReason::Rejected => "rejected",
     }
 }
 

@@ -157,6 +157,8 @@ pub(crate) struct Run {
     pub(super) standing: Standing,
     /// Version of the question that its status shows.
     pub(super) shown: Option<Version>,
+    /// It has just ended, and failed for nothing but that tasks were rejected.
+    pub(super) rejected: bool,
 }
 
 impl Run {
@@ -175,6 +177,7 @@ impl Run {
             ended_at: c.opt_time()?,
             standing: Standing::read(&mut c)?,
             shown: None,
+            rejected: false,
         })
     }
 

@@ -159,6 +159,7 @@ impl Run {
         let waits = self.standing.waits.first();
         match self.state {
             RunState::Completed => RunStage::Completed,
+            RunState::Failed if self.rejected => RunStage::Rejected,
             RunState::Failed => RunStage::Failed,
             RunState::Cancelled => RunStage::Cancelled,
             RunState::Running => match waits.map(|(_, _, asks)| *asks) {
@@ -204,6 +205,9 @@ impl WorkingSet {
         } else if let Event::TaskStarted(e) = event {
             self.stands(e.run_id, recorded, true);
         } else if let Event::RunEnded(e) = event {
+            if let Some(run) = self.runs.get_mut(&e.run_id) {
+                run.rejected = e.rejected;
+            }
             self.stands(e.run_id, recorded, false);
         } else if let Event::TaskSuspended(e) = event {
             let row = &self.task(e.task_id)?.placed.row;

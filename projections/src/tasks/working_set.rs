@@ -360,6 +360,7 @@ impl WorkingSet {
             ended_at: None,
             standing: Standing::begun(recorded, e, (flow_no, owner)),
             shown: None,
+            rejected: false,
         };
         self.changed_standings.push(e.run_id);
         self.changed_runs.push(e.run_id);

@@ -333,6 +333,7 @@ impl World {
                 counts,
                 root: None,
                 others: 0,
+                rejected: false,
             });
             self.push(flow, event);
             return;

@@ -187,6 +187,8 @@ pub struct Fail {
     pub error: String,
     /// Whether another attempt may end otherwise.
     pub retryable: bool,
+    /// Whether its worker does not do it, whatever another attempt might: then none follows.
+    pub rejected: bool,
     /// What it says beside it.
     pub remarks: Option<Remarks>,
     /// The contract that was not kept, where the server itself ends the attempt for it; says `error`, too.

@@ -424,7 +424,7 @@ async fn status(
             let question = question.map_err(unread)?;
             Some(StatusMessage::Question(Box::new(question)))
         }
-        (None, RunStage::Failed | RunStage::Cancelled) => {
+        (None, RunStage::Failed | RunStage::Cancelled | RunStage::Rejected) => {
             let error = app.run_error(flow, run).await;
             error.map_err(unread)?.map(StatusMessage::Error)
         }

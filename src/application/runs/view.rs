@@ -270,7 +270,8 @@ impl App {
             | RunStage::Working
             | RunStage::Completed
             | RunStage::Failed
-            | RunStage::Cancelled => error.map(StatusMessage::Error),
+            | RunStage::Cancelled
+            | RunStage::Rejected => error.map(StatusMessage::Error),
         };
         let (history, cut) = self
             .said(run.flow, &snapshot.said, bounds.bytes_max)
@@ -341,7 +342,9 @@ impl App {
 /// Why a run has failed or was cancelled: what its root says, else of one that has failed what has become of its tasks.
 fn error_of(snapshot: &RunSnapshot) -> Option<Arc<str>> {
     match snapshot.run.stage {
-        RunStage::Failed => Some(why_failed(snapshot.error.clone(), snapshot.run.counts)),
+        RunStage::Failed | RunStage::Rejected => {
+            Some(why_failed(snapshot.error.clone(), snapshot.run.counts))
+        }
         RunStage::Cancelled => snapshot.error.clone(),
         RunStage::Submitted
         | RunStage::Working

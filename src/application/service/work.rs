@@ -273,6 +273,7 @@ impl Service {
             lease: begun.lease,
             error,
             retryable: false,
+            rejected: false,
             remarks: None,
             breach,
         };

@@ -146,7 +146,18 @@ pub struct Job {
 #[error("{text}")]
 pub struct ExecutorError {
     text: String,
-    retryable: bool,
+    follows: Follows,
+}
+
+/// What follows a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Follows {
+    /// Another attempt, if the task has retries left.
+    Attempt,
+    /// Nothing: another attempt would end the same way.
+    Nothing,
+    /// Nothing: whoever was to do it does not.
+    Rejection,
 }
 
 impl ExecutorError {
@@ -154,21 +165,34 @@ impl ExecutorError {
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            retryable: true,
+            follows: Follows::Attempt,
         }
     }
 
     /// The same failure, after which no attempt follows: it would end the same way.
     #[must_use]
     pub fn not_retryable(mut self) -> Self {
-        self.retryable = false;
+        self.follows = Follows::Nothing;
         self
+    }
+
+    /// The same failure, because whoever was to do the task does not: a policy, not a fault. No attempt follows.
+    #[must_use]
+    pub fn rejected(mut self) -> Self {
+        self.follows = Follows::Rejection;
+        self
+    }
+
+    /// Whether whoever was to do the task does not.
+    #[must_use]
+    pub const fn is_rejected(&self) -> bool {
+        matches!(self.follows, Follows::Rejection)
     }
 
     /// Whether another attempt may do better.
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
-        self.retryable
+        matches!(self.follows, Follows::Attempt)
     }
 }
 

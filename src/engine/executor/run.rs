@@ -311,7 +311,9 @@ fn answered(
 
 /// Why an attempt of which an executor says this has failed.
 const fn reason(error: &ExecutorError) -> FailureReason {
-    if error.is_retryable() {
+    if error.is_rejected() {
+        FailureReason::Rejected
+    } else if error.is_retryable() {
         FailureReason::Executor
     } else {
         FailureReason::NotRetryable

@@ -227,7 +227,7 @@ impl A2a {
         looks: Looks,
     ) -> Result<Said, Error> {
         let push = request.configuration.task_push_notification_config;
-        let push = self.push_of(push)?;
+        let push = self.push_of(heard, push)?;
         let mut message = request.message;
         said::checked(&message)?;
         match message.task_id.take() {
@@ -350,19 +350,7 @@ impl A2a {
         request: ListTasksRequest,
     ) -> Result<ListTasksResponse, Error> {
         let page_size = request.page_size.unwrap_or(PAGE_SIZE_DEFAULT);
-        let stage = match request.status.map(views::stage) {
-            None => None,
-            Some(Some(stage)) => Some(stage),
-            // No run is in this state, ever.
-            Some(None) => {
-                return Ok(ListTasksResponse {
-                    tasks: Vec::new(),
-                    next_page_token: String::new(),
-                    page_size,
-                    total_size: 0,
-                });
-            }
-        };
+        let stage = request.status.map(views::stage);
         let since = request.status_timestamp_after;
         let list = ListRuns {
             context: request.context_id.map(Arc::from),

@@ -39,7 +39,7 @@ pub(in super::super) struct Cards {
 
 /// The card for callers with credentials: the public one, and what its caller has saved.
 #[derive(Debug, Clone)]
-pub(in super::super) struct ExtendedCard {
+pub(super) struct ExtendedCard {
     card: AgentCard,
     keys: Arc<[CardKey]>,
     keys_url: String,
@@ -47,7 +47,7 @@ pub(in super::super) struct ExtendedCard {
 
 impl ExtendedCard {
     /// That of a server at `url`; `None` if nobody has credentials.
-    pub(in super::super) fn new(url: &str, options: &Options, authenticates: bool) -> Option<Self> {
+    pub(super) fn new(url: &str, options: &Options, authenticates: bool) -> Option<Self> {
         let url = url.trim_end_matches('/');
         authenticates.then(|| Self {
             card: card(url, options, authenticates),
@@ -69,16 +69,21 @@ impl ExtendedCard {
 impl Cards {
     /// The card of a server at `url`, and its keys.
     pub(in super::super) fn new(url: &str, options: &Options, authenticates: bool) -> Self {
-        let url = url.trim_end_matches('/');
-        let mut card = card(url, options, authenticates);
-        let keys_url = format!("{url}{KEYS_PATH}");
-        let signatures = options.keys.iter().map(|key| key.sign(&card, &keys_url));
-        card.signatures = signatures.collect();
         Self {
-            card: card.to_json().to_string(),
+            card: signed(url, options, authenticates).to_json().to_string(),
             keys: signing::key_set(&options.keys).to_string(),
         }
     }
+}
+
+/// The card of a server at `url`, with its signatures.
+pub(super) fn signed(url: &str, options: &Options, authenticates: bool) -> AgentCard {
+    let url = url.trim_end_matches('/');
+    let mut card = card(url, options, authenticates);
+    let keys_url = format!("{url}{KEYS_PATH}");
+    let signatures = options.keys.iter().map(|key| key.sign(&card, &keys_url));
+    card.signatures = signatures.collect();
+    card
 }
 
 fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {

@@ -15,7 +15,7 @@ use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status};
 
 /// The metadata that makes a repetition harmless.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// [`A2a`], shared by all calls.
 #[derive(Debug, Clone)]
@@ -48,6 +48,7 @@ impl Shared {
         let mut heard = Heard {
             context: keyed(came.context, text(IDEMPOTENCY_KEY))?,
             nodes: agreed.nodes,
+            v03: false,
             ending: came.ending,
             last_event: text("last-event-id").map(Arc::from),
         };

@@ -3,7 +3,7 @@
 use crate::transport::jsonrpc::envelope::{Element, Envelope, Params};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use taskledger_a2a::{Error, ErrorKind, Operation};
+use taskledger_a2a::{Error, ErrorKind, Operation, v03};
 use taskledger_domain::suggestion::suggestion;
 
 /// What a body is.
@@ -12,21 +12,27 @@ pub(in super::super) enum Spoken {
     Call {
         /// The text of its id.
         id: Box<RawValue>,
-        /// Which operation.
-        operation: Operation,
-        /// What it is asked with.
-        members: Map<String, Value>,
+        /// What is asked for.
+        meant: Meant,
     },
     /// None, and why; under its id, if it has one.
     Fault(Option<Box<RawValue>>, Error),
 }
 
-/// Whether a body at `/` is meant for this protocol: it calls one of its operations, or names the protocol in a
-/// header and calls no method of this server's own, which have a dot.
-pub(in super::super) fn is_meant(envelope: &Envelope, names_version: bool) -> bool {
+/// What a call asks for, by the version that its method belongs to.
+pub(in super::super) enum Meant {
+    /// 1.0: an operation, and what it is asked with.
+    V1(Operation, Map<String, Value>),
+    /// 0.3.
+    V03(v03::Asked),
+}
+
+/// Whether a body at `/` is meant for this protocol: it calls one of its operations, a method with a slash where 0.3 is
+/// served, or names the protocol in a header and calls no method of this server's own, which have a dot.
+pub(in super::super) fn is_meant(envelope: &Envelope, names_version: bool, older: bool) -> bool {
     let mut is_own = false;
     for method in envelope.methods() {
-        if Operation::of(method).is_some() {
+        if Operation::of(method).is_some() || (older && v03::is_method(method)) {
             return true;
         }
         is_own |= method.contains('.');
@@ -43,8 +49,8 @@ pub(in super::super) fn id_of(envelope: &Envelope) -> Option<&RawValue> {
     }
 }
 
-/// What a body asks for.
-pub(in super::super) fn spoken(envelope: Envelope) -> Spoken {
+/// What a body asks for; `older`: of version 0.3 too.
+pub(in super::super) fn spoken(envelope: Envelope, older: bool) -> Spoken {
     let request = match envelope {
         Envelope::Refused(error) => {
             let kind = match error.code {
@@ -70,31 +76,42 @@ pub(in super::super) fn spoken(envelope: Envelope) -> Spoken {
         let reason = "an `id` is required; the protocol has no notifications";
         return Spoken::Fault(None, Error::new(ErrorKind::InvalidRequest, reason));
     };
-    let Some(operation) = Operation::of(&request.method) else {
-        let name: String = request.method.chars().take(64).collect();
-        let names = Operation::ALL.map(Operation::name);
-        let reason = match suggestion(&name, names.into_iter()) {
-            Some(near) => format!("there is no method `{name}`; did you mean `{near}`?"),
-            None => format!("there is no method `{name}`: {} are", names.join(", ")),
-        };
-        return Spoken::Fault(Some(id), Error::new(ErrorKind::MethodNotFound, reason));
+    let members = match request.params {
+        Params::Named(members) => Some(members),
+        Params::Positional(list) if list.is_empty() => Some(Map::new()),
+        Params::Positional(_) => None,
     };
-    match request.params {
-        Params::Named(members) => Spoken::Call {
-            id,
-            operation,
-            members,
-        },
-        Params::Positional(list) if list.is_empty() => Spoken::Call {
-            id,
-            operation,
-            members: Map::new(),
-        },
-        Params::Positional(_) => {
-            let error = Error::invalid_member("", "`params` must be an object, not an array");
-            Spoken::Fault(Some(id), error)
+    let method = &request.method;
+    let no_object = || Error::invalid_member("", "`params` must be an object, not an array");
+    let meant = if older && v03::is_method(method) {
+        match v03::operation(method) {
+            Some(_) => members
+                .and_then(|it| v03::Asked::of_method(method, it))
+                .map(Meant::V03)
+                .ok_or_else(no_object),
+            None => Err(no_method(method, &v03::methods())),
         }
+    } else {
+        match Operation::of(method) {
+            Some(operation) => members
+                .map(|it| Meant::V1(operation, it))
+                .ok_or_else(no_object),
+            None => Err(no_method(method, &Operation::ALL.map(Operation::name))),
+        }
+    };
+    match meant {
+        Ok(meant) => Spoken::Call { id, meant },
+        Err(error) => Spoken::Fault(Some(id), error),
     }
+}
+
+fn no_method(method: &str, names: &[&str]) -> Error {
+    let name: String = method.chars().take(64).collect();
+    let reason = match suggestion(&name, names.iter().copied()) {
+        Some(near) => format!("there is no method `{name}`; did you mean `{near}`?"),
+        None => format!("there is no method `{name}`: {} are", names.join(", ")),
+    };
+    Error::new(ErrorKind::MethodNotFound, reason)
 }
 
 fn first_reason(data: &Value, otherwise: &str) -> String {
@@ -125,6 +142,7 @@ mod tests {
     #[test]
     fn the_dialect_is_told_by_the_method_and_else_by_the_header() {
         let call = |method: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        let is_meant = |envelope: &Envelope, names| super::is_meant(envelope, names, false);
         // Method, meant without the header, meant with it.
         for (method, without, with) in [
             ("SendMessage", true, true),
@@ -156,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_is_no_call_has_the_error_of_the_protocol() {
-        let kind = |body: &str| match spoken(parse(body.as_bytes())) {
+        let kind = |body: &str| match spoken(parse(body.as_bytes()), false) {
             Spoken::Fault(_, error) => Some(error.kind),
             Spoken::Call { .. } => None,
         };
@@ -197,12 +215,40 @@ mod tests {
     fn an_unknown_method_is_answered_with_the_one_that_was_meant() {
         let told = |method: &str| {
             let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
-            match spoken(parse(body.as_bytes())) {
+            match spoken(parse(body.as_bytes()), false) {
                 Spoken::Fault(_, error) => error.to_string(),
                 Spoken::Call { .. } => panic!("{method} is no method"),
             }
         };
         assert!(told("GetTsk").contains("did you mean `GetTask`?"));
         assert!(told("message/send").contains("SendMessage, "));
+    }
+
+    #[test]
+    fn methods_with_a_slash_are_those_of_0_3_where_it_is_served() {
+        let body = |method: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+            parse(text.as_bytes())
+        };
+        for (method, meant) in [
+            ("message/send", true),
+            ("tasks/sent", true),
+            ("tasks.get", false),
+        ] {
+            assert_eq!(is_meant(&body(method), false, true), meant, "{method}");
+            assert!(!is_meant(&body(method), false, false), "{method}");
+        }
+        let operation = |method: &str| match spoken(body(method), true) {
+            Spoken::Call { meant, .. } => match meant {
+                Meant::V03(asked) => Ok((asked.operation, "0.3")),
+                Meant::V1(operation, _) => Ok((operation, "1.0")),
+            },
+            Spoken::Fault(_, error) => Err(error.to_string()),
+        };
+        let get = Operation::GetTask;
+        assert_eq!(operation("tasks/get"), Ok((get, "0.3")));
+        assert_eq!(operation("GetTask"), Ok((get, "1.0")));
+        let told = operation("tasks/gte").expect_err("no method");
+        assert!(told.contains("did you mean `tasks/get`?"), "{told}");
     }
 }

@@ -1,4 +1,5 @@
-//! Agent2Agent 1.0: other agents send messages, which run tasks, and follow what becomes of them.
+//! Agent2Agent 1.0, and 0.3 where it is switched on (`v03/`): other agents send messages, which run tasks, and follow
+//! what becomes of them.
 //!
 //! Owns: which message runs what, how runs look as tasks of the protocol, which refusal is which error, the three
 //! bindings (JSON-RPC, HTTP+JSON, gRPC) and the card. A task of the protocol is a run. May not touch: the log; HTTP
@@ -16,17 +17,20 @@ mod push;
 pub(super) mod rest;
 mod runs;
 mod streams;
+pub(super) mod v03;
 
 pub use mapping::reports::Reports;
 
 pub(super) use calls::{keyed, out_of_time};
-pub(super) use card::{CARD_PATH, Cards, ExtendedCard, KEYS_PATH, RPC_PATH};
+pub(super) use card::{CARD_PATH, Cards, KEYS_PATH, RPC_PATH};
 pub(super) use streams::{Followed, Told};
 
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
+use card::ExtendedCard;
 use runs::Runs;
 use std::sync::Arc;
+use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::operation::Answer;
 use taskledger_a2a::signing::CardKey;
 use taskledger_a2a::{Edition, Error, headers};
@@ -57,6 +61,8 @@ pub struct Options {
     pub refuses_push: bool,
     /// URIs of extensions that clients must announce.
     pub required_extensions: Arc<[Arc<str>]>,
+    /// Whether version 0.3 is served beside 1.0.
+    pub v03: bool,
 }
 
 /// What a client uses beside the protocol.
@@ -74,6 +80,8 @@ pub(super) struct A2a {
     runs: Arc<dyn Runs>,
     clock: SharedClock,
     options: Options,
+    /// The card that everybody sees.
+    card: Box<AgentCard>,
     /// The card for callers with credentials; `None`: there is none.
     extended: Option<Box<ExtendedCard>>,
     /// What a message begins goes on without the connection that it came over.
@@ -89,6 +97,8 @@ pub(super) struct Heard {
     pub(super) nodes: bool,
     /// Cancelled when whoever waits has to be sent away.
     pub(super) ending: CancellationToken,
+    /// Whether it speaks 0.3, and so do those to whom it has changes reported.
+    pub(super) v03: bool,
     /// Where an earlier stream has ended.
     pub(super) last_event: Option<Arc<str>>,
 }
@@ -107,14 +117,16 @@ impl A2a {
         runs: Arc<Service>,
         clock: SharedClock,
         options: Options,
-        extended: Option<ExtendedCard>,
+        (url, authenticates): (&str, bool),
         detached: TaskTracker,
     ) -> Self {
+        let extended = ExtendedCard::new(url, &options, authenticates);
         Self {
             runs,
             clock,
-            options,
+            card: Box::new(card::signed(url, &options, authenticates)),
             extended: extended.map(Box::new),
+            options,
             detached,
         }
     }
@@ -133,6 +145,17 @@ impl A2a {
         extensions: impl Iterator<Item = &'h str>,
     ) -> Result<Agreed, Error> {
         headers::served(version)?;
+        self.activated(extensions)
+    }
+
+    /// Checks the extensions that a client must use, and returns which it uses.
+    ///
+    /// # Errors
+    /// `ExtensionSupportRequired`.
+    pub(super) fn activated<'h>(
+        &self,
+        extensions: impl Iterator<Item = &'h str>,
+    ) -> Result<Agreed, Error> {
         let announced = headers::announced(extensions);
         let required: Vec<&str> = self
             .options

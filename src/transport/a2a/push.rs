@@ -3,14 +3,16 @@
 use super::calls::run_of;
 use super::mapping::errors::Doing;
 use super::{A2a, Heard};
-use crate::application::api::webhooks::{Callback, NAME_CHARS_MAX, Receiver, Reported, headers};
+use crate::application::api::webhooks::{
+    Callback, NAME_CHARS_MAX, Receiver, Reported, V03_BODY, headers,
+};
 use std::sync::Arc;
 use taskledger_a2a::request::{
     AuthenticationInfo, ListTaskPushNotificationConfigsRequest,
     ListTaskPushNotificationConfigsResponse, PushNotificationConfigRequest,
     TaskPushNotificationConfig,
 };
-use taskledger_a2a::{Edition, Error, ErrorKind, Fault, Faults};
+use taskledger_a2a::{Error, ErrorKind, Fault, Faults};
 use taskledger_domain::RunId;
 
 /// Configurations of a page, unless said otherwise.
@@ -26,7 +28,7 @@ impl A2a {
     ) -> Result<TaskPushNotificationConfig, Error> {
         self.pushes()?;
         let run = run_of(config.task_id.as_deref().unwrap_or_default())?;
-        let callback = callback(config, self.edition(), "")?;
+        let callback = callback(config, self.body_type(heard), "")?;
         let kept = self.runs.report(&heard.context, run, callback).await;
         let kept = kept.map_err(|error| self.told(error, Doing::Reporting))?;
         Ok(shown(run, kept))
@@ -86,6 +88,7 @@ impl A2a {
     /// The receiver that a message brings along.
     pub(super) fn push_of(
         &self,
+        heard: &Heard,
         config: Option<TaskPushNotificationConfig>,
     ) -> Result<Option<Callback>, Error> {
         let Some(config) = config else {
@@ -93,7 +96,15 @@ impl A2a {
         };
         self.pushes()?;
         let at = "configuration.taskPushNotificationConfig.";
-        callback(config, self.edition(), at).map(Some)
+        callback(config, self.body_type(heard), at).map(Some)
+    }
+
+    /// The media type of what is sent to the receivers of a caller, which tells its form too.
+    fn body_type(&self, heard: &Heard) -> &'static str {
+        match heard.v03 {
+            true => V03_BODY,
+            false => self.edition().rest_media_type(),
+        }
     }
 
     fn pushes(&self) -> Result<(), Error> {
@@ -124,7 +135,7 @@ fn shown(run: RunId, receiver: Receiver) -> TaskPushNotificationConfig {
 /// A configuration as it is kept. `at` begins the paths of its members.
 fn callback(
     config: TaskPushNotificationConfig,
-    edition: Edition,
+    content_type: &'static str,
     at: &str,
 ) -> Result<Callback, Error> {
     let mut faults = Faults::default();
@@ -184,7 +195,7 @@ fn callback(
         reported: Some(Reported {
             name: config.id.map(Arc::from),
             scheme,
-            content_type: Arc::from(edition.rest_media_type()),
+            content_type: Arc::from(content_type),
         }),
     })
 }
@@ -206,7 +217,7 @@ mod tests {
                 credentials: Some("hunter2".to_owned()),
             }),
         };
-        let refused = callback(config.clone(), Edition::default(), "a.").expect_err("refused");
+        let refused = callback(config.clone(), V03_BODY, "a.").expect_err("refused");
         let fields: Vec<_> = refused.faults.listed.iter().map(|it| &*it.field).collect();
         assert_eq!(fields, ["a.id", "a.token", "a.authentication.scheme"]);
         assert!(!format!("{refused:?}").contains("hunter2"));
@@ -219,7 +230,7 @@ mod tests {
             }),
             ..config
         };
-        let kept = callback(good, Edition::default(), "").expect("a receiver");
+        let kept = callback(good, V03_BODY, "").expect("a receiver");
         let headers: Vec<_> = (kept.headers.iter())
             .map(|(name, value)| (&**name, &*value.0))
             .collect();

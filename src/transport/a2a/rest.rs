@@ -121,7 +121,7 @@ impl Asked {
 }
 
 /// Members of a query; those that are flags are written as texts there.
-fn of_query(query: Option<&str>) -> Map<String, Value> {
+pub(super) fn of_query(query: Option<&str>) -> Map<String, Value> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     pairs
         .map(|(name, value)| {
@@ -143,7 +143,7 @@ pub(in super::super) fn version(query: Option<&str>) -> Option<String> {
 }
 
 /// A segment of a path without its escapes.
-fn decoded(segment: &str) -> String {
+pub(super) fn decoded(segment: &str) -> String {
     let bytes = segment.as_bytes();
     let digit = |at: usize| {
         let digit = bytes.get(at).and_then(|it| char::from(*it).to_digit(16));

@@ -330,6 +330,7 @@ impl Delivery {
             lease: claimed.lease,
             error: format!("the task cannot be sent to an agent: {reason}"),
             retryable: false,
+            rejected: false,
             remarks: None,
             breach: None,
         };

@@ -199,6 +199,7 @@ impl Bus {
                 error: error.clone(),
                 // As often as the task says.
                 retryable: true,
+                rejected: false,
                 remarks,
                 breach: None,
             }),

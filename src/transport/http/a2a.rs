@@ -1,10 +1,13 @@
 //! Agent2Agent over HTTP: who calls, how large a body may be, how long answers take, and how streams are sent. What
 //! the calls do is the door's, `transport/a2a`.
 
+mod written;
+
 use super::connection::KeptAlive;
 use super::door::{Door, REQUEST_ID, context, json, parse};
 use super::{body, credentials, refusal, streams};
 use crate::application::api::{Caller, Denied};
+use crate::transport::a2a::v03::rest as v03_rest;
 use crate::transport::a2a::{
     A2a, Agreed, Heard, Outcome, Told, artifacts, jsonrpc, keyed, out_of_time, rest,
 };
@@ -12,9 +15,7 @@ use crate::transport::budget::Share;
 use crate::transport::figures::Carrier;
 use crate::transport::jsonrpc::envelope::Envelope;
 use axum::body::{Body, Bytes};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
@@ -22,29 +23,20 @@ use serde_json::value::RawValue;
 use std::convert::Infallible;
 use std::sync::Arc;
 use taskledger_a2a::operation::Call;
-use taskledger_a2a::{Edition, Error, ErrorKind, Operation, StreamResponse, event, headers};
+use taskledger_a2a::{Edition, Error, ErrorKind, Operation, event, headers, v03};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_stream::StreamExt;
+use written::{Written, failed_v03, rpc_error};
 
 /// Begins all paths of the HTTP+JSON binding.
 const REST: &str = "/a2a/rest";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const EXTENSIONS: HeaderName = HeaderName::from_static(headers::EXTENSIONS);
 /// For proxies of the nginx family: nothing is to be gathered.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// What a caller is told to wait when there is no room, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
-
-/// How answers are written.
-#[derive(Debug, Clone)]
-enum Written {
-    /// As JSON-RPC, under an id.
-    Rpc(Box<RawValue>),
-    /// As HTTP+JSON.
-    Rest,
-}
 
 /// A request that was received.
 pub(super) struct Received {
@@ -101,31 +93,31 @@ impl<C: Send + Sync + 'static> Door<C> {
         received: Received,
         correlation: Arc<str>,
     ) -> Response {
-        let (id, operation, members) = match jsonrpc::spoken(envelope) {
+        let (id, meant) = match jsonrpc::spoken(envelope, a2a.serves_v03()) {
             jsonrpc::Spoken::Fault(id, error) => return rpc_error(id.as_deref(), &error),
-            jsonrpc::Spoken::Call {
-                id,
-                operation,
-                members,
-            } => (id, operation, members),
+            jsonrpc::Spoken::Call { id, meant } => (id, meant),
         };
-        let written = Written::Rpc(id);
-        let call = version(head).and_then(|()| Ok(operation.read(members)?));
+        let (written, call) = match meant {
+            jsonrpc::Meant::V1(operation, members) => {
+                let served = headers::served(version(head).as_deref());
+                let call = served.and_then(|()| Ok((operation, operation.read(members)?)));
+                (Written::Rpc(id), call)
+            }
+            jsonrpc::Meant::V03(asked) => {
+                let served = v03::served(version(head).as_deref());
+                let (written, operation) = (Written::RpcV03(id, asked.answering), asked.operation);
+                let call = served.and_then(|()| Ok((operation, asked.read()?)));
+                (written, call)
+            }
+        };
         let answered = match call {
             Ok(call) => {
-                self.a2a_answer(
-                    a2a,
-                    head,
-                    (operation, call),
-                    received,
-                    correlation,
-                    &written,
-                )
-                .await
+                self.a2a_answer(a2a, head, call, received, correlation, &written)
+                    .await
             }
             Err(error) => Err(error),
         };
-        answered.unwrap_or_else(|error| failed(&error, &written, a2a.edition()))
+        answered.unwrap_or_else(|error| written.failed(&error, a2a.edition()))
     }
 
     /// Answers a request below `/a2a/rest`.
@@ -145,7 +137,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 let answered = self
                     .a2a_resource(&a2a, &head, bytes, received, correlation)
                     .await;
-                answered.unwrap_or_else(|error| failed(&error, &Written::Rest, a2a.edition()))
+                answered.unwrap_or_else(|error| Written::Rest.failed(&error, a2a.edition()))
             }
             Err(refused) => reshaped(self.counted(*refused), a2a.edition(), false),
         };
@@ -176,6 +168,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             let heard = Heard {
                 context: context(head, caller, correlation).until(Some(deadline)),
                 nodes: false,
+                v03: false,
                 ending: self.draining.child_token(),
                 last_event: None,
             };
@@ -188,8 +181,14 @@ impl<C: Send + Sync + 'static> Door<C> {
                 a2a.edition(),
             ));
         }
+        let asked_version = version(head);
+        let is_v03 = v03::served(asked_version.as_deref()).is_ok();
+        if a2a.serves_v03() && is_v03 && v03_rest::is_meant(path) {
+            let answer = self.a2a_resource_v03(a2a, head, path, bytes, received, correlation);
+            return Ok(Box::pin(answer).await);
+        }
         let asked = rest::asked(method, path)?;
-        version(head)?;
+        headers::served(asked_version.as_deref())?;
         if !bytes.is_empty() {
             unless_json(&head.headers)?;
         }
@@ -206,6 +205,41 @@ impl<C: Send + Sync + 'static> Door<C> {
             &Written::Rest,
         )
         .await
+    }
+
+    /// Answers a request below the root of version 0.3.
+    async fn a2a_resource_v03(
+        &self,
+        a2a: &Arc<A2a>,
+        head: &Parts,
+        path: &str,
+        bytes: Bytes,
+        received: Received,
+        correlation: Arc<str>,
+    ) -> Response {
+        let known = match bytes.is_empty() {
+            true => Ok(()),
+            false => unless_json(&head.headers),
+        };
+        let query = head.uri.query();
+        let asked = known.and_then(|()| v03_rest::asked(head.method.as_str(), path, query, &bytes));
+        // An answer may take as long as a run: the body is not held meanwhile.
+        drop(bytes);
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(error) => return failed_v03(&error),
+        };
+        let (written, operation) = (Written::RestV03(asked.answering), asked.operation);
+        let answered = match (asked.read(), v03_rest::card(a2a, operation)) {
+            (Ok(_), Some(card)) => written.answer(&card, a2a.edition()),
+            (Ok(call), None) => {
+                let call = (operation, call);
+                self.a2a_answer(a2a, head, call, received, correlation, &written)
+                    .await
+            }
+            (Err(faults), _) => Err(faults.into()),
+        };
+        answered.unwrap_or_else(|error| written.failed(&error, a2a.edition()))
     }
 
     /// The body of a request of this caller.
@@ -246,9 +280,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             permit,
             share,
         } = received;
-        let announced = head.headers.get_all(EXTENSIONS).iter();
-        let announced = announced.filter_map(|it| it.to_str().ok());
-        let agreed = a2a.agreed(Some(headers::SERVED), announced)?;
+        // The version was checked before.
+        let agreed = a2a.activated(written.announced(&head.headers).into_iter())?;
         let text = |name: &HeaderName| {
             let value = head.headers.get(name);
             value.and_then(|it| it.to_str().ok())
@@ -258,6 +291,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let mut heard = Heard {
             context,
             nodes: agreed.nodes,
+            v03: written.is_v03(),
             ending: ending.clone(),
             last_event: text(&LAST_EVENT_ID).map(Arc::from),
         };
@@ -275,16 +309,16 @@ impl<C: Send + Sync + 'static> Door<C> {
                     let alive = KeptAlive::default();
                     let kept: Kept = Box::new((place, watched, alive.clone(), counted));
                     let told = followed.told(ending);
-                    let written = written.clone();
+                    let lines = written.clone();
                     let edition = a2a.edition();
                     let bytes = told.map(move |told| {
                         let _kept = &kept;
-                        Ok::<_, Infallible>(line(told, &written, edition))
+                        Ok::<_, Infallible>(lines.line(told, edition))
                     });
                     let mut response = Response::new(Body::from_stream(bytes));
                     response.extensions_mut().insert(alive);
                     stream_headers(response.headers_mut());
-                    echoed(response.headers_mut(), &agreed);
+                    written.echoed(response.headers_mut(), &agreed);
                     return Ok(response);
                 }
                 outcome @ Outcome::Answer(_) => outcome,
@@ -300,23 +334,18 @@ impl<C: Send + Sync + 'static> Door<C> {
         let Outcome::Answer(answer) = outcome else {
             return Err(Error::new(ErrorKind::Internal, "an answer of another kind"));
         };
-        let answer = answer.to_json();
-        let mut response = match written {
-            Written::Rpc(id) => json(StatusCode::OK, jsonrpc::success(id, &answer)),
-            Written::Rest => rest_answer(StatusCode::OK, answer.to_string(), a2a.edition()),
-        };
-        echoed(response.headers_mut(), &agreed);
+        let mut response = written.answer(&answer, a2a.edition())?;
+        written.echoed(response.headers_mut(), &agreed);
         Ok(response)
     }
 }
 
-/// Checks the version, which a header or the query names.
-fn version(head: &Parts) -> Result<(), Error> {
+/// The version, which a header or the query names.
+fn version(head: &Parts) -> Option<String> {
     let header = head.headers.get(headers::VERSION);
     let header = header.and_then(|it| it.to_str().ok()).map(str::to_owned);
     let given = header.filter(|it| !it.is_empty());
-    let given = given.or_else(|| rest::version(head.uri.query()));
-    headers::served(given.as_deref())
+    given.or_else(|| rest::version(head.uri.query()))
 }
 
 /// Whether a request names the protocol.
@@ -349,34 +378,6 @@ fn rest_answer(status: StatusCode, text: impl Into<Body>, edition: Edition) -> R
     let media_type = HeaderValue::from_static(edition.rest_media_type());
     response.headers_mut().insert(CONTENT_TYPE, media_type);
     response
-}
-
-fn rpc_error(id: Option<&RawValue>, error: &Error) -> Response {
-    // What concerns credentials is said by HTTP; everything else by the answer.
-    let status = if error.kind == ErrorKind::Forbidden {
-        StatusCode::FORBIDDEN
-    } else {
-        StatusCode::OK
-    };
-    json(status, jsonrpc::failure(id, error))
-}
-
-/// An error as the answer to a call.
-fn failed(error: &Error, written: &Written, edition: Edition) -> Response {
-    match written {
-        Written::Rpc(id) => rpc_error(Some(id), error),
-        Written::Rest => {
-            let status = StatusCode::from_u16(error.kind.http_status(edition));
-            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let text = event::failed_rest_line(&error.to_rest(edition));
-            let mut response = rest_answer(status, text, edition);
-            if let Some(ms) = error.retry_after_ms {
-                let seconds = HeaderValue::from(ms.div_ceil(1000));
-                response.headers_mut().insert(RETRY_AFTER, seconds);
-            }
-            response
-        }
-    }
 }
 
 /// A refusal of a whole request in the words of the protocol; its status and headers stay.
@@ -427,14 +428,6 @@ pub(super) fn reshaped_under(
     Response::from_parts(head, Body::from(text))
 }
 
-/// Says which extensions are active.
-fn echoed(headers: &mut HeaderMap, agreed: &Agreed) {
-    let echo = agreed.echo.as_deref();
-    if let Some(active) = echo.and_then(|it| HeaderValue::from_str(it).ok()) {
-        headers.insert(EXTENSIONS, active);
-    }
-}
-
 fn stream_headers(headers: &mut HeaderMap) {
     let fixed = [
         (CONTENT_TYPE, "text/event-stream"),
@@ -443,28 +436,5 @@ fn stream_headers(headers: &mut HeaderMap) {
     ];
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
-    }
-}
-
-/// What a stream tells, as an event.
-fn line(told: Told, written: &Written, edition: Edition) -> Bytes {
-    let item = |item: &StreamResponse| match written {
-        Written::Rpc(id) => item.to_rpc_line(id.get()),
-        Written::Rest => item.to_rest_line(),
-    };
-    match told {
-        Told::Silence => Bytes::from_static(b":\n\n"),
-        Told::Item(None, it) => format!("data: {}\n\n", item(&it)).into(),
-        Told::Item(Some(cursor), it) => format!("id: {cursor}\ndata: {}\n\n", item(&it)).into(),
-        Told::Failed(error) => match written {
-            Written::Rpc(id) => {
-                let line = event::failed_rpc_line(id.get(), &error.to_rpc());
-                format!("data: {line}\n\n").into()
-            }
-            Written::Rest => {
-                let line = event::failed_rest_line(&error.to_rest(edition));
-                format!("event: error\ndata: {line}\n\n").into()
-            }
-        },
     }
 }

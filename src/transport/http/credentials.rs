@@ -133,7 +133,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             return refusal::denied_unread(denied);
         };
         if let Some(a2a) = &self.a2a
-            && a2a_rpc::is_meant(&envelope, names_version(headers))
+            && a2a_rpc::is_meant(&envelope, names_version(headers), a2a.serves_v03())
         {
             let id = a2a_rpc::id_of(&envelope);
             return reshaped_under(refusal::denied(denied), id, a2a.edition(), true);

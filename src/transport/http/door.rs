@@ -16,7 +16,7 @@ use crate::application::api::{Authenticate, Caller, Cut, EarlyTurn, Session, Tur
 use crate::application::context::valid_traceparent;
 use crate::application::{Context as CallContext, Service};
 use crate::clock::SharedClock;
-use crate::transport::a2a::{A2a, Cards, ExtendedCard, jsonrpc as a2a_rpc};
+use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
 use crate::transport::jsonrpc::working;
@@ -78,6 +78,8 @@ pub(super) struct Door<C> {
     pub(super) a2a: Option<Arc<A2a>>,
     /// Its card, and the keys that sign it.
     pub(super) cards: Option<[Published; 2]>,
+    /// Its card for readers of version 0.3, if that is served.
+    pub(super) card_v03: Option<Published>,
     /// Services of gRPC, if there are any.
     pub(super) grpc: Option<Grpc>,
     pub(super) agent_card: Bytes,
@@ -139,12 +141,16 @@ impl<C: Send + Sync + 'static> Door<C> {
             [cards.card, cards.keys].map(|text| Published::hashed(&text, started))
         });
         let service = inside.broker.clone();
+        let card_v03 = inside.broker.as_ref().and_then(|_| {
+            let card = Cards::v03(&card.url, &options.a2a, authenticates)?;
+            Some(Published::hashed(&card, started))
+        });
         let grpc = inside.broker.map(|service| {
             let a2a = A2a::new(
                 service.clone(),
                 clock.clone(),
                 options.a2a.clone(),
-                ExtendedCard::new(&card.url, &options.a2a, authenticates),
+                (&card.url, authenticates),
                 detached.clone(),
             );
             let (a2a, doors) = (Arc::new(a2a), figures.clone());
@@ -163,6 +169,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             nodes: inside.peers,
             a2a,
             cards,
+            card_v03,
             grpc,
             connections,
             requests,
@@ -241,7 +248,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let turn = self.turn_to_read(&caller, bytes.len(), deadline).await?;
         let envelope = parse(bytes).await;
         if let Some(a2a) = &self.a2a
-            && a2a_rpc::is_meant(&envelope, names_version(headers))
+            && a2a_rpc::is_meant(&envelope, names_version(headers), a2a.serves_v03())
         {
             drop(turn);
             let received = Received {

@@ -1,26 +1,29 @@
 //! gRPC calls on the listener of all other calls: who calls, how large a message may be, and how long streams live.
 //! What the services do is theirs.
 
+mod calls;
+
 use super::connection::KeptAlive;
 use super::door::{Door, context};
 use super::{BrokerOptions, body, streams};
 use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
-use crate::transport::a2a::{A2a, grpc as a2a};
-use crate::transport::eventbus::{CALLS, Came, Polled, Shared, undecodable};
+use crate::transport::a2a::{A2a, grpc as a2a, v03};
+use crate::transport::eventbus::{Came, Polled, Shared, undecodable};
 use crate::transport::figures::Figures;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::Response;
+use calls::{Lasting, unknown_call};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::grpc as a2a_wire;
-use taskledger_a2a::{Edition, Error, ErrorKind, Operation};
-use taskledger_domain::suggestion::suggestion;
+use taskledger_a2a::v03::grpc as v03_wire;
+use taskledger_a2a::{Edition, Error, ErrorKind};
 use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -32,15 +35,14 @@ use tower::{Service, ServiceExt};
 const PREFIX_BYTES: usize = 5;
 /// Bytes of a message of Agent2Agent at most: what clients of gRPC take by default.
 const A2A_MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Begins the names of calls that are answered with a stream.
-const STREAMS: &str = "SubscribeTo";
-
 type Served = BoxCloneSyncService<Request<Body>, Response, Infallible>;
 
 /// The services.
 pub(super) struct Grpc {
     bus: Served,
     a2a: Served,
+    /// Version 0.3 of it, if that is served.
+    a2a_v03: Option<Served>,
     health: Served,
     reflection: [Served; 2],
     reporter: HealthReporter,
@@ -51,6 +53,7 @@ pub(super) struct Grpc {
 pub(super) mod paths {
     pub(in super::super) const BUS: &str = "/eventbus.EventBus/{call}";
     pub(in super::super) const A2A: &str = "/lf.a2a.v1.A2AService/{call}";
+    pub(in super::super) const A2A_V03: &str = "/a2a.v1.A2AService/{call}";
     pub(in super::super) const A2A_REST: &str = "/a2a/rest/{*path}";
     pub(in super::super) const HEALTH: &str = "/grpc.health.v1.Health/{call}";
     pub(in super::super) const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/{call}";
@@ -63,6 +66,8 @@ pub(super) mod paths {
 pub(super) enum Of {
     Bus,
     A2a,
+    /// Version 0.3 of it.
+    A2aV03,
     Health,
     Reflection,
     ReflectionAlpha,
@@ -86,23 +91,33 @@ impl Grpc {
             message_bytes_max,
         ))
         .max_decoding_message_size(message_bytes_max);
+        let a2a_v03 = a2a.serves_v03().then(|| {
+            let service = v03_wire::A2aServiceServer::new(v03::grpc::Shared(a2a.clone()));
+            served(service.max_decoding_message_size(A2A_MESSAGE_BYTES_MAX))
+        });
         let a2a = a2a_wire::A2aServiceServer::new(a2a::Shared(a2a))
             .max_decoding_message_size(A2A_MESSAGE_BYTES_MAX);
         let reflected = || {
-            tonic_reflection::server::Builder::configure()
+            let all = tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
                 .register_encoded_file_descriptor_set(a2a_wire::FILE_DESCRIPTOR_SET)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET);
+            match a2a_v03 {
+                Some(_) => all.register_encoded_file_descriptor_set(v03_wire::FILE_DESCRIPTOR_SET),
+                None => all,
+            }
         };
         let checked = "descriptors that a test reads can be read";
+        let reflection = [
+            served(reflected().build_v1().expect(checked)),
+            served(reflected().build_v1alpha().expect(checked)),
+        ];
         Self {
             bus: served(bus),
             a2a: served(a2a),
+            a2a_v03,
             health: served(health),
-            reflection: [
-                served(reflected().build_v1().expect(checked)),
-                served(reflected().build_v1alpha().expect(checked)),
-            ],
+            reflection,
             reporter,
             message_bytes_max,
         }
@@ -114,40 +129,26 @@ impl Grpc {
             true => tonic_health::ServingStatus::Serving,
             false => tonic_health::ServingStatus::NotServing,
         };
-        for name in ["", SERVICE_NAME, a2a_wire::SERVICE_NAME] {
+        let older = self.a2a_v03.as_ref().map(|_| v03_wire::SERVICE_NAME);
+        for name in ["", SERVICE_NAME, a2a_wire::SERVICE_NAME]
+            .into_iter()
+            .chain(older)
+        {
             self.reporter.set_service_status(name, status).await;
         }
     }
 
-    fn of(&self, of: Of) -> Served {
+    /// A service; `None`: it is not served.
+    fn of(&self, of: Of) -> Option<Served> {
         match of {
-            Of::Bus => self.bus.clone(),
-            Of::A2a => self.a2a.clone(),
-            Of::Health => self.health.clone(),
-            Of::Reflection => self.reflection[0].clone(),
-            Of::ReflectionAlpha => self.reflection[1].clone(),
+            Of::Bus => Some(self.bus.clone()),
+            Of::A2a => Some(self.a2a.clone()),
+            Of::A2aV03 => self.a2a_v03.clone(),
+            Of::Health => Some(self.health.clone()),
+            Of::Reflection => Some(self.reflection[0].clone()),
+            Of::ReflectionAlpha => Some(self.reflection[1].clone()),
         }
     }
-}
-
-/// The answer to a call that the service does not have, with the name that was probably meant.
-fn unknown_call(of: Of, call: &str) -> Option<Status> {
-    let a2a = Operation::ALL.map(Operation::name);
-    let names = match of {
-        Of::A2a => &a2a[..],
-        Of::Bus => &CALLS[..],
-        // They answer for themselves.
-        Of::Health | Of::Reflection | Of::ReflectionAlpha => return None,
-    };
-    if names.contains(&call) {
-        return None;
-    }
-    let name: String = call.chars().take(64).collect();
-    let told = match suggestion(&name, names.iter().copied()) {
-        Some(near) => format!("there is no call `{name}`; did you mean `{near}`?"),
-        None => format!("there is no call `{name}`: {} are", names.join(", ")),
-    };
-    Some(Status::unimplemented(told))
 }
 
 fn served<S>(service: S) -> Served
@@ -168,7 +169,11 @@ where
 impl<C: Send + Sync + 'static> Door<C> {
     /// Answers one gRPC call.
     pub(super) async fn grpc(self: Arc<Self>, of: Of, request: Request<Body>) -> Response {
-        let Some(grpc) = &self.grpc else {
+        let served = self.grpc.as_ref().and_then(|it| Some((it, it.of(of)?)));
+        let Some((grpc, mut service)) = served else {
+            if self.grpc.is_some() && is_grpc(request.headers()) {
+                return refused(&Status::unimplemented("this service is not served here"));
+            }
             return super::refusal::not_found(request.uri().path());
         };
         if !is_grpc(request.headers()) {
@@ -178,7 +183,6 @@ impl<C: Send + Sync + 'static> Door<C> {
             *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
             return response;
         }
-        let mut service = grpc.of(of);
         let prepared = match of {
             // Probes have no credentials.
             Of::Health => Ok(request),
@@ -187,7 +191,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 let bytes_max = grpc.message_bytes_max;
                 return self.of_calls(of, service, request, bytes_max).await;
             }
-            Of::A2a => {
+            Of::A2a | Of::A2aV03 => {
                 let bytes_max = A2A_MESSAGE_BYTES_MAX;
                 return self.of_calls(of, service, request, bytes_max).await;
             }
@@ -240,12 +244,15 @@ impl<C: Send + Sync + 'static> Door<C> {
         // Only calls of the bus are told what is wrong with what they have sent.
         let sent = match of {
             Of::Bus => bytes.clone(),
-            Of::A2a | Of::Health | Of::Reflection | Of::ReflectionAlpha => Bytes::new(),
+            Of::A2a | Of::A2aV03 | Of::Health | Of::Reflection | Of::ReflectionAlpha => {
+                Bytes::new()
+            }
         };
         let edition = self.a2a.as_deref().map(A2a::edition);
         let explained = move |answer: Response| match (of, edition) {
-            (Of::A2a, Some(edition)) => told_by_a2a(answer, edition),
-            (Of::A2a, None) | (Of::Bus | Of::Health | Of::Reflection | Of::ReflectionAlpha, _) => {
+            (Of::A2a | Of::A2aV03, Some(edition)) => told_by_a2a(answer, edition),
+            (Of::A2a | Of::A2aV03, None)
+            | (Of::Bus | Of::Health | Of::Reflection | Of::ReflectionAlpha, _) => {
                 told(answer, &call, &sent)
             }
         };
@@ -390,35 +397,9 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     })
 }
 
-/// How long a call lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lasting {
-    /// As long as other calls, at most.
-    Call,
-    /// Until a run has ended, or waits.
-    Waits,
-    /// It is answered with a stream.
-    Stream,
-}
-
-impl Lasting {
-    fn of(of: Of, call: &str) -> Self {
-        let streams = match of {
-            Of::Bus => call.starts_with(STREAMS),
-            Of::A2a => match Operation::of(call) {
-                Some(Operation::SendMessage) => return Self::Waits,
-                Some(operation) => operation.streams(),
-                None => false,
-            },
-            Of::Health | Of::Reflection | Of::ReflectionAlpha => false,
-        };
-        if streams { Self::Stream } else { Self::Call }
-    }
-}
-
 /// A refusal of a whole call, in the words of its protocol.
 fn refused_by(of: Of, a2a: Option<&A2a>, status: &Status) -> Response {
-    let (Of::A2a, Some(a2a)) = (of, a2a) else {
+    let (Of::A2a | Of::A2aV03, Some(a2a)) = (of, a2a) else {
         return refused(status);
     };
     let known = [

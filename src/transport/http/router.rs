@@ -9,10 +9,12 @@ use crate::transport::a2a;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::header::{HeaderValue, VARY};
 use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, get, post};
 use std::sync::Arc;
+use taskledger_a2a::{headers, v03};
 
 /// All routes. `/` and `/tasks` are the same door.
 pub(super) fn router<C: Send + Sync + 'static>(
@@ -24,7 +26,7 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/", front())
         .route("/tasks", calls())
         .route("/.well-known/agent-card", reads(get(card::<C>)))
-        .route(a2a::CARD_PATH, reads(get(published::<C, 0>)))
+        .route(a2a::CARD_PATH, reads(get(a2a_card::<C>)))
         .route(a2a::KEYS_PATH, reads(get(published::<C, 1>)))
         .route(a2a::RPC_PATH, a2a_calls())
         .route("/a2a/", a2a_calls())
@@ -37,6 +39,7 @@ pub(super) fn router<C: Send + Sync + 'static>(
         .route("/healthz", reads(get(ready::<C>)))
         .route(PEER_CALLS, peers())
         .route(paths::A2A, grpc(Of::A2a))
+        .route(paths::A2A_V03, grpc(Of::A2aV03))
         .merge(broker());
     let routes = match &door.metrics {
         None => routes,
@@ -117,6 +120,25 @@ fn reads<C: Send + Sync + 'static>(
 
 async fn card<C: Send + Sync + 'static>(State(door): State<Arc<Door<C>>>) -> Response {
     json(StatusCode::OK, door.agent_card.clone())
+}
+
+/// The card of Agent2Agent. Where version 0.3 is served too, requests that ask for no later one get a card that both
+/// understand.
+async fn a2a_card<C: Send + Sync + 'static>(
+    State(door): State<Arc<Door<C>>>,
+    request: Request<Body>,
+) -> Response {
+    let headers = request.headers();
+    let (Some([card, _]), Some(older)) = (&door.cards, &door.card_v03) else {
+        return published::<C, 0>(State(door), request).await;
+    };
+    let version = headers.get(headers::VERSION);
+    let version = version.map_or(Ok(""), HeaderValue::to_str);
+    let is_older = version.is_ok_and(|it| v03::served(Some(it)).is_ok());
+    let mut response = if is_older { older } else { card }.answer(headers);
+    let varies = HeaderValue::from_static(headers::VERSION);
+    response.headers_mut().append(VARY, varies);
+    response
 }
 
 /// The card of Agent2Agent, or the keys that sign it.

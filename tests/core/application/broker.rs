@@ -226,6 +226,7 @@ impl Broker {
             lease: held.lease,
             error: error.to_owned(),
             retryable,
+            rejected: false,
             remarks: None,
             breach: None,
         };

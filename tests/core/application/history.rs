@@ -341,6 +341,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
         counts: Default::default(),
         root: None,
         others: 0,
+        rejected: false,
     };
     events.push(event(reports + 1, Event::RunEnded(ended)));
     let expected = w.history(flow).await.len() as u64;

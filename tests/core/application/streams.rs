@@ -369,6 +369,7 @@ async fn a_stream_ends_with_the_run_after_which_nothing_runs() {
             counts: StatusCounts::default(),
             root: None,
             others,
+            rejected: false,
         })
     };
     // when

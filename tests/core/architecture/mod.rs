@@ -19,6 +19,10 @@ const LONG_FILES: &[(&str, &str)] = &[
         "generated from the .proto",
     ),
     (
+        "crates/a2a/src/generated/a2a_v03.rs",
+        "generated from the .proto",
+    ),
+    (
         "crates/eventbus/src/generated/eventbus.rs",
         "generated from the .proto",
     ),

@@ -9,8 +9,10 @@ mod kit;
 mod lives;
 mod nodes;
 mod push;
+mod rejected;
 mod scenarios;
 mod strangers;
+mod v03;
 mod wire;
 mod workflows;
 

@@ -96,6 +96,19 @@ impl World {
 
     /// With these quotas for each user.
     pub(crate) async fn with(quotas: QuotaOptions) -> Self {
+        Self::with_options(quotas, Options::default()).await
+    }
+
+    /// With these options of the listener.
+    pub(crate) async fn listening(options: Options) -> Self {
+        let quotas = QuotaOptions {
+            webhooks: None,
+            ..QuotaOptions::default()
+        };
+        Self::with_options(quotas, options).await
+    }
+
+    async fn with_options(quotas: QuotaOptions, listener: Options) -> Self {
         let folder = TempDir::new().unwrap();
         let clock: SharedClock = Arc::new(SystemClock::default());
         let options = BuiltInOptions {
@@ -125,7 +138,7 @@ impl World {
         };
         let options = Options {
             listen: "127.0.0.1:0".to_owned(),
-            ..Options::default()
+            ..listener
         };
         let dispatcher = server.dispatcher().clone();
         let bound = Service::bind(options, dispatcher, inside, clock).await;

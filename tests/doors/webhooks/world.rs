@@ -411,6 +411,7 @@ impl World {
             counts: StatusCounts::default(),
             root: None,
             others: 0,
+            rejected: false,
         });
         self.push(task(flow).as_flow(), event).await;
     }

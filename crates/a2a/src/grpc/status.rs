@@ -61,7 +61,12 @@ fn any<M: Message>(name: &str, message: &M) -> Any {
 /// The status of an error: its details are those of [`Error::details`], in the same order.
 #[must_use]
 pub fn of(error: &Error, edition: Edition) -> Status {
-    let (code, _) = error.kind.grpc_code(edition);
+    with_code(error, error.kind.grpc_code(edition).0)
+}
+
+/// The same with the code that another version has for it.
+#[must_use]
+pub fn with_code(error: &Error, code: i32) -> Status {
     let metadata = error.metadata.iter();
     let info = ErrorInfo {
         reason: error.kind.reason().to_owned(),

@@ -75,14 +75,17 @@ impl Interest {
                 interest.newest = before.newest;
             }
         }
-        let reports = found.runs.iter().filter(|wanted| wanted.to.reports);
+        let reports = found
+            .runs
+            .iter()
+            .filter(|wanted| wanted.to.reports.is_some());
         let receivers: HashSet<i64> = reports.map(|wanted| wanted.to.endpoint).collect();
         let place = found.state.position.unwrap_or(0);
         for wanted in found.runs {
             let Some((run, flow)) = wanted.run else {
                 continue;
             };
-            if wanted.to.reports {
+            if wanted.to.reports.is_some() {
                 interest
                     .report(&mut reported, (run, flow), wanted, place)
                     .await?;
@@ -205,7 +208,7 @@ impl Interest {
         recorded: &Recorded,
         started: &RunStarted,
     ) -> Result<Started, Error> {
-        if to.reports {
+        if to.reports.is_some() {
             let mut none = HashMap::new();
             let wanted = Wanted {
                 to,

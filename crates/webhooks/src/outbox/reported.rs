@@ -1,12 +1,12 @@
 //! A run whose changes are reported as those of one thing. Folded from the events of its flow, so whoever takes the outbox
 //! over reports the same.
 
-use crate::reports::{Change, Report, Returned, Said};
+use crate::reports::{Change, Form, Report, Returned, Said};
 use crate::store::Recipient;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunKind, RunStage, RunStarted, TaskSuspended, covers};
-use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
+use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp, Version};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use taskledger_subscription::notice::{Kind, Notice, notices};
 use taskledger_subscription::run_fold::{Fold, Stand, Told, Wait};
@@ -56,9 +56,24 @@ pub(super) struct Made {
     pub(super) to: Vec<Recipient>,
 }
 
+impl Made {
+    /// Those who get it by the form that they get, each with an identity of its own.
+    pub(super) fn by_form(&self) -> impl Iterator<Item = (String, Form, Vec<Recipient>)> + '_ {
+        let forms = [(Form::Change, ""), (Form::Whole, "w")];
+        forms.into_iter().filter_map(|(form, behind)| {
+            let of_form = self.to.iter().filter(|it| it.reports == Some(form));
+            let to: Vec<_> = of_form.copied().collect();
+            (!to.is_empty()).then(|| (format!("{}{behind}", self.id), form, to))
+        })
+    }
+}
+
 /// A change, before what it takes to say so was read.
 struct Changed {
     told: Told,
+    /// How the run stands then.
+    stage: RunStage,
+    since: Timestamp,
     id: String,
     notice: Notice,
 }
@@ -153,7 +168,14 @@ impl ReportedRun {
         if to.is_empty() {
             return Ok(made);
         }
-        for Changed { told, id, notice } in changed {
+        for Changed {
+            told,
+            stage,
+            since,
+            id,
+            notice,
+        } in changed
+        {
             let change = match told {
                 Told::Status(stand) => Some(self.status(log, stand).await?),
                 Told::Artifact(task) => self.returned(task, &notice).map(Change::Returned),
@@ -166,6 +188,8 @@ impl ReportedRun {
                 id,
                 report: Report {
                     run: self.id,
+                    stage,
+                    since,
                     context: begun.context.clone(),
                     change,
                 },
@@ -209,6 +233,8 @@ impl ReportedRun {
                 number += 1;
                 changed.push(Changed {
                     told,
+                    stage: begun.fold.stage,
+                    since: begun.fold.at,
                     id: format!("{}-{}-{number}r", recorded.id, self.id),
                     notice: notice.clone(),
                 });
@@ -267,7 +293,7 @@ impl ReportedRun {
         let error = || self.begun.as_ref().and_then(|begun| begun.error.clone());
         let said = match (stand.wait, stand.stage) {
             (Some(wait), _) => self.question(log, wait).await?,
-            (None, RunStage::Failed) => {
+            (None, RunStage::Failed | RunStage::Rejected) => {
                 let error = error().unwrap_or_else(|| Arc::from(NO_REASON));
                 Some(Said::Error(error))
             }

@@ -190,7 +190,7 @@ impl Store {
             let to = Recipient {
                 endpoint: held.no,
                 ordering: crate::endpoint::Ordering::None,
-                reports: false,
+                reports: None,
             };
             let body = json!({"type": EventName::Test, "timestamp": now, "endpoint_id": id});
             let message = self.message(EventName::Test, body, vec![to]);

@@ -1,11 +1,12 @@
 //! What the outbox writes: messages, deliveries and its own place, in one transaction.
 
 use super::lanes::lane;
-use super::row::ordering;
+use super::row::{ordering, reports};
 use super::wants::wanted;
 use super::{Error, Store, connect, for_update};
 use crate::delivery::Told;
 use crate::endpoint::{EndpointId, EventName, Ordering};
+use crate::reports::Form;
 use bytes::Bytes;
 use serde_json::json;
 use std::sync::{Arc, LazyLock};
@@ -29,8 +30,8 @@ pub struct Recipient {
     pub endpoint: i64,
     /// What waits for what there.
     pub ordering: Ordering,
-    /// Whether it gets reports of a run instead of notices about its tasks.
-    pub reports: bool,
+    /// In which form it gets reports of a run; `None`: it gets notices about its tasks instead.
+    pub reports: Option<Form>,
 }
 
 /// One message and all who get it.
@@ -138,7 +139,7 @@ impl Store {
             Ok(Some(Recipient {
                 endpoint: c.int()?,
                 ordering: ordering(c.word()?)?,
-                reports: c.opt_word()?.is_some(),
+                reports: reports(&mut c)?,
             }))
         };
         self.order(work).await
@@ -365,11 +366,10 @@ const MOVE: &str = "UPDATE state SET position = $1, messages = messages + $2
 const NEXT_MESSAGE: &str = "UPDATE state SET messages = messages + 1 RETURNING messages";
 // By `endpoints_about`.
 const ABOUT_ENDPOINTS: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name
+    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name, content_type
     FROM endpoints WHERE about_endpoints = 1 AND no <> $1
         AND (owner IS NULL OR owner = (SELECT owner FROM endpoints WHERE no = $1)) ORDER BY no";
-const CALLBACK: &str =
-    "SELECT no, ordering, report_name FROM endpoints WHERE id = $1 AND is_callback = 1";
+const CALLBACK: &str = "SELECT no, ordering, report_name, content_type FROM endpoints WHERE id = $1 AND is_callback = 1";
 const START: &str = "UPDATE endpoints SET run_id = $2, run_flow = $3 WHERE no = $1";
 const END: &str = "UPDATE endpoints SET run_ended = 1, run_ended_at = $2 WHERE no = $1";
 static HOLD_ALL: LazyLock<MultiRow> = LazyLock::new(|| {

@@ -3,6 +3,7 @@
 use super::Error;
 use crate::delivery::{Cause, DeliveryState, Health, Window};
 use crate::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Filter, Life, Ordering};
+use crate::reports::Form;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, Timestamp};
 use taskledger_sql::Columns;
@@ -98,6 +99,13 @@ pub(super) fn ordering(text: &str) -> Result<Ordering, Error> {
         .into_iter()
         .find(|ordering| ordering.as_str() == text)
         .ok_or_else(|| Error::Damaged(format!("`{text}` is no ordering")))
+}
+
+/// In which form an endpoint gets reports of a run: by the columns with its name and its media type.
+pub(super) fn reports(c: &mut Columns<'_>) -> Result<Option<Form>, Error> {
+    let is_named = c.opt_word()?.is_some();
+    let content_type = c.opt_text()?;
+    Ok(is_named.then(|| Form::of(content_type.as_deref())))
 }
 
 pub(super) fn state(text: &str) -> Result<DeliveryState, Error> {

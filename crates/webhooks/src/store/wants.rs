@@ -1,7 +1,7 @@
 //! What endpoints want, and what has changed of it since somebody looked.
 
 use super::intake::{Recipient, State, state};
-use super::row::{filter, ordering};
+use super::row::{filter, ordering, reports};
 use super::{Error, Store};
 use crate::endpoint::Filter;
 use taskledger_domain::{FlowId, Position, RunId};
@@ -76,7 +76,7 @@ pub(super) fn wanted(c: &mut Columns<'_>) -> Result<Wanted, Error> {
     let since = c.number()?;
     let run = c.opt_id()?.map(RunId);
     let flow = c.opt_id()?.map(FlowId);
-    let reports = c.opt_word()?.is_some();
+    let reports = reports(c)?;
     Ok(Wanted {
         to: Recipient {
             endpoint,
@@ -94,8 +94,8 @@ const REMOVAL: &str = "SELECT removal FROM state";
 const EVER: i64 = -1;
 // By `endpoints_generation` and `endpoints_callbacks`.
 const CHANGED: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name
+    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name, content_type
     FROM endpoints WHERE is_callback = 0 AND generation > $1";
 const RUNS: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name
+    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name, content_type
     FROM endpoints WHERE is_callback = 1 AND run_ended = 0 AND run_id IS NOT NULL ORDER BY no";

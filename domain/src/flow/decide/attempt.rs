@@ -97,7 +97,8 @@ pub(super) fn fail(
         | FailureReason::NotRetryable
         | FailureReason::NotStarted
         | FailureReason::Unanswered
-        | FailureReason::Declined => None,
+        | FailureReason::Declined
+        | FailureReason::Rejected => None,
     };
     let mut events = vec![Event::TaskFailed(TaskFailed {
         task_id: id,

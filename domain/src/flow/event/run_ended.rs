@@ -51,6 +51,9 @@ pub struct RunEnded {
     /// Runs of the flow that go on. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub others: u32,
+    /// Whether it failed for nothing but that tasks were rejected by whoever carries them out. Since version 4.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejected: bool,
 }
 
 /// How the root of a run stands when the run ends: it may be pending still, when it was blocked.

@@ -57,7 +57,7 @@ pub(super) fn of(turn: Turn, agent: &str) -> Result<Ended, ExecutorError> {
     match task.status.state {
         TaskState::Completed => Ok(Ended::Result(completed(task))),
         TaskState::Failed => unwell("failed", &task),
-        TaskState::Rejected => unwell("rejected", &task),
+        TaskState::Rejected => unwell("rejected", &task).map_err(ExecutorError::rejected),
         TaskState::Canceled => unwell("cancelled", &task),
         TaskState::InputRequired => Ok(Ended::Asks(question(&task, agent, Asks::Input))),
         TaskState::AuthRequired => Ok(Ended::Asks(question(&task, agent, Asks::Auth))),

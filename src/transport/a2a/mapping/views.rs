@@ -71,11 +71,11 @@ fn protocol() -> Map<String, Value> {
     metadata
 }
 
-fn time(at: Timestamp) -> Option<DateTime<Utc>> {
+pub(crate) fn time(at: Timestamp) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(at.0)
 }
 
-fn state(stage: RunStage) -> TaskState {
+pub(crate) fn state(stage: RunStage) -> TaskState {
     match stage {
         RunStage::Submitted => TaskState::Submitted,
         RunStage::Working => TaskState::Working,
@@ -84,20 +84,21 @@ fn state(stage: RunStage) -> TaskState {
         RunStage::Completed => TaskState::Completed,
         RunStage::Failed => TaskState::Failed,
         RunStage::Cancelled => TaskState::Canceled,
+        RunStage::Rejected => TaskState::Rejected,
     }
 }
 
-/// The stage of a state; none is rejected yet.
-pub(crate) fn stage(state: TaskState) -> Option<RunStage> {
+/// The stage of a state.
+pub(crate) const fn stage(state: TaskState) -> RunStage {
     match state {
-        TaskState::Submitted => Some(RunStage::Submitted),
-        TaskState::Working => Some(RunStage::Working),
-        TaskState::InputRequired => Some(RunStage::InputRequired),
-        TaskState::AuthRequired => Some(RunStage::AuthRequired),
-        TaskState::Completed => Some(RunStage::Completed),
-        TaskState::Failed => Some(RunStage::Failed),
-        TaskState::Canceled => Some(RunStage::Cancelled),
-        TaskState::Rejected => None,
+        TaskState::Submitted => RunStage::Submitted,
+        TaskState::Working => RunStage::Working,
+        TaskState::InputRequired => RunStage::InputRequired,
+        TaskState::AuthRequired => RunStage::AuthRequired,
+        TaskState::Completed => RunStage::Completed,
+        TaskState::Failed => RunStage::Failed,
+        TaskState::Canceled => RunStage::Cancelled,
+        TaskState::Rejected => RunStage::Rejected,
     }
 }
 

@@ -99,6 +99,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         lease: named(p.task, p.lease)?,
                         error: p.error,
                         retryable: p.retryable,
+                        rejected: p.rejected,
                         remarks: None,
                         breach: None,
                     };

@@ -340,6 +340,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 run_id: e.run_id,
                 state: e.state,
                 counts: e.counts,
+                rejected: e.rejected,
             },
         ),
         Event::MessageReceived(e) => (

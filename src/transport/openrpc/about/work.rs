@@ -207,7 +207,7 @@ pub fn complete() -> About {
 pub fn fail() -> About {
     let next = json!({"next_attempt_at": time("Not before this time is the next attempt.")});
     About {
-        description: "Ends the attempt of a claimed task with an error. Another attempt follows when the task's retries allow it, unless `retryable` is false. Repetitions are as those of `tasks.complete`.",
+        description: "Ends the attempt of a claimed task with an error. Another attempt follows when the task's retries allow it, unless `retryable` is false or `rejected` is true. Repetitions are as those of `tasks.complete`.",
         result: "failed",
         schema: with_optional(ended(&["pending", "failed"]), next),
         errors: &[ErrorKind::LeaseNotHeld],

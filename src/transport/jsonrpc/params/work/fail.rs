@@ -18,6 +18,8 @@ pub struct Params {
     pub error: String,
     /// Whether another attempt may do better.
     pub retryable: bool,
+    /// Whether the worker does not do the task.
+    pub rejected: bool,
 }
 
 impl Parameters for Params {
@@ -34,12 +36,19 @@ impl Parameters for Params {
             true,
             "Whether another attempt may do better; `false` fails the task at once.",
         );
+        let rejected = reader.with_default(
+            "rejected",
+            BOOLEAN,
+            false,
+            "Whether the worker does not do the task, by a policy and not for a fault: no attempt follows, and a run that failed for nothing else is rejected.",
+        );
         reader.finish(|| {
             Some(Self {
                 task: task?,
                 lease: lease?,
                 error: cut(error?),
                 retryable,
+                rejected,
             })
         })
     }

@@ -183,6 +183,9 @@ pub(super) enum Data<'a> {
         run_id: RunId,
         state: RunState,
         counts: StatusCounts,
+        /// It failed for nothing but that tasks were rejected.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        rejected: bool,
     },
     Archived {
         file: &'a str,
