@@ -136,6 +136,12 @@ pub(super) fn min() -> Vec<Event> {
             others: 0,
             rejected: false,
         }),
+        Event::TaskDeferred(TaskDeferred {
+            task_id,
+            run_id: run("run"),
+            next_attempt_at: TIME,
+            timer: None,
+        }),
         Event::TaskCancelled(TaskCancelled {
             task_id,
             attempt: None,

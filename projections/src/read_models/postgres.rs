@@ -55,6 +55,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0005_run_past",
             include_str!("../../../migrations/postgres/read_models/0005_run_past.sql"),
         ),
+        (
+            "0006_start_at",
+            include_str!("../../../migrations/postgres/read_models/0006_start_at.sql"),
+        ),
     ])
 });
 
