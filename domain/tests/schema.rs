@@ -102,6 +102,7 @@ fn full() -> Value {
         },
         "status": "pending", "progress": 0, "result": null, "error": null, "started_at": null,
         "completed_at": null, "created_at": "2026-01-31", "updated_at": "2026-01-31",
+        "labels": {"team": "data", "example.org/stage": "é"},
     })
 }
 

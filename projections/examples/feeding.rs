@@ -99,6 +99,7 @@ async fn main() {
                     cancel_grace_ms: None,
                 },
                 copied_from: None,
+                labels: taskledger_domain::task::Labels::default(),
                 run_id: None,
             };
             log.push(flow, Event::TaskCreated(created));

@@ -8,9 +8,10 @@ use std::fmt::Write;
 use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 
 /// Each table with the order of its rows.
-const TABLES: [(&str, &str); 12] = [
+const TABLES: [(&str, &str); 13] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
+    ("task_labels", "task_no, term"),
     ("attempts", "task_no, attempt"),
     ("runs", "run_no"),
     ("run_status", "run_no"),

@@ -71,6 +71,7 @@ fn created(n: u32, inputs: &str) -> Event {
             cancel_grace_ms: None,
         },
         copied_from: None,
+        labels: taskledger_domain::task::Labels::default(),
         run_id: None,
     })
 }

@@ -94,7 +94,7 @@ macro_rules! events {
 }
 
 events! {
-    TaskCreated = 3,
+    TaskCreated = 4,
     TaskRenamed = 1,
     PriorityChanged = 1,
     UserChanged = 1,
@@ -118,6 +118,7 @@ events! {
     RunEnded = 3,
     FlowArchived = 2,
     MessageReceived = 1,
+    LabelsChanged = 1,
 }
 
 fn read<T: DeserializeOwned>(

@@ -12,6 +12,7 @@ mod evolve;
 pub mod explain;
 mod indexes;
 mod lines;
+mod names;
 mod overview;
 mod refusal;
 mod sound;
@@ -27,12 +28,13 @@ pub use command::{
 pub use coverage::covers;
 pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LastOwner,
-    Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd,
-    RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
-    TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
-    TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
-    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged, When,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
+    LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks,
+    RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification,
+    StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected, TaskCompleted,
+    TaskCompletionRejected, TaskCreated, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed,
+    TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, TaskSuspended,
+    TaskSuspensionExpired, UserChanged, When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

@@ -7,6 +7,7 @@
 pub(crate) use super::claim_faults::ToldClaims;
 pub(crate) use super::dialogues::Dialogue;
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
+pub(crate) use super::names::Names;
 pub(crate) use super::wires::Wires;
 use super::{FlowArchived, RunState, When};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
@@ -67,6 +68,8 @@ pub(crate) struct Task {
     /// Version of the event that holds the latest outcome; 0 for none.
     pub(crate) outcome_at: Version,
     pub(crate) dependencies: Vec<Edge>,
+    /// Version of the event that holds the current labels; 0 for none.
+    pub(crate) labels_at: Version,
 
     // Derived.
     #[serde(skip)]
@@ -140,59 +143,6 @@ impl Run {
     /// Nothing of it is running, runnable or awaited.
     pub(crate) const fn is_still(&self) -> bool {
         self.running == 0 && self.ready == 0
-    }
-}
-
-/// Strings by number.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Names {
-    texts: Vec<Box<str>>,
-    #[serde(skip)]
-    numbers: HashMap<Box<str>, u32>,
-    /// Bytes of both, roughly.
-    #[serde(skip)]
-    bytes: usize,
-}
-
-impl Names {
-    pub(crate) fn number(&mut self, text: &str) -> u32 {
-        if let Some(&n) = self.numbers.get(text) {
-            return n;
-        }
-        let n = u32::try_from(self.texts.len()).expect("fewer names than events in a stream");
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), n);
-        self.bytes += Self::weight(text);
-        n
-    }
-
-    /// The number of a text that has one.
-    pub(crate) fn find(&self, text: &str) -> Option<u32> {
-        self.numbers.get(text).copied()
-    }
-
-    /// Both copies of a text and what holds them.
-    const fn weight(text: &str) -> usize {
-        2 * (text.len() + 32)
-    }
-
-    pub(crate) fn text(&self, number: u32) -> Option<&str> {
-        self.texts.get(number as usize).map(|t| &**t)
-    }
-
-    pub(crate) fn index(&mut self) {
-        self.numbers = self
-            .texts
-            .iter()
-            .enumerate()
-            .map(|(i, t)| (t.clone(), i as u32))
-            .collect();
-        self.bytes = self.texts.iter().map(|t| Self::weight(t)).sum();
-    }
-
-    /// Whether `number` is `NONE` or stands for a text.
-    pub(crate) fn has(&self, number: u32) -> bool {
-        number == NONE || (number as usize) < self.texts.len()
     }
 }
 
@@ -324,6 +274,8 @@ pub struct TaskSummary {
     pub dependencies: Vec<super::Dependency>,
     /// When it must have ended, ancestors' deadlines included.
     pub deadline: Option<Timestamp>,
+    /// Version of the event with its labels; 0 for none.
+    pub labels_at: Version,
 }
 
 impl Flow {
@@ -375,6 +327,7 @@ impl Flow {
             outcome_at: task.outcome_at,
             dependencies: self.dependencies(task),
             deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+            labels_at: task.labels_at,
         })
     }
 

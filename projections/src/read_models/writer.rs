@@ -307,9 +307,10 @@ impl Writer {
 }
 
 /// Statements of [`CLEAR`], each of which may take its time.
-const CLEAR_STATEMENTS: u32 = 12;
+const CLEAR_STATEMENTS: u32 = 13;
 const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_bodies;
+    DELETE FROM task_labels;
     DELETE FROM attempts;
     DELETE FROM runs;
     DELETE FROM run_status;

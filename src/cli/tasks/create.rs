@@ -4,6 +4,7 @@ use super::{
     CliError, Dependency, Object, Output, Params, Request, dependencies, dependency, json_object,
 };
 use crate::cli::input::read_object;
+use crate::cli::labels::labels;
 use crate::cli::output::{member, printable};
 use serde_json::{Value, json};
 use std::io;
@@ -41,11 +42,14 @@ pub(super) struct Args {
     /// A task to wait for; may be repeated
     #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
     depends_on: Vec<Dependency>,
+    /// A label; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
     /// The parameters of `tasks.create` as JSON; `-` is standard input
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["name", "method", "inputs", "params", "parent", "user", "priority", "depends_on"]
+        conflicts_with_all = ["name", "method", "inputs", "params", "parent", "user", "priority", "depends_on", "labels"]
     )]
     file: Option<String>,
 }
@@ -69,6 +73,7 @@ impl Args {
                     "dependencies",
                     (!self.depends_on.is_empty()).then(|| dependencies(&self.depends_on)),
                 )
+                .maybe("labels", labels(&self.labels)?)
                 .build(),
         };
         Ok(Request {

@@ -72,6 +72,7 @@ class Task(TypedDict, total=False):
     completed_at: str | None
     next_attempt_at: str
     blocked_by: list[JsonObject]
+    labels: dict[str, str]
     run: Run
 
 

@@ -63,6 +63,7 @@ fn creation(task: TaskId, params: &Value) -> TaskCreated {
             cancel_grace_ms: None,
         },
         copied_from: None,
+        labels: taskledger_domain::task::Labels::default(),
         run_id: None,
     }
 }

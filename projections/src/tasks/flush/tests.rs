@@ -6,11 +6,12 @@ use crate::{Options, ReadModels};
 use taskledger_sql::Engine;
 
 /// Tables, and their names within the statements.
-const STORED: [&str; 14] = [
+const STORED: [&str; 15] = [
     "run_status",
     "run_said",
     "tasks",
     "task_bodies",
+    "task_labels",
     "attempts",
     "runs",
     "flow_summary",
@@ -48,6 +49,8 @@ async fn no_statement_of_a_batch_walks_over_a_table() {
         NEXT_ATTEMPT,
         super::super::owners::UPDATE_OWNERS.text(Engine::Sqlite),
         super::super::owners::UPDATE_RUN_OWNERS.text(Engine::Sqlite),
+        super::super::labels::DELETE.text(Engine::Sqlite),
+        super::super::labels::UPDATE_OWNERS.text(Engine::Sqlite),
         super::super::load::WAITS.text(Engine::Sqlite),
         super::super::load::FLOWS.text(Engine::Sqlite),
         super::super::load::TASKS.text(Engine::Sqlite),
@@ -90,7 +93,7 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         .expect("a fresh schema");
     let mut tx = models.read().await.expect("a reader");
     let state = "iiiiiitttiiiibt";
-    let definition = format!("{state}bittiti");
+    let definition = format!("{state}bittitit");
     let statements = [
         (&*UPDATE_FIGURES, "iiiiii"),
         (&*UPDATE_STATE, state),
@@ -107,6 +110,8 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         (&*super::super::counts::DELETE_FALLEN, "tiitii"),
         (&*super::super::owners::UPDATE_OWNERS, "it"),
         (&*super::super::owners::UPDATE_RUN_OWNERS, "it"),
+        (&*super::super::labels::DELETE, "i"),
+        (&*super::super::labels::UPDATE_OWNERS, "it"),
         (&*super::super::load::WAITS, "i"),
         (&*super::super::load::FLOWS, "b"),
         (&*super::super::load::TASKS, "b"),

@@ -161,6 +161,7 @@ fn data() -> Value {
             "state": {"type": "string", "enum": ["completed", "failed", "cancelled"]},
             "counts": at("StatusCounts"),
             "dependencies": {"type": "array", "items": at("Dependency")},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Of `task_labels_changed`: all labels from then on; of `task_created`: absent when there are none."},
         },
     })
 }

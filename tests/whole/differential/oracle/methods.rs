@@ -124,6 +124,7 @@ impl Oracle {
             inputs: member(map, "inputs", json!({})),
             schemas: member(map, "schemas", Value::Null),
             params: member(map, "params", Value::Null),
+            labels: member(map, "labels", json!({})),
             dependencies: new.dependencies,
             status: Pending,
             result: Value::Null,
@@ -233,7 +234,13 @@ impl Oracle {
                 .as_f64()
                 .unwrap_or(2.0) as u64;
         }
-        if new != old || given("name") {
+        let labelled = given("labels");
+        if labelled {
+            new.labels = member(&updates, "labels", json!({}));
+        }
+        // Labels that are said again are said, unless there are none.
+        let relabels = labelled && (&new.labels, &old.labels) != (&json!({}), &json!({}));
+        if new != old || given("name") || relabels {
             new.updated = self.now;
         }
         let status = new.status.name();
@@ -367,7 +374,7 @@ impl Oracle {
             let above = task.parent.as_ref().and_then(|p| names.get(p));
             let spec = json!({
                 "name": task.name, "user_id": task.user, "priority": task.priority,
-                "inputs": task.inputs, "params": task.params,
+                "inputs": task.inputs, "params": task.params, "labels": task.labels,
                 "schemas": wires::renamed(&task.schemas, &|s| names.get(&symbol(s)?).cloned()),
             });
             list.push(New {

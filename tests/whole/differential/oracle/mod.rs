@@ -109,6 +109,8 @@ pub(crate) struct Task {
     /// Null for a group.
     pub(crate) schemas: Value,
     pub(crate) params: Value,
+    /// An object.
+    pub(crate) labels: Value,
     pub(crate) dependencies: Vec<(Symbol, When)>,
     pub(crate) status: Status,
     pub(crate) result: Value,
