@@ -23,6 +23,12 @@ pub const PAYLOAD_DEPTH_MAX: usize = 100;
 pub const NAME_CHARS_MAX: usize = 255;
 /// Unicode scalar values in a `user_id`, an executor's name or an alias.
 pub const KEY_CHARS_MAX: usize = 255;
+/// Labels of one task.
+pub const LABELS_MAX: usize = 32;
+/// Characters in the key of a label, its prefix included.
+pub const LABEL_KEY_CHARS_MAX: usize = 63;
+/// Unicode scalar values in the value of a label.
+pub const LABEL_VALUE_CHARS_MAX: usize = 255;
 /// Inputs of a task that are wired to results.
 pub const WIRED_INPUTS_MAX: usize = 256;
 /// Templates in the texts of the inputs of a task.

@@ -9,7 +9,7 @@ use crate::flow::{
     Rejection, RunKind, SlotRequest, Specification, When,
 };
 use crate::task::call::NewTask;
-use crate::task::{Priority, Progress, RetryPolicy, Status};
+use crate::task::{Labels, Priority, Progress, RetryPolicy, Status};
 use crate::{Payload, RunId, TaskId, Timestamp};
 use hashbrown::{HashMap, HashSet};
 use uuid::Builder;
@@ -62,6 +62,7 @@ pub fn group(name: &str) -> NewTask {
             delay_ms: None,
         },
         copied_from: None,
+        labels: Labels::default(),
     }
 }
 

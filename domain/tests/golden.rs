@@ -7,13 +7,13 @@ mod names;
 #[path = "golden/snapshots.rs"]
 mod snapshots;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use taskledger_domain::codec::{self, DecodeError};
 use taskledger_domain::contract::{Breach, Broken, Incomplete, Mismatch, OutputFault, TooLarge};
 use taskledger_domain::flow::*;
 use taskledger_domain::question::{Asks, Escalation};
-use taskledger_domain::task::{Priority, Progress, RetryPolicy, Status};
+use taskledger_domain::task::{Labels, Priority, Progress, RetryPolicy, Status};
 use taskledger_domain::testing::{id, run};
 use taskledger_domain::{CallbackId, LeaseId, Payload, SuspensionId, Timestamp};
 
@@ -98,6 +98,12 @@ fn dependencies() -> Vec<Dependency> {
     ]
 }
 
+fn labels() -> Labels {
+    let labels = [("team", "data"), ("example.org/stage", "täglich \"neu\"")];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Labels::from(BTreeMap::from(labels))
+}
+
 /// One event of each kind with every optional member.
 fn full() -> Vec<Event> {
     let task_id = id(A);
@@ -112,6 +118,7 @@ fn full() -> Vec<Event> {
             dependencies: dependencies(),
             specification: whole(),
             copied_from: Some(id("original")),
+            labels: labels(),
             run_id: Some(run("run")),
         }),
         Event::TaskRenamed(TaskRenamed {
@@ -121,6 +128,10 @@ fn full() -> Vec<Event> {
         Event::PriorityChanged(PriorityChanged {
             task_id,
             priority: Priority::new(0).expect("0 to 3"),
+        }),
+        Event::LabelsChanged(LabelsChanged {
+            task_id,
+            labels: labels(),
         }),
         Event::UserChanged(UserChanged {
             task_id,

@@ -104,6 +104,7 @@ fn full() -> Value {
         "start_at": "2030-01-31T12:00:00Z",
         "status": "pending", "progress": 0, "result": null, "error": null, "started_at": null,
         "completed_at": null, "created_at": "2026-01-31", "updated_at": "2026-01-31",
+        "labels": {"team": "data", "example.org/stage": "é"},
     })
 }
 

@@ -145,7 +145,10 @@ impl Reader<'_> {
                 0xFA..0xFC => Step::Answer(self.byte(), self.seldom(), self.byte()),
                 0xFC..0xFE => Step::Reject(self.byte(), self.seldom(), self.below(3)),
                 0xFE => Step::Say(self.byte(), self.seldom(), self.byte()),
-                0xFF => Step::CancelRun(self.byte()),
+                0xFF => match self.flag() {
+                    true => Step::CancelRun(self.byte()),
+                    false => Step::Relabel(self.byte(), self.below(3)),
+                },
             },
         }
     }

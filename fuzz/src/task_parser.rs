@@ -78,6 +78,7 @@ fn written(task: &NewTask) -> Value {
     members.insert("priority".to_owned(), task.priority.get().into());
     let payload = |p: &taskledger_domain::Payload| Value::Object(p.to_map());
     members.insert("inputs".to_owned(), payload(&task.specification.inputs));
+    members.insert("labels".to_owned(), json!(task.labels));
     let list: Vec<Value> = (task.dependencies.iter()).map(|d| json!(d)).collect();
     members.insert("dependencies".to_owned(), list.into());
     let optional = [

@@ -101,6 +101,7 @@ async fn main() {
                     delay_ms: None,
                 },
                 copied_from: None,
+                labels: taskledger_domain::task::Labels::default(),
                 run_id: None,
             };
             log.push(flow, Event::TaskCreated(created));

@@ -11,6 +11,7 @@ use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 const TABLES: [(&str, &str); 13] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
+    ("task_labels", "task_no, term"),
     ("attempts", "task_no, attempt"),
     ("runs", "run_no"),
     ("run_status", "run_no"),

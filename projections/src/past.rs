@@ -95,6 +95,7 @@ impl Past {
             }
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
+            | Event::LabelsChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
             | Event::DependenciesChanged(_)

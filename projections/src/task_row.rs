@@ -8,7 +8,7 @@
 use serde::Serialize;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::flow::{Dependency, Event, Specification, TaskSuspended, covers};
-use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::task::{Labels, Priority, Progress, Status};
 use taskledger_domain::{
     FlowId, Payload, Position, Recorded, RunId, SuspensionId, TaskId, Timestamp,
 };
@@ -81,6 +81,8 @@ pub struct TaskRow {
     pub child_count: u32,
     /// Sum of their progress in millionths.
     pub child_progress_sum: u64,
+    /// What it is found by.
+    pub labels: Labels,
 }
 
 /// What an event did to a row.
@@ -95,13 +97,14 @@ pub enum Change {
 }
 
 impl TaskRow {
-    /// Bytes of its result, its error and what it asks.
+    /// Bytes of its result, its error, what it asks and its labels.
     #[must_use]
     pub fn outcome_bytes(&self) -> usize {
         let payloads = [self.result.as_ref(), self.suspension.as_ref()];
         let payloads = payloads.into_iter().flatten();
         payloads.map(|p| p.as_str().len()).sum::<usize>()
             + self.error.as_ref().map_or(0, |e| e.len())
+            + self.labels.bytes()
     }
 
     /// The row of a task that was just created; `None` for every other event. Who owns the flow only
@@ -144,6 +147,7 @@ impl TaskRow {
             position: recorded.position,
             child_count: 0,
             child_progress_sum: 0,
+            labels: e.labels.clone(),
         };
         row.specify(&e.specification);
         Some(row)
@@ -168,6 +172,7 @@ impl TaskRow {
         match event {
             Event::TaskRenamed(e) => self.name = Arc::from(e.name.as_str()),
             Event::PriorityChanged(e) => self.priority = e.priority,
+            Event::LabelsChanged(e) => self.labels = e.labels.clone(),
             Event::UserChanged(e) => {
                 self.user_id = e.user_id.as_deref().map(Arc::from);
                 if self.is_root() {
@@ -346,6 +351,7 @@ pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
         Event::TaskCreated(_)
         | Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
+        | Event::LabelsChanged(_)
         | Event::UserChanged(_)
         | Event::TaskMoved(_)
         | Event::DependenciesChanged(_)

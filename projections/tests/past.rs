@@ -73,6 +73,7 @@ fn created(n: u32, inputs: &str) -> Event {
             delay_ms: None,
         },
         copied_from: None,
+        labels: taskledger_domain::task::Labels::default(),
         run_id: None,
     })
 }

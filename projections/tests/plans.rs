@@ -6,7 +6,7 @@ mod common;
 use common::{Engine, Ground, START, World};
 use std::sync::Arc;
 use taskledger_domain::flow::{CancelReason, Event, TaskCancelled, TaskCreated};
-use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::task::{Labels, Priority, Selector, Status};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_projections::{Cursor, ListFilter, Order, ReadModels, Start};
 
@@ -61,6 +61,7 @@ async fn large(ground: &Ground) -> (ReadModels, TaskId) {
             dependencies: Vec::new(),
             specification: specification.clone(),
             copied_from: None,
+            labels: labels(n),
             run_id: None,
         };
         world.push_quick(root.as_flow(), Event::TaskCreated(created));
@@ -79,17 +80,74 @@ async fn large(ground: &Ground) -> (ReadModels, TaskId) {
     (ground.fed(&world.log, 2048).await, parent)
 }
 
+/// Two of three tasks have a label that is common, one in 500 one that is rare.
+fn labels(n: u64) -> Labels {
+    let mut labels = std::collections::BTreeMap::new();
+    if n % 3 > 0 {
+        labels.insert("team".to_owned(), "data".to_owned());
+    }
+    if n % 500 == 7 {
+        labels.insert("rare".to_owned(), format!("{}", n % 7));
+    }
+    Labels::from(labels)
+}
+
 async fn no_page_sorts_or_scans(engine: Engine) {
     let ground = Ground::new(engine).await;
     let (models, parent) = large(&ground).await;
     every_page_has_an_index(engine, &models, parent).await;
+    labelled_pages_have_an_index(engine, &models).await;
     if engine == Engine::Postgres {
         let (mut db, schema) = ground.admin().await;
-        for table in ["tasks", "task_counts", "created_buckets"] {
+        for table in ["tasks", "task_labels", "task_counts", "created_buckets"] {
             let sql = sqlx::AssertSqlSafe(format!("ANALYZE {schema}.{table}"));
             sqlx::query(sql).execute(&mut db).await.unwrap();
         }
         every_page_has_an_index(engine, &models, parent).await;
+        labelled_pages_have_an_index(engine, &models).await;
+    }
+}
+
+/// Tasks with a label are found through it, or on PostgreSQL in their order where they are most; nobody walks over what
+/// others own.
+async fn labelled_pages_have_an_index(engine: Engine, models: &ReadModels) {
+    for (term, status, owned) in [
+        ("team=data", false, false),
+        ("rare", true, false),
+        ("rare=3", false, true),
+        ("team", true, true),
+    ] {
+        let mut labels = Selector::default();
+        labels.add(term).unwrap();
+        let filter = ListFilter {
+            labels,
+            status: status.then_some(Status::Pending),
+            owner: owned.then(|| Arc::from("user 10")),
+            ..ListFilter::default()
+        };
+        for order in [Order::Ascending, Order::Descending] {
+            let start = Start::Offset(0);
+            let plan = models.explain_list(&filter, order, start).await.unwrap();
+            let all = plan.join("\n");
+            assert!(
+                !all.contains("Seq Scan") && !all.contains("SCAN"),
+                "{term}: {all}"
+            );
+            if engine == Engine::Sqlite {
+                let index = if owned {
+                    "task_labels_owner"
+                } else {
+                    "PRIMARY KEY (term=?"
+                };
+                assert!(
+                    plan[0].contains("task_labels") && plan[0].contains(index),
+                    "{all}"
+                );
+                assert!(!all.contains("TEMP B-TREE"), "{all}");
+            } else {
+                assert!(all.contains("task_labels"), "{all}");
+            }
+        }
     }
 }
 
@@ -116,6 +174,7 @@ async fn every_page_has_an_index(engine: Engine, models: &ReadModels, parent: Ta
             created_after: on(6).then_some(Timestamp(START)),
             created_before: on(7).then_some(Timestamp(START * 2)),
             ids: None,
+            labels: Selector::default(),
         };
         let indexed = mask & 0b1_0011_1111 != 0;
         for order in [Order::Ascending, Order::Descending] {

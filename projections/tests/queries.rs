@@ -6,7 +6,7 @@ mod common;
 use common::{Dice, Engine, World, empty, fed};
 use std::collections::BTreeMap;
 use taskledger_domain::flow::*;
-use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::task::{Priority, Progress, Selector, Status};
 use taskledger_domain::{Payload, TaskId, Timestamp};
 use taskledger_projections::{
     Blocker, Cursor, Error, ListFilter, Node, Order, ReadModels, Reading, Start, TaskRow,
@@ -60,11 +60,22 @@ fn random_filter(world: &World, dice: &mut Dice) -> ListFilter {
             None
         },
         ids: flip(6).then_some((alike[0], alike[1])),
+        labels: {
+            let mut labels = Selector::default();
+            for term in ["team", "team=data", "a/stage=", "a/stage"] {
+                if flip(8) {
+                    // The same key with another value is refused.
+                    _ = labels.add(term);
+                }
+            }
+            labels
+        },
     }
 }
 
 fn matches(row: &TaskRow, f: &ListFilter) -> bool {
     f.status.is_none_or(|s| s == row.status)
+        && f.labels.matches(&row.labels)
         && f.owner
             .as_ref()
             .is_none_or(|o| row.owner.as_ref() == Some(o))
@@ -508,6 +519,7 @@ async fn a_tree_of_a_hundred_thousand_is_built_run_and_written(engine: Engine) {
                     delay_ms: None,
                 },
                 copied_from: None,
+                labels: taskledger_domain::task::Labels::default(),
                 run_id: None,
             }),
         );

@@ -42,6 +42,7 @@ fn created(world: &mut World, n: u64, user: Option<&str>) -> TaskId {
         dependencies: Vec::new(),
         specification,
         copied_from: None,
+        labels: taskledger_domain::task::Labels::default(),
         run_id: None,
     };
     push(world, id, Event::TaskCreated(created));

@@ -19,6 +19,7 @@ use taskledger_auth::Kind;
 use taskledger_domain::flow::{
     Argument, Command, Dependency, Flow, ParentFault, Refusal, Specification, TaskSummary,
 };
+use taskledger_domain::task::Labels;
 use taskledger_domain::task::call::{Fresh, NewTask};
 use taskledger_domain::task::wiring;
 use taskledger_domain::violation::Violation;
@@ -45,17 +46,22 @@ impl Plan {
         })
     }
 
-    /// The new tasks. `originals` are the names and specifications in the plan's order, `ids` the
+    /// The new tasks. `originals` are the names, specifications and labels in the plan's order, `ids` the
     /// new ids. Cost: O(tasks and their dependencies).
     fn copies(
         &self,
-        originals: Vec<(String, Specification)>,
+        originals: Vec<Original>,
         ids: &HashMap<TaskId, TaskId>,
         target: Destination,
     ) -> Copies {
         let mut dropped = Vec::new();
         let mut tasks = Vec::with_capacity(self.tasks.len());
-        for (summary, (name, specification)) in self.tasks.iter().zip(originals) {
+        for (summary, original) in self.tasks.iter().zip(originals) {
+            let Original {
+                name,
+                specification,
+                labels,
+            } = original;
             let specification = wiring::copied(specification, |id| ids.get(&id).copied());
             let mut dependencies = Vec::with_capacity(summary.dependencies.len());
             for dependency in &summary.dependencies {
@@ -87,10 +93,18 @@ impl Plan {
                 dependencies,
                 specification,
                 copied_from: Some(summary.id),
+                labels,
             });
         }
         Copies { tasks, dropped }
     }
+}
+
+/// What the events of an original hold.
+struct Original {
+    name: String,
+    specification: Specification,
+    labels: Labels,
 }
 
 /// Where a copy goes.
@@ -225,12 +239,8 @@ impl App {
         self.command(context, key, sending).await
     }
 
-    /// Names and specifications, in the plan's order.
-    async fn read_originals(
-        &self,
-        flow: FlowId,
-        plan: &Plan,
-    ) -> Result<Vec<(String, Specification)>, Error> {
+    /// Names, specifications and labels, in the plan's order.
+    async fn read_originals(&self, flow: FlowId, plan: &Plan) -> Result<Vec<Original>, Error> {
         let broken = |version: Version| {
             Failure::Broken(format!(
                 "event {version} of flow {flow} is not what it should be"
@@ -239,16 +249,33 @@ impl App {
         let mut originals = Vec::with_capacity(plan.tasks.len());
         let mut bytes = 0;
         for tasks in plan.tasks.chunks(CHUNK_TASKS) {
-            let versions: Vec<Version> =
-                tasks.iter().flat_map(|t| [t.spec_at, t.name_at]).collect();
-            let events = self.store.read_versions(flow, &versions).await?;
-            for (pair, versions) in events.chunks(2).zip(versions.chunks(2)) {
-                let specification = pair.first().and_then(|e| facts::specification(&e.event));
-                let specification = specification.ok_or_else(|| broken(versions[0]))?;
-                let name = pair.get(1).and_then(|e| facts::name(&e.event));
-                let name = name.ok_or_else(|| broken(versions[1]))?;
-                bytes += specification.bytes();
-                originals.push((name.to_owned(), specification.clone()));
+            // Where there are no labels, the name is read in their place.
+            let labels_at = |t: &TaskSummary| match t.labels_at {
+                0 => t.name_at,
+                at => at,
+            };
+            let versions = |t: &TaskSummary| [t.spec_at, t.name_at, labels_at(t)];
+            let wanted: Vec<Version> = tasks.iter().flat_map(versions).collect();
+            let events = self.store.read_versions(flow, &wanted).await?;
+            for ((task, found), wanted) in tasks.iter().zip(events.chunks(3)).zip(wanted.chunks(3))
+            {
+                let specification = found.first().and_then(|e| facts::specification(&e.event));
+                let specification = specification.ok_or_else(|| broken(wanted[0]))?;
+                let name = found.get(1).and_then(|e| facts::name(&e.event));
+                let name = name.ok_or_else(|| broken(wanted[1]))?;
+                let labels = match task.labels_at {
+                    0 => Labels::default(),
+                    at => {
+                        let labels = found.get(2).and_then(|e| facts::labels(&e.event));
+                        labels.ok_or_else(|| broken(at))?.clone()
+                    }
+                };
+                bytes += specification.bytes() + labels.bytes();
+                originals.push(Original {
+                    name: name.to_owned(),
+                    specification: specification.clone(),
+                    labels,
+                });
             }
             if bytes > COPY_BYTES_MAX {
                 let expected = format!("tasks of at most {COPY_BYTES_MAX} bytes of JSON in all");

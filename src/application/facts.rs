@@ -1,6 +1,7 @@
 //! What single events hold, for whoever reads them by their version.
 
 use taskledger_domain::flow::{Event, Specification};
+use taskledger_domain::task::Labels;
 
 /// The specification that the event gave its task.
 #[must_use]
@@ -26,6 +27,18 @@ pub fn name(event: &Event) -> Option<&str> {
     }
 }
 
+/// The labels that the event gave its task.
+#[must_use]
+pub fn labels(event: &Event) -> Option<&Labels> {
+    if let Event::TaskCreated(e) = event {
+        Some(&e.labels)
+    } else if let Event::LabelsChanged(e) = event {
+        Some(&e.labels)
+    } else {
+        None
+    }
+}
+
 /// Bytes that the event holds, roughly.
 #[must_use]
 pub fn bytes(event: &Event) -> usize {
@@ -34,7 +47,10 @@ pub fn bytes(event: &Event) -> usize {
     FIXED
         + match event {
             Event::TaskCreated(e) => {
-                e.specification.bytes() + e.name.len() + e.dependencies.len() * 24
+                e.specification.bytes()
+                    + e.name.len()
+                    + e.dependencies.len() * 24
+                    + e.labels.bytes()
             }
             Event::TaskRespecified(e) => e.specification.bytes(),
             Event::TaskRenamed(e) => e.name.len(),
@@ -50,6 +66,7 @@ pub fn bytes(event: &Event) -> usize {
             Event::TaskSuspensionExpired(e) => e.policy.bytes(),
             Event::TaskFailed(e) => e.error.len(),
             Event::TaskCancelled(e) => e.error.len(),
+            Event::LabelsChanged(e) => e.labels.bytes(),
             Event::PriorityChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)

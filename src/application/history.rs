@@ -371,6 +371,7 @@ impl Scan<'_> {
             Event::TaskCreated(_)
             | Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
+            | Event::LabelsChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
             | Event::DependenciesChanged(_)

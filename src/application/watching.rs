@@ -85,6 +85,7 @@ impl App {
             user: watch.user,
             kinds: watch.kinds,
             run: None,
+            labels: watch.labels,
         };
         let live = self.live.clone();
         let (reader, reset) = Reader::begin(live, filter, from, Until::Forever).await?;

@@ -42,11 +42,27 @@ pub trait Api: Send + Sync {
     /// # Errors
     /// [`ApiError`].
     async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError>;
+
+    /// The same under an idempotency key, so that a call whose answer was lost can be repeated. Where no
+    /// answer can be lost the key is not needed.
+    ///
+    /// # Errors
+    /// [`ApiError`].
+    async fn call_keyed(&self, method: &str, params: Value, _key: &str) -> Result<Value, ApiError> {
+        self.call(method, params).await
+    }
 }
 
 /// The body of a request.
 pub(super) fn request(method: &str, params: Value) -> Vec<u8> {
     let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+    request.to_string().into_bytes()
+}
+
+/// The body of a request under an idempotency key.
+pub(super) fn keyed(method: &str, params: Value, key: &str) -> Vec<u8> {
+    let metadata = json!({"idempotency_key": key});
+    let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1, "metadata": metadata});
     request.to_string().into_bytes()
 }
 

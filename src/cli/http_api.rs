@@ -1,6 +1,6 @@
 //! Calls over HTTP.
 
-use super::api::{Api, ApiError, request, result};
+use super::api::{Api, ApiError, keyed, request, result};
 use super::target::Target;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -38,11 +38,21 @@ impl HttpApi {
 #[async_trait]
 impl Api for HttpApi {
     async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+        self.answer(request(method, params)).await
+    }
+
+    async fn call_keyed(&self, method: &str, params: Value, key: &str) -> Result<Value, ApiError> {
+        self.answer(keyed(method, params, key)).await
+    }
+}
+
+impl HttpApi {
+    async fn answer(&self, request: Vec<u8>) -> Result<Value, ApiError> {
         let sent = self
             .client
             .post(self.target.url().clone())
             .header("content-type", "application/json")
-            .body(request(method, params))
+            .body(request)
             .send()
             .await;
         let broken = |error: reqwest::Error| ApiError::Connection(self.target.broken(&error));

@@ -20,6 +20,7 @@ mod health;
 mod http_api;
 mod ids;
 mod input;
+mod labels;
 mod local_api;
 mod migrate;
 mod open_files;

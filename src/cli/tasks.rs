@@ -1,6 +1,7 @@
 //! `taskledger tasks`: the methods of a server, one command each.
 
 mod as_of;
+mod bulk;
 mod cancel;
 mod changes;
 mod children;
@@ -13,6 +14,7 @@ mod get;
 mod history;
 mod list;
 mod retry;
+mod selection;
 mod tree;
 mod update;
 
@@ -72,6 +74,9 @@ pub(super) async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<E
         Command::Children(args) => {
             return tabled(&api, args.request()?, list::all_of_them, when, out).await;
         }
+        Command::Cancel(args) if args.is_bulk() => return args.bulk(&api, when, out).await,
+        Command::Delete(args) if args.is_bulk() => return args.bulk(&api, when, out).await,
+        Command::Retry(args) if args.is_bulk() => return args.bulk(&api, when, out).await,
         Command::Retry(args) if args.waits() => return follow(&api, args.request()?, out).await,
         Command::Execute(args) if args.waits() => return follow(&api, args.request()?, out).await,
         Command::Get(args) => args.request(),
@@ -288,6 +293,16 @@ mod tests {
             ),
             ("list --suspended", "tasks.list", json!({"suspended": true})),
             (
+                "list --label team=data --label stage --all --ended-since 1h",
+                "tasks.list",
+                json!({"labels": {"team": "data", "stage": null}}),
+            ),
+            (
+                "list --at 2026-01-31T10:00:00Z",
+                "tasks.list",
+                json!({"root_only": true, "created_before": "2026-01-31T10:00:00.000001Z"}),
+            ),
+            (
                 "get a --consistency eventual",
                 "tasks.get",
                 json!({"task_id": "a", "consistency": "eventual"}),
@@ -338,6 +353,21 @@ mod tests {
                 "update a --name n --priority 3",
                 "tasks.update",
                 json!({"task_id": "a", "updates": {"name": "n", "priority": 3}}),
+            ),
+            (
+                "create --name n --label team=data --label note=a=b",
+                "tasks.create",
+                json!({"name": "n", "labels": {"team": "data", "note": "a=b"}}),
+            ),
+            (
+                "update a --label team=ops",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"labels": {"team": "ops"}}}),
+            ),
+            (
+                "update a --no-labels",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"labels": {}}}),
             ),
             (
                 "update a --no-dependencies",

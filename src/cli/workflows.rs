@@ -3,6 +3,7 @@
 mod kept;
 
 use super::input::{read_object, read_text};
+use super::labels::labels;
 use super::output::{Output, counted, member, printable, table};
 use super::tasks::Params;
 use super::{Api, CliError, Remote};
@@ -131,6 +132,9 @@ struct Run {
     /// Whose run it is, if not yours
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    /// A label of the run's root; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
     /// Create the tasks and begin nothing
     #[arg(long)]
     no_start: bool,
@@ -296,6 +300,7 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
         .with("execute", !args.no_start)
         .maybe("trigger", trigger.map(Value::Object))
         .maybe("user_id", args.user)
+        .maybe("labels", labels(&args.labels)?)
         .build();
     let created = args.remote.api()?.call(method, params).await?;
     if out.is_json() {

@@ -53,6 +53,8 @@ export interface TaskInput {
   params?: TaskParams | null;
   dependencies?: (string | { id: string; required?: boolean })[];
   children?: TaskInput[];
+  /** What it is found by: at most 32 keys with texts. */
+  labels?: Record<string, string> | null;
   [member: string]: unknown;
 }
 
@@ -102,6 +104,8 @@ export interface Task {
   /** While it waits for a person. */
   suspension?: { suspension_id: string; question: Question; since: string; expires_at?: string };
   run?: Run;
+  /** Absent when it has none. */
+  labels?: Record<string, string>;
   [member: string]: unknown;
 }
 
@@ -148,6 +152,8 @@ export interface ListQuery {
   order?: "asc" | "desc";
   /** Only tasks that wait for a person. */
   suspended?: boolean;
+  /** Only tasks with these labels: each key with its value, or null for any. */
+  labels?: Record<string, string | null>;
   consistency?: "strong" | "eventual";
   /** Tasks that one call asks for, 1 to 1000. */
   limit?: number;
@@ -417,6 +423,10 @@ export interface Notice {
   id: string;
   task_id: string;
   root_task_id: string;
+  /** What the task is called, what is above it, and its labels: as it is when the notice is made. */
+  name?: string;
+  parent_id?: string;
+  labels?: Record<string, string>;
   status: TaskStatus;
   progress: number;
   sequence: number;

@@ -209,6 +209,7 @@ fn ended(event: &Event) -> Option<TaskId> {
         Event::TaskCreated(_)
         | Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
+        | Event::LabelsChanged(_)
         | Event::UserChanged(_)
         | Event::TaskMoved(_)
         | Event::DependenciesChanged(_)

@@ -107,7 +107,10 @@ fn payload_bytes(event: &Event) -> usize {
         s.inputs.as_str().len() + optional(s.schemas.as_ref()) + optional(s.params.as_ref())
     };
     match event {
-        Event::TaskCreated(e) => specification(&e.specification) + e.dependencies.len() * 64,
+        Event::TaskCreated(e) => {
+            specification(&e.specification) + e.dependencies.len() * 64 + e.labels.bytes()
+        }
+        Event::LabelsChanged(e) => e.labels.bytes(),
         Event::TaskRespecified(e) => specification(&e.specification),
         Event::DependenciesChanged(e) => e.dependencies.len() * 64,
         Event::TaskCompleted(e) => e.result.as_str().len(),

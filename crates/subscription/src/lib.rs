@@ -7,6 +7,7 @@
 //! for a position ([`runner::Handle`]); notices go to the doors.
 
 pub mod cursor;
+pub mod descriptions;
 pub mod encodings;
 pub mod feed;
 pub mod live;

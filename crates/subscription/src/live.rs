@@ -7,12 +7,16 @@
 
 mod published;
 mod tail;
+mod watchers;
 
 pub use published::{Chunk, Format, Published};
 use tail::{Found, Tail};
+use watchers::Watchers;
 
 use super::cursor::{Cursor, PARTS_ALL};
+use super::descriptions::Descriptions;
 use super::feed::Feed;
+use super::notice::at_rest;
 use super::stream::Filter;
 use super::users::Users;
 use futures_util::future::BoxFuture;
@@ -20,8 +24,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use taskledger_domain::{FlowId, Position, Recorded};
-use taskledger_log::EventStore;
+use taskledger_domain::{FlowId, Position, Recorded, Version};
+use taskledger_log::{Error, EventStore};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +40,8 @@ const CHUNK_BYTES_MAX: usize = 64 * 1024;
 const HISTORY_READS_MAX: usize = 4;
 /// Pause after the log could not be read.
 const RETRY: Duration = Duration::from_millis(500);
+/// Events of a flow up to which it is read before they are published: a few pages of the log.
+const DESCRIBED_EVENTS_MAX: Version = 4096;
 /// How long events wait at most until reads show them, before they are published all the same.
 const SHOWN_WAIT: Duration = Duration::from_millis(100);
 
@@ -54,6 +60,8 @@ pub struct Live {
     reads: Arc<dyn Reads>,
     /// Whose flows are whose.
     pub(super) users: Users,
+    /// How tasks are described.
+    descriptions: Descriptions,
     /// Who reads history has one of these.
     pub(super) history: Semaphore,
     state: Mutex<State>,
@@ -100,6 +108,7 @@ impl Live {
         };
         let live = Arc::new(Self {
             users: Users::new(store.clone()),
+            descriptions: Descriptions::new(store.clone()),
             store,
             reads,
             history: Semaphore::new(HISTORY_READS_MAX),
@@ -208,19 +217,23 @@ impl Live {
         // What does not show in time is shown by the read models later: an append with an unknown outcome.
         let _ = tokio::time::timeout(SHOWN_WAIT, self.shown(events)).await;
         let watched = self.lock().watched(events);
-        if watched.by_user {
-            for event in events {
+        for event in events {
+            if watched.by_user {
                 self.users.learn(event);
             }
+            self.descriptions.learn(event, watched.takes(event.flow));
         }
-        let mut news = watched.chunks(events, end);
+        self.read_descriptions(&watched, events).await;
+        let mut news = watched.chunks(events, end, &self.descriptions);
         let mut state = self.lock();
         if state.generation != watched.generation {
-            news = state.watched(events).chunks(events, end);
+            let watched = state.watched(events);
+            news = watched.chunks(events, end, &self.descriptions);
         }
         for (tail, chunks) in &news {
-            for chunk in chunks {
-                tail.push(chunk.clone());
+            match chunks {
+                Some(chunks) => chunks.iter().for_each(|chunk| tail.push(chunk.clone())),
+                None => tail.lose(),
             }
         }
         state.position = last.position;
@@ -228,6 +241,45 @@ impl Live {
         for (tail, _) in &news {
             tail.tell();
         }
+    }
+
+    /// Reads how tasks of watched flows are described, where that is not known. Of long flows it is left to those
+    /// who watch them, so that others do not wait. Cost: O(events of flows that are not known).
+    async fn read_descriptions(&self, watched: &Watchers, events: &[Arc<Recorded>]) {
+        let mut ends = HashMap::new();
+        for event in events.iter().filter(|event| watched.takes(event.flow)) {
+            ends.insert(event.flow, event.version);
+        }
+        for (flow, version) in ends {
+            if version <= DESCRIBED_EVENTS_MAX
+                && let Err(error) = self.descriptions.read(flow, version).await
+            {
+                tracing::warn!(%error, "live streams wait for the log");
+                return;
+            }
+        }
+    }
+
+    /// The notices of an event as they are published. Cost: O(1) when the flow is known, else O(its events).
+    ///
+    /// # Errors
+    /// [`Error`]: the log cannot be read.
+    pub async fn published(&self, recorded: &Recorded) -> Result<Vec<Arc<Published>>, Error> {
+        let notices = self.descriptions.notices(recorded).await?;
+        Ok(Published::all(recorded, notices).collect())
+    }
+
+    /// What ends the stream of a task that has ended with this event, and that nothing runs. Cost: as
+    /// [`Self::published`].
+    ///
+    /// # Errors
+    /// [`Error`]: the log cannot be read.
+    pub async fn at_rest(&self, recorded: &Recorded) -> Result<Option<Arc<Published>>, Error> {
+        let Some(mut notice) = at_rest(recorded) else {
+            return Ok(None);
+        };
+        self.descriptions.describe(&mut notice, recorded).await?;
+        Ok(Some(Published::last(recorded, notice)))
     }
 
     /// Waits until reads show all of these events. Cost: O(events).
@@ -244,16 +296,6 @@ impl Live {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Who watches some events.
-struct Watchers {
-    generation: u64,
-    /// Whether one of them needs to know whose flows are whose. Who comes later asks the log, which has
-    /// these events.
-    by_user: bool,
-    all: Option<Arc<Tail>>,
-    flows: HashMap<FlowId, Arc<Tail>>,
 }
 
 impl State {
@@ -275,60 +317,6 @@ impl State {
             flows,
         }
     }
-}
-
-impl Watchers {
-    /// Chunks for each tail that is watched. Cost: O(bytes of watched events).
-    fn chunks(&self, events: &[Arc<Recorded>], end: Cursor) -> Vec<(Arc<Tail>, Vec<Arc<Chunk>>)> {
-        let mut of_all = Vec::new();
-        let mut of_flows: HashMap<FlowId, Vec<Arc<Published>>> = HashMap::new();
-        for event in events {
-            let by_flow = self.flows.contains_key(&event.flow);
-            if self.all.is_none() && !by_flow {
-                continue;
-            }
-            for published in Published::of(event) {
-                if by_flow {
-                    of_flows
-                        .entry(event.flow)
-                        .or_default()
-                        .push(published.clone());
-                }
-                if self.all.is_some() {
-                    of_all.push(published);
-                }
-            }
-        }
-        let mut news = Vec::new();
-        if let Some(tail) = &self.all {
-            news.push((tail.clone(), chunks(of_all, end)));
-        }
-        for (flow, notices) in of_flows {
-            if let Some(tail) = self.flows.get(&flow) {
-                let end = notices.last().map_or(end, |published| published.cursor);
-                news.push((tail.clone(), chunks(notices, end)));
-            }
-        }
-        news
-    }
-}
-
-/// At least one chunk, so that those who wait for other things know how far the log is.
-fn chunks(notices: Vec<Arc<Published>>, end: Cursor) -> Vec<Arc<Chunk>> {
-    let mut all = Vec::new();
-    let (mut part, mut bytes) = (Vec::new(), 0);
-    for published in notices {
-        let weight = published.notice.weight();
-        if bytes > 0 && bytes + weight > CHUNK_BYTES_MAX {
-            let behind = part.last().map_or(end, |last: &Arc<Published>| last.cursor);
-            all.push(Arc::new(Chunk::of(std::mem::take(&mut part), behind)));
-            bytes = 0;
-        }
-        bytes += weight;
-        part.push(published);
-    }
-    all.push(Arc::new(Chunk::of(part, end)));
-    all
 }
 
 impl Service {

@@ -1,7 +1,8 @@
 //! What subscribers are told: an event of the log in the protocol's words, a shape of its own.
 //!
 //! Owns: the names of notices, which events make which of them, and their JSON. A notice is made
-//! from its event alone, so it reads the same live, from history, and on every server.
+//! from its event alone, so it reads the same live, from history, and on every server; but how its task is
+//! described, which most events do not say, is added by [`super::descriptions`].
 //! spec: interface / Streaming Events
 //!
 //! Each change of status is one `task_status_update`; one that ends a task (no attempt follows) is
@@ -15,11 +16,12 @@ mod parts;
 pub use kind::Kind;
 pub use parts::{Suspension, Told};
 
+use crate::descriptions::Description;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
-use taskledger_domain::task::{Progress, Status};
+use taskledger_domain::task::{Labels, Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
 /// The identity of a notice: that of its event, and which of the event's notices it is. The same for
@@ -113,12 +115,15 @@ pub struct Notice {
     pub task_id: TaskId,
     /// The root of its flow.
     pub root_task_id: TaskId,
-    /// The task's name, when the notice tells of its creation.
+    /// The task's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// The task above it, when the notice tells of its creation and there is one.
+    /// The task above it, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<TaskId>,
+    /// The task's labels.
+    #[serde(skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// The status from now on.
     pub status: Status,
     /// 0 to 1.
@@ -203,6 +208,7 @@ impl Notice {
             root_task_id: recorded.flow.root(),
             name: None,
             parent_id: None,
+            labels: Labels::default(),
             status,
             progress,
             sequence: recorded.version,
@@ -245,6 +251,19 @@ impl Notice {
         notice.kind = kind;
         notice.contract_error = Some(Arc::new(Told::of(task, breach)));
         notice
+    }
+
+    /// Whether it says how its task is described.
+    #[must_use]
+    pub const fn is_described(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Says how its task is described.
+    pub fn set_description(&mut self, description: &Description) {
+        self.name = Some(description.name.clone());
+        self.parent_id = description.parent_id;
+        self.labels = description.labels.clone();
     }
 
     /// The run that ends with this notice, which is the last one of its stream.
@@ -292,6 +311,7 @@ impl Notice {
             + told
             + self.name.as_ref().map_or(0, |n| n.len())
             + self.error.as_ref().map_or(0, |e| e.len())
+            + self.labels.bytes()
     }
 
     /// Appends its JSON. Cost: O(size).
@@ -308,6 +328,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             created.joins = e.run_id;
             created.name = Some(Arc::from(e.name.as_str()));
             created.parent_id = e.parent_id;
+            created.labels = e.labels.clone();
             (Some(created), None)
         }
         Event::TaskStarted(e) => {
@@ -438,6 +459,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         }
         Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
+        | Event::LabelsChanged(_)
         | Event::UserChanged(_)
         | Event::TaskMoved(_)
         | Event::DependenciesChanged(_)

@@ -19,6 +19,7 @@ use super::notice::Kind;
 use rest::Found;
 use std::collections::HashSet;
 use std::sync::Arc;
+use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
 use taskledger_log::retention::Dropped;
 use taskledger_log::{Error, PIECE_BYTES_MAX};
@@ -41,6 +42,8 @@ pub struct Filter {
     pub kinds: Option<Vec<Kind>>,
     /// Only tasks of a run; needs its flow.
     pub run: Option<Covered>,
+    /// Only tasks with these labels, as they are when the notice is made.
+    pub labels: Selector,
 }
 
 /// A run, and the tasks of which it consists.
@@ -54,8 +57,12 @@ pub struct Covered {
 
 impl Filter {
     /// Whether every notice of the source passes.
-    const fn takes_all(&self) -> bool {
-        self.task.is_none() && self.user.is_none() && self.kinds.is_none() && self.run.is_none()
+    fn takes_all(&self) -> bool {
+        self.task.is_none()
+            && self.user.is_none()
+            && self.kinds.is_none()
+            && self.run.is_none()
+            && self.labels.is_empty()
     }
 }
 
@@ -233,10 +240,11 @@ impl Reader {
             Found::Runs => self.unrun = false,
             Found::Waits => {}
             Found::Over { end, position } => {
+                let end = self.live.at_rest(&end).await?;
                 self.unrun = false;
                 self.pending.clear();
                 self.source = Source::Unsought;
-                self.rests(Rest::Told(end), position);
+                self.rests(end.map_or(Rest::Known, Rest::Told), position);
             }
         }
         Ok(())
@@ -334,7 +342,7 @@ impl Reader {
         };
         let (mut notices, mut bytes) = (Vec::new(), 0);
         for event in &events {
-            for published in Published::of(event) {
+            for published in self.live.published(event).await? {
                 if published.cursor > self.place && self.takes(&published).await? {
                     bytes += published.notice.weight();
                     notices.push(published);
@@ -437,6 +445,7 @@ impl Reader {
                 .kinds
                 .as_ref()
                 .is_some_and(|kinds| !kinds.contains(&notice.kind))
+            || !filter.labels.matches(&notice.labels)
         {
             return Ok(false);
         }

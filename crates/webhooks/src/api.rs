@@ -22,6 +22,7 @@ use super::store::{
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, Timestamp, Violation};
 use taskledger_log::EventStore;
 use taskledger_net::egress::Policy;
@@ -113,6 +114,8 @@ pub struct WebhookChange {
     pub flow: Option<Option<FlowId>>,
     /// Whose flows; `Some(None)`: anybody's.
     pub user: Option<Option<Arc<str>>>,
+    /// Which labels its tasks must have; an empty one: none.
+    pub labels: Option<Selector>,
     /// What waits for what.
     pub ordering: Option<Ordering>,
     /// Seconds before each attempt; `Some(None)`: the server's.
@@ -257,6 +260,7 @@ impl Webhooks {
             events: change.events,
             flow: change.flow,
             user: change.user,
+            labels: change.labels,
             ordering: change.ordering,
             schedule: change.schedule,
             headers: change.headers,

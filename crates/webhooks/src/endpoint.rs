@@ -4,6 +4,7 @@ use super::delivery::Health;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
+use taskledger_domain::task::Selector;
 use taskledger_domain::{CallbackId, FlowId, Position, RunId, Timestamp};
 use taskledger_subscription::notice::Kind;
 use uuid::Uuid;
@@ -113,6 +114,8 @@ pub struct Filter {
     pub flow: Option<FlowId>,
     /// Only flows of this user.
     pub user: Option<Arc<str>>,
+    /// Only tasks with these labels.
+    pub labels: Selector,
 }
 
 /// How long an endpoint lives.

@@ -325,8 +325,8 @@ impl Outbox {
                 });
             }
         }
-        for notice in notices(recorded) {
-            let to: Vec<Recipient> = interest.recipients(recorded, &notice).await?;
+        for mut notice in notices(recorded) {
+            let to: Vec<Recipient> = interest.recipients(recorded, &mut notice).await?;
             if let Some(run) = notice.ended_run() {
                 piece.intake.ended.extend(interest.end(run.id));
             }

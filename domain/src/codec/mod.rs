@@ -119,6 +119,7 @@ events! {
     FlowArchived = 2,
     MessageReceived = 1,
     TaskDeferred = 1,
+    LabelsChanged = 1,
 }
 
 fn read<T: DeserializeOwned>(

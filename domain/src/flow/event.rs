@@ -22,7 +22,7 @@ pub use suspended::{
 };
 
 use crate::contract::Breach;
-use crate::task::{Priority, Progress};
+use crate::task::{Labels, Priority, Progress};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ pub enum Event {
     TaskRenamed(TaskRenamed),
     /// A task got another priority.
     PriorityChanged(PriorityChanged),
+    /// A task got other labels.
+    LabelsChanged(LabelsChanged),
     /// A task got another user, or none.
     UserChanged(UserChanged),
     /// A task got another parent in the same flow.
@@ -91,6 +93,7 @@ impl Event {
             Self::TaskCreated(e) => e.task_id,
             Self::TaskRenamed(e) => e.task_id,
             Self::PriorityChanged(e) => e.task_id,
+            Self::LabelsChanged(e) => e.task_id,
             Self::UserChanged(e) => e.task_id,
             Self::TaskMoved(e) => e.task_id,
             Self::DependenciesChanged(e) => e.task_id,
@@ -124,6 +127,7 @@ impl Event {
             Self::UserChanged(e) => Some((e.task_id, e.user_id.as_deref())),
             Self::TaskRenamed(_)
             | Self::PriorityChanged(_)
+            | Self::LabelsChanged(_)
             | Self::TaskMoved(_)
             | Self::DependenciesChanged(_)
             | Self::TaskRespecified(_)
@@ -177,6 +181,9 @@ pub struct TaskCreated {
     /// The run that it joins because a running run covers its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
+    /// Its labels. Since version 4.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 /// See [`Event::TaskRenamed`].
@@ -195,6 +202,16 @@ pub struct PriorityChanged {
     pub task_id: TaskId,
     /// Its new priority.
     pub priority: Priority,
+}
+
+/// See [`Event::LabelsChanged`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LabelsChanged {
+    /// In any status.
+    pub task_id: TaskId,
+    /// All its labels from now on; absent for none.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
 }
 
 /// See [`Event::UserChanged`].

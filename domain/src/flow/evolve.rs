@@ -32,6 +32,10 @@ impl Flow {
                 self.at_mut(i).priority = e.priority;
                 self.link(i);
             }
+            Event::LabelsChanged(e) => {
+                let (i, version) = (self.ordinal(e.task_id), self.version);
+                self.at_mut(i).labels_at = if e.labels.is_empty() { 0 } else { version };
+            }
             Event::UserChanged(e) => {
                 let user = e.user_id.as_deref().map_or(NONE, |u| self.users.number(u));
                 let i = self.ordinal(e.task_id);
@@ -212,6 +216,7 @@ impl Flow {
             name_at: self.version,
             outcome_at: 0,
             dependencies: Vec::new(),
+            labels_at: if e.labels.is_empty() { 0 } else { self.version },
             children: Vec::new(),
             dependents: Vec::new(),
             lacking: false,

@@ -41,7 +41,7 @@ impl Flow {
             && self.users.has(task.user)
             && task.retry.as_ref().is_none_or(|r| r.is_sound())
             && (task.run == NONE || self.runs.contains_key(&task.run))
-            && [task.spec_at, task.name_at, task.outcome_at]
+            && [task.spec_at, task.name_at, task.outcome_at, task.labels_at]
                 .into_iter()
                 .all(within)
             && counts.into_iter().all(|c| u64::from(c) <= self.version)

@@ -71,6 +71,8 @@ pub(crate) struct Task {
     /// Version of the event that holds the latest outcome; 0 for none.
     pub(crate) outcome_at: Version,
     pub(crate) dependencies: Vec<Edge>,
+    /// Version of the event that holds the current labels; 0 for none.
+    pub(crate) labels_at: Version,
 
     // Derived.
     #[serde(skip)]
@@ -280,6 +282,8 @@ pub struct TaskSummary {
     pub dependencies: Vec<super::Dependency>,
     /// When it must have ended, ancestors' deadlines included.
     pub deadline: Option<Timestamp>,
+    /// Version of the event with its labels; 0 for none.
+    pub labels_at: Version,
 }
 
 impl Flow {
@@ -331,6 +335,7 @@ impl Flow {
             outcome_at: task.outcome_at,
             dependencies: self.dependencies(task),
             deadline: Some(task.effective_deadline).filter(|d| *d != Timestamp::FAR_FUTURE),
+            labels_at: task.labels_at,
         })
     }
 

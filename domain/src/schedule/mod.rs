@@ -115,6 +115,7 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         Event::TaskCreated(_)
         | Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
+        | Event::LabelsChanged(_)
         | Event::UserChanged(_)
         | Event::TaskMoved(_)
         | Event::DependenciesChanged(_)

@@ -1,8 +1,8 @@
 //! The tasks of one call: the three ways to write them, and how they refer to each other.
 
-use super::Priority;
 use super::spec::{self, GivenId, TaskFields};
 use super::wiring::Wiring;
+use super::{Labels, Priority};
 use crate::flow::{CallTask, Dependency, Fault, Specification};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
@@ -33,6 +33,8 @@ pub struct NewTask {
     pub specification: Specification,
     /// The task it is a copy of.
     pub copied_from: Option<TaskId>,
+    /// Its labels.
+    pub labels: Labels,
 }
 
 /// The tasks of a call, each checked by itself.

@@ -2,6 +2,7 @@
 
 pub mod call;
 pub mod inputs;
+pub mod labels;
 mod priority;
 mod progress;
 pub(crate) mod retry;
@@ -10,6 +11,7 @@ pub mod spec;
 mod status;
 pub mod wiring;
 
+pub use labels::{Labels, Selector};
 pub use priority::Priority;
 pub use progress::Progress;
 pub use retry::RetryPolicy;

@@ -2,6 +2,7 @@
 //! `spec` and `call`. The names of the members are taken from here by the reader; that both
 //! agree on values is a property (`tests/schema.rs`), which also lists what a schema cannot say.
 
+use super::labels::{KEY_PATTERN, VALUE_PATTERN};
 use crate::limits;
 use serde_json::{Map, Value, json};
 
@@ -113,6 +114,11 @@ pub const MEMBERS: &[Member] = &[
     Member::new("completed_at", "Written by the server.", null),
     Member::new("created_at", "Taken and overwritten by the server.", time),
     Member::new("updated_at", "Taken and overwritten by the server.", time),
+    Member::new(
+        "labels",
+        "What it is found by: keys with texts, which the server gives no meaning.",
+        labels,
+    ),
 ];
 
 /// The names of [`MEMBERS`].
@@ -180,6 +186,35 @@ fn time() -> Value {
         {"format": "date"},
         {"pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?$"},
     ]})
+}
+
+/// What chooses tasks by their labels: keys with the value that each must have, or null for any.
+#[must_use]
+pub fn label_selector() -> Value {
+    let mut selector = labels();
+    selector["type"] = json!("object");
+    selector["additionalProperties"]["type"] = json!(["string", "null"]);
+    if let Value::Object(members) = &mut selector {
+        members.remove("default");
+    }
+    selector
+}
+
+fn labels() -> Value {
+    json!({
+        "type": ["object", "null"],
+        "maxProperties": limits::LABELS_MAX,
+        "propertyNames": {
+            "maxLength": limits::LABEL_KEY_CHARS_MAX,
+            "pattern": KEY_PATTERN,
+        },
+        "additionalProperties": {
+            "type": "string",
+            "maxLength": limits::LABEL_VALUE_CHARS_MAX,
+            "pattern": VALUE_PATTERN,
+        },
+        "default": {},
+    })
 }
 
 fn children() -> Value {

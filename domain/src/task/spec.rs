@@ -7,7 +7,7 @@ mod reader;
 
 pub use params::{ENGINE_PARAMS, unknown_params};
 
-use super::{Priority, RetryPolicy, Status, schema, wiring};
+use super::{Labels, Priority, RetryPolicy, Status, schema, wiring};
 use crate::flow::{Specification, When};
 use crate::limits;
 use crate::violation::{PathSegment, Violation};
@@ -65,6 +65,8 @@ pub struct TaskFields {
     /// Whether `inputs`, `schemas` and `params` were all read. If not, nothing can be said of the
     /// specification, and the faults of the list say why.
     pub is_specified: bool,
+    /// `labels`.
+    pub labels: Labels,
 }
 
 /// The members of `updates` in `tasks.update`; `None` = keep. Serialized, a member that is kept is
@@ -102,6 +104,9 @@ pub struct Updates {
     /// `status`, which no caller changes: the task must be in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
+    /// `labels`, all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 
 /// A member that is there, null or not.
@@ -275,6 +280,7 @@ pub(super) fn task(
     let params = r.params();
     let start_at = r.start_at();
     let is_specified = r.violations.len() == before;
+    let labels = r.labels();
     TaskFields {
         path: path.to_vec(),
         id,
@@ -290,6 +296,7 @@ pub(super) fn task(
         )
         .starting_at(start_at.flatten()),
         is_specified,
+        labels: labels.unwrap_or_default(),
     }
 }
 
@@ -330,6 +337,7 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
             .get("status")
             .and_then(Value::as_str)
             .and_then(Status::parse),
+        labels: r.labels(),
     };
     // There are no other tasks in the call, so a reference is the id of a stored one.
     let parent = updates.parent.iter().flatten();

@@ -16,7 +16,12 @@ pub(super) fn min() -> Vec<Event> {
             dependencies: Vec::new(),
             specification: least(),
             copied_from: None,
+            labels: Labels::default(),
             run_id: None,
+        }),
+        Event::LabelsChanged(LabelsChanged {
+            task_id,
+            labels: Labels::default(),
         }),
         Event::UserChanged(UserChanged {
             task_id,

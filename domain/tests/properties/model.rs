@@ -36,6 +36,8 @@ pub(crate) struct Task {
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) specification: Specification,
     pub(crate) spec_at: u64,
+    /// 0 for no labels.
+    pub(crate) labels_at: u64,
     /// The lease of the attempt that is under way outside the server, and when it times out.
     pub(crate) lease: Option<(Lease, Option<Timestamp>)>,
     /// What it waits for a person to answer.
@@ -193,6 +195,7 @@ impl Model {
                         deadline: e.specification.deadline,
                         specification: e.specification.clone(),
                         spec_at: self.version,
+                        labels_at: if e.labels.is_empty() { 0 } else { self.version },
                         lease: None,
                         asks: None,
                         is_lost: false,
@@ -200,6 +203,16 @@ impl Model {
                 );
             }
             Event::TaskRenamed(_) | Event::PriorityChanged(_) => {}
+            Event::LabelsChanged(e) => {
+                let version = self.version;
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                let before = std::mem::take(&mut task.labels_at);
+                if e.labels.is_empty() {
+                    assert_ne!(before, 0, "there were none");
+                } else {
+                    task.labels_at = version;
+                }
+            }
             Event::UserChanged(e) => assert_eq!(self.tasks[&e.task_id].status, Pending),
             Event::TaskMoved(e) => {
                 let task = &self.tasks[&e.task_id];

@@ -55,6 +55,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         8 => (task(), prop::bool::weighted(0.8), 0..30_u8, prop::bool::weighted(0.2))
             .prop_map(|(task, unknown, wait, retry)| Step::Execute { task, unknown, wait, retry }),
         1 => task().prop_map(Step::Rename),
+        1 => (task(), 0..3_u8).prop_map(|(t, l)| Step::Relabel(t, l)),
         2 => (task(), 0..4_u8).prop_map(|(t, p)| Step::Reprioritize(t, p)),
         4 => (task(), dependencies()).prop_map(|(t, d)| Step::Rewire(t, d)),
         3 => (task(), task()).prop_map(|(t, p)| Step::Move(t, p)),

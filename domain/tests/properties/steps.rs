@@ -26,6 +26,8 @@ pub(crate) enum Step {
         retry: bool,
     },
     Rename(u8),
+    /// No labels for 0.
+    Relabel(u8, u8),
     Reprioritize(u8, u8),
     Rewire(u8, Vec<(u8, bool)>),
     Move(u8, u8),

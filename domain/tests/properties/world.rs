@@ -10,6 +10,7 @@ use super::model::{Model, REMOTE};
 use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
 use hashbrown::HashSet;
+use std::collections::BTreeMap;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
@@ -19,7 +20,7 @@ use taskledger_domain::flow::{
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::{Params, Schemas, Updates};
-use taskledger_domain::task::{Priority, Progress};
+use taskledger_domain::task::{Labels, Priority, Progress};
 use taskledger_domain::testing::{START, Server, group, id, run};
 use taskledger_domain::{LeaseId, Payload, TaskId, Timestamp, schedule};
 
@@ -131,6 +132,11 @@ impl World {
                 })
             }
             Step::Rename(t) => self.update(*t, |u| u.updates.name = Some("new".to_owned()))?,
+            Step::Relabel(t, n) => {
+                let labels = (0..*n).map(|i| (format!("k{i}"), n.to_string()));
+                let labels = Labels::from(labels.collect::<BTreeMap<_, _>>());
+                self.update(*t, |u| u.updates.labels = Some(labels))?
+            }
             Step::Reprioritize(t, p) => {
                 self.update(*t, |u| u.updates.priority = Priority::new(*p))?
             }
@@ -387,6 +393,10 @@ impl World {
             // Mostly backwards, so that most calls have no cycle.
             if draft.parent % 4 != 0 {
                 task.dependencies.retain(|d| !ids[k..].contains(&d.id));
+            }
+            if draft.parent % 5 == 0 {
+                let label = ("k".to_owned(), draft.parent.to_string());
+                task.labels = Labels::from(BTreeMap::from([label]));
             }
             tasks.push(task.priority(draft.priority));
         }

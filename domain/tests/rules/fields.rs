@@ -406,11 +406,34 @@ fn faults_of_params_are_reported_with_their_places() {
 }
 
 #[test]
+fn labels_are_keys_with_texts() {
+    for (labels, at) in [
+        (json!([]), "labels"),
+        (json!("team=data"), "labels"),
+        (json!({"team": 1}), "labels/team"),
+        (json!({"team": null}), "labels/team"),
+        (json!({"-team": "data"}), "labels/-team"),
+        (json!({"team": "a\nb"}), "labels/team"),
+        (json!({"team": "é".repeat(256)}), "labels/team"),
+    ] {
+        let found = faults(with("labels", labels.clone()));
+        assert_eq!(found.iter().map(path).collect::<Vec<_>>(), [at], "{labels}");
+    }
+    for labels in [
+        json!(null),
+        json!({}),
+        json!({"team": "data", "example.org/stage": "é".repeat(255)}),
+    ] {
+        assert!(faults(with("labels", labels)).is_empty());
+    }
+}
+
+#[test]
 fn every_fault_of_a_task_is_reported_at_once() {
     let found = faults(json!({
         "id": 1, "name": "", "user_id": "", "parent_id": 2, "priority": 5, "status": "failed",
         "progress": 2, "result": {}, "inputs": [], "schemas": {}, "params": {"retry_count": -1},
-        "dependencies": [{}], "created_at": "x", "wrong": true
+        "dependencies": [{}], "created_at": "x", "labels": 1, "wrong": true
     }));
     let mut names = fields(&found);
     names.sort_unstable();
@@ -421,6 +444,7 @@ fn every_fault_of_a_task_is_reported_at_once() {
             "id",
             "id",
             "inputs",
+            "labels",
             "method",
             "name",
             "parent_id",

@@ -143,6 +143,10 @@ impl Change {
         self.0.updates.priority = Priority::new(priority);
         self
     }
+    pub(crate) fn labels(mut self, labels: &str) -> Self {
+        self.0.updates.labels = Some(serde_json::from_str(labels).expect("labels"));
+        self
+    }
     pub(crate) fn user(mut self, user: Option<&str>) -> Self {
         self.0.updates.user_id = Some(user.map(str::to_owned));
         self

@@ -44,6 +44,23 @@ fn name_and_priority_can_always_change() {
 }
 
 #[test]
+fn labels_can_always_change_as_a_whole() {
+    for (_, s) in statuses() {
+        let s = updating(s, change("b").labels(r#"{"team":"data","stage":"test"}"#)).accepted();
+        assert_eq!(facts(&s, &["b"]), [("LabelsChanged", "b")]);
+        assert_eq!(s.flow.task(id("b")).unwrap().labels_at, s.flow.version());
+        let s = updating(s, change("b").labels(r#"{"team":"ops"}"#)).accepted();
+        assert_eq!(s.flow.task(id("b")).unwrap().labels_at, s.flow.version());
+        let s = updating(s, change("b").labels("{}")).accepted();
+        assert_eq!(facts(&s, &["b"]), [("LabelsChanged", "b")]);
+        assert_eq!(s.flow.task(id("b")).unwrap().labels_at, 0);
+        // There are none to take away.
+        let s = updating(s, change("b").labels("{}")).accepted();
+        assert!(facts(&s, &["b"]).is_empty());
+    }
+}
+
+#[test]
 fn no_update_makes_a_task_pending_again() {
     for (status, s) in statuses() {
         let after = updating(s.clone(), change("b").status(Pending).name("new"));

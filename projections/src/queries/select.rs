@@ -8,7 +8,7 @@ use crate::Error;
 use crate::tasks::counts::bucket_of;
 use sqlx::AssertSqlSafe;
 use std::sync::Arc;
-use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::task::{Priority, Selector, Status};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_sql::{Args, Columns, Engine, Tx, int};
 
@@ -37,6 +37,8 @@ pub struct ListFilter {
     pub created_before: Option<Timestamp>,
     /// With an id from the first to the last of these, both included: those that begin alike.
     pub ids: Option<(TaskId, TaskId)>,
+    /// With these labels.
+    pub labels: Selector,
 }
 
 /// Where a page begins.
@@ -73,6 +75,10 @@ pub(super) struct Select {
     suspended: bool,
     /// Ids wanted, both ends included.
     ids: Option<(TaskId, TaskId)>,
+    /// Terms of labels wanted; see `tasks::labels`.
+    labels: Vec<Arc<str>>,
+    /// The tasks are found by the first of these.
+    by_label: bool,
     /// Creation times wanted, in microseconds, the end not included.
     pub(super) times: Option<(i64, i64)>,
     /// Keys wanted, both ends not included: never narrower than `times`.
@@ -105,6 +111,12 @@ impl Select {
             root_only: f.root_only,
             suspended: f.suspended,
             ids: f.ids,
+            labels: f.labels.terms().into_iter().map(Arc::from).collect(),
+            // What has an index of few tasks goes by that.
+            by_label: !f.labels.is_empty()
+                && f.parent_id.is_none()
+                && f.ids.is_none()
+                && !f.suspended,
             times: None,
             keys: (0, i64::MAX),
         };
@@ -130,6 +142,7 @@ impl Select {
                 if self.root_only
                     || self.suspended
                     || self.ids.is_some()
+                    || self.by_label
                     || !self.equal.is_empty() =>
             {
                 Key::Negated
@@ -156,11 +169,12 @@ impl Select {
         }
         let (conditions, mut args) = self.conditions(keys, self.times);
         let by = match (self.key(), order) {
-            (Key::Position, Order::Ascending) => "created_position ASC",
-            (Key::Position, Order::Descending) => "created_position DESC",
-            (Key::Negated, Order::Ascending) => "-created_position DESC",
-            (Key::Negated, Order::Descending) => "-created_position ASC",
+            (Key::Position, Order::Ascending) => ("", "ASC"),
+            (Key::Position, Order::Descending) => ("", "DESC"),
+            (Key::Negated, Order::Ascending) => ("-", "DESC"),
+            (Key::Negated, Order::Descending) => ("-", "ASC"),
         };
+        let by = format!("{}{} {}", by.0, self.number(), by.1);
         args.int(i64::try_from(rows).unwrap_or(i64::MAX));
         args.int(int(offset));
         let n = args.len();
@@ -198,11 +212,33 @@ impl Select {
     /// that wait for people among all tasks.
     fn table(&self) -> &'static str {
         match self.engine {
+            // SQLite keeps the order of a cross join.
+            Engine::Sqlite if self.by_label && self.owned => {
+                "task_labels INDEXED BY task_labels_owner
+                    CROSS JOIN tasks ON created_position = task_no"
+            }
+            Engine::Sqlite if self.by_label => {
+                "task_labels CROSS JOIN tasks ON created_position = task_no"
+            }
+            // The offset keeps PostgreSQL, which cannot know how many tasks have a label, from reading all tasks.
+            Engine::Postgres if self.by_label => {
+                "task_labels CROSS JOIN LATERAL (
+                    SELECT * FROM tasks WHERE created_position = task_no OFFSET 0) AS labelled"
+            }
             // The few that begin alike, whatever else is asked of them.
             Engine::Sqlite if self.ids.is_some() => "tasks INDEXED BY tasks_id",
             Engine::Sqlite if self.suspended => "tasks INDEXED BY tasks_suspended",
             Engine::Sqlite if self.owned && self.root_only => "tasks INDEXED BY tasks_owner_root",
             Engine::Sqlite | Engine::Postgres => "tasks",
+        }
+    }
+
+    /// The column with the order of creation in the index that the list goes by.
+    const fn number(&self) -> &'static str {
+        if self.by_label {
+            "task_no"
+        } else {
+            "created_position"
         }
     }
 
@@ -221,11 +257,24 @@ impl Select {
         let mut args = Args::of(self.engine);
         args.int(keys.0);
         args.int(keys.1);
+        let no = self.number();
         let mut text = match self.key() {
-            Key::Position => "created_position > $1 AND created_position < $2",
-            Key::Negated => "-created_position < -$1 AND -created_position > -$2",
+            Key::Position => format!("{no} > $1 AND {no} < $2"),
+            Key::Negated => format!("-{no} < -$1 AND -{no} > -$2"),
+        };
+        for (i, term) in self.labels.iter().enumerate() {
+            args.text(Arc::clone(term));
+            let n = args.len();
+            text.push_str(&match self.by_label && i == 0 {
+                true => format!(" AND term = ${n}"),
+                // By the primary key.
+                false => format!(
+                    " AND EXISTS (
+                        SELECT 1 FROM task_labels l
+                        WHERE l.term = ${n} AND l.task_no = created_position)"
+                ),
+            });
         }
-        .to_owned();
         if self.root_only {
             text.push_str(" AND parent_no IS NULL");
         }
@@ -236,6 +285,9 @@ impl Select {
             match value {
                 Value::Int(n) => args.int(*n),
                 Value::Text(t) => args.text(Arc::clone(t)),
+            }
+            if self.by_label && *column == "owner" {
+                text.push_str(&format!(" AND label_owner = ${}", args.len()));
             }
             let column = self.compared(column);
             text.push_str(&format!(" AND {column} = ${}", args.len()));

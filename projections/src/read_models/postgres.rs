@@ -59,6 +59,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0006_start_at",
             include_str!("../../../migrations/postgres/read_models/0006_start_at.sql"),
         ),
+        (
+            "0007_labels",
+            include_str!("../../../migrations/postgres/read_models/0007_labels.sql"),
+        ),
     ])
 });
 

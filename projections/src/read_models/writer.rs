@@ -310,6 +310,7 @@ impl Writer {
 const CLEAR_STATEMENTS: u32 = 13;
 const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_bodies;
+    DELETE FROM task_labels;
     DELETE FROM attempts;
     DELETE FROM runs;
     DELETE FROM run_status;

@@ -59,9 +59,10 @@ impl<'e> Gone<'e> {
             let group = Group::read(row)?;
             group.add(group.owner.as_ref(), -1, &mut set.counts);
         }
-        // Bodies and attempts are found through the tasks, which go last.
+        // Bodies, labels and attempts are found through the tasks, which go last.
         for statement in [
             &*BODIES,
+            &*LABELS,
             &*ATTEMPTS,
             &*TASKS,
             &*SUMMARIES,
@@ -140,6 +141,7 @@ pub(super) static CELLS: LazyLock<MultiRow> = LazyLock::new(|| {
 });
 /// By primary key; the tasks by the index tasks_flow_ordinal.
 static BODIES: LazyLock<MultiRow> = LazyLock::new(|| below("task_bodies", "created_position"));
+static LABELS: LazyLock<MultiRow> = LazyLock::new(|| below("task_labels", "task_no"));
 static ATTEMPTS: LazyLock<MultiRow> = LazyLock::new(|| below("attempts", "task_no"));
 /// By the index tasks_flow_ordinal.
 static TASKS: LazyLock<MultiRow> = LazyLock::new(|| by("tasks", "flow_no"));
@@ -181,6 +183,7 @@ pub(super) fn statements() -> [(&'static MultiRow, &'static str); 11] {
     [
         (&CELLS, "i"),
         (&BODIES, "i"),
+        (&LABELS, "i"),
         (&ATTEMPTS, "i"),
         (&TASKS, "i"),
         (&SUMMARIES, "i"),

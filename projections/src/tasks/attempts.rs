@@ -54,6 +54,7 @@ impl AttemptRow {
             Event::TaskCreated(_)
             | Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
+            | Event::LabelsChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
             | Event::DependenciesChanged(_)

@@ -56,7 +56,12 @@ pub(super) async fn cover(
 
 async fn delete(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let deleted = std::mem::take(&mut set.deleted);
-    for statement in [&*DELETE_TASKS, &*DELETE_BODIES, &*DELETE_ATTEMPTS] {
+    for statement in [
+        &*DELETE_TASKS,
+        &*DELETE_BODIES,
+        &*super::labels::DELETE,
+        &*DELETE_ATTEMPTS,
+    ] {
         statement
             .execute(tx, &deleted, |no, args| args.int(*no))
             .await?;
@@ -131,11 +136,13 @@ async fn write_tasks(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error>
             rows::bind_specification(p, args);
         })
         .await?;
+    super::labels::write(set, &changed, tx).await?;
     for id in &changed {
         if let Some(task) = set.tasks.get_mut(id) {
             task.write = Write::Nothing;
             task.dependencies_changed = false;
             task.specification_changed = false;
+            task.labels_changed = false;
             task.placed.row.forget_body();
         }
     }

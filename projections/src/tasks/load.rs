@@ -86,6 +86,7 @@ async fn load_tasks(
             Event::RunStarted(e) => (None, [Some(e.task_id), None]),
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
+            | Event::LabelsChanged(_)
             | Event::UserChanged(_)
             | Event::DependenciesChanged(_)
             | Event::TaskRespecified(_)
@@ -174,6 +175,7 @@ async fn load_runs(
             }
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
+            | Event::LabelsChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
             | Event::DependenciesChanged(_)

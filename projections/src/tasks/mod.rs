@@ -8,6 +8,7 @@ pub(crate) mod counts;
 mod facets;
 mod flows;
 mod flush;
+mod labels;
 mod load;
 mod owners;
 pub(crate) mod rows;
@@ -71,7 +72,7 @@ impl TaskProjector {
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
     // 2: runs do not count groups. 3: tasks carry the owner of their flow. 5: runs have a stage. 6: runs
-    // keep the statuses that they had.
+    // keep the statuses that they had, tasks have labels and times before which they do not start.
     const VERSION: i64 = 6;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 use super::archive::{CELLS, Group};
 use super::contradiction::Contradiction;
 use super::facets::Facets;
+use super::labels;
 use super::working_set::{InSql, WorkingSet, Write};
 use crate::Error;
 use std::sync::{Arc, LazyLock};
@@ -69,7 +70,12 @@ impl WorkingSet {
 /// Writes the owners of flows that changed. New rows have theirs. Cost: O(tasks of these flows), in SQL.
 pub(super) async fn write(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
     let owners: Vec<_> = std::mem::take(&mut set.owners).into_iter().collect();
-    for statement in [&*UPDATE_OWNERS, &*UPDATE_RUN_OWNERS, &*UPDATE_PAST_OWNERS] {
+    for statement in [
+        &*UPDATE_OWNERS,
+        &*labels::UPDATE_OWNERS,
+        &*UPDATE_RUN_OWNERS,
+        &*UPDATE_PAST_OWNERS,
+    ] {
         statement
             .execute(tx, &owners, |(flow_no, owner), args| {
                 args.int(*flow_no);

@@ -36,6 +36,7 @@ pub(super) const DEFINITION: [&str; 8] = [
     "method",
     "start_at",
     "deadline",
+    "labels",
 ];
 /// Written once, with all of the above.
 pub(super) const IDENTITY: [&str; 6] = [
@@ -53,7 +54,7 @@ pub(crate) const COLUMNS: &str = "t.created_position, t.flow_no, t.parent_no,
     t.id, t.flow_id, t.ordinal, t.parent_id, t.user_id, t.name, t.status, t.priority,
     t.method, t.start_at, t.deadline, t.progress, t.child_count, t.child_progress_sum, t.attempt,
     t.run_id, t.next_attempt_at, t.created_at, t.started_at, t.updated_at, t.completed_at,
-    t.last_position, t.error, t.result, t.owner, t.suspension";
+    t.last_position, t.error, t.result, t.owner, t.suspension, t.labels";
 /// The columns of the body, for [`read_with_body`]; `b` is the table's alias.
 pub(crate) const BODY_COLUMNS: &str = "b.dependencies, b.inputs, b.schemas, b.params";
 
@@ -123,6 +124,7 @@ fn head(c: &mut Columns<'_>) -> Result<Placed, Error> {
         result: c.opt_payload()?,
         owner: c.opt_text()?,
         suspension: c.opt_payload()?,
+        labels: c.opt_word()?.map(json).transpose()?.unwrap_or_default(),
         inputs: crate::task_row::empty_payload(),
         schemas: None,
         params: None,
@@ -170,6 +172,7 @@ pub(super) fn bind_definition(p: &Placed, args: &mut Args) {
     args.text(r.method.clone());
     args.time(r.start_at);
     args.time(r.deadline);
+    args.text(r.labels.text().map(Arc::from));
 }
 
 /// Gives the values of [`IDENTITY`].

@@ -23,7 +23,7 @@ use taskledger_sql::int;
 
 /// Tasks kept in memory between batches. About 500 bytes each: 4 MB.
 pub(super) const CACHED_TASKS_MAX: usize = 8192;
-/// Bytes of result and error that a cached task may hold; larger ones are dropped with their flow.
+/// Bytes of result, error and labels that a cached task may hold; larger ones are dropped with their flow.
 const CACHED_OUTCOME_BYTES_MAX: usize = 4096;
 
 /// How much of a row must be written.
@@ -42,6 +42,19 @@ pub(crate) struct Task {
     pub(super) write: Write,
     pub(super) dependencies_changed: bool,
     pub(super) specification_changed: bool,
+    pub(super) labels_changed: bool,
+}
+
+impl Task {
+    const fn of(placed: Placed, write: Write) -> Self {
+        Self {
+            placed,
+            write,
+            dependencies_changed: false,
+            specification_changed: false,
+            labels_changed: false,
+        }
+    }
 }
 
 /// A run over more tasks than are in memory: it is given to them in SQL.
@@ -110,6 +123,7 @@ impl WorkingSet {
             Event::FlowArchived(_) => return Ok(None),
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)
+            | Event::LabelsChanged(_)
             | Event::UserChanged(_)
             | Event::TaskMoved(_)
             | Event::TaskRespecified(_) => self.change(recorded, Write::Definition).map(|()| None),
@@ -149,13 +163,7 @@ impl WorkingSet {
         }
         if let Some(flow) = self.flows.get_mut(&flow) {
             flow.tasks.insert(ordinal, id);
-            let task = Task {
-                placed,
-                write: Write::Nothing,
-                dependencies_changed: false,
-                specification_changed: false,
-            };
-            self.tasks.insert(id, task);
+            self.tasks.insert(id, Task::of(placed, Write::Nothing));
         }
     }
 
@@ -257,17 +265,12 @@ impl WorkingSet {
         }
         let (id, flow_id, ordinal) = (row.id, row.flow_id, row.ordinal);
         self.flow(flow_id)?.tasks.insert(ordinal, id);
-        let task = Task {
-            placed: Placed {
-                flow_no,
-                parent_no,
-                row,
-            },
-            write: Write::New,
-            dependencies_changed: false,
-            specification_changed: false,
+        let placed = Placed {
+            flow_no,
+            parent_no,
+            row,
         };
-        self.tasks.insert(id, task);
+        self.tasks.insert(id, Task::of(placed, Write::New));
         self.changed.push(id);
         Ok(())
     }
@@ -299,6 +302,7 @@ impl WorkingSet {
         let after = Facets::of(row);
         task.dependencies_changed |= matches!(event, Event::DependenciesChanged(_));
         task.specification_changed |= matches!(event, Event::TaskRespecified(_));
+        task.labels_changed |= matches!(event, Event::LabelsChanged(_));
         self.mark(id, write);
         self.account(recorded.flow, Some(&before), Some(&after))?;
         let shift = after.millionths - before.millionths;

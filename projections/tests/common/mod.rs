@@ -19,7 +19,7 @@ pub use taskledger_testkit::ground::{Engine, Ground, empty, fed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskledger_domain::flow::*;
-use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::task::{Labels, Priority, Progress, Status};
 use taskledger_domain::{
     EventId, FlowId, Metadata, Payload, Position, Recorded, RunId, TaskId, Timestamp,
 };
@@ -177,9 +177,28 @@ impl World {
             dependencies,
             specification: self.specification(group),
             copied_from: None,
+            labels: self.labels(),
             run_id,
         });
         (flow, event)
+    }
+
+    /// None for most.
+    pub fn labels(&mut self) -> Labels {
+        let mut labels = std::collections::BTreeMap::new();
+        if self.dice.below(3) == 0 {
+            labels.insert(
+                "team".to_owned(),
+                ["data", "ops"][self.dice.below(2)].to_owned(),
+            );
+        }
+        if self.dice.below(4) == 0 {
+            labels.insert(
+                "a/stage".to_owned(),
+                ["", "é"][self.dice.below(2)].to_owned(),
+            );
+        }
+        Labels::from(labels)
     }
 
     pub fn specification(&mut self, group: bool) -> Specification {
@@ -243,7 +262,11 @@ impl World {
                 self.push(flow, event);
             }
             5 => {
-                let event = match self.dice.below(3) {
+                let event = match self.dice.below(4) {
+                    3 => Event::LabelsChanged(LabelsChanged {
+                        task_id: row.id,
+                        labels: self.labels(),
+                    }),
                     0 => Event::PriorityChanged(PriorityChanged {
                         task_id: row.id,
                         priority: Priority::ALL[self.dice.below(4)],

@@ -5,6 +5,7 @@ use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind;
 use crate::subscription::stream::{Notices, Reset};
 use std::sync::Arc;
+use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, RunId, TaskId};
 use taskledger_projections::{RunView, TaskView};
 
@@ -19,6 +20,8 @@ pub struct Watch {
     pub user: Option<Arc<str>>,
     /// Only these kinds.
     pub kinds: Option<Vec<Kind>>,
+    /// Only tasks with these labels.
+    pub labels: Selector,
 }
 
 /// A stream of notices, and why it does not begin where it was asked to, if so.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 pub use taskledger_documents::{Event, EventKind, Form, Refusal, VERSIONS_MAX, Version};
 use taskledger_domain::flow::{Counts, Waits};
-use taskledger_domain::task::{Progress, Status};
+use taskledger_domain::task::{Labels, Progress, Status};
 use taskledger_domain::{RunId, TaskId, Violation};
 pub use taskledger_workflows::{
     Change, ChangeKind, Diff, Fault, NoSchemas, PhaseSchemas, Played, Report, RunOf, Unplayable,
@@ -34,6 +34,8 @@ pub struct CreateWorkflow {
     pub user_id: Option<String>,
     /// Whether it begins at once.
     pub execute: bool,
+    /// Labels of the root of the run.
+    pub labels: Labels,
 }
 
 /// The tasks of one run of a document.
@@ -141,6 +143,8 @@ pub struct RunWorkflow {
     pub user_id: Option<String>,
     /// Whether it begins at once.
     pub execute: bool,
+    /// Labels of the root of the run.
+    pub labels: Labels,
 }
 
 /// Two versions, of which the second may be a document that is not kept.

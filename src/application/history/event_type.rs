@@ -56,6 +56,7 @@ types! {
     FlowArchived = "flow_archived",
     MessageReceived = "message_received",
     TaskDeferred = "task_deferred",
+    LabelsChanged = "task_labels_changed",
 }
 
 impl EventType {

@@ -10,9 +10,13 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use taskledger_domain::flow::{Specification, When};
+use taskledger_domain::task::Labels;
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::{GivenId, TaskFields, TaskRef, Updates};
 use taskledger_domain::{Payload, TaskId, Timestamp};
+
+/// Stands before labels: no other part begins with it where labels may follow.
+const LABELLED: u8 = 2;
 
 /// SHA-256 of the request in lower-case hex. Cost: O(size).
 #[must_use]
@@ -169,6 +173,7 @@ impl Canonical {
                 specification,
                 // A list with faults is refused before its key is looked at.
                 is_specified: _,
+                labels,
             } = fields;
             self.option(around, |hash, around| hash.number(around as u64));
             self.option(id.as_ref(), |hash, id| match id {
@@ -184,6 +189,7 @@ impl Canonical {
             self.byte(priority.get());
             self.dependencies(dependencies);
             self.specification(specification);
+            self.labels(labels);
         }
     }
 
@@ -199,6 +205,7 @@ impl Canonical {
             params,
             start_at,
             status,
+            labels,
         } = updates;
         self.option(name.as_deref(), Self::text);
         self.option(user_id.as_ref(), |hash, user| {
@@ -223,6 +230,23 @@ impl Canonical {
         self.option(status.as_ref(), |hash, status| hash.text(status.as_str()));
         if let Some(start_at) = start_at {
             self.start_at(*start_at);
+        }
+        if let Some(labels) = labels {
+            self.byte(LABELLED);
+            self.labels(labels);
+        }
+    }
+
+    /// Nothing when there are none: what was said before there were labels keeps its fingerprint.
+    fn labels(&mut self, labels: &Labels) {
+        if labels.is_empty() {
+            return;
+        }
+        self.byte(LABELLED);
+        self.number(labels.iter().count() as u64);
+        for (key, value) in labels.iter() {
+            self.text(key);
+            self.text(value);
         }
     }
 
@@ -373,6 +397,9 @@ mod tests {
             r#"{"name":"a","id":"a"}"#,
             r#"{"name":"a","user_id":"ann"}"#,
             r#"{"name":"a","priority":1}"#,
+            r#"{"name":"a","labels":{"x":"1"}}"#,
+            r#"{"name":"a","labels":{"x":"2"}}"#,
+            r#"{"name":"a","labels":{"x":"","y":"1"}}"#,
             r#"{"name":"a","inputs":{"x":1}}"#,
             r#"{"name":"a","inputs":{"x":"1"}}"#,
             r#"{"name":"a","schemas":{"method":"m"}}"#,

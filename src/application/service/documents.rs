@@ -247,6 +247,7 @@ impl Service {
             trigger: run.trigger,
             user_id: run.user_id,
             execute: run.execute,
+            labels: run.labels,
         };
         let created = self.create_run(context, read, start).await;
         let began_nothing = match &created {
@@ -307,6 +308,7 @@ impl Service {
             trigger: run.trigger,
             user_id: run.user_id,
             execute: true,
+            labels: run.labels,
         };
         let made = self.tasks_of(read.workflow, start).await?;
         Ok(made.map(|(_, tasks)| tasks))

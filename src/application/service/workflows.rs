@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use taskledger_domain::flow::Flow;
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, VIOLATIONS_MAX};
-use taskledger_domain::task::{Status, call};
+use taskledger_domain::task::{Labels, Status, call};
 use taskledger_domain::{TaskId, Violation};
 use taskledger_workflows::{self as workflows, RunOf};
 
@@ -33,6 +33,8 @@ pub(super) struct Start {
     pub(super) trigger: Map<String, Value>,
     pub(super) user_id: Option<String>,
     pub(super) execute: bool,
+    /// Of the root.
+    pub(super) labels: Labels,
 }
 
 impl Service {
@@ -92,6 +94,7 @@ impl Service {
             trigger: create.trigger,
             user_id: create.user_id,
             execute: create.execute,
+            labels: create.labels,
         };
         match read(create.document, create.strict).await? {
             Ok(read) => self.create_run(context, read, start).await,
@@ -271,6 +274,10 @@ fn made(workflow: &Workflow, start: &Start) -> Result<call::TaskList, UnfitWorkf
         .map_err(|error| UnfitWorkflow::Trigger(error.to_string()))?;
     if let (Some(root), Some(version)) = (tasks.first_mut(), start.saved_version) {
         RunOf::say_version(root, version);
+    }
+    if let Some(root) = tasks.first_mut().filter(|_| !start.labels.is_empty()) {
+        let labels = serde_json::to_value(&start.labels);
+        root["labels"] = labels.expect("texts can always be written as JSON");
     }
     call::read_tasks(&Value::Array(tasks)).map_err(UnfitWorkflow::Tasks)
 }

@@ -185,7 +185,7 @@ impl App {
             let last = self.latest(of.flow, of_runs).await?;
             return Ok(match last {
                 None => Rest::Waits,
-                Some(last) => match Published::of(&last).last() {
+                Some(last) => match self.live.published(&last).await?.pop() {
                     Some(end) if end.notice.ended_run().is_some_and(|run| run.others == 0) => {
                         Rest::Over(end)
                     }
@@ -208,7 +208,10 @@ impl App {
         }
         let ends = |event: &Event| matches!(event, Event::TaskCancelled(e) if e.task_id == subject);
         let end = self.latest(of.flow, ends).await?;
-        let end = end.and_then(|end| Published::at_rest(&end));
+        let end = match end {
+            Some(end) => self.live.at_rest(&end).await?,
+            None => None,
+        };
         Ok(end.map_or(Rest::Waits, Rest::Over))
     }
 }

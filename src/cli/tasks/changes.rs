@@ -15,7 +15,7 @@ const MEMBERS_MAX: usize = 8;
 /// What events change by setting it anew.
 const MEMBERS: [&str; 5] = ["name", "priority", "user_id", "parent_id", "dependencies"];
 /// What they change within.
-const PAYLOADS: [&str; 3] = ["inputs", "schemas", "params"];
+const PAYLOADS: [&str; 4] = ["inputs", "schemas", "params", "labels"];
 /// Parts of names whose values are not shown.
 const SECRET: [&str; 8] = [
     "secret",
@@ -58,6 +58,7 @@ impl Known {
             "task_created" => false,
             "task_renamed"
             | "task_priority_changed"
+            | "task_labels_changed"
             | "task_user_changed"
             | "task_moved"
             | "task_dependencies_changed"

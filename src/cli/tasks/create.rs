@@ -4,6 +4,7 @@ use super::{
     CliError, Dependency, Object, Output, Params, Request, dependencies, dependency, json_object,
 };
 use crate::cli::input::read_object;
+use crate::cli::labels::labels;
 use crate::cli::output::{member, printable};
 use crate::cli::timing::Timing;
 use serde_json::{Value, json};
@@ -45,11 +46,14 @@ pub(super) struct Args {
     depends_on: Vec<Dependency>,
     #[command(flatten)]
     timing: Timing,
+    /// A label; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
     /// The parameters of `tasks.create` as JSON; `-` is standard input
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["name", "method", "inputs", "params", "parent", "user", "priority", "depends_on", "start_at", "delay"]
+        conflicts_with_all = ["name", "method", "inputs", "params", "parent", "user", "priority", "depends_on", "start_at", "delay", "labels"]
     )]
     file: Option<String>,
 }
@@ -74,7 +78,8 @@ impl Args {
                     .maybe(
                         "dependencies",
                         (!self.depends_on.is_empty()).then(|| dependencies(&self.depends_on)),
-                    ),
+                    )
+                    .maybe("labels", labels(&self.labels)?),
             ),
         };
         Ok(Request {

@@ -1,30 +1,57 @@
 //! `taskledger tasks delete`
 
-use super::{CliError, Output, Params, Request};
+use super::bulk::{self, Change, Options};
+use super::{Api, CliError, Output, Params, Request, When};
 use serde_json::Value;
 use std::io;
+use std::process::ExitCode;
 
-/// Delete a task that has not started
+/// Delete a task that has not started, or several
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger tasks delete 0f8fad5b-d9cb-469f-a165-70867728950e
-  taskledger tasks delete 0f8fad5b-d9cb-469f-a165-70867728950e --cascade")]
+  taskledger tasks delete 0f8fad5b-d9cb-469f-a165-70867728950e --cascade
+  taskledger tasks delete --label batch=nightly --cascade --yes
+
+Options that select tasks are those of `tasks list`: what it shows with them, and is pending, is deleted.")]
 pub(super) struct Args {
     /// The task
     #[arg(value_name = "ID")]
-    task_id: String,
+    task_id: Option<String>,
     /// Delete everything below it too
     #[arg(long)]
     cascade: bool,
+    #[command(flatten)]
+    several: Options,
 }
 
 impl Args {
+    pub(super) fn is_bulk(&self) -> bool {
+        self.task_id.is_none() && !self.several.which.is_empty()
+    }
+
+    pub(super) async fn bulk(
+        self,
+        api: &dyn Api,
+        when: &When,
+        out: &mut Output,
+    ) -> Result<ExitCode, CliError> {
+        let change = Change {
+            verb: ("delete", "deleted"),
+            method: "tasks.delete",
+            params: Params::default().flag("cascade", self.cascade).build(),
+            from: &["pending"],
+        };
+        bulk::change(&self.several, &change, api, when, out).await
+    }
+
     pub(super) fn request(self) -> Result<Request, CliError> {
+        bulk::is_one(self.task_id.as_ref(), &self.several.which)?;
         Ok(Request {
             method: "tasks.delete",
             params: Params::default()
-                .with("task_id", self.task_id)
+                .maybe("task_id", self.task_id)
                 .flag("cascade", self.cascade)
                 .build(),
             show,

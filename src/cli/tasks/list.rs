@@ -1,18 +1,15 @@
 //! `taskledger tasks list`
 
-use super::{CliError, HttpApi, Output, Params, Read, Request};
+use super::selection::{Selection, looked_through};
+use super::{CliError, HttpApi, Output, Read, Request};
 use crate::cli::Api;
 use crate::cli::output::{Style, Text, grid, member, next_page, short, style};
 use crate::cli::tree::{mark, took};
 use crate::cli::when::{When, span};
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::process::ExitCode;
 
-/// Tasks that are looked at for a filter that the server does not have.
-const LOOKED_AT_MAX: usize = 10_000;
-/// Tasks of a page that is looked through.
-const PAGE: u32 = 1000;
 /// Tasks that are shown when nobody says how many; as many as the server gives.
 const LIMIT_DEFAULT: usize = 100;
 
@@ -24,45 +21,18 @@ Examples:
   taskledger tasks list --status failed --since 1h
   taskledger tasks list --all --status failed --error 'time-out'
   taskledger tasks list --name 'report-*' --since yesterday
+  taskledger tasks list --label team=data --label stage
+  taskledger tasks list --at 'yesterday 14:00'
+  taskledger tasks list --status failed --ended-since 1h
   taskledger tasks list --suspended
   taskledger tasks list --json | jq '.tasks[].id'
 
-A name with `*` and the text of an error are looked for here, in the newest 10,000 tasks that the other filters
-leave. Times are spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates, or RFC 3339.")]
+A name with `*`, the text of an error, ends and `--at` are looked for here, in the newest 10,000 tasks that the
+other filters leave. `--at` shows what had been created then and had not ended, by the end that it has now.
+Times are spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates, or RFC 3339.")]
 pub(super) struct Args {
-    /// Only tasks in this status: pending, in_progress, completed, failed, cancelled
-    #[arg(long)]
-    status: Option<String>,
-    /// Only tasks of this user
-    #[arg(long)]
-    user: Option<String>,
-    /// Tasks at every level, not the roots of flows alone
-    #[arg(long)]
-    all: bool,
-    /// Only tasks without a parent, which is the default
-    #[arg(long, conflicts_with_all = ["parent", "all"])]
-    root_only: bool,
-    /// Only tasks that wait for a person, at every level
-    #[arg(long)]
-    suspended: bool,
-    /// Only children of this task
-    #[arg(long, value_name = "ID")]
-    parent: Option<String>,
-    /// Only tasks with this name; `*` stands for any letters
-    #[arg(long)]
-    name: Option<String>,
-    /// Only tasks with this priority
-    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
-    priority: Option<u8>,
-    /// Only tasks whose error holds this text, whatever its case
-    #[arg(long, value_name = "TEXT")]
-    error: Option<String>,
-    /// Only tasks created at this time or later
-    #[arg(long, visible_alias = "created-after", value_name = "TIME")]
-    since: Option<String>,
-    /// Only tasks created before this time
-    #[arg(long, visible_alias = "created-before", value_name = "TIME")]
-    until: Option<String>,
+    #[command(flatten)]
+    which: Selection,
     /// Tasks to show, 1 to 1000
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
@@ -90,23 +60,9 @@ enum Order {
 impl Args {
     /// What the server is asked; what it cannot filter is left out.
     pub(super) fn request(&self, when: &When) -> Result<Request, CliError> {
-        let time = |name: &str, text: &Option<String>| {
-            let parsed = text.as_ref().map(|text| when.parse(text)).transpose();
-            let parsed = parsed.map_err(|why| CliError::Usage(format!("{name}: {why}")))?;
-            Ok::<_, CliError>(parsed.map(|time| time.to_string()))
-        };
-        let roots = self.root_only || !(self.all || self.suspended || self.parent.is_some());
-        let name = self.name.clone().filter(|name| !name.contains('*'));
-        let params = Params::default()
-            .maybe("status", self.status.clone())
-            .maybe("user_id", self.user.clone())
-            .flag("root_only", roots)
-            .flag("suspended", self.suspended)
-            .maybe("parent_id", self.parent.clone())
-            .maybe("name", name)
-            .maybe("priority", self.priority)
-            .maybe("created_after", time("--since", &self.since)?)
-            .maybe("created_before", time("--until", &self.until)?)
+        let params = self
+            .which
+            .params(when)?
             .maybe("limit", self.limit)
             .maybe("offset", self.offset)
             .maybe("cursor", self.cursor.clone())
@@ -124,41 +80,6 @@ impl Args {
             show: |_, _| Ok(()),
         })
     }
-
-    /// Whether something is asked for that the server does not filter.
-    fn looks_itself(&self) -> bool {
-        self.error.is_some() || self.name.as_ref().is_some_and(|name| name.contains('*'))
-    }
-
-    fn wants(&self, task: &Value) -> bool {
-        let text = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or_default();
-        let named = self
-            .name
-            .as_ref()
-            .is_none_or(|name| fits(name, text("name")));
-        let error = self.error.as_ref().map(|error| error.to_lowercase());
-        named && error.is_none_or(|error| text("error").to_lowercase().contains(&error))
-    }
-}
-
-/// Whether `text` is as `pattern` says, in which `*` stands for any letters. Cost: O(pattern x text).
-fn fits(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else {
-        return false;
-    };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, between)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in between {
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
 }
 
 /// Asks, looks through what was answered, and shows it.
@@ -170,9 +91,13 @@ pub(super) async fn list(
 ) -> Result<ExitCode, CliError> {
     let mut request = args.request(when)?;
     crate::cli::ids::resolve_in(api, &mut request.params).await?;
-    let result = match args.looks_itself() {
-        true => looked_through(&args, api, request.params).await?,
-        false => api.call(request.method, request.params).await?,
+    let rest = args.which.rest(when)?;
+    let result = match &rest {
+        Some(_) => {
+            let wanted = args.limit.map_or(LIMIT_DEFAULT, |limit| limit as usize);
+            looked_through(rest.as_ref(), wanted, api, request.params).await?
+        }
+        None => api.call(request.method, request.params).await?,
     };
     if out.is_json() {
         out.value(&result)?;
@@ -189,37 +114,6 @@ pub(super) async fn list(
     out.text(&Text::of(Style::Dim, counted))?;
     next_page(&result, out)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Looks through pages until there are enough tasks, or enough was looked at; the cursor goes on from there.
-async fn looked_through(args: &Args, api: &dyn Api, mut params: Value) -> Result<Value, CliError> {
-    let wanted = args.limit.map_or(LIMIT_DEFAULT, |limit| limit as usize);
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    params["limit"] = PAGE.into();
-    loop {
-        let page = api.call("tasks.list", params.clone()).await?;
-        let tasks = page["tasks"].as_array().map_or(&[][..], Vec::as_slice);
-        looked_at += tasks.len();
-        found.extend(tasks.iter().filter(|task| args.wants(task)).cloned());
-        let cursor = member(&page, "next_cursor");
-        let is_enough = found.len() >= wanted || looked_at >= LOOKED_AT_MAX;
-        if cursor.is_empty() || is_enough {
-            let is_more = found.len() > wanted;
-            found.truncate(wanted);
-            let mut result = json!({"tasks": found, "looked_at": looked_at});
-            if is_more {
-                // No cursor lies within a page.
-                result["more"] = true.into();
-            } else if !cursor.is_empty() {
-                result["next_cursor"] = cursor.into();
-            }
-            return Ok(result);
-        }
-        if let Some(params) = params.as_object_mut() {
-            params.remove("offset");
-        }
-        params["cursor"] = cursor.into();
-    }
 }
 
 /// The children of a task as a table.
@@ -255,28 +149,7 @@ fn rows(tasks: &[Value], when: &When, columns: Option<usize>) -> Vec<Text> {
 mod tests {
     use super::*;
     use crate::cli::when::{Times, tests::at_noon};
-
-    #[test]
-    fn a_star_stands_for_any_letters() {
-        for (pattern, text) in [
-            ("a", "a"),
-            ("*", ""),
-            ("fetch*", "fetch all"),
-            ("*all", "fetch all"),
-            ("f*h*l", "fetch all"),
-            ("a*a", "aa"),
-        ] {
-            assert!(fits(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in [
-            ("a", "ab"),
-            ("a*a", "a"),
-            ("*b", "ba"),
-            ("f*x*l", "fetch all"),
-        ] {
-            assert!(!fits(pattern, text), "{pattern} {text}");
-        }
-    }
+    use serde_json::json;
 
     #[test]
     fn flows_are_a_table_with_what_people_ask_first() {

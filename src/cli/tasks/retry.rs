@@ -1,23 +1,34 @@
 //! `taskledger tasks retry`
 
-use super::{CliError, Output, Params, Request};
+use super::bulk::{self, Change, Options};
+use super::{Api, CliError, Output, Params, Request, When};
 use crate::cli::output::member;
 use serde_json::Value;
 use std::io;
+use std::process::ExitCode;
 
-/// Run a failed task again, and what waits for it
+/// Run a failed task again, and what waits for it; or several
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger tasks retry 0f8fad5b-d9cb-469f-a165-70867728950e
-  taskledger tasks retry @last --wait")]
+  taskledger tasks retry @last --wait
+  taskledger tasks retry --all-failed-children 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks retry --label batch=nightly --since yesterday --yes
+
+Options that select tasks are those of `tasks list`: what it shows with them, and has failed, is run again.")]
 pub(super) struct Args {
     /// The failed task
     #[arg(value_name = "ID")]
-    task_id: String,
+    task_id: Option<String>,
     /// Follow it to its end; the exit code is that of `run`
     #[arg(long, visible_alias = "watch")]
     wait: bool,
+    /// The failed tasks directly below this one
+    #[arg(long, value_name = "ID", conflicts_with_all = ["task_id", "parent", "status", "all", "root_only"])]
+    all_failed_children: Option<String>,
+    #[command(flatten)]
+    several: Options,
 }
 
 impl Args {
@@ -25,10 +36,39 @@ impl Args {
         self.wait
     }
 
+    pub(super) fn is_bulk(&self) -> bool {
+        let which = &self.several.which;
+        self.task_id.is_none() && (self.all_failed_children.is_some() || !which.is_empty())
+    }
+
+    pub(super) async fn bulk(
+        self,
+        api: &dyn Api,
+        when: &When,
+        out: &mut Output,
+    ) -> Result<ExitCode, CliError> {
+        if self.wait {
+            let why = "--wait follows one run; leave it out for several tasks";
+            return Err(CliError::Usage(why.to_owned()));
+        }
+        let mut several = self.several;
+        if let Some(parent) = self.all_failed_children {
+            several.which = several.which.with_failed_children(parent);
+        }
+        let change = Change {
+            verb: ("retry", "retried"),
+            method: "tasks.retry",
+            params: Params::default().build(),
+            from: &["failed"],
+        };
+        bulk::change(&several, &change, api, when, out).await
+    }
+
     pub(super) fn request(self) -> Result<Request, CliError> {
+        bulk::is_one(self.task_id.as_ref(), &self.several.which)?;
         Ok(Request {
             method: "tasks.retry",
-            params: Params::default().with("task_id", self.task_id).build(),
+            params: Params::default().maybe("task_id", self.task_id).build(),
             show,
         })
     }

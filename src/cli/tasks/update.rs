@@ -3,6 +3,7 @@
 use super::{
     CliError, Dependency, Object, Output, Params, Request, dependencies, dependency, json_object,
 };
+use crate::cli::labels::labels;
 use crate::cli::output::member;
 use serde_json::{Value, json};
 use std::io;
@@ -54,6 +55,12 @@ struct Changes {
     /// Wait for nothing from now on
     #[arg(long, conflicts_with = "depends_on")]
     no_dependencies: bool,
+    /// A label from now on, in place of all that it has; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// No labels from now on
+    #[arg(long, conflicts_with = "labels")]
+    no_labels: bool,
     /// Any fields, as JSON; the other options win over it
     #[arg(long, value_name = "JSON", value_parser = json_object)]
     updates: Option<Object>,
@@ -72,6 +79,8 @@ impl Args {
             start_at,
             depends_on,
             no_dependencies,
+            labels: given,
+            no_labels,
             updates,
         } = self.changes;
         let replaces_dependencies = no_dependencies || !depends_on.is_empty();
@@ -96,7 +105,8 @@ impl Args {
             .maybe(
                 "dependencies",
                 replaces_dependencies.then(|| dependencies(&depends_on)),
-            );
+            )
+            .maybe("labels", labels(&given)?.or(no_labels.then(|| json!({}))));
         Ok(Request {
             method: "tasks.update",
             params: Params::default()

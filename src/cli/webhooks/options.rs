@@ -2,6 +2,7 @@
 
 use super::headers::Headers;
 use super::{CliError, Ordering, Params, some};
+use crate::cli::labels::selector;
 
 /// Options that `create` and `update` share.
 #[derive(Debug, clap::Args)]
@@ -15,6 +16,9 @@ pub(super) struct Options {
     /// Only flows of this user
     #[arg(long)]
     user: Option<String>,
+    /// Only tasks with this label: KEY=VALUE, or KEY for any value; all must be met
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
     /// For people
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
@@ -35,6 +39,7 @@ impl Options {
             .maybe("events", some(self.events))
             .maybe("flow_id", self.flow)
             .maybe("user_id", self.user)
+            .maybe("labels", selector(&self.labels)?)
             .maybe("description", self.description)
             .maybe("headers", self.headers.params()?)
             .maybe("ordering", self.ordering.map(Ordering::as_str))

@@ -38,6 +38,8 @@ enum Clear {
     Headers,
     /// The server's schedule
     Schedule,
+    /// With any labels, or none
+    Labels,
 }
 
 impl Clear {
@@ -49,6 +51,7 @@ impl Clear {
             Self::Description => "description",
             Self::Headers => "headers",
             Self::Schedule => "schedule",
+            Self::Labels => "labels",
         }
     }
 }

@@ -393,6 +393,7 @@ async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rpc
         created_after: p.created_after,
         created_before: p.created_before,
         ids: p.ids,
+        labels: p.labels,
     };
     let found = service.list(
         &call.context,

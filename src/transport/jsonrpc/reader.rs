@@ -26,11 +26,13 @@
 //! asked for is refused with the names that exist.
 
 mod kind;
+mod labels;
 
 pub use kind::{
     BOOLEAN, Choice, Fault, Integer, Kind, PRIORITY, Refusal, STATUS, Seconds, TASK_ID, TIMESTAMP,
     Text, Written, choice, integer, or_null, seconds, text,
 };
+pub use labels::{Labels, OwnLabels};
 
 use serde_json::{Map, Value};
 use std::cell::RefCell;

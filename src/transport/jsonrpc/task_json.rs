@@ -121,6 +121,9 @@ fn row_members<M: SerializeMap>(row: &TaskRow, map: &mut M) -> Result<(), M::Err
     if let Some(suspension) = &row.suspension {
         map.serialize_entry("suspension", suspension)?;
     }
+    if !row.labels.is_empty() {
+        map.serialize_entry("labels", &row.labels)?;
+    }
     Ok(())
 }
 
@@ -226,6 +229,7 @@ pub(super) mod tests {
             position: 1,
             child_count: 0,
             child_progress_sum: 0,
+            labels: taskledger_domain::task::Labels::default(),
         })
     }
 

@@ -103,6 +103,7 @@ fn task() -> Value {
             "suspension": {"type": "object", "description": "While it waits for a person: `suspension_id`, `question`, `since`, `expires_at`."},
             "blocked_by": {"type": "array", "minItems": 1, "items": at("Blocker"), "description": "While pending: required dependencies that failed or were cancelled."},
             "skipped": {"type": "boolean", "enum": [true], "description": "It is pending, and the latest run that covered it has ended without it."},
+            "labels": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}, "description": "What it is found by; absent when it has none."},
             "run": at("Run"),
             "as_of": at("AsOf"),
         },

@@ -14,7 +14,7 @@ use taskledger_domain::{FlowId, TaskId, Violation};
 use url::form_urlencoded;
 
 /// The parameters.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "flow",
     "task",
     "user",
@@ -22,6 +22,7 @@ const NAMES: [&str; 7] = [
     "types",
     "from",
     "last_event_id",
+    "label",
 ];
 
 /// What is watch.
@@ -57,10 +58,10 @@ impl Query {
                 fault("not UTF-8", "UTF-8, percent-encoded".to_owned());
                 continue;
             }
-            if !seen.insert(key.to_owned()) {
+            if key != "label" && !seen.insert(key.to_owned()) {
                 fault(
                     "given more than once",
-                    "each parameter at most once".to_owned(),
+                    "each parameter but `label` at most once".to_owned(),
                 );
                 continue;
             }
@@ -91,6 +92,11 @@ impl Query {
                         fault("not a place", expected.to_owned());
                     }
                 },
+                "label" => {
+                    if let Err(wrong) = watch.labels.add(&value) {
+                        fault(&wrong.reason, wrong.expected.to_owned());
+                    }
+                }
                 "last_event_id" => {
                     if cursor.is_none() && !value.is_empty() {
                         cursor = Some(value.as_bytes().to_vec());
@@ -191,13 +197,14 @@ mod tests {
     #[test]
     fn every_parameter_is_read() {
         let query = read(&format!(
-            "flow={ID}&task={ID}&user_id=ann%20b&types=task_failed,task_completed&from=7"
+            "flow={ID}&task={ID}&user_id=ann%20b&types=task_failed,task_completed&from=7&label=team%3Ddata&label=stage"
         ));
         let id = parse_uuid_v4(ID).expect("an id");
         assert_eq!(query.watch.flow, Some(FlowId(id)));
         assert_eq!(query.watch.task, Some(TaskId(id)));
         assert_eq!(query.watch.user.as_deref(), Some("ann b"));
         assert_eq!(query.watch.kinds, Some(vec![Kind::Failed, Kind::Completed]));
+        assert_eq!(query.watch.labels.terms(), ["team=data", "stage"]);
         assert_eq!(query.from, From::Position(7));
         assert_eq!(read("from=beginning").from, From::Beginning);
     }
@@ -251,7 +258,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let bad = "flow=1&task=x&types=task_done&from=-1&form=now&user=&user_id=a&flow=2";
+        let bad = "flow=1&task=x&types=task_done&from=-1&form=now&user=&user_id=a&flow=2&label=-";
         let faults = Query::read(bad, None).expect_err("nothing is right");
         let found: Vec<_> = faults
             .iter()
@@ -268,6 +275,7 @@ mod tests {
                 ("user", "not a user"),
                 ("user_id", "given more than once"),
                 ("flow", "given more than once"),
+                ("label", "Not a key of a label"),
             ]
         );
         assert_eq!(faults[4].expected, "did you mean `from`?");

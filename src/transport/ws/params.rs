@@ -8,7 +8,7 @@ use crate::transport::jsonrpc::params::work::kinds::{
     LEASE_SECONDS_DEFAULT, MethodNames, NameText, lease_seconds,
 };
 use crate::transport::jsonrpc::reader::{
-    Fault, Kind, Parameters, Reader, Refusal, TASK_ID, integer, text,
+    Fault, Kind, Labels, Parameters, Reader, Refusal, TASK_ID, integer, text,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -45,6 +45,11 @@ impl Parameters for Subscribe {
             text(LAST_EVENT_ID_CHARS_MAX),
             "The `id` of the last event that arrived; wins over `from`.",
         );
+        let labels = reader.optional(
+            "labels",
+            Labels,
+            "Only tasks with these labels: each key with the value that it must have, or null for any.",
+        );
         reader.finish(|| {
             let (mut from, mut reset) = (from.unwrap_or(From::Now), None);
             match cursor.map(|text| Cursor::parse(&text)) {
@@ -57,6 +62,7 @@ impl Parameters for Subscribe {
                 task,
                 user: user.map(Arc::from),
                 kinds,
+                labels: labels.unwrap_or_default(),
             };
             Some(Self { watch, from, reset })
         })

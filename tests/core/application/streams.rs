@@ -20,6 +20,7 @@ use taskledger_domain::{EventId, FlowId, Payload, RunId, TaskId};
 use tokio_util::sync::CancellationToken;
 
 mod archived;
+mod labels;
 
 /// Real time after which a test that waits has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,7 +80,11 @@ impl World {
     /// What a watcher that was never cut off would have got.
     async fn all(&self) -> Vec<Arc<Published>> {
         let log = self.store.read_all(0, usize::MAX).await.unwrap().events;
-        log.iter().flat_map(|event| Published::of(event)).collect()
+        let mut all = Vec::new();
+        for event in &log {
+            all.extend(self.live.published(event).await.unwrap());
+        }
+        all
     }
 }
 

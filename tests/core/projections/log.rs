@@ -86,6 +86,7 @@ impl Log {
             dependencies: Vec::new(),
             specification,
             copied_from: None,
+            labels: taskledger_domain::task::Labels::default(),
             run_id: None,
         });
         self.push(task_id.as_flow(), event)

@@ -193,7 +193,15 @@ fn what_only_a_socket_has_is_told() {
     };
     assert_eq!(
         params(0),
-        ["flow", "task", "user", "types", "from", "last_event_id"]
+        [
+            "flow",
+            "task",
+            "user",
+            "types",
+            "from",
+            "last_event_id",
+            "labels"
+        ]
     );
     assert_eq!(params(1), ["subscription"]);
     assert_eq!(params(2), ["methods", "worker", "window", "lease_seconds"]);

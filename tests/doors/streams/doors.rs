@@ -43,8 +43,10 @@ async fn a_stream_opens_at_once_and_every_frame_is_exact() {
     assert_eq!(verdict.get("final"), None);
     assert_eq!(events[5].json()["run"], verdict["run"]);
     assert_eq!(events[5].json()["final"], true);
-    // A task is named when it is created.
-    assert_eq!(events[0].json()["name"], "x");
+    // Each names its task.
+    for event in &events {
+        assert_eq!(event.json()["name"], "x", "{}", event.json());
+    }
     assert_eq!(events[0].json().get("parent_id"), None);
     // Each has a place of its own, and an identity of its own.
     for one in 0..events.len() {

@@ -2,6 +2,7 @@
 
 use crate::webhooks::on_both_engines;
 use crate::webhooks::world::{KEY, PATIENCE, World, id, task, told};
+use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger::store::EventStore;
@@ -10,6 +11,7 @@ use taskledger::webhooks::callback::Callback;
 use taskledger::webhooks::delivery::{Deliveries, Next};
 use taskledger::webhooks::endpoint::{EndpointId, EventName, Filter};
 use taskledger::webhooks::store::{Change, Store};
+use taskledger_domain::task::Selector;
 use taskledger_domain::{CallbackId, RunId};
 
 on_both_engines!(
@@ -159,6 +161,10 @@ async fn an_endpoint_gets_what_happens_after_it_was_made(world: World) {
     let lease = world.only_lease().await;
     let due = world.due(&lease).await;
     assert_eq!((due.len(), &told(&due[0])["sequence"]), (1, &2.into()));
+    // What its event does not say.
+    let told = told(&due[0]);
+    assert_eq!(told["name"], "t");
+    assert_eq!(told["labels"], json!({"flow": "100"}));
 }
 
 async fn an_endpoint_made_through_another_server_misses_nothing(world: World) {
@@ -201,6 +207,14 @@ async fn an_endpoint_gets_what_its_filters_want(world: World) {
             user: Some(Arc::from("ann")),
             ..Filter::default()
         },
+        Filter {
+            labels: Selector::parse(&json!({"flow": "100"})).unwrap(),
+            ..Filter::default()
+        },
+        Filter {
+            labels: Selector::parse(&json!({"flow": null, "other": null})).unwrap(),
+            ..Filter::default()
+        },
     ];
     let mut endpoints = Vec::new();
     for filter in filters {
@@ -217,6 +231,7 @@ async fn an_endpoint_gets_what_its_filters_want(world: World) {
     let noted = noted(&world).await;
     let of = |n: usize| noted.iter().filter(|(e, ..)| *e == endpoints[n]).count();
     assert_eq!([of(0), of(1), of(2), of(3)], [2, 4, 4, 0]);
+    assert_eq!([of(4), of(5)], [4, 0]);
 }
 
 async fn a_log_without_endpoints_is_passed_over(world: World) {

@@ -19,7 +19,7 @@ use taskledger_domain::flow::{
     Event, RunEnded, RunKind, RunStarted, RunState, Specification, StatusCounts, TaskCompleted,
     TaskCreated, TaskProgressed, TaskStarted,
 };
-use taskledger_domain::task::{Priority, Progress};
+use taskledger_domain::task::{Labels, Priority, Progress};
 use taskledger_domain::{
     CallbackId, EventId, FlowId, Metadata, Payload, Position, RunId, TaskId, Timestamp,
 };
@@ -346,6 +346,7 @@ impl World {
                 delay_ms: None,
             },
             copied_from: None,
+            labels: Labels::parse(&serde_json::json!({"flow": flow.to_string()})).unwrap(),
             run_id: joins,
         });
         self.push(task(flow).as_flow(), event).await;

@@ -207,6 +207,9 @@ impl Generator {
         add(r, "priority", 20, json!(priority));
         let order = *r.pick(&["asc", "desc"]);
         add(r, "order", 50, json!(order));
+        let labels = r.pick(tasks::SELECTORS);
+        let labels = serde_json::from_str(labels).expect("it is JSON");
+        add(r, "labels", 15, labels);
         add(r, "suspended", 15, json!(true));
         let times: Vec<i64> = world.order.iter().map(|s| world.task(s).created).collect();
         if !times.is_empty() {

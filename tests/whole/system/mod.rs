@@ -7,6 +7,7 @@ mod a2a_cli;
 mod bad_bodies;
 mod bad_calls;
 mod broker;
+mod bulk;
 mod canaries;
 mod chain;
 mod cli;

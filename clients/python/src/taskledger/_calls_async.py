@@ -64,6 +64,7 @@ class AsyncCalls(AsyncWorkflowCalls):
         schemas: JsonObject | None = None,
         dependencies: JsonObjects | None = None,
         params: JsonObject | None = None,
+        labels: dict[str, str] | None = None,
         idempotency_key: str | None = None,
     ) -> Created:
         """Stores a task, a tree (``children``), or several ``tasks`` that refer to each other by
@@ -83,6 +84,7 @@ class AsyncCalls(AsyncWorkflowCalls):
             schemas=schemas,
             dependencies=dependencies,
             params=params,
+            labels=labels,
         )
         answer = await self.call("tasks.create", members, idempotency_key=idempotency_key)
         return cast(Created, answer)
@@ -212,6 +214,7 @@ class AsyncCalls(AsyncWorkflowCalls):
         created_before: str | None = None,
         order: str | None = None,
         suspended: bool | None = None,
+        labels: dict[str, str | None] | None = None,
         consistency: str | None = None,
         page_size: int = 100,
     ) -> AsyncIterator[Task]:
@@ -228,6 +231,7 @@ class AsyncCalls(AsyncWorkflowCalls):
             created_before=created_before,
             order=order,
             suspended=suspended,
+            labels=labels,
             consistency=consistency,
             limit=page_size,
         )

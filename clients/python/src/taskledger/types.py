@@ -73,6 +73,7 @@ class Task(TypedDict, total=False):
     start_at: str
     next_attempt_at: str
     blocked_by: list[JsonObject]
+    labels: dict[str, str]
     run: Run
 
 

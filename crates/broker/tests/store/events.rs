@@ -65,6 +65,7 @@ fn creation(task: TaskId, params: &Value) -> TaskCreated {
             delay_ms: None,
         },
         copied_from: None,
+        labels: taskledger_domain::task::Labels::default(),
         run_id: None,
     }
 }

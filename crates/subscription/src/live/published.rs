@@ -2,7 +2,7 @@
 
 use crate::cursor::{Cursor, PARTS_ALL};
 use crate::encodings::Encodings;
-use crate::notice::{Notice, at_rest, notices};
+use crate::notice::Notice;
 use bytes::Bytes;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, Recorded};
@@ -26,20 +26,18 @@ pub struct Published {
 }
 
 impl Published {
-    /// The notices of an event: none, one or two. Cost: O(1), payloads are shared.
-    pub fn of(recorded: &Recorded) -> impl Iterator<Item = Arc<Self>> + use<'_> {
-        let mut parts = 0;
-        notices(recorded).map(move |notice| {
-            parts += 1;
-            Arc::new(Self::new(recorded, notice, parts))
-        })
+    /// The notices of an event, all of them: none, one or two. Cost: O(1), payloads are shared.
+    pub(crate) fn all(
+        recorded: &Recorded,
+        notices: Vec<Notice>,
+    ) -> impl Iterator<Item = Arc<Self>> {
+        let notices = notices.into_iter().zip(1..);
+        notices.map(|(notice, parts)| Arc::new(Self::new(recorded, notice, parts)))
     }
 
-    /// What ends the stream of a task that has ended with this event, and that nothing runs.
-    #[must_use]
-    pub fn at_rest(recorded: &Recorded) -> Option<Arc<Self>> {
-        let notice = at_rest(recorded)?;
-        Some(Arc::new(Self::new(recorded, notice, PARTS_ALL)))
+    /// The notice behind all that an event makes.
+    pub(crate) fn last(recorded: &Recorded, notice: Notice) -> Arc<Self> {
+        Arc::new(Self::new(recorded, notice, PARTS_ALL))
     }
 
     fn new(recorded: &Recorded, notice: Notice, parts: u8) -> Self {

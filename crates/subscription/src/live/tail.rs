@@ -59,6 +59,15 @@ impl Tail {
         }
     }
 
+    /// Lets its readers find in the log what comes now.
+    pub(super) fn lose(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // One more than there were, so that who has read all of them misses something too.
+        kept.first += kept.chunks.len() as u64 + 1;
+        kept.chunks.clear();
+        kept.bytes = 0;
+    }
+
     /// Wakes the readers.
     pub(super) fn tell(&self) {
         let next = self.next();

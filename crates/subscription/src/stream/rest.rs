@@ -1,10 +1,9 @@
 //! Whether anything is left to run in a flow that never ran: no run's end says so.
 
-use crate::live::Published;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::flow::Event;
-use taskledger_domain::{FlowId, Position, TaskId};
+use taskledger_domain::{FlowId, Position, Recorded, TaskId};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
 /// What was found.
@@ -15,8 +14,8 @@ pub(super) enum Found {
     Waits,
     /// Everything asked for was cancelled.
     Over {
-        /// What is told of that.
-        end: Arc<Published>,
+        /// What it ended with.
+        end: Arc<Recorded>,
         /// Where this was seen.
         position: Position,
     },
@@ -45,7 +44,7 @@ pub(super) async fn of_unrun(
             } else if let Event::TaskCancelled(cancelled) = recorded.event.as_ref() {
                 open.remove(&cancelled.task_id);
                 if cancelled.task_id == subject {
-                    end = Published::at_rest(recorded);
+                    end = Some(recorded.clone());
                 }
             } else if matches!(recorded.event.as_ref(), Event::RunStarted(_)) {
                 return Ok(Found::Runs);

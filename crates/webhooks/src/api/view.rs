@@ -8,6 +8,7 @@ use crate::store::{AttemptView, DeliveryView, WaitsFor};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, Timestamp};
 
 /// Stands for what is not shown.
@@ -22,6 +23,8 @@ pub struct View {
     events: Option<Arc<[EventName]>>,
     flow_id: Option<FlowId>,
     user_id: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Selector::is_empty")]
+    labels: Selector,
     /// `lasting`, or `run` for the callback of one execution.
     kind: &'static str,
     ordering: Ordering,
@@ -163,6 +166,7 @@ impl View {
             events: endpoint.filter.events,
             flow_id: endpoint.filter.flow,
             user_id: endpoint.filter.user,
+            labels: endpoint.filter.labels,
             kind: match endpoint.life {
                 Life::Lasting => "lasting",
                 Life::Run(_) => "run",

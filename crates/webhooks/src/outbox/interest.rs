@@ -9,6 +9,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, Position, Recorded, RunId};
 use taskledger_log::{Error, EventStore};
+use taskledger_subscription::descriptions::Descriptions;
 use taskledger_subscription::notice::Notice;
 use taskledger_subscription::users::Users;
 
@@ -16,6 +17,8 @@ use taskledger_subscription::users::Users;
 pub(super) struct Interest {
     log: Arc<dyn EventStore>,
     users: Users,
+    /// How tasks are described.
+    descriptions: Arc<Descriptions>,
     /// Of any flow.
     any: Vec<Wanted>,
     by_flow: HashMap<FlowId, Vec<Wanted>>,
@@ -41,8 +44,11 @@ impl Interest {
         found: WantedNow,
         before: Option<Self>,
     ) -> Result<Self, Error> {
+        // What is known of tasks holds whatever is wanted.
+        let descriptions = before.as_ref().map(|before| before.descriptions.clone());
         let mut interest = Self {
             users: Users::new(log.clone()),
+            descriptions: descriptions.unwrap_or_else(|| Arc::new(Descriptions::new(log.clone()))),
             log,
             any: Vec::new(),
             by_flow: HashMap::new(),
@@ -183,6 +189,7 @@ impl Interest {
     /// To be told of every event, in order.
     pub(super) fn learn(&mut self, recorded: &Recorded) {
         self.users.learn(recorded);
+        self.descriptions.learn(recorded, !self.is_idle(recorded));
         if let Event::TaskCreated(created) = recorded.event.as_ref()
             && let Some(runs) = self.runs.get_mut(&recorded.flow)
         {
@@ -264,18 +271,19 @@ impl Interest {
         Ok(made)
     }
 
-    /// Who gets a notice. Cost: O(those that could want something of its flow).
+    /// Who gets a notice, which says how its task is described if somebody does. Cost: O(those that could want
+    /// something of its flow); when its flow is not known, O(its events).
     pub(super) async fn recipients(
         &self,
         recorded: &Recorded,
-        notice: &Notice,
+        notice: &mut Notice,
     ) -> Result<Vec<Recipient>, Error> {
         let wants = |wanted: &&Wanted| {
             let events = wanted.filter.events.as_deref();
             recorded.position > wanted.since
                 && events.is_none_or(|events| events.contains(&EventName::Task(notice.kind)))
         };
-        let mut to: Vec<Recipient> = self.any.iter().filter(wants).map(|w| w.to).collect();
+        let mut found: Vec<&Wanted> = self.any.iter().filter(wants).collect();
         let needs_user = |wanted: &Wanted| wanted.filter.user.is_some();
         let of_flow = self.by_flow.get(&recorded.flow);
         let user = if self.by_user.is_empty() && !of_flow.is_some_and(|l| l.iter().any(needs_user))
@@ -290,11 +298,16 @@ impl Interest {
         };
         let of_user = user.as_ref().and_then(|user| self.by_user.get(user));
         for list in [of_flow, of_user].into_iter().flatten() {
-            to.extend(list.iter().filter(wants).filter(is_users).map(|w| w.to));
+            found.extend(list.iter().filter(wants).filter(is_users));
         }
-        if let Some(runs) = self.runs.get(&recorded.flow) {
-            to.extend(runs.iter().filter(|run| run.wants(notice)).map(|r| r.to));
+        let runs = self.runs.get(&recorded.flow).into_iter().flatten();
+        let runs: Vec<_> = runs.filter(|run| run.wants(notice)).collect();
+        if found.is_empty() && runs.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(to)
+        self.descriptions.describe(notice, recorded).await?;
+        let labelled = |wanted: &&Wanted| wanted.filter.labels.matches(&notice.labels);
+        let found = found.into_iter().filter(labelled).map(|wanted| wanted.to);
+        Ok(found.chain(runs.into_iter().map(|run| run.to)).collect())
     }
 }

@@ -38,6 +38,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0004_reports_of_runs",
             include_str!("../../../../migrations/postgres/webhooks/0004_reports_of_runs.sql"),
         ),
+        (
+            "0005_labels",
+            include_str!("../../../../migrations/postgres/webhooks/0005_labels.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -57,6 +61,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0004_reports_of_runs",
             include_str!("../../../../migrations/sqlite/webhooks/0004_reports_of_runs.sql"),
+        ),
+        (
+            "0005_labels",
+            include_str!("../../../../migrations/sqlite/webhooks/0005_labels.sql"),
         ),
     ])
 });

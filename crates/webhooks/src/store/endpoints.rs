@@ -11,6 +11,7 @@ use crate::endpoint::{Endpoint, EndpointId, EventName, Filter, KeyTimes, Life, O
 use crate::reports::Reported;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
+use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, Position, Timestamp};
 use taskledger_sql::{Columns, MultiRow, Tx};
 
@@ -70,6 +71,8 @@ pub struct Change {
     pub flow: Option<Option<FlowId>>,
     /// Whose flows; `Some(None)`: anybody's.
     pub user: Option<Option<Arc<str>>>,
+    /// Which labels its tasks must have; an empty one: none.
+    pub labels: Option<Selector>,
     /// What waits for what.
     pub ordering: Option<Ordering>,
     /// Seconds before each attempt; `Some(None)`: the server's.
@@ -134,6 +137,7 @@ impl Store {
         args.text(reported.and_then(|it| it.name.clone()));
         args.text(reported.and_then(|it| it.scheme.clone()));
         args.text(reported.map(|it| it.content_type.clone()));
+        args.text(labels_text(&new.filter.labels));
         let row = tx.fetch_one(INSERT, args).await?;
         let no = Columns::of(&row).int()?;
         self.put_headers(tx, (no, new.id), &new.headers).await?;
@@ -297,6 +301,7 @@ impl Store {
         filter.events = change.events.unwrap_or(filter.events.take());
         filter.flow = change.flow.unwrap_or(filter.flow);
         filter.user = change.user.unwrap_or(filter.user.take());
+        filter.labels = change.labels.unwrap_or(std::mem::take(&mut filter.labels));
         found.ordering = change.ordering.unwrap_or(found.ordering);
         found.schedule = change.schedule.unwrap_or(found.schedule);
         let mut args = tx.args();
@@ -312,6 +317,7 @@ impl Store {
                 .map(|s| Arc::from(schedule_text(s))),
         );
         args.time(now);
+        args.text(labels_text(&found.filter.labels));
         tx.execute(UPDATE, args).await?;
         if let Some(ordering) = reordered {
             reorder(&mut tx, no, ordering, now).await?;
@@ -395,6 +401,10 @@ async fn with_parts(tx: &mut Tx<'_>, found: &mut [(i64, Endpoint)]) -> Result<()
     Ok(())
 }
 
+fn labels_text(labels: &Selector) -> Option<Arc<str>> {
+    (!labels.is_empty()).then(|| labels.text().into())
+}
+
 fn bind_filter(args: &mut taskledger_sql::Args, filter: &Filter) {
     args.text(filter.events.as_deref().map(|e| Arc::from(events_text(e))));
     args.opt_id(filter.flow.map(|flow| flow.0));
@@ -417,10 +427,10 @@ const COUNT_LASTING: &str = "SELECT count(*) FROM endpoints WHERE is_callback = 
 const INSERT: &str = "INSERT INTO endpoints (id, url, description, events, flow_id, user_id,
         about_endpoints, is_callback, ordering, schedule, since, created_at, updated_at, generation,
         run_ended, failures, window_attempts, window_failures, openings, lease_token, owner,
-        report_name, auth_scheme, content_type)
+        report_name, auth_scheme, content_type, labels)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, (SELECT generation FROM state),
-        0, 0, 0, 0, 0, 0, $13, $14, $15, $16) RETURNING no";
+        0, 0, 0, 0, 0, 0, $13, $14, $15, $16, $17) RETURNING no";
 const UPDATE: &str = "UPDATE endpoints SET url = $2, description = $3, events = $4, flow_id = $5,
-        user_id = $6, about_endpoints = $7, ordering = $8, schedule = $9, updated_at = $10,
+        user_id = $6, about_endpoints = $7, ordering = $8, schedule = $9, updated_at = $10, labels = $11,
         generation = (SELECT generation FROM state)
     WHERE no = $1";

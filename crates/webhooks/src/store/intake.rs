@@ -366,7 +366,7 @@ const MOVE: &str = "UPDATE state SET position = $1, messages = messages + $2
 const NEXT_MESSAGE: &str = "UPDATE state SET messages = messages + 1 RETURNING messages";
 // By `endpoints_about`.
 const ABOUT_ENDPOINTS: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name, content_type
+    "SELECT no, events, flow_id, user_id, labels, ordering, since, run_id, run_flow, report_name, content_type
     FROM endpoints WHERE about_endpoints = 1 AND no <> $1
         AND (owner IS NULL OR owner = (SELECT owner FROM endpoints WHERE no = $1)) ORDER BY no";
 const CALLBACK: &str = "SELECT no, ordering, report_name, content_type FROM endpoints WHERE id = $1 AND is_callback = 1";

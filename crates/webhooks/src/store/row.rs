@@ -6,10 +6,10 @@ use crate::endpoint::{DisabledReason, Endpoint, EndpointId, EventName, Filter, L
 use crate::reports::Form;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, Timestamp};
-use taskledger_sql::Columns;
+use taskledger_sql::{Columns, json};
 
 /// Columns that [`endpoint`] reads, in its order.
-pub(super) const ENDPOINT: &str = "no, id, url, description, events, flow_id, user_id, is_callback, \
+pub(super) const ENDPOINT: &str = "no, id, url, description, events, flow_id, user_id, labels, is_callback, \
     run_id, ordering, schedule, public_key, since, disabled_reason, disabled_at, created_at, updated_at, \
     failures, failing_since, window_since, window_attempts, window_failures, open_until, openings, \
     owner";
@@ -54,12 +54,13 @@ pub(super) fn endpoint(c: &mut Columns<'_>) -> Result<(i64, Endpoint), Error> {
     Ok((no, endpoint))
 }
 
-/// The columns `events, flow_id, user_id`.
+/// The columns `events, flow_id, user_id, labels`.
 pub(super) fn filter(c: &mut Columns<'_>) -> Result<Filter, Error> {
     Ok(Filter {
         events: c.opt_word()?.map(events).transpose()?,
         flow: c.opt_id()?.map(FlowId),
         user: c.opt_text()?,
+        labels: c.opt_word()?.map(json).transpose()?.unwrap_or_default(),
     })
 }
 

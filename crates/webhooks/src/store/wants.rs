@@ -94,8 +94,8 @@ const REMOVAL: &str = "SELECT removal FROM state";
 const EVER: i64 = -1;
 // By `endpoints_generation` and `endpoints_callbacks`.
 const CHANGED: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name, content_type
+    "SELECT no, events, flow_id, user_id, labels, ordering, since, run_id, run_flow, report_name, content_type
     FROM endpoints WHERE is_callback = 0 AND generation > $1";
 const RUNS: &str =
-    "SELECT no, events, flow_id, user_id, ordering, since, run_id, run_flow, report_name, content_type
+    "SELECT no, events, flow_id, user_id, labels, ordering, since, run_id, run_flow, report_name, content_type
     FROM endpoints WHERE is_callback = 1 AND run_ended = 0 AND run_id IS NOT NULL ORDER BY no";

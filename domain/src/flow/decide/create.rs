@@ -206,6 +206,7 @@ pub(super) fn events(flow: &Flow, tasks: &[NewTask]) -> Vec<Event> {
             specification: task.specification.clone(),
             copied_from: task.copied_from,
             run_id,
+            labels: task.labels.clone(),
         }));
     }
     events

@@ -6,8 +6,8 @@ use super::{Decision, find};
 use crate::TaskId;
 use crate::flow::command::{Done, Update};
 use crate::flow::event::{
-    DependenciesChanged, Dependency, Event, PriorityChanged, Specification, TaskMoved, TaskRenamed,
-    TaskRespecified, UserChanged,
+    DependenciesChanged, Dependency, Event, LabelsChanged, PriorityChanged, Specification,
+    TaskMoved, TaskRenamed, TaskRespecified, UserChanged,
 };
 use crate::flow::refusal::{
     CallTask, Changeable, Fault, Outdated, ParentFault, Refusal, RunConflict, SelfDependency,
@@ -97,6 +97,14 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         events.push(Event::TaskRenamed(TaskRenamed {
             task_id,
             name: name.clone(),
+        }));
+    }
+    if let Some(labels) = &updates.labels
+        && !(labels.is_empty() && task.labels_at == 0)
+    {
+        events.push(Event::LabelsChanged(LabelsChanged {
+            task_id,
+            labels: labels.clone(),
         }));
     }
     if let Some(user) = user {

@@ -155,6 +155,7 @@ impl TaskList {
                     dependencies,
                     specification: task.specification,
                     copied_from: None,
+                    labels: task.labels,
                 }
             })
             .collect();

@@ -5,7 +5,7 @@ use crate::TaskId;
 use crate::flow::When;
 use crate::ids::parse_uuid_v4;
 use crate::limits;
-use crate::task::{Priority, Status};
+use crate::task::{Labels, Priority, Status};
 use crate::violation::{PathSegment, Violation};
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use serde_json::{Map, Value};
@@ -229,6 +229,22 @@ impl Reader<'_> {
             self.fault("priority", reason, "0-3", value);
         }
         parsed
+    }
+
+    pub(super) fn labels(&mut self) -> Option<Labels> {
+        let value = self.map.get("labels")?;
+        match Labels::parse(value) {
+            Ok(labels) => Some(labels),
+            Err(faults) => {
+                for fault in faults {
+                    let key = fault.key.as_deref().map(PathSegment::from);
+                    let place = std::iter::once("labels".into()).chain(key);
+                    let path = self.at(&place.collect::<Vec<_>>());
+                    self.report(&path, fault.reason, fault.expected, &fault.actual);
+                }
+                None
+            }
+        }
     }
 
     pub(super) fn dependencies(&mut self) -> Option<Vec<(TaskRef, When)>> {

@@ -28,6 +28,7 @@ impl World {
             let seen = self.flow.task(*task).expect("a live task");
             assert_eq!((seen.status, seen.attempt), (model.status, model.attempt));
             assert_eq!((seen.run_id, seen.spec_at), (model.run, model.spec_at));
+            assert_eq!(seen.labels_at, model.labels_at);
         }
         let due = schedule::next_due(&self.flow, self.now, &self.server);
         assert!(due.is_none_or(|d| d > self.now), "what is due was not done");

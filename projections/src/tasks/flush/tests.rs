@@ -12,6 +12,7 @@ const STORED: [&str; 15] = [
     "run_past",
     "tasks",
     "task_bodies",
+    "task_labels",
     "attempts",
     "runs",
     "flow_summary",
@@ -50,6 +51,8 @@ async fn no_statement_of_a_batch_walks_over_a_table() {
         super::super::owners::UPDATE_OWNERS.text(Engine::Sqlite),
         super::super::owners::UPDATE_RUN_OWNERS.text(Engine::Sqlite),
         super::super::owners::UPDATE_PAST_OWNERS.text(Engine::Sqlite),
+        super::super::labels::DELETE.text(Engine::Sqlite),
+        super::super::labels::UPDATE_OWNERS.text(Engine::Sqlite),
         super::super::load::WAITS.text(Engine::Sqlite),
         super::super::load::FLOWS.text(Engine::Sqlite),
         super::super::load::TASKS.text(Engine::Sqlite),
@@ -92,7 +95,7 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         .expect("a fresh schema");
     let mut tx = models.read().await.expect("a reader");
     let state = "iiiiiitttiiiibt";
-    let definition = format!("{state}bittiti");
+    let definition = format!("{state}bittitit");
     let statements = [
         (&*UPDATE_FIGURES, "iiiiii"),
         (&*UPDATE_STATE, state),
@@ -109,6 +112,8 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         (&*super::super::counts::DELETE_FALLEN, "tiitii"),
         (&*super::super::owners::UPDATE_OWNERS, "it"),
         (&*super::super::owners::UPDATE_RUN_OWNERS, "it"),
+        (&*super::super::labels::DELETE, "i"),
+        (&*super::super::labels::UPDATE_OWNERS, "it"),
         (&*super::super::load::WAITS, "i"),
         (&*super::super::load::FLOWS, "b"),
         (&*super::super::load::TASKS, "b"),

@@ -1,7 +1,7 @@
 //! `tasks.list`. spec: interface / tasks.list
 
 use super::super::reader::{
-    BOOLEAN, Choice, Fault, Kind, PRIORITY, Parameters, Reader, Refusal, STATUS, TASK_ID,
+    BOOLEAN, Choice, Fault, Kind, Labels, PRIORITY, Parameters, Reader, Refusal, STATUS, TASK_ID,
     TIMESTAMP, choice, integer, text,
 };
 use crate::application::api::Consistency;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };
-use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::task::{Priority, Selector, Status};
 use taskledger_domain::{TaskId, Timestamp, Violation};
 use taskledger_projections::Order;
 
@@ -47,6 +47,8 @@ pub struct Params {
     pub suspended: bool,
     /// Only tasks with an id from the first to the last of these.
     pub ids: Option<(TaskId, TaskId)>,
+    /// Only tasks with these labels.
+    pub labels: Selector,
     /// Whether to wait for earlier writes.
     pub consistency: Consistency,
 }
@@ -113,6 +115,11 @@ impl Parameters for Params {
             IdPrefix,
             "Only tasks whose id begins so: at least 4 hexadecimal digits, with or without hyphens.",
         );
+        let labels = reader.optional(
+            "labels",
+            Labels,
+            "Only tasks with these labels: each key with the value that it must have, or null for any.",
+        );
         if cursor.is_some() && offset > 0 {
             let fault = Fault::new("not together with `cursor`", "either `offset` or `cursor`");
             reader.report("offset", fault, &offset.into());
@@ -138,6 +145,7 @@ impl Parameters for Params {
                 consistency,
                 suspended,
                 ids,
+                labels: labels.unwrap_or_default(),
             })
         })
     }
@@ -209,12 +217,14 @@ mod tests {
             "limit": 1000, "offset": 5, "status": "in_progress", "user_id": "u", "parent_id": ID,
             "name": "n", "priority": 0, "created_after": "2026-01-01T00:00:00Z",
             "created_before": "2026-01-02T00:00:00+01:00", "order": "asc", "consistency": "eventual",
+            "labels": {"team": "data"},
         })))
         .unwrap();
         assert_eq!(read.limit, 1000);
         assert_eq!(read.status, Some(Status::InProgress));
         assert_eq!(read.priority, Priority::new(0));
         assert_eq!(read.order, Order::Ascending);
+        assert_eq!(read.labels.terms(), ["team=data"]);
         assert_eq!(
             read.created_before
                 .unwrap()

@@ -149,6 +149,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 specification: Members::of(&e.specification),
                 copied_from: e.copied_from,
                 run_id: e.run_id,
+                labels: &e.labels,
             },
         ),
         Event::TaskRenamed(e) => (e.task_id, Data::Renamed { name: &e.name }),
@@ -158,6 +159,7 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 priority: e.priority,
             },
         ),
+        Event::LabelsChanged(e) => (e.task_id, Data::Labels { labels: &e.labels }),
         Event::UserChanged(e) => (
             e.task_id,
             Data::User {

@@ -164,6 +164,7 @@ fn data() -> Value {
             "rejected": {"type": "boolean", "enum": [true], "description": "Of `run_ended`: it failed for nothing but that tasks were rejected by whoever was to carry them out."},
             "counts": at("StatusCounts"),
             "dependencies": {"type": "array", "items": at("Dependency")},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Of `task_labels_changed`: all labels from then on; of `task_created`: absent when there are none."},
         },
     })
 }

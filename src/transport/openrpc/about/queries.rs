@@ -71,6 +71,12 @@ pub fn list() -> About {
                 params: json!({"parent_id": GROUP, "priority": 2, "order": "asc", "created_after": "2026-01-01T00:00:00Z"}),
                 result: json!({"tasks": [fetch(), count()], "total": 2, "limit": 100, "offset": 0}),
             },
+            Example {
+                name: "by labels",
+                description: "A key with null stands for any value; no task has these.",
+                params: json!({"labels": {"team": "data", "stage": null}}),
+                result: json!({"tasks": [], "total": 0, "limit": 100, "offset": 0}),
+            },
         ],
     }
 }

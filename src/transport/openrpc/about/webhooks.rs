@@ -66,6 +66,7 @@ fn webhook() -> Value {
     let more = json!({
         "public_key": {"type": "string", "description": "`whpk_...`, with `v1a`: receivers check signatures with it."},
         "disabled": disabled,
+        "labels": {"type": "object", "additionalProperties": {"type": ["string", "null"]}, "description": "Only tasks with these labels; absent: with any, or none."},
     });
     with_optional(webhook, more)
 }

@@ -45,6 +45,7 @@ fn created(task: TaskId) -> NewEvent {
         dependencies: Vec::new(),
         specification,
         copied_from: None,
+        labels: taskledger_domain::task::Labels::default(),
         run_id: None,
     }))
 }

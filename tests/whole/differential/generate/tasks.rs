@@ -8,6 +8,34 @@ use serde_json::{Map, Value, json};
 /// Few, so that some tasks of a call share one.
 pub(super) const NAMES: &[&str] = &["ada", "bea", "cid", "dan", "eva"];
 
+/// Labels of tasks, some of them wrong.
+const LABELS: &[&str] = &[
+    r#"{"team":"data"}"#,
+    r#"{"team":"data","stage":"test"}"#,
+    r#"{"team":"ops","a/b.c":"täglich"}"#,
+    r#"{"stage":""}"#,
+    "{}",
+    "null",
+];
+
+const WRONG_LABELS: &[&str] = &[
+    r#"{"team":1}"#,
+    r#"{"-":"x","team":"data"}"#,
+    "[]",
+    r#"{"a":null}"#,
+];
+
+/// What lists look for, some of it wrong.
+pub(super) const SELECTORS: &[&str] = &[
+    r#"{"team":"data"}"#,
+    r#"{"team":null}"#,
+    r#"{"stage":""}"#,
+    r#"{"team":"data","stage":null}"#,
+    r#"{"a/b.c":"täglich"}"#,
+    "{}",
+    r#"{"/":"x"}"#,
+];
+
 /// Tasks of a call.
 const TREE_MAX: usize = 7;
 
@@ -24,6 +52,10 @@ impl Generator {
         if r.chance(15) {
             task["user_id"] = json!(*r.pick(&["ann", "bob"]));
         }
+        if r.chance(30) {
+            task["labels"] = self.labels();
+        }
+        let r = &mut self.random;
         if r.chance(25) {
             task["inputs"] = json!({"n": r.below(5)});
             if r.chance(8) {
@@ -41,6 +73,12 @@ impl Generator {
             task["start_at"] = self.start_at();
         }
         task
+    }
+
+    fn labels(&mut self) -> Value {
+        let r = &mut self.random;
+        let some = if r.chance(6) { WRONG_LABELS } else { LABELS };
+        serde_json::from_str(r.pick(some)).expect("it is JSON")
     }
 
     fn schemas(&mut self) -> Value {
@@ -283,7 +321,7 @@ impl Generator {
             .collect();
         let mut updates = Map::new();
         for _ in 0..=self.random.below(2) {
-            let (name, value) = match self.random.below(10) {
+            let (name, value) = match self.random.below(11) {
                 0 => ("name", json!(*self.random.pick(NAMES))),
                 1 | 2 => ("priority", json!(self.random.below(4))),
                 3 => ("inputs", json!({"n": self.random.below(5)})),
@@ -298,6 +336,7 @@ impl Generator {
                 5 => ("params", self.params()),
                 9 if self.random.chance(30) => ("start_at", Value::Null),
                 9 => ("start_at", self.start_at()),
+                10 => ("labels", self.labels()),
                 6 => (
                     "user_id",
                     self.random

@@ -25,10 +25,15 @@ const MEMBERS: &[&str] = &[
     "started_at",
     "updated_at",
     "completed_at",
+    "labels",
 ];
 
 /// Unicode scalar values of a name, an alias, a user, a method.
 const TEXT_MAX: usize = 255;
+/// Characters of the key of a label.
+const LABEL_KEY_MAX: usize = 63;
+/// Labels of a task.
+const LABELS_MAX: usize = 32;
 /// Seconds in 30 days: the longest time-out.
 const SECONDS_MAX: f64 = 2_592_000.0;
 /// Seconds in 365 days: the longest delay.
@@ -131,6 +136,9 @@ fn members(map: &Map<String, Value>, path: &str, extra: &[&str], found: &mut BTr
             self::dependency(dependency, &format!("{}.{i}", at("dependencies")), found);
         }
     }
+    if let Some(labels) = map.get("labels").and_then(Value::as_object) {
+        found.extend(self::labels(labels, false).map(|key| join(&at("labels"), key)));
+    }
     if let Some(schemas) = map.get("schemas").and_then(Value::as_object) {
         self::schemas(schemas, &at("schemas"), found);
     }
@@ -150,6 +158,7 @@ fn fits(member: &str, value: &Value) -> bool {
         "inputs" => value.is_object(),
         "start_at" => value.is_null() || text.is_some_and(|t| Timestamp::parse(t).is_ok()),
         "schemas" | "params" => value.is_null() || value.is_object(),
+        "labels" => value.is_null() || value.as_object().is_some_and(|it| it.len() <= LABELS_MAX),
         "dependencies" => value.is_array(),
         "status" => text == Some("pending"),
         "progress" => value.is_null() || value.as_f64() == Some(0.0),
@@ -157,6 +166,27 @@ fn fits(member: &str, value: &Value) -> bool {
         "created_at" | "updated_at" => text.is_some_and(|t| Timestamp::parse(t).is_ok()),
         _ => true,
     }
+}
+
+/// Keys of labels that are wrong, or have a wrong value. `any`: null stands for any value.
+pub(super) fn labels(map: &Map<String, Value>, any: bool) -> impl Iterator<Item = &str> {
+    let is_part = |part: &str| {
+        let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let ends = |c: char| c.is_ascii_alphanumeric();
+        part.starts_with(ends) && part.ends_with(ends) && part.chars().all(inner)
+    };
+    let is_key = move |key: &str| {
+        let parts: Vec<_> = key.split('/').collect();
+        parts.len() <= 2 && key.len() <= LABEL_KEY_MAX && parts.iter().all(|part| is_part(part))
+    };
+    let is_value = move |value: &Value| match value.as_str() {
+        Some(text) => text.chars().count() <= TEXT_MAX && !text.chars().any(char::is_control),
+        None => any && value.is_null(),
+    };
+    let wrong = map
+        .iter()
+        .filter(move |(key, value)| !is_key(key) || !is_value(value));
+    wrong.map(|(key, _)| key.as_str())
 }
 
 fn number(value: &Value, min: f64, max: f64) -> bool {

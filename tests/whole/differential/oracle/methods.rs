@@ -125,6 +125,7 @@ impl Oracle {
             schemas: member(map, "schemas", Value::Null),
             params: member(map, "params", Value::Null),
             start_at: member(map, "start_at", Value::Null),
+            labels: member(map, "labels", json!({})),
             dependencies: new.dependencies,
             status: Pending,
             result: Value::Null,
@@ -240,7 +241,13 @@ impl Oracle {
                 .as_f64()
                 .unwrap_or(2.0) as u64;
         }
-        if new != old || given("name") {
+        let labelled = given("labels");
+        if labelled {
+            new.labels = member(&updates, "labels", json!({}));
+        }
+        // Labels that are said again are said, unless there are none.
+        let relabels = labelled && (&new.labels, &old.labels) != (&json!({}), &json!({}));
+        if new != old || given("name") || relabels {
             new.updated = self.now;
         }
         let status = new.status.name();
@@ -375,6 +382,7 @@ impl Oracle {
             let spec = json!({
                 "name": task.name, "user_id": task.user, "priority": task.priority,
                 "inputs": task.inputs, "params": task.params, "start_at": task.start_at,
+                "labels": task.labels,
                 "schemas": wires::renamed(&task.schemas, &|s| names.get(&symbol(s)?).cloned()),
             });
             list.push(New {

@@ -113,6 +113,8 @@ pub(crate) struct Task {
     pub(crate) params: Value,
     /// Null for none.
     pub(crate) start_at: Value,
+    /// An object.
+    pub(crate) labels: Value,
     pub(crate) dependencies: Vec<(Symbol, When)>,
     pub(crate) status: Status,
     pub(crate) result: Value,

@@ -134,6 +134,7 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
             ("order", Rule::Order),
             ("consistency", Rule::Consistency),
             ("suspended", Rule::Flag),
+            ("labels", Rule::Labels),
         ],
         _ => return BTreeSet::new(),
     };
@@ -189,6 +190,9 @@ fn combinations(method: &str, map: &Map<String, Value>) -> BTreeSet<String> {
                 .get("parent_id")
                 .and_then(Value::as_str)
                 .and_then(ids::symbol);
+            if let Some(labels) = map.get("labels").and_then(Value::as_object) {
+                found.extend(fields::labels(labels, true).map(|key| format!("labels.{key}")));
+            }
             if map.get("root_only") == Some(&Value::Bool(true)) && parent.is_some() {
                 found.insert("root_only".to_owned());
             }
@@ -237,6 +241,8 @@ enum Rule {
     NoFlag,
     Text(usize),
     Object,
+    /// Labels to look for; what is inside is asked elsewhere.
+    Labels,
     Tasks,
     Whole(u64, u64),
     Seconds,
@@ -270,6 +276,7 @@ impl Rule {
                 Value::Null | Value::Array(_) => false,
             },
             _ if value.is_null() => true,
+            Self::Labels => value.as_object().is_some_and(|map| map.len() <= 32),
             Self::OptionalId => text.and_then(ids::symbol).is_some(),
             Self::Flag => value.is_boolean(),
             Self::NoFlag => *value == false,

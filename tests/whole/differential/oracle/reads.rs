@@ -70,6 +70,9 @@ impl Oracle {
         if let Some(next) = task.next_attempt {
             shown["next_attempt_at"] = time(next);
         }
+        if task.labels != json!({}) {
+            shown["labels"] = task.labels.clone();
+        }
         if let Some(question) = &task.question {
             shown["suspension"] = question.shown();
         }
@@ -158,6 +161,7 @@ impl Oracle {
         };
         let parent = text("parent_id").and_then(ids::symbol);
         let (after, before) = (moment("created_after"), moment("created_before"));
+        let labels = map.get("labels").and_then(Value::as_object);
         let wanted = |s: &&Symbol| {
             let task = self.task(s);
             text("status").is_none_or(|v| v == task.status.name())
@@ -172,6 +176,10 @@ impl Oracle {
                     .get("priority")
                     .and_then(Value::as_f64)
                     .is_none_or(|v| v == task.priority as f64)
+                && labels.into_iter().flatten().all(|(key, value)| {
+                    let found = task.labels.get(key);
+                    found.is_some_and(|found| value.is_null() || found == value)
+                })
                 && after.is_none_or(|t| task.created >= t)
                 && before.is_none_or(|t| task.created < t)
         };

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_a2a::{Content, Error, Part};
 use taskledger_domain::PathSegment;
+use taskledger_domain::task::Labels;
 
 /// Members of data that name a saved workflow.
 const WORKFLOW: [&str; 2] = ["workflow", "template"];
@@ -111,6 +112,7 @@ fn run_of(part: usize, name: &str, version: Option<u32>, trigger: Map<String, Va
             trigger,
             user_id: None,
             execute: true,
+            labels: Labels::default(),
         },
         source: Source(vec![piece]),
     }

@@ -1,6 +1,6 @@
 //! `webhooks.create`.
 
-use super::super::super::reader::{Fault, Parameters, Reader, TASK_ID, text};
+use super::super::super::reader::{Fault, Labels, Parameters, Reader, TASK_ID, text};
 use super::kinds::{
     DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, OwnSecret, SIGNATURE, Schedule,
 };
@@ -67,6 +67,11 @@ impl Parameters for Params {
             "How a secret that is made signs: `v1` HMAC-SHA256, `v1a` ed25519.",
         );
         let id = reader.optional("id", Id, "An id of your own, that no webhook has.");
+        let labels = reader.optional(
+            "labels",
+            Labels,
+            "Only tasks with these labels: each key with the value that it must have, or null for any.",
+        );
         if let Some(secret) = &secret
             && reader.given("signature")
             && Signature::of(secret) != signature
@@ -87,6 +92,7 @@ impl Parameters for Params {
                     events,
                     flow: flow.map(|id| id.as_flow()),
                     user: user.map(Arc::from),
+                    labels: labels.unwrap_or_default(),
                 },
                 ordering,
                 schedule,
@@ -110,13 +116,15 @@ mod tests {
         let given = map(
             json!({"url": "https://a.example/", "events": ["task_failed", "webhook.endpoint.failing"],
             "flow_id": ID, "user_id": "u", "description": "d", "headers": {"Authorization": "Bearer x"},
-            "ordering": "endpoint", "schedule": [0, 60], "secret": secret, "signature": "v1", "id": ID}),
+            "ordering": "endpoint", "schedule": [0, 60], "secret": secret, "signature": "v1", "id": ID,
+            "labels": {"team": null}}),
         );
         let Params(new) = Params::read(&given).unwrap();
         assert_eq!(new.filter.events.unwrap().len(), 2);
         assert_eq!(&*new.headers[0].0, "authorization");
         assert_eq!(new.schedule.as_deref(), Some(&[0, 60][..]));
         assert_eq!(new.ordering, Ordering::Endpoint);
+        assert_eq!(new.filter.labels.terms(), ["team"]);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! `webhooks.update`.
 
-use super::super::super::reader::{Fault, Kind, Parameters, Reader, Refusal, TASK_ID, text};
+use super::super::super::reader::{
+    Fault, Kind, Labels, Parameters, Reader, Refusal, TASK_ID, text,
+};
 use super::kinds::{DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, Schedule};
 use crate::application::api::webhooks::{EndpointId, URL_CHARS_MAX, WebhookChange};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::task::Selector;
 
 /// What is changed of an endpoint.
 #[derive(Debug, Clone)]
@@ -40,6 +43,11 @@ impl Parameters for Params {
         let ordering = reader.optional("ordering", ORDERING, "What waits for what.");
         let schedule = reader.optional("schedule", Schedule, "Seconds before each attempt.");
         let clear = reader.optional("clear", Clear, "What is taken back to its default.");
+        let labels = reader.optional(
+            "labels",
+            Labels,
+            "Only tasks with these labels from now on; an empty object is as if it were cleared.",
+        );
         let clear = clear.unwrap_or_default();
         for name in &clear {
             if reader.given(name) {
@@ -59,6 +67,7 @@ impl Parameters for Params {
                 user: user
                     .map(|user| Some(Arc::from(user)))
                     .or(cleared("user_id").then_some(None)),
+                labels: labels.or(cleared("labels").then(Selector::default)),
                 ordering,
                 schedule: schedule.map(Some).or(cleared("schedule").then_some(None)),
                 headers: headers.or(cleared("headers").then(Vec::new)),
@@ -69,13 +78,14 @@ impl Parameters for Params {
 }
 
 /// Members that have a default.
-const CLEARABLE: [&str; 6] = [
+const CLEARABLE: [&str; 7] = [
     "events",
     "flow_id",
     "user_id",
     "description",
     "headers",
     "schedule",
+    "labels",
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -110,10 +120,12 @@ mod tests {
 
     #[test]
     fn only_what_is_given_is_changed() {
-        let given = map(json!({"id": ID, "description": "d", "clear": ["events", "schedule"]}));
+        let given =
+            map(json!({"id": ID, "description": "d", "clear": ["events", "schedule", "labels"]}));
         let change = Params::read(&given).unwrap().change;
         assert_eq!(change.description.as_deref(), Some("d"));
         assert_eq!((change.events, change.schedule), (Some(None), Some(None)));
+        assert_eq!(change.labels, Some(Selector::default()));
         assert!(change.url.is_none() && change.headers.is_none() && change.flow.is_none());
     }
 

@@ -1,7 +1,7 @@
 //! `workflows.create`.
 
 use super::super::super::reader::{BOOLEAN, Parameters, Reader};
-use super::kinds::{document, strict, trigger, user_id};
+use super::kinds::{document, labels, strict, trigger, user_id};
 use crate::application::api::workflows::CreateWorkflow;
 use taskledger_domain::Violation;
 
@@ -21,6 +21,7 @@ impl Parameters for Params {
             false,
             "Whether the run begins at once; else `tasks.execute` with `root_task_id` begins it.",
         );
+        let labels = labels(&mut reader);
         reader.finish(|| {
             Some(Self(CreateWorkflow {
                 document: document?,
@@ -28,6 +29,7 @@ impl Parameters for Params {
                 trigger,
                 user_id,
                 execute,
+                labels,
             }))
         })
     }

@@ -1,12 +1,15 @@
 //! Kinds of values that only workflows have, and members that several of their methods take.
 
-use super::super::super::reader::{BOOLEAN, Fault, Integer, Kind, Reader, Refusal, integer, text};
+use super::super::super::reader::{
+    BOOLEAN, Fault, Integer, Kind, OwnLabels, Reader, Refusal, integer, text,
+};
 use super::super::owner::OwnerKind;
 use super::super::work::kinds::NameText;
 use crate::application::api::workflows::{Document, VERSIONS_MAX};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::task::Labels;
 
 /// Entries in a page unless the caller says otherwise.
 const LIMIT_DEFAULT: u32 = 100;
@@ -88,6 +91,14 @@ pub(super) fn user_id(reader: &mut Reader<'_>) -> Option<String> {
         text(KEY_CHARS_MAX),
         "Whose run it is; without it the caller's.",
     )
+}
+
+/// What the run is found by.
+pub(super) fn labels(reader: &mut Reader<'_>) -> Labels {
+    let about = "Labels of the root of the run.";
+    reader
+        .optional("labels", OwnLabels, about)
+        .unwrap_or_default()
 }
 
 /// Whose documents are meant.

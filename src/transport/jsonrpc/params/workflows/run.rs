@@ -1,7 +1,7 @@
 //! `workflows.run`.
 
 use super::super::super::reader::{BOOLEAN, Parameters, Reader};
-use super::kinds::{name, owner, trigger, user_id, version};
+use super::kinds::{labels, name, owner, trigger, user_id, version};
 use crate::application::api::workflows::{Kept, RunWorkflow};
 use taskledger_domain::Violation;
 
@@ -23,6 +23,7 @@ impl Parameters for Params {
             "Whether the run begins at once; else `tasks.execute` with `root_task_id` begins it.",
         );
         let owner = owner(&mut reader);
+        let labels = labels(&mut reader);
         reader.finish(|| {
             Some(Self(RunWorkflow {
                 kept: Kept { owner, name: name? },
@@ -30,6 +31,7 @@ impl Parameters for Params {
                 trigger,
                 user_id,
                 execute,
+                labels,
             }))
         })
     }

@@ -10,7 +10,7 @@ use taskledger_domain::flow::{
     Specification, StatusCounts, TimerKind,
 };
 use taskledger_domain::question::Escalation;
-use taskledger_domain::task::{Priority, Progress, Status};
+use taskledger_domain::task::{Labels, Priority, Progress, Status};
 use taskledger_domain::{Payload, RunId, SuspensionId, TaskId, Timestamp};
 
 /// A change of status.
@@ -45,12 +45,17 @@ pub(super) enum Data<'a> {
         copied_from: Option<TaskId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<RunId>,
+        #[serde(skip_serializing_if = "Labels::is_empty")]
+        labels: &'a Labels,
     },
     Renamed {
         name: &'a str,
     },
     Priority {
         priority: Priority,
+    },
+    Labels {
+        labels: &'a Labels,
     },
     User {
         user_id: Option<&'a str>,
