@@ -95,7 +95,8 @@ async fn cancel(b: &Broker, shown: &ShownSchedule, minute: i64) {
         .find(|run| run.scheduled_at == at)
         .unwrap();
     let root = TaskId(run.flow);
-    let done = b.w.app.cancel(&caller(), root, true, None);
+    let context = caller();
+    let done = b.w.app.cancel(&context, root, true, None);
     soon(done).await.unwrap();
 }
 
