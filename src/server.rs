@@ -100,6 +100,9 @@ pub enum StartError {
     /// Workflow documents cannot be opened.
     #[error(transparent)]
     Workflows(#[from] taskledger_documents::OpenError),
+    /// Schedules cannot be opened.
+    #[error(transparent)]
+    Schedules(#[from] taskledger_schedules::OpenError),
     /// What the agent broker keeps cannot be opened.
     #[error(transparent)]
     Broker(#[from] taskledger_broker::OpenError),
@@ -325,10 +328,8 @@ impl Server {
             left.cancelled().await;
             giving.give_no_more_work();
         });
-        let peers = storage
-            .cluster
-            .as_ref()
-            .map(|cluster| cluster.peers.clone());
+        let cluster = storage.cluster.as_ref();
+        let peers = cluster.map(|cluster| cluster.peers.clone());
         let methods = methods::table();
         let doors = Arc::new(dispatch::figures(&methods));
         let metrics = Metrics::new(Sources {
@@ -352,14 +353,12 @@ impl Server {
             issuers,
             secrets,
             documents: storage.documents.clone(),
+            schedules: storage.schedules.clone(),
             broker: storage.broker.clone(),
             workers: workers.clone(),
             limits,
         }));
-        let (hinting, stopped) = (service.clone(), stop.child_token());
-        services.spawn(async move { hinting.hint(stopped).await });
-        let (noting, stopped) = (service.clone(), stop.child_token());
-        services.spawn(async move { noting.note_holders(stopped).await });
+        assembly::keep_going(&service, &services, &stop);
         let dispatcher = Dispatcher::new(service.clone(), methods, clock).with_figures(doors);
         Ok(Self {
             app,

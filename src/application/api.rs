@@ -10,6 +10,7 @@ pub mod broker;
 mod replies;
 mod requests;
 pub mod runs;
+pub mod schedules;
 mod system;
 mod watching;
 pub mod webhooks;

@@ -73,6 +73,20 @@ use_cases! {
     DiffWorkflow = "workflows.diff" needs Some(Scope::TasksRead),
     /// Delete a workflow document.
     DeleteWorkflow = "workflows.delete" needs Some(Scope::TasksWrite),
+    /// Make a schedule: one's own, or with `users:any` anybody's.
+    CreateSchedule = "schedules.create" needs Some(Scope::TasksRun),
+    /// Read a schedule.
+    GetSchedule = "schedules.get" needs Some(Scope::TasksRead),
+    /// Read the names of schedules.
+    ListSchedules = "schedules.list" needs Some(Scope::TasksRead),
+    /// Change a schedule.
+    UpdateSchedule = "schedules.update" needs Some(Scope::TasksRun),
+    /// Pause a schedule, or resume it.
+    PauseSchedule = "schedules.pause" needs Some(Scope::TasksRun),
+    /// Delete a schedule.
+    DeleteSchedule = "schedules.delete" needs Some(Scope::TasksRun),
+    /// Start a run of a schedule now.
+    RunSchedule = "schedules.run_now" needs Some(Scope::TasksRun),
     /// Read how far a run has come.
     ReadProgress = "workflows.progress" needs Some(Scope::TasksRead),
     /// Read a task.

@@ -335,6 +335,22 @@ impl App {
         self.once(key, self.command(context, key, sending)).await
     }
 
+    /// Refuses new tasks that `tasks.execute` would refuse, and stores nothing.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub(super) async fn check_new_tasks(
+        &self,
+        context: &Context,
+        list: TaskList,
+    ) -> Result<(), Error> {
+        let faults = list.passed_deadlines(self.clock.now());
+        let (mut resolved, names) = self.resolve(list, faults).await?;
+        Self::refuse_stored_parent(&resolved)
+            .and_then(|()| self.admit(context, &mut resolved.tasks))
+            .map_err(|error| error.with_names(&names))
+    }
+
     /// The tasks of a call with their references resolved and their inputs checked; what is invalid
     /// in either way, what is wrong with the tasks by themselves, and the `faults` found before, are
     /// told in one answer, before what is wrong with the tree.

@@ -146,6 +146,9 @@ pub enum Failure {
     /// Workflow documents that are kept.
     #[error("workflows: {0}")]
     Workflows(String),
+    /// Schedules.
+    #[error("schedules: {0}")]
+    Schedules(String),
     /// Secrets of tasks.
     #[error("secrets: {0}")]
     Secrets(String),
@@ -177,6 +180,7 @@ impl Failure {
             | Self::Webhooks(_)
             | Self::Tokens(_)
             | Self::Workflows(_)
+            | Self::Schedules(_)
             | Self::Secrets(_)
             | Self::ShuttingDown
             | Self::Broken(_) => None,

@@ -41,6 +41,35 @@ impl Conflict {
     }
 }
 
+/// What became of a time of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeOfSchedule {
+    /// A run was started.
+    Started,
+    /// A run was going on.
+    Skipped,
+    /// No server ran in time.
+    Missed,
+    /// No run could be started.
+    Failed,
+}
+
+impl TimeOfSchedule {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Started, Self::Skipped, Self::Missed, Self::Failed];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Skipped => "skipped",
+            Self::Missed => "missed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptEnd {
@@ -113,6 +142,10 @@ pub struct Figures {
     pub runs: [Counter; RUN_ENDS.len()],
     /// Attempts that ended, by executor.
     pub attempts: FirstUse<Ends>,
+    /// Times of schedules, in the order of [`TimeOfSchedule::ALL`].
+    pub schedule_times: [Counter; TimeOfSchedule::ALL.len()],
+    /// From when a time of a schedule was due to the decision about it.
+    pub schedule_lag: Histogram,
 }
 
 impl Default for Figures {
@@ -127,6 +160,8 @@ impl Default for Figures {
             mailbox_wait: Histogram::new(&Buckets::CALLS),
             runs: from_fn(|_| Counter::default()),
             attempts: FirstUse::new(|| from_fn(|_| Counter::default())),
+            schedule_times: from_fn(|_| Counter::default()),
+            schedule_lag: Histogram::new(&Buckets::CALLS),
         }
     }
 }

@@ -14,6 +14,7 @@ mod presence;
 mod reads;
 mod reports;
 mod runs;
+mod schedules;
 mod secrets;
 mod streams;
 mod system;
@@ -50,6 +51,8 @@ use taskledger_auth::{Caller, Tokens, Vault};
 use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
+use taskledger_schedules::ScheduleStore;
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 /// What a caller is told to wait after a request ran out of time before it began, in milliseconds.
@@ -74,6 +77,8 @@ pub struct Parts {
     pub secrets: Arc<Vault>,
     /// Workflow documents that are kept.
     pub documents: Arc<DocumentStore>,
+    /// Schedules.
+    pub schedules: Arc<ScheduleStore>,
     /// Tasks that agents have published, and how they ended.
     pub broker: Arc<BrokerStore>,
     /// The workers outside the server.
@@ -96,6 +101,9 @@ pub struct Service {
     access: Access,
     secrets: Arc<Vault>,
     documents: Arc<DocumentStore>,
+    schedules: Arc<ScheduleStore>,
+    /// A schedule was made, changed or run here: the next look may be sooner.
+    schedules_changed: Notify,
     broker: Arc<BrokerStore>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,
@@ -118,6 +126,7 @@ impl Service {
             issuers,
             secrets,
             documents,
+            schedules,
             broker,
             workers,
             forward,
@@ -135,6 +144,8 @@ impl Service {
             deliveries,
             secrets,
             documents,
+            schedules,
+            schedules_changed: Notify::new(),
             broker,
             workers,
             connections: Arc::default(),

@@ -34,7 +34,9 @@ Such a server's user needs, in the database and once `migrate` has run:
   GRANT USAGE ON SCHEMA taskledger_workers TO server;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_workers TO server;
   GRANT USAGE ON SCHEMA taskledger_workflows TO server;
-  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_workflows TO server;")]
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_workflows TO server;
+  GRANT USAGE ON SCHEMA taskledger_schedules TO server;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_schedules TO server;")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,

@@ -31,6 +31,7 @@ mod remote;
 mod respond;
 mod retention;
 mod run;
+mod schedules;
 mod secrets;
 mod serve;
 mod signals;
@@ -117,6 +118,7 @@ enum Command {
     Broker(broker::Args),
     A2a(a2a::Args),
     Workflows(workflows::Args),
+    Schedules(schedules::Args),
     Respond(respond::Args),
     Webhooks(webhooks::Args),
     Secrets(secrets::Args),
@@ -169,6 +171,9 @@ impl Cli {
             Command::Broker(args) => broker::broker(args, &mut out).await,
             Command::A2a(args) => a2a::a2a(args, &mut out).await,
             Command::Workflows(args) => workflows::workflows(args, &mut out).await,
+            Command::Schedules(args) => {
+                schedules::schedules(args, &self.shown.when(), &mut out).await
+            }
             Command::Respond(args) => respond::respond(args, &mut out).await,
             Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
             Command::Secrets(args) => secrets::secrets(args, &mut out).await,

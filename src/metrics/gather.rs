@@ -5,7 +5,7 @@ use super::page::Page;
 use super::slow::Figures as Slow;
 use super::table as t;
 use super::{Place, Sources};
-use crate::application::figures::{AttemptEnd, Conflict, Figures, RUN_ENDS};
+use crate::application::figures::{AttemptEnd, Conflict, Figures, RUN_ENDS, TimeOfSchedule};
 use crate::application::ports::Standing;
 use crate::application::{App, RemoteWork};
 use crate::engine::Dispatcher as Engine;
@@ -113,6 +113,10 @@ fn flows(page: &mut Page, app: &App, figures: &Figures, slow: &Slow) {
     for (state, count) in RUN_ENDS.iter().zip(&figures.runs) {
         page.add(&t::RUNS, &[verdict(*state)], count.get());
     }
+    for (outcome, count) in TimeOfSchedule::ALL.iter().zip(&figures.schedule_times) {
+        page.add(&t::SCHEDULE_TIMES, &[outcome.as_str()], count.get());
+    }
+    page.add_ranges(&t::SCHEDULE_LAG, &[], figures.schedule_lag.read());
 }
 
 const fn verdict(state: RunState) -> &'static str {

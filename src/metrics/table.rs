@@ -146,6 +146,11 @@ table! {
     RUNS = Counter "taskledger_runs_total" ["state"]
         "Runs that ended, by verdict.";
 
+    SCHEDULE_TIMES = Counter "taskledger_schedule_times_total" ["outcome"]
+        "Times of schedules that this server has decided, and runs started by hand: `started`, `skipped`, `missed` or `failed`.";
+    SCHEDULE_LAG = Histogram "taskledger_schedule_lag_seconds" []
+        "From when a time of a schedule was due to the decision about it; missed times left out.";
+
     WEBHOOK_ATTEMPTS = Counter "taskledger_webhook_attempts_total" ["class"]
         "Attempts to deliver webhooks: `delivered`, or the class of the error.";
     WEBHOOK_TIME = Histogram "taskledger_webhook_attempt_seconds" []

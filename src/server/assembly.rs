@@ -7,7 +7,8 @@ use crate::application::ownership::Sole;
 use crate::application::ports::{Executors, Tickets};
 use crate::application::watching::ConfirmedReads;
 use crate::application::{
-    App, Directory, Flows, Ownership, Positions, Readings, RowCache, Validation, flows, rows,
+    App, Directory, Flows, Ownership, Positions, Readings, RowCache, Service, Validation, flows,
+    rows,
 };
 use crate::clock::SharedClock;
 use crate::config::EgressConfig;
@@ -222,4 +223,14 @@ impl Assembly {
         };
         (Arc::new(app), engine)
     }
+}
+
+/// What a service does by itself: it hints at work, notes who holds tasks, and starts what schedules start.
+pub(super) fn keep_going(service: &Arc<Service>, services: &TaskTracker, stop: &CancellationToken) {
+    let (hinting, stopped) = (service.clone(), stop.child_token());
+    services.spawn(async move { hinting.hint(stopped).await });
+    let (noting, stopped) = (service.clone(), stop.child_token());
+    services.spawn(async move { noting.note_holders(stopped).await });
+    let (ticking, stopped) = (service.clone(), stop.child_token());
+    services.spawn(async move { ticking.keep_schedules(stopped).await });
 }

@@ -24,6 +24,7 @@ use taskledger_auth::store::STEPS as AUTH_STEPS;
 use taskledger_broker::STEPS as BROKER_STEPS;
 use taskledger_documents::STEPS as WORKFLOW_STEPS;
 use taskledger_projections::{self as projections, Place};
+use taskledger_schedules::STEPS as SCHEDULE_STEPS;
 use taskledger_workers::store::STEPS as WORKER_STEPS;
 
 /// File of the read models in the data folder; may be deleted while no server runs.
@@ -146,15 +147,15 @@ impl Database {
         }
     }
 
-    /// Takes the steps of the log's, the nodes', the webhooks', the tokens', the workers', the workflows' and the broker's
-    /// tables that are missing, and says what was done for each. Read models are made by the servers.
+    /// Takes the steps of the log's, the nodes', the webhooks', the tokens', the workers', the workflows', the
+    /// broker's and the schedules' tables that are missing, and says what was done for each. Read models are made by the servers.
     ///
     /// # Errors
     /// [`postgres::OpenError`]: what was not named yet is unchanged.
     pub async fn migrate(
         &self,
         clock: SharedClock,
-    ) -> Result<[(&'static str, Migrated); 7], postgres::OpenError> {
+    ) -> Result<[(&'static str, Migrated); 8], postgres::OpenError> {
         let options = self.log(clock);
         let log = postgres::migrate(&options).await?;
         let nodes = nodes::migrate(&options).await?;
@@ -163,6 +164,7 @@ impl Database {
         let workers = postgres::take(&options, WORKER_STEPS).await?;
         let workflows = postgres::take(&options, WORKFLOW_STEPS).await?;
         let broker = postgres::take(&options, BROKER_STEPS).await?;
+        let schedules = postgres::take(&options, SCHEDULE_STEPS).await?;
         Ok([
             ("log", log),
             ("nodes", nodes),
@@ -171,6 +173,7 @@ impl Database {
             ("workers", workers),
             ("workflows", workflows),
             ("broker", broker),
+            ("schedules", schedules),
         ])
     }
 

@@ -44,6 +44,8 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::GetWorkflow
         | UseCase::ListWorkflows
         | UseCase::ListWorkflowVersions
+        | UseCase::GetSchedule
+        | UseCase::ListSchedules
         | UseCase::ReadProgress
         | UseCase::ListTasks
         | UseCase::GetTree
@@ -82,6 +84,11 @@ pub const fn cost(use_case: UseCase) -> Cost {
         | UseCase::DiffWorkflow
         | UseCase::SaveWorkflow
         | UseCase::DeleteWorkflow
+        | UseCase::CreateSchedule
+        | UseCase::UpdateSchedule
+        | UseCase::PauseSchedule
+        | UseCase::DeleteSchedule
+        | UseCase::RunSchedule
         | UseCase::CreateTasks
         | UseCase::ExecuteTasks
         | UseCase::StartRun

@@ -356,7 +356,7 @@ impl Service {
     }
 
     /// A version that is kept, read; the newest unless one is asked for, by a member of this name.
-    async fn kept_workflow(
+    pub(super) async fn kept_workflow(
         &self,
         owner: &Owner,
         name: &Arc<str>,

@@ -181,10 +181,8 @@ impl Service {
         workflow: Workflow,
         start: Start,
     ) -> Result<Result<(Workflow, call::TaskList), UnfitWorkflow>, Error> {
-        let executors = self.app.validation.executors();
-        let off = switched_off(&workflow, |method| executors.knows(method));
-        if !off.is_empty() {
-            return Ok(Err(UnfitWorkflow::Tasks(off)));
+        if let Err(unfit) = self.executors_on(&workflow) {
+            return Ok(Err(unfit));
         }
         let making = tokio::task::spawn_blocking(move || {
             let tasks = made(&workflow, &start);
@@ -192,6 +190,29 @@ impl Service {
         });
         let (workflow, made) = making.await.map_err(|_| Failure::ShuttingDown)?;
         Ok(made.map(|tasks| (workflow, tasks)))
+    }
+
+    /// The same as `tasks.execute` takes them.
+    pub(super) async fn written_tasks_of(
+        &self,
+        workflow: Workflow,
+        start: Start,
+    ) -> Result<Result<Vec<Value>, UnfitWorkflow>, Error> {
+        if let Err(unfit) = self.executors_on(&workflow) {
+            return Ok(Err(unfit));
+        }
+        let making = tokio::task::spawn_blocking(move || written(&workflow, &start));
+        making.await.map_err(|_| Failure::ShuttingDown.into())
+    }
+
+    /// Refuses phases of executors that are off.
+    fn executors_on(&self, workflow: &Workflow) -> Result<(), UnfitWorkflow> {
+        let executors = self.app.validation.executors();
+        let off = switched_off(workflow, |method| executors.knows(method));
+        match off.is_empty() {
+            true => Ok(()),
+            false => Err(UnfitWorkflow::Tasks(off)),
+        }
     }
 }
 
@@ -269,6 +290,11 @@ pub(super) async fn read(
 }
 
 fn made(workflow: &Workflow, start: &Start) -> Result<call::TaskList, UnfitWorkflow> {
+    let tasks = written(workflow, start)?;
+    call::read_tasks(&Value::Array(tasks)).map_err(UnfitWorkflow::Tasks)
+}
+
+fn written(workflow: &Workflow, start: &Start) -> Result<Vec<Value>, UnfitWorkflow> {
     let mut tasks = workflow
         .tasks(&start.trigger, start.user_id.as_deref())
         .map_err(|error| UnfitWorkflow::Trigger(error.to_string()))?;
@@ -279,5 +305,5 @@ fn made(workflow: &Workflow, start: &Start) -> Result<call::TaskList, UnfitWorkf
         let labels = serde_json::to_value(&start.labels);
         root["labels"] = labels.expect("texts can always be written as JSON");
     }
-    call::read_tasks(&Value::Array(tasks)).map_err(UnfitWorkflow::Tasks)
+    Ok(tasks)
 }

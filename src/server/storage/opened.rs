@@ -20,6 +20,7 @@ use taskledger_auth::{AuthStore, MAIN_TENANT};
 use taskledger_broker::{BROKER_FILE, BrokerStore};
 use taskledger_documents::{DocumentStore, WORKFLOWS_FILE};
 use taskledger_projections::{self as projections, Found, ReadModels};
+use taskledger_schedules::{SCHEDULES_FILE, ScheduleStore};
 use taskledger_workers::WorkerStore;
 use taskledger_workers::store::WORKERS_FILE;
 
@@ -43,6 +44,8 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) workers: Arc<WorkerStore>,
     /// Workflow documents that are kept.
     pub(in crate::server) documents: Arc<DocumentStore>,
+    /// Schedules.
+    pub(in crate::server) schedules: Arc<ScheduleStore>,
     /// Tasks that agents have published, and how they ended.
     pub(in crate::server) broker: Arc<BrokerStore>,
     /// What secrets are sealed with.
@@ -123,6 +126,7 @@ impl Opened {
             ("workers", beside.join(WORKERS_FILE)),
             ("workflows", beside.join(WORKFLOWS_FILE)),
             ("broker", beside.join(BROKER_FILE)),
+            ("schedules", beside.join(SCHEDULES_FILE)),
         ];
         let mut written = beside;
         if let AloneLog::Folder(folder) = log {
@@ -137,6 +141,7 @@ impl Opened {
         let auth = AuthStore::of_folder(beside).await?;
         let workers = WorkerStore::of_folder(beside).await?;
         let documents = DocumentStore::of_folder(beside).await?;
+        let schedules = ScheduleStore::of_folder(beside).await?;
         let broker = BrokerStore::of_folder(beside, Arc::from(MAIN_TENANT)).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
@@ -157,6 +162,7 @@ impl Opened {
             auth: Arc::new(auth),
             workers: Arc::new(workers),
             documents: Arc::new(documents),
+            schedules: Arc::new(schedules),
             broker: Arc::new(broker),
             keys,
             beside: Some(beside.to_owned()),
@@ -186,8 +192,9 @@ impl Opened {
             let auth = AuthStore::of_database(&options).await?;
             let workers = WorkerStore::of_database(&options).await?;
             let documents = DocumentStore::of_database(&options).await?;
+            let schedules = ScheduleStore::of_database(&options).await?;
             let broker = BrokerStore::of_database(&options, Arc::from(MAIN_TENANT)).await?;
-            let beside = (webhooks, auth, workers, documents, broker);
+            let beside = (webhooks, auth, workers, documents, schedules, broker);
             Ok::<_, StartError>((read_models, cluster, beside))
         };
         let opened = rest.await;
@@ -198,7 +205,7 @@ impl Opened {
                 return Err(error);
             }
         };
-        let (webhooks, auth, workers, documents, broker) = beside;
+        let (webhooks, auth, workers, documents, schedules, broker) = beside;
         Ok(Self {
             store: log.store(),
             queries: Arc::new(queries),
@@ -209,6 +216,7 @@ impl Opened {
             auth: Arc::new(auth),
             workers: Arc::new(workers),
             documents: Arc::new(documents),
+            schedules: Arc::new(schedules),
             broker: Arc::new(broker),
             keys,
             beside: None,
@@ -226,6 +234,7 @@ impl Opened {
         self.auth.close().await;
         self.workers.close().await;
         self.documents.close().await;
+        self.schedules.close().await;
         self.broker.close().await;
         self.log.close().await;
     }

@@ -56,6 +56,11 @@ pub enum ErrorKind {
     WorkflowNotFound,
     /// -31013: the newest version of a workflow is not the one that the caller expects; `data.version` is the newest.
     WorkflowChanged,
+    /// -31014: no schedule is kept by this name. Outside that range too.
+    ScheduleNotFound,
+    /// -31015: a schedule of this name is kept, or its version is not the one that the caller expects; `data.version` is
+    /// its version.
+    ScheduleChanged,
     /// -32015: the caller has as much as it may; `data.limit` and `data.used` say of what there is how much.
     QuotaExceeded,
     /// -31010: the lease under which a worker speaks does not hold any more; `data.reason` says why. Outside the
@@ -78,7 +83,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All rows.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::ParseError,
         Self::InvalidRequest,
         Self::MethodNotFound,
@@ -98,6 +103,8 @@ impl ErrorKind {
         Self::WebhookNotFound,
         Self::WorkflowNotFound,
         Self::WorkflowChanged,
+        Self::ScheduleNotFound,
+        Self::ScheduleChanged,
         Self::QuotaExceeded,
         Self::LeaseNotHeld,
         Self::NotSuspended,
@@ -131,6 +138,8 @@ impl ErrorKind {
             Self::WebhookNotFound => (-32014, "Webhook not found"),
             Self::WorkflowNotFound => (-31012, "Workflow not found"),
             Self::WorkflowChanged => (-31013, "Workflow has changed"),
+            Self::ScheduleNotFound => (-31014, "Schedule not found"),
+            Self::ScheduleChanged => (-31015, "Schedule has changed"),
             Self::QuotaExceeded => (-32015, "Quota exceeded"),
             Self::LeaseNotHeld => (-31010, "Lease is not held"),
             Self::InputWiring => (-31021, "Invalid input wiring"),

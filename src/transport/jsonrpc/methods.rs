@@ -1,5 +1,6 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
+mod schedules;
 mod secrets;
 mod system;
 mod tokens;
@@ -49,6 +50,7 @@ pub fn table() -> Vec<Method<Service>> {
     methods.extend(queries());
     methods.extend(streams());
     methods.extend(workflows::methods());
+    methods.extend(schedules::methods());
     methods.extend(work::methods());
     methods.extend(webhooks::methods());
     methods.extend(secrets::methods());

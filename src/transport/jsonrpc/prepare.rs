@@ -63,6 +63,10 @@ pub(super) fn prepare<C>(
                     "none; a document that is equal to the newest version is not saved again";
                 return Err(keeps_no_keys(&key, instead));
             }
+            Changes::Schedules => {
+                let instead = "none; an owner has one schedule of a name, so that a repeated call makes no second one";
+                return Err(keeps_no_keys(&key, instead));
+            }
             Changes::Secrets | Changes::Workers => {
                 return Err(keeps_no_keys(&key, "none; repeating the call does no harm"));
             }

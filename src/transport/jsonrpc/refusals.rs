@@ -7,11 +7,13 @@
 mod contract;
 mod people;
 mod runs;
+mod schedules;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub(super) use contract::unfit_workflow;
+pub(super) use schedules::unfit_schedule;
 
 use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::{ErrorKind, RpcError};

@@ -6,6 +6,7 @@ mod explained;
 mod history;
 mod lineage;
 mod people;
+mod schedules;
 mod secrets;
 mod subscribed;
 mod system;
@@ -14,6 +15,7 @@ mod work;
 mod workflows;
 
 pub(super) use history::events_page;
+pub(super) use schedules::{run_by_hand, schedule_deleted, schedule_shown, schedules};
 pub(super) use secrets::{secret, secret_deleted, secrets};
 pub(super) use subscribed::subscribed;
 pub(super) use system::{draining, executors, health, rebuild_started};

@@ -39,6 +39,7 @@ impl<C> Method<C> {
             | Changes::Tokens
             | Changes::Secrets
             | Changes::Workflows
+            | Changes::Schedules
             | Changes::Claims
             | Changes::Work
             | Changes::Workers => true,
@@ -71,6 +72,8 @@ pub enum Changes {
     Tokens,
     /// Workflow documents, which lie beside the log too.
     Workflows,
+    /// Schedules, which lie beside the log too.
+    Schedules,
     /// Secrets of tasks, which lie beside the log too.
     Secrets,
     /// Who does a task. A claim that was lost on the way ends by itself.

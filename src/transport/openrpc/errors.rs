@@ -104,6 +104,12 @@ fn data(kind: ErrorKind) -> Value {
                 "message": text("What is wrong, for people."),
             }),
         ),
+        ErrorKind::ScheduleChanged => (
+            true,
+            json!({
+                "version": {"type": "integer", "minimum": 1, "description": "The version of the schedule."},
+            }),
+        ),
         ErrorKind::WorkflowChanged => (
             true,
             json!({
@@ -171,6 +177,7 @@ fn data(kind: ErrorKind) -> Value {
         | ErrorKind::TaskNotFound
         | ErrorKind::WebhookNotFound
         | ErrorKind::WorkflowNotFound
+        | ErrorKind::ScheduleNotFound
         | ErrorKind::InvalidTransition
         | ErrorKind::AlreadyExecuting
         | ErrorKind::InvalidParent

@@ -27,6 +27,7 @@ use taskledger_documents::DocumentStore;
 use taskledger_domain::flow::{Event, FailureReason};
 use taskledger_domain::testing::id;
 use taskledger_domain::{FlowId, Payload};
+use taskledger_schedules::ScheduleStore;
 use taskledger_workers::WorkerStore;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -91,6 +92,7 @@ impl Broker {
         );
         let usage = w.app.queries.clone();
         let documents = DocumentStore::of_folder(folder.path()).await;
+        let schedules = ScheduleStore::of_folder(folder.path()).await;
         let broker = BrokerStore::of_folder(folder.path(), Arc::from(MAIN_TENANT)).await;
         let service = Service::new(service::Parts {
             app: w.app.clone(),
@@ -105,6 +107,7 @@ impl Broker {
             tokens: Arc::new(tokens),
             secrets: Arc::new(vault.await.unwrap()),
             documents: Arc::new(documents.unwrap()),
+            schedules: Arc::new(schedules.unwrap()),
             broker: Arc::new(broker.unwrap()),
             workers: workers.await.unwrap(),
             forward: None,

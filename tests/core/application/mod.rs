@@ -38,6 +38,7 @@ mod recovery;
 mod retention;
 mod retried_groups;
 mod runs;
+mod schedules;
 mod script;
 mod shown;
 mod skew;

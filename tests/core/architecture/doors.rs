@@ -171,7 +171,7 @@ fn a_door_holds_the_service_and_nothing_behind_it() {
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
     /// What is no use case: making it, time, when a call may be read, what the server does by itself
-    /// (`hint`, `note_holders`), the count of connections, and calls of nodes, whose requests are authorised by
+    /// (`hint`, `note_holders`, `keep_schedules`), the count of connections, and calls of nodes, whose requests are authorised by
     /// `taken`.
     const NO_USE_CASE: &[&str] = &[
         "new",
@@ -184,6 +184,8 @@ fn every_use_case_of_the_service_is_authorised() {
         "access",
         "hint",
         "note_holders",
+        "keep_schedules",
+        "look_at_schedules",
     ];
     let mut authorised = 0;
     for (path, text) in rust_files("src/application") {

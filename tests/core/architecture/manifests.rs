@@ -37,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/sealing", &["clock", "log"]),
     ("crates/broker", &["domain", "log", "sql"]),
     ("crates/documents", &["domain", "log", "sql"]),
+    ("crates/schedules", &["domain", "log", "sql"]),
     ("crates/a2a", &[]),
     ("crates/a2a-client", &["a2a", "event-stream"]),
     ("crates/event-stream", &[]),

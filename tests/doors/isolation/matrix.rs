@@ -257,6 +257,13 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::ListWorkflowVersions
         | UseCase::DiffWorkflow
         | UseCase::DeleteWorkflow
+        | UseCase::CreateSchedule
+        | UseCase::GetSchedule
+        | UseCase::ListSchedules
+        | UseCase::UpdateSchedule
+        | UseCase::PauseSchedule
+        | UseCase::DeleteSchedule
+        | UseCase::RunSchedule
         | UseCase::RebuildReadModels
         | UseCase::DrainServer => Vec::new(),
     }

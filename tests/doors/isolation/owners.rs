@@ -401,3 +401,67 @@ async fn workflows_of_one_name_belong_to_each_of_their_owners() {
     );
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_of_one_name_belong_to_each_of_their_owners() {
+    let world = World::start().await;
+    let new = |owner: Option<&'static str>| {
+        let mut params = json!({
+            "name": "nightly", "cron": "@yearly",
+            "tasks": [{"name": "a", "schemas": {"method": "echo_executor"}}],
+        });
+        if let Some(owner) = owner {
+            params["owner"] = json!(owner);
+        }
+        params
+    };
+    let made = world.call("ann", "schedules.create", new(None)).await;
+    assert_eq!(made["runs_as"], "user:ann");
+    // To somebody else it is as absent as one that does not exist.
+    for method in ["get", "update", "pause", "run_now"] {
+        let method = format!("schedules.{method}");
+        let refusal = world
+            .refusal("bob", &method, json!({"name": "nightly"}))
+            .await;
+        let none = world.refusal("bob", &method, json!({"name": "none"})).await;
+        assert_eq!(refusal["code"], -31014, "{method}");
+        assert_eq!(refusal["message"], none["message"], "{method}");
+    }
+    let listed = world.call("bob", "schedules.list", json!({})).await;
+    assert_eq!(listed["schedules"], json!([]));
+    let deleted = world.call("bob", "schedules.delete", json!({"name": "nightly"}));
+    assert_eq!(deleted.await["deleted"], false);
+    world.call("bob", "schedules.create", new(None)).await;
+    // By the name of the other one, `users:any` is needed.
+    for method in ["get", "update", "pause", "run_now", "delete"] {
+        let method = format!("schedules.{method}");
+        let params = json!({"name": "nightly", "owner": "ann"});
+        let refusal = world.refusal("bob", &method, params).await;
+        let told = (&refusal["code"], &refusal["data"]["scope"]);
+        assert_eq!(told, (&json!(-32004), &json!("users:any")), "{method}");
+    }
+    for (method, params) in [
+        ("schedules.list", json!({"owner": "ann"})),
+        ("schedules.create", new(Some("ann"))),
+    ] {
+        let refusal = world.refusal("bob", method, params).await;
+        assert_eq!(refusal["data"]["scope"], "users:any", "{method}");
+    }
+    // The run is its owner's, whoever asks for it.
+    let named = json!({"name": "nightly", "owner": "bob"});
+    let run = world.call("chief", "schedules.run_now", named).await;
+    let root = json!({"task_id": run["root_task_id"]});
+    let seen = world.call("bob", "tasks.get", root.clone()).await;
+    assert_eq!(seen["user_id"], "bob");
+    assert_eq!(
+        world.refusal("ann", "tasks.get", root).await["code"],
+        -32001
+    );
+    // Tasks of somebody else are none of a schedule of one's own.
+    let mut foreign = new(None);
+    foreign["name"] = json!("foreign");
+    foreign["tasks"][0]["user_id"] = json!("ann");
+    let refusal = world.refusal("bob", "schedules.create", foreign).await;
+    assert_eq!(refusal["data"]["errors"][0]["field"], "user_id");
+    world.close().await;
+}

@@ -78,6 +78,8 @@ async fn stage(world: &World) -> Stage {
     world
         .call("workflows.save", json!({"document": KEPT}))
         .await;
+    let schedule = json!({"name": "kept", "cron": "@yearly", "workflow": {"name": "kept"}});
+    world.call("schedules.create", schedule).await;
     let sleeping = execute(json!({"tasks": [
         {"name": "around"},
         {"name": "running", "parent_id": "around", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 600_000}},
@@ -327,6 +329,35 @@ fn provocations(s: &Stage) -> Vec<(&'static str, i64, Value)> {
             -31013,
             json!({"name": "kept", "expected_version": 9}),
         ),
+        (
+            "schedules.create",
+            -31015,
+            json!({"name": "kept", "cron": "@yearly", "workflow": {"name": "kept"}}),
+        ),
+        (
+            "schedules.create",
+            -31012,
+            json!({"name": "x", "cron": "@yearly", "workflow": {"name": "none"}}),
+        ),
+        ("schedules.get", -31014, json!({"name": "none"})),
+        ("schedules.update", -31014, json!({"name": "none"})),
+        (
+            "schedules.update",
+            -31015,
+            json!({"name": "kept", "expected_version": 9}),
+        ),
+        (
+            "schedules.update",
+            -31012,
+            json!({"name": "kept", "workflow": {"name": "none"}}),
+        ),
+        ("schedules.pause", -31014, json!({"name": "none"})),
+        (
+            "schedules.delete",
+            -31015,
+            json!({"name": "kept", "expected_version": 9}),
+        ),
+        ("schedules.run_now", -31014, json!({"name": "none"})),
         (
             "workflows.progress",
             -32001,

@@ -172,6 +172,28 @@ const READERS: &[(&str, Read)] = &[
         "workflows.progress",
         faults::<params::workflows::progress::Params>,
     ),
+    (
+        "schedules.create",
+        faults::<params::schedules::create::Params>,
+    ),
+    ("schedules.list", faults::<params::schedules::list::Params>),
+    ("schedules.get", faults::<params::schedules::get::Params>),
+    (
+        "schedules.update",
+        faults::<params::schedules::update::Params>,
+    ),
+    (
+        "schedules.pause",
+        faults::<params::schedules::pause::Params>,
+    ),
+    (
+        "schedules.delete",
+        faults::<params::schedules::delete::Params>,
+    ),
+    (
+        "schedules.run_now",
+        faults::<params::schedules::run_now::Params>,
+    ),
     ("secrets.set", faults::<params::secrets::set::Params>),
     ("secrets.list", faults::<params::secrets::list::Params>),
     ("secrets.delete", faults::<params::secrets::one::Params>),

@@ -11,6 +11,7 @@ mod nodes;
 mod outcomes;
 mod refusals;
 mod saved;
+mod schedules;
 mod siblings;
 mod socket;
 mod sockets;

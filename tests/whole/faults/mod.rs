@@ -14,6 +14,7 @@ mod head_row;
 mod nodes;
 mod people;
 mod restarts;
+mod schedules;
 mod workers;
 
 use taskledger_testkit::model::Client;

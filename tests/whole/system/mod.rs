@@ -26,6 +26,7 @@ mod past;
 mod private;
 mod read_models;
 mod retention;
+mod schedules;
 mod secrets;
 mod signals;
 mod tls;

@@ -82,6 +82,7 @@ const fn of_failure(failure: &Failure) -> ErrorKind {
         | Failure::OfNode { .. }
         | Failure::UnreadableAnswer(_)
         | Failure::Workflows(_)
+        | Failure::Schedules(_)
         | Failure::Secrets(_)
         | Failure::Tokens(_)
         | Failure::Broken(_) => ErrorKind::Internal,

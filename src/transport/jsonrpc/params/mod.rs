@@ -23,6 +23,7 @@ pub mod nothing;
 mod owner;
 pub mod resubscribe;
 pub mod retry;
+pub mod schedules;
 pub mod secrets;
 pub mod subscribe;
 pub mod tokens;

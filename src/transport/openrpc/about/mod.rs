@@ -7,6 +7,7 @@
 mod past;
 pub mod people;
 mod queries;
+pub mod schedules;
 pub mod secrets;
 mod streams;
 mod system;
@@ -115,6 +116,10 @@ pub fn set_up() -> Value {
             "id": tokens::TOKEN,
         }},
         {"method": "workflows.save", "params": {"document": workflows::DOCUMENT}},
+        {"method": "schedules.create", "params": {
+            "name": schedules::NAME, "cron": "0 2 * * *", "time_zone": "Europe/Berlin",
+            "workflow": {"name": "Quarterly report", "inputs": {"quarter": "2026-Q1"}},
+        }},
         {"method": "secrets.set", "params": {"name": secrets::NAME, "value": "an-example-of-a-secret"}},
         declared,
         printed,

@@ -115,23 +115,23 @@ const TIME: &str = "2026-01-15T10:30:00.000000Z";
 /// Errors of those that name a workflow that is kept.
 const ABSENT: &[ErrorKind] = &[ErrorKind::WorkflowNotFound];
 
-fn count(description: &str) -> Value {
+pub(super) fn count(description: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "description": description})
 }
 
-fn number(description: &str) -> Value {
+pub(super) fn number(description: &str) -> Value {
     json!({"type": "integer", "minimum": 1, "description": description})
 }
 
-fn time(description: &str) -> Value {
+pub(super) fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
 }
 
-fn text(description: &str) -> Value {
+pub(super) fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-fn merged(mut one: Value, other: Value) -> Value {
+pub(super) fn merged(mut one: Value, other: Value) -> Value {
     if let (Some(members), Value::Object(more)) = (one.as_object_mut(), other) {
         members.extend(more);
     }

@@ -1,0 +1,123 @@
+//! What a schedule is asked to do, as it is stored: JSON, whose members are never renamed.
+
+use crate::timing::{Calendar, Invalid, Timing};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+
+/// Seconds within which a missed time is made up unless the schedule says otherwise.
+pub const CATCH_UP_SECONDS_DEFAULT: u64 = 60;
+/// Fewer would count times as missed that are late because a server is busy.
+pub const CATCH_UP_SECONDS_MIN: u64 = 10;
+/// A leap year.
+pub const CATCH_UP_SECONDS_MAX: u64 = 366 * 24 * 3600;
+/// Seconds by which a start may be put off: a day.
+pub const JITTER_SECONDS_MAX: u64 = 24 * 3600;
+/// Runs that `max_runs` may ask for.
+pub const MAX_RUNS_MAX: u64 = 1_000_000_000;
+
+/// What happens at a time while a run of the schedule goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// The time is skipped.
+    #[default]
+    Skip,
+    /// It waits for the end of that run, if none waits yet; else it is skipped.
+    Queue,
+    /// Another run is started.
+    Allow,
+    /// That run is cancelled, then another one is started.
+    CancelPrevious,
+}
+
+impl Overlap {
+    /// As it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Queue => "queue",
+            Self::Allow => "allow",
+            Self::CancelPrevious => "cancel_previous",
+        }
+    }
+}
+
+/// What a schedule starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Work {
+    /// A workflow document that is kept.
+    Workflow {
+        /// Its name.
+        name: Arc<str>,
+        /// Its version; absent: the newest at the time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<u32>,
+        /// What its run is started with.
+        #[serde(default)]
+        inputs: Map<String, Value>,
+    },
+    /// Tasks, as `tasks.execute` takes them.
+    Tasks {
+        /// The array.
+        tasks: Value,
+    },
+}
+
+/// What a schedule is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// When.
+    pub timing: Timing,
+    /// What.
+    pub work: Work,
+    /// No time before this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+    /// No time after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_at: Option<Timestamp>,
+    /// No more times once so many runs were started at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runs: Option<u64>,
+    /// What happens while a run goes on.
+    #[serde(default)]
+    pub overlap: Overlap,
+    /// Within which a missed time is made up.
+    pub catch_up_seconds: u64,
+    /// By which each start is put off at most.
+    #[serde(default)]
+    pub jitter_seconds: u64,
+}
+
+impl Definition {
+    /// Its times. `created_at`: what they count from where it says nothing else.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    pub fn calendar(&self, created_at: Timestamp) -> Result<Calendar, Invalid> {
+        Calendar::of(&self.timing, self.start_at.unwrap_or(created_at))
+    }
+
+    /// Where its times begin: the first one is later than this.
+    #[must_use]
+    pub fn begins_after(&self, now: Timestamp) -> Timestamp {
+        match self.start_at {
+            Some(start) if start > now => Timestamp(start.0 - 1),
+            Some(_) | None => now,
+        }
+    }
+
+    /// The first of its times after `after` of which `started` have had their run.
+    #[must_use]
+    pub fn next(&self, calendar: &Calendar, after: Timestamp, started: u64) -> Option<Timestamp> {
+        if self.max_runs.is_some_and(|max| started >= max) {
+            return None;
+        }
+        let next = calendar.next_after(after)?;
+        self.end_at.is_none_or(|end| next <= end).then_some(next)
+    }
+}

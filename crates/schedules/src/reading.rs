@@ -1,0 +1,133 @@
+//! Reading what is kept.
+
+use crate::rows::{self, Owner, Run, Schedule, columns, run_columns};
+use crate::{Error, ScheduleStore};
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+use taskledger_sql::Columns;
+use uuid::Uuid;
+
+impl ScheduleStore {
+    /// A schedule by its name.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn schedule(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+    ) -> Result<Option<Schedule>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let found = Self::found(&mut tx, owner, name).await?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// Schedules of an owner whose names come after `after`, in the order of their names.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn schedules(
+        &self,
+        owner: &Owner,
+        after: Option<&Arc<str>>,
+        limit: u32,
+    ) -> Result<Vec<Schedule>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.text(owner.tenant.clone());
+            args.text(owner.column());
+            args.text(after.cloned().unwrap_or_else(|| Arc::from("")));
+            args.int(i64::from(limit));
+            let rows = tx.fetch_all(LIST, args).await?;
+            let found = rows
+                .iter()
+                .map(rows::schedule)
+                .collect::<Result<_, Error>>()?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// The newest runs of a schedule, newest first.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn runs(&self, schedule: Uuid, limit: u32) -> Result<Vec<Run>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.id(schedule);
+            args.int(i64::from(limit));
+            let rows = tx.fetch_all(NEWEST, args).await?;
+            let found = rows.iter().map(rows::run).collect::<Result<_, Error>>()?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// One run of a schedule.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn run(&self, schedule: Uuid, key: &Arc<str>) -> Result<Option<Run>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.id(schedule);
+            args.text(key.clone());
+            let row = tx.fetch_optional(ONE, args).await?;
+            let found = row.as_ref().map(rows::run).transpose()?;
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// When the next schedule is due that no server holds. Cost: O(1), and O(schedules that are held).
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn soonest(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.time(now);
+            let row = tx.fetch_optional(SOONEST, args).await?;
+            let soonest = row
+                .as_ref()
+                .map(|row| Columns::of(row).time())
+                .transpose()?;
+            tx.commit().await?;
+            Ok(soonest)
+        };
+        self.order(work).await
+    }
+}
+
+const LIST: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM schedules WHERE tenant = $1 AND owner = $2 AND name > $3 ORDER BY name LIMIT $4"
+);
+const NEWEST: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM runs WHERE schedule = $1 ORDER BY scheduled_at DESC, key DESC LIMIT $2"
+);
+const ONE: &str = concat!(
+    "SELECT ",
+    run_columns!(),
+    " FROM runs WHERE schedule = $1 AND key = $2"
+);
+// By the index on due_at.
+const SOONEST: &str = "SELECT due_at FROM schedules
+    WHERE due_at IS NOT NULL AND leased_until <= $1
+    ORDER BY due_at
+    LIMIT 1";

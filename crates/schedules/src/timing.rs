@@ -1,0 +1,190 @@
+//! When a schedule is due: a cron expression, a recurrence rule or a period, as it is written and as it is computed.
+//!
+//! Pure. Times come from the crates `croner` and `rrule` and the bundled IANA database of `chrono-tz`.
+
+use crate::recurrence::Recurrence;
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+
+/// Characters of a cron expression or a recurrence rule.
+pub const EXPRESSION_CHARS_MAX: usize = 1_000;
+/// Seconds of a period at most: a leap year.
+pub const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
+
+/// What a cron expression is, for messages.
+const CRON_EXPECTED: &str = "5 fields `minute hour day-of-month month day-of-week`, such as `0 2 * * *` or `*/15 8-17 * * MON-FRI`, or one of @hourly, @daily, @weekly, @monthly, @yearly";
+/// What a time zone is, for messages.
+const ZONE_EXPECTED: &str =
+    "a name of the IANA time zone database, such as `Europe/Berlin` or `UTC`";
+
+/// When a schedule is due, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Timing {
+    /// At the times of a cron expression.
+    Cron {
+        /// 5 fields, or an alias such as `@hourly`.
+        cron: Arc<str>,
+        /// IANA name of the zone whose clock it means.
+        time_zone: Arc<str>,
+    },
+    /// At the times of an RFC 5545 recurrence rule.
+    Rrule {
+        /// `FREQ=..`, with `RRULE:` and a line `DTSTART` before it or without.
+        rrule: Arc<str>,
+        /// IANA name of the zone whose clock it means.
+        time_zone: Arc<str>,
+    },
+    /// Each so many seconds.
+    Every {
+        /// From 1 to [`EVERY_SECONDS_MAX`].
+        seconds: u64,
+    },
+}
+
+/// Why a timing cannot be computed: what the caller can mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// The member.
+    pub field: &'static str,
+    /// What is wrong.
+    pub reason: String,
+    /// What would be accepted.
+    pub expected: String,
+    /// What was found.
+    pub actual: String,
+}
+
+impl Invalid {
+    pub(crate) fn of(
+        field: &'static str,
+        reason: impl Into<String>,
+        expected: impl Into<String>,
+        actual: &str,
+    ) -> Self {
+        Self {
+            field,
+            reason: reason.into(),
+            expected: expected.into(),
+            actual: actual.to_owned(),
+        }
+    }
+}
+
+/// A timing that can be computed.
+#[derive(Debug)]
+pub struct Calendar(Times);
+
+#[derive(Debug)]
+enum Times {
+    Cron(Box<Cron>, Tz),
+    Rrule(Box<Recurrence>),
+    Every { anchor: i64, period: i64 },
+}
+
+impl Calendar {
+    /// Of a timing that counts from `anchor`: what a period counts from, and a rule without `DTSTART`. Cost: that of
+    /// reading the text.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    pub fn of(timing: &Timing, anchor: Timestamp) -> Result<Self, Invalid> {
+        Ok(Self(match timing {
+            Timing::Cron { cron, time_zone } => {
+                Times::Cron(Box::new(parsed_cron(cron)?), zone(time_zone)?)
+            }
+            Timing::Rrule { rrule, time_zone } => {
+                Times::Rrule(Box::new(Recurrence::of(rrule, zone(time_zone)?, anchor)?))
+            }
+            Timing::Every { seconds } => {
+                if !(1..=EVERY_SECONDS_MAX).contains(seconds) {
+                    let expected = format!("an integer from 1 to {EVERY_SECONDS_MAX}");
+                    let actual = seconds.to_string();
+                    return Err(Invalid::of(
+                        "every_seconds",
+                        "out of range",
+                        expected,
+                        &actual,
+                    ));
+                }
+                Times::Every {
+                    anchor: anchor.0,
+                    period: i64::try_from(*seconds).unwrap_or(i64::MAX) * 1_000_000,
+                }
+            }
+        }))
+    }
+
+    /// The first time after `after`; `None`: there is none. Cost: O(1) for a period; for the others that of a search,
+    /// which the crates bound.
+    #[must_use]
+    pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        match &self.0 {
+            Times::Every { anchor, period } => {
+                let passed = after.0.checked_sub(*anchor)?.div_euclid(*period) + 1;
+                let at = passed.max(0).checked_mul(*period)?.checked_add(*anchor)?;
+                Some(Timestamp(at))
+            }
+            Times::Cron(cron, zone) => {
+                let after = DateTime::<Utc>::from_timestamp_micros(after.0)?;
+                let next = cron.find_next_occurrence(&after.with_timezone(zone), false);
+                Some(Timestamp(next.ok()?.timestamp_micros()))
+            }
+            Times::Rrule(rule) => rule.next_after(after),
+        }
+    }
+
+    /// The next `count` times after `after`, those after `end` left out.
+    #[must_use]
+    pub fn upcoming(
+        &self,
+        after: Timestamp,
+        end: Option<Timestamp>,
+        count: usize,
+    ) -> Vec<Timestamp> {
+        let mut times = Vec::with_capacity(count);
+        let mut last = after;
+        while times.len() < count {
+            match self.next_after(last) {
+                Some(next) if end.is_none_or(|end| next <= end) => {
+                    times.push(next);
+                    last = next;
+                }
+                Some(_) | None => break,
+            }
+        }
+        times
+    }
+}
+
+fn parsed_cron(text: &str) -> Result<Cron, Invalid> {
+    if text.chars().count() > EXPRESSION_CHARS_MAX {
+        let expected = format!("at most {EXPRESSION_CHARS_MAX} characters");
+        return Err(Invalid::of("cron", "too long", expected, text));
+    }
+    let alias = text.trim().starts_with('@');
+    let fields = text.split_whitespace().count();
+    if !alias && fields != 5 {
+        let reason = format!("{fields} fields");
+        return Err(Invalid::of("cron", reason, CRON_EXPECTED, text));
+    }
+    let parser = CronParser::builder()
+        .seconds(Seconds::Optional)
+        .year(Year::Optional)
+        .build();
+    parser.parse(text).map_err(|error| {
+        let reason = error.to_string();
+        Invalid::of("cron", reason.trim_end_matches('.'), CRON_EXPECTED, text)
+    })
+}
+
+/// A zone by its name, which is case-sensitive.
+pub(crate) fn zone(name: &str) -> Result<Tz, Invalid> {
+    name.parse()
+        .map_err(|_| Invalid::of("time_zone", "unknown time zone", ZONE_EXPECTED, name))
+}

@@ -1,0 +1,283 @@
+//! The store of schedules, on each engine.
+
+mod world;
+
+use std::sync::Arc;
+use taskledger_domain::Timestamp;
+use taskledger_schedules::{
+    Definition, NewSchedule, Outcome, Overlap, Owner, Refusal, Run, Schedule, State, Step, Timing,
+    Work, flow_of, key_of_time,
+};
+use uuid::Uuid;
+use world::World;
+
+macro_rules! on_both {
+    ($name:ident) => {
+        mod $name {
+            #[tokio::test]
+            async fn sqlite() {
+                super::claims::$name(super::World::on_sqlite().await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                super::claims::$name(super::World::on_postgres().await).await;
+            }
+        }
+    };
+}
+
+on_both!(a_schedule_is_as_it_was_kept_and_has_one_name_per_owner);
+on_both!(a_change_of_what_is_not_so_any_more_is_refused);
+on_both!(one_look_at_a_time_decides_and_a_change_takes_its_lease);
+on_both!(a_start_is_counted_once_and_found_after_a_restart);
+
+fn t(seconds: i64) -> Timestamp {
+    Timestamp(seconds * 1_000_000)
+}
+
+fn owner(user: Option<&str>) -> Owner {
+    Owner {
+        tenant: "main".into(),
+        user: user.map(Arc::from),
+    }
+}
+
+fn new(id: u128, user: Option<&str>, name: &str) -> NewSchedule {
+    NewSchedule {
+        id: Uuid::from_u128(id),
+        owner: owner(user),
+        name: name.into(),
+        actor: "user:ann".into(),
+        scopes: "tasks:run".into(),
+        definition: Definition {
+            timing: Timing::Every { seconds: 60 },
+            work: Work::Workflow {
+                name: "Report\u{0}".into(),
+                version: Some(3),
+                inputs: serde_json::Map::new(),
+            },
+            start_at: Some(t(0)),
+            end_at: None,
+            max_runs: Some(7),
+            overlap: Overlap::Queue,
+            catch_up_seconds: 60,
+            jitter_seconds: 0,
+        },
+        paused: None,
+        at: t(1),
+        cursor: t(1),
+        next_at: Some(t(60)),
+        due_at: Some(t(60)),
+    }
+}
+
+fn run(schedule: &Schedule, at: Timestamp, state: State) -> Run {
+    let key = key_of_time(at);
+    Run {
+        flow: flow_of(schedule.id, &key),
+        key,
+        scheduled_at: at,
+        state,
+        run: None,
+        stage: None,
+        error: None,
+        decided_at: at,
+    }
+}
+
+mod claims {
+    use super::*;
+
+    pub(super) async fn a_schedule_is_as_it_was_kept_and_has_one_name_per_owner(world: World) {
+        let store = &world.store;
+        let kept = store
+            .create(&new(1, Some("ann"), "a"))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(kept.definition, new(1, None, "").definition);
+        assert_eq!(
+            (kept.version, kept.is_paused, kept.next_at),
+            (1, false, Some(t(60)))
+        );
+        let again = store.create(&new(2, Some("ann"), "a")).await.unwrap();
+        assert_eq!(again, Err(Refusal::Exists(1)));
+        store
+            .create(&new(3, Some("bob"), "a"))
+            .await
+            .unwrap()
+            .unwrap();
+        store.create(&new(4, None, "a")).await.unwrap().unwrap();
+        store
+            .create(&new(5, Some("ann"), "b"))
+            .await
+            .unwrap()
+            .unwrap();
+        let names = |found: Vec<Schedule>| {
+            found
+                .into_iter()
+                .map(|it| it.name.to_string())
+                .collect::<Vec<_>>()
+        };
+        let ann = owner(Some("ann"));
+        assert_eq!(
+            names(store.schedules(&ann, None, 10).await.unwrap()),
+            ["a", "b"]
+        );
+        let after = Arc::from("a");
+        assert_eq!(
+            names(store.schedules(&ann, Some(&after), 10).await.unwrap()),
+            ["b"]
+        );
+        assert_eq!(store.count().await.unwrap(), 4);
+        let world = world.reopened().await;
+        let found = world.store.schedule(&ann, &"a".into()).await.unwrap();
+        assert_eq!(found, Some(kept));
+        assert_eq!(
+            world
+                .store
+                .delete(&ann, &"a".into(), Some(2))
+                .await
+                .unwrap(),
+            Err(Refusal::Changed(1))
+        );
+        assert_eq!(
+            world
+                .store
+                .delete(&ann, &"a".into(), Some(1))
+                .await
+                .unwrap(),
+            Ok(true)
+        );
+        assert_eq!(
+            world.store.delete(&ann, &"a".into(), None).await.unwrap(),
+            Ok(false)
+        );
+        assert_eq!(
+            names(world.store.schedules(&owner(None), None, 10).await.unwrap()),
+            ["a"]
+        );
+    }
+
+    pub(super) async fn a_change_of_what_is_not_so_any_more_is_refused(world: World) {
+        let store = &world.store;
+        let seen = store.create(&new(1, None, "a")).await.unwrap().unwrap();
+        let mut paused = seen.clone();
+        paused.is_paused = true;
+        paused.note = Some("why".into());
+        (paused.next_at, paused.due_at) = (None, None);
+        let kept = store.replace(&seen, &paused, t(2)).await.unwrap().unwrap();
+        assert_eq!((kept.version, kept.note.as_deref()), (2, Some("why")));
+        assert_eq!(store.replace(&seen, &paused, t(3)).await.unwrap(), None);
+        // A look has dealt with a time meanwhile.
+        let turn = store.take(kept.id, t(60), t(90)).await.unwrap().unwrap();
+        let step = Step {
+            cursor: Some(t(60)),
+            ..Step::default()
+        };
+        assert!(store.decide(&turn.schedule, &step).await.unwrap());
+        assert_eq!(store.replace(&kept, &paused, t(61)).await.unwrap(), None);
+    }
+
+    pub(super) async fn one_look_at_a_time_decides_and_a_change_takes_its_lease(world: World) {
+        let store = &world.store;
+        let kept = store.create(&new(1, None, "a")).await.unwrap().unwrap();
+        assert_eq!(store.soonest(t(10)).await.unwrap(), Some(t(60)));
+        assert!(store.take_due(t(59), t(90), 10).await.unwrap().is_empty());
+        let first = store.take_due(t(60), t(90), 10).await.unwrap().remove(0);
+        assert!(store.take_due(t(61), t(90), 10).await.unwrap().is_empty());
+        assert_eq!(store.take(kept.id, t(61), t(90)).await.unwrap(), None);
+        assert_eq!(store.soonest(t(61)).await.unwrap(), None);
+        // It stood still for longer than its lease.
+        let second = store.take_due(t(91), t(120), 10).await.unwrap().remove(0);
+        let skipped = Step {
+            cursor: Some(t(60)),
+            missed: 0,
+            run: Some(run(&kept, t(60), State::Skipped)),
+        };
+        assert!(!store.decide(&first.schedule, &skipped).await.unwrap());
+        assert!(store.decide(&second.schedule, &skipped).await.unwrap());
+        let seen = store
+            .schedule(&kept.owner, &kept.name)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!((seen.counters.skipped, seen.cursor), (1, t(60)));
+        store.replace(&seen, &seen, t(92)).await.unwrap().unwrap();
+        assert!(!store.decide(&second.schedule, &skipped).await.unwrap());
+        // It cannot undo when the schedule is due either.
+        store
+            .let_go(&second.schedule, (None, None), t(92))
+            .await
+            .unwrap();
+        assert_eq!(store.soonest(t(92)).await.unwrap(), Some(t(60)));
+    }
+
+    pub(super) async fn a_start_is_counted_once_and_found_after_a_restart(world: World) {
+        let kept = world
+            .store
+            .create(&new(1, None, "a"))
+            .await
+            .unwrap()
+            .unwrap();
+        let turn = world
+            .store
+            .take(kept.id, t(60), t(90))
+            .await
+            .unwrap()
+            .unwrap();
+        let starting = run(&kept, t(60), State::Starting);
+        let step = Step {
+            cursor: Some(t(60)),
+            missed: 0,
+            run: Some(starting.clone()),
+        };
+        assert!(world.store.decide(&turn.schedule, &step).await.unwrap());
+        let world = world.reopened().await;
+        let store = &world.store;
+        let turn = store.take_due(t(91), t(120), 10).await.unwrap().remove(0);
+        assert_eq!(turn.open, [starting.clone()]);
+        let started = Outcome::Started(Some(Uuid::from_u128(9)));
+        assert!(
+            store
+                .settle(kept.id, &starting, &started, t(92))
+                .await
+                .unwrap()
+        );
+        assert!(
+            !store
+                .settle(kept.id, &starting, &started, t(92))
+                .await
+                .unwrap()
+        );
+        let failed = Outcome::Failed("why".into());
+        assert!(
+            !store
+                .settle(kept.id, &starting, &failed, t(92))
+                .await
+                .unwrap()
+        );
+        let found = store
+            .schedule(&kept.owner, &kept.name)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!((found.counters.started, found.counters.failed), (1, 0));
+        let runs = store.runs(kept.id, 10).await.unwrap();
+        assert_eq!(
+            (runs[0].state, runs[0].run),
+            (State::Started, Some(Uuid::from_u128(9)))
+        );
+        store
+            .ended(kept.id, &starting.key, "completed")
+            .await
+            .unwrap();
+        store
+            .let_go(&turn.schedule, (Some(t(120)), Some(t(120))), t(93))
+            .await
+            .unwrap();
+        let turn = store.take(kept.id, t(94), t(120)).await.unwrap().unwrap();
+        assert!(turn.open.is_empty());
+    }
+}

@@ -1,0 +1,106 @@
+//! Schedules: what starts runs of saved workflows and of task trees at given times.
+
+use super::workflows::UnfitWorkflow;
+use std::sync::Arc;
+use taskledger_domain::{TaskId, Timestamp, Violation};
+pub use taskledger_schedules::{
+    CATCH_UP_SECONDS_DEFAULT, CATCH_UP_SECONDS_MAX, CATCH_UP_SECONDS_MIN, Definition,
+    EVERY_SECONDS_MAX, EXPRESSION_CHARS_MAX, Invalid, JITTER_SECONDS_MAX, MAX_RUNS_MAX, Overlap,
+    RUNS_KEPT, Refusal, Run, SCHEDULES_MAX, Schedule, State, Timing, Work,
+};
+
+/// Times that are shown of those that come.
+pub const NEXT_SHOWN: usize = 5;
+
+/// A schedule, by whom and by which name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
+    pub owner: Option<Arc<str>>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// Makes a schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateSchedule {
+    /// Whose it is to be, and its name.
+    pub named: Named,
+    /// What it does.
+    pub definition: Definition,
+    /// Whether its times pass without a run at first.
+    pub is_paused: bool,
+    /// Why.
+    pub note: Option<Arc<str>>,
+}
+
+/// A bound that a schedule can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// `start_at`.
+    Start,
+    /// `end_at`.
+    End,
+    /// `max_runs`.
+    Runs,
+}
+
+/// What is changed of a schedule; what is absent stays.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ScheduleChanges {
+    /// When it is due.
+    pub timing: Option<Timing>,
+    /// The zone of its cron expression or rule, if those stay.
+    pub time_zone: Option<Arc<str>>,
+    /// What it starts.
+    pub work: Option<Work>,
+    /// No time before.
+    pub start_at: Option<Timestamp>,
+    /// No time after.
+    pub end_at: Option<Timestamp>,
+    /// Runs in all.
+    pub max_runs: Option<u64>,
+    /// Bounds that are taken away.
+    pub without: Vec<Bound>,
+    /// What happens while a run goes on.
+    pub overlap: Option<Overlap>,
+    /// Within which a missed time is made up.
+    pub catch_up_seconds: Option<u64>,
+    /// By which starts are put off.
+    pub jitter_seconds: Option<u64>,
+}
+
+/// A schedule with what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownSchedule {
+    /// It.
+    pub schedule: Schedule,
+    /// Its next times, at most [`NEXT_SHOWN`]; none while it is paused.
+    pub next: Vec<Timestamp>,
+    /// Its newest runs, newest first.
+    pub runs: Vec<Run>,
+}
+
+/// A run that was asked for by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunByHand {
+    /// What became of it.
+    pub run: Run,
+    /// The root of its flow.
+    pub root: TaskId,
+}
+
+/// Why a schedule is not made, changed or run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum UnfitSchedule {
+    /// No schedule is kept by this name.
+    Absent,
+    /// What is kept stays as it is.
+    NotKept(Refusal),
+    /// A member is not acceptable.
+    Invalid(Invalid),
+    /// The workflow that it is to start gives no tasks.
+    Workflow(UnfitWorkflow),
+    /// The tasks that it is to start.
+    Tasks(Vec<Violation>),
+}

@@ -1,0 +1,456 @@
+//! Schedules. They lie beside the log, so any node answers and any node starts their runs.
+
+mod starting;
+mod tasks;
+mod ticking;
+
+use super::Service;
+use super::auth::user_for;
+use crate::application::api::schedules::{
+    Bound, CreateSchedule, Definition, Invalid, NEXT_SHOWN, Named, Overlap, Refusal, Run,
+    RunByHand, Schedule, ScheduleChanges, ShownSchedule, State, Timing, UnfitSchedule,
+};
+use crate::application::api::{Error, Failure};
+use crate::application::authorize::UseCase;
+use crate::application::context::Context;
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_auth::{Scope, Scopes};
+use taskledger_domain::{TaskId, Timestamp};
+use taskledger_schedules::{Calendar, NewSchedule, Owner, jitter_ms, key_by_hand};
+use tokio::time::sleep;
+
+/// What a caller is told to wait when the store of schedules does not answer, or another server holds a schedule, in
+/// milliseconds.
+const AWAY_RETRY_MS: u64 = 1000;
+/// Times that a change is made again because a server has looked at the schedule meanwhile.
+const ROUNDS_MAX: usize = 20;
+/// Pause before that.
+const ROUND_PAUSE: Duration = Duration::from_millis(50);
+/// Runs that `schedules.get` shows.
+const RUNS_SHOWN: u32 = 20;
+/// What a schedule may do in the name of whoever made it: what that one's credentials allowed, of this.
+const SCOPES: [Scope; 5] = [
+    Scope::TasksRead,
+    Scope::TasksWrite,
+    Scope::TasksRun,
+    Scope::UsersAny,
+    Scope::ExecLocal,
+];
+
+type Fit<T> = Result<T, UnfitSchedule>;
+
+impl Service {
+    /// Makes a schedule.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why it is not made.
+    pub async fn create_schedule(
+        &self,
+        context: &Context,
+        create: CreateSchedule,
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        self.admit(context, UseCase::CreateSchedule)?;
+        let owner = owner_for(context, create.named.owner)?;
+        let at = self.app.clock.now();
+        let definition = create.definition;
+        let calendar = match checked(&definition, at) {
+            Ok(calendar) => calendar,
+            Err(unfit) => return Ok(Err(UnfitSchedule::Invalid(unfit))),
+        };
+        let cursor = definition.begins_after(at);
+        let new = NewSchedule {
+            id: self.app.clock.uuid(),
+            name: create.named.name,
+            actor: context.caller.actor().clone(),
+            scopes: scopes_for(context, &owner),
+            paused: create.is_paused.then_some(create.note),
+            at,
+            cursor,
+            next_at: None,
+            due_at: None,
+            owner,
+            definition,
+        };
+        let new = match self.timed(new, &calendar) {
+            Ok(new) => new,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
+        let work = (&new.owner, &new.definition.work, &new.actor, &new.scopes);
+        if let Err(unfit) = self.check_work(work, (new.id, &new.name, at)).await? {
+            return Ok(Err(unfit));
+        }
+        match self.schedules.create(&new).await? {
+            Ok(schedule) => {
+                self.schedules_changed.notify_one();
+                Ok(Ok(shown(schedule, Vec::new(), at)))
+            }
+            Err(refusal) => Ok(Err(UnfitSchedule::NotKept(refusal))),
+        }
+    }
+
+    /// A new schedule with its first time.
+    fn timed(&self, mut new: NewSchedule, calendar: &Calendar) -> Fit<NewSchedule> {
+        let first = new.definition.next(calendar, new.cursor, 0);
+        let Some(first) = first else {
+            return Err(UnfitSchedule::Invalid(never(&new.definition)));
+        };
+        if new.paused.is_none() {
+            new.next_at = Some(first);
+            new.due_at = Some(due(new.id, &new.definition, first));
+        }
+        Ok(new)
+    }
+
+    /// Schedules of one user whose names come after `after`.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn list_schedules(
+        &self,
+        context: &Context,
+        owner: Option<Arc<str>>,
+        after: Option<Arc<str>>,
+        limit: u32,
+    ) -> Result<Vec<Schedule>, Error> {
+        self.admit(context, UseCase::ListSchedules)?;
+        let owner = owner_for(context, owner)?;
+        let found = self.schedules.schedules(&owner, after.as_ref(), limit);
+        Ok(found.await?)
+    }
+
+    /// A schedule with its next times and its newest runs.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that there is none.
+    pub async fn get_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        self.admit(context, UseCase::GetSchedule)?;
+        let owner = owner_for(context, named.owner)?;
+        let Some(schedule) = self.schedules.schedule(&owner, &named.name).await? else {
+            return Ok(Err(UnfitSchedule::Absent));
+        };
+        let mut runs = self.schedules.runs(schedule.id, RUNS_SHOWN).await?;
+        for run in &mut runs {
+            if run.state == State::Started && run.stage.is_none() {
+                run.stage = self.stage_of(&schedule, run).await?.shown();
+            }
+        }
+        Ok(Ok(shown(schedule, runs, self.app.clock.now())))
+    }
+
+    /// Changes a schedule. Its times count from now on; it acts in the name of whoever changed it last.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why it stays as it is.
+    pub async fn update_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        changes: ScheduleChanges,
+        expected_version: Option<u32>,
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        self.admit(context, UseCase::UpdateSchedule)?;
+        let owner = owner_for(context, named.owner)?;
+        let mut work_is_checked = false;
+        for _ in 0..ROUNDS_MAX {
+            let at = self.app.clock.now();
+            let seen = match self.seen(&owner, &named.name, expected_version).await? {
+                Ok(seen) => seen,
+                Err(unfit) => return Ok(Err(unfit)),
+            };
+            let mut new = seen.clone();
+            let calendar = changed(&mut new.definition, &changes)
+                .and_then(|()| checked(&new.definition, seen.created_at));
+            let calendar = match calendar {
+                Ok(calendar) => calendar,
+                Err(invalid) => return Ok(Err(UnfitSchedule::Invalid(invalid))),
+            };
+            new.actor = context.caller.actor().clone();
+            new.scopes = scopes_for(context, &owner);
+            new.cursor = new.definition.begins_after(at).max(seen.cursor.min(at));
+            let started = new.counters.started;
+            match new.definition.next(&calendar, new.cursor, started) {
+                None => return Ok(Err(UnfitSchedule::Invalid(never(&new.definition)))),
+                Some(first) => plan(&mut new, Some(first)),
+            }
+            if !work_is_checked {
+                let work = (&owner, &new.definition.work, &new.actor, &new.scopes);
+                if let Err(unfit) = self.check_work(work, (new.id, &new.name, at)).await? {
+                    return Ok(Err(unfit));
+                }
+                work_is_checked = true;
+            }
+            if let Some(kept) = self.schedules.replace(&seen, &new, at).await? {
+                self.schedules_changed.notify_one();
+                return Ok(Ok(shown(kept, Vec::new(), at)));
+            }
+            sleep(ROUND_PAUSE).await;
+        }
+        Err(held())
+    }
+
+    /// Has the times of a schedule pass without runs, or not any more. Times that passed meanwhile are not made up.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that there is none.
+    pub async fn pause_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        (is_paused, note): (bool, Option<Arc<str>>),
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        self.admit(context, UseCase::PauseSchedule)?;
+        let owner = owner_for(context, named.owner)?;
+        for _ in 0..ROUNDS_MAX {
+            let at = self.app.clock.now();
+            let seen = match self.seen(&owner, &named.name, None).await? {
+                Ok(seen) => seen,
+                Err(unfit) => return Ok(Err(unfit)),
+            };
+            let mut new = seen.clone();
+            new.is_paused = is_paused;
+            new.note = note.clone();
+            // Pausing twice, or resuming what runs, loses no time.
+            if seen.is_paused {
+                new.cursor = new.definition.begins_after(at).max(seen.cursor.min(at));
+            }
+            let calendar = new.definition.calendar(seen.created_at);
+            let next = calendar.ok().and_then(|calendar| {
+                let started = new.counters.started;
+                new.definition.next(&calendar, new.cursor, started)
+            });
+            plan(&mut new, next);
+            if let Some(kept) = self.schedules.replace(&seen, &new, at).await? {
+                self.schedules_changed.notify_one();
+                return Ok(Ok(shown(kept, Vec::new(), at)));
+            }
+            sleep(ROUND_PAUSE).await;
+        }
+        Err(held())
+    }
+
+    /// Deletes a schedule. Runs that it has started go on. Says whether there was one.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that its version is another one.
+    pub async fn delete_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        expected_version: Option<u32>,
+    ) -> Result<Fit<bool>, Error> {
+        self.admit(context, UseCase::DeleteSchedule)?;
+        let owner = owner_for(context, named.owner)?;
+        let deleted = self.schedules.delete(&owner, &named.name, expected_version);
+        Ok(deleted.await?.map_err(UnfitSchedule::NotKept))
+    }
+
+    /// Starts a run of a schedule now, once for each idempotency key.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that there is none.
+    pub async fn run_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        overlap: Option<Overlap>,
+    ) -> Result<Fit<RunByHand>, Error> {
+        self.admit(context, UseCase::RunSchedule)?;
+        let owner = owner_for(context, named.owner)?;
+        let Some(schedule) = self.schedules.schedule(&owner, &named.name).await? else {
+            return Ok(Err(UnfitSchedule::Absent));
+        };
+        let key = match &context.idempotency {
+            Some(given) => key_by_hand(&format!("{}/{}", context.caller.actor(), given.key)),
+            None => key_by_hand(&self.app.clock.uuid().to_string()),
+        };
+        for _ in 0..ROUNDS_MAX {
+            if let Some(run) = self.run_by_hand(schedule.id, &key, overlap).await? {
+                let root = TaskId(run.flow);
+                self.schedules_changed.notify_one();
+                return Ok(Ok(RunByHand { run, root }));
+            }
+            if self
+                .schedules
+                .schedule(&owner, &named.name)
+                .await?
+                .is_none()
+            {
+                return Ok(Err(UnfitSchedule::Absent));
+            }
+            sleep(ROUND_PAUSE).await;
+        }
+        Err(held())
+    }
+
+    async fn seen(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+        expected: Option<u32>,
+    ) -> Result<Fit<Schedule>, Error> {
+        let Some(seen) = self.schedules.schedule(owner, name).await? else {
+            return Ok(Err(UnfitSchedule::Absent));
+        };
+        Ok(match expected {
+            Some(expected) if expected != seen.version => {
+                Err(UnfitSchedule::NotKept(Refusal::Changed(seen.version)))
+            }
+            Some(_) | None => Ok(seen),
+        })
+    }
+}
+
+/// When the start of a time is due.
+pub(super) fn due(id: uuid::Uuid, definition: &Definition, at: Timestamp) -> Timestamp {
+    at.plus_ms(jitter_ms(id, at, definition.jitter_seconds * 1000))
+}
+
+/// Notes when a schedule is to be looked at next.
+fn plan(schedule: &mut Schedule, next: Option<Timestamp>) {
+    let next = next.filter(|_| !schedule.is_paused);
+    schedule.next_at = next;
+    schedule.due_at = next.map(|next| due(schedule.id, &schedule.definition, next));
+}
+
+fn shown(schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
+    let next = match (
+        &schedule.next_at,
+        schedule.definition.calendar(schedule.created_at),
+    ) {
+        (Some(first), Ok(calendar)) => {
+            let left = schedule.definition.max_runs.map_or(NEXT_SHOWN, |max| {
+                let left = max.saturating_sub(schedule.counters.started);
+                usize::try_from(left).unwrap_or(NEXT_SHOWN).min(NEXT_SHOWN)
+            });
+            // Times that have passed and are about to be started are not shown as coming.
+            let after = Timestamp(first.0 - 1).max(now);
+            calendar.upcoming(after, schedule.definition.end_at, left)
+        }
+        _ => Vec::new(),
+    };
+    ShownSchedule {
+        schedule,
+        next,
+        runs,
+    }
+}
+
+/// The times of a definition without faults.
+fn checked(definition: &Definition, created_at: Timestamp) -> Result<Calendar, Invalid> {
+    if let (Some(start), Some(end)) = (definition.start_at, definition.end_at)
+        && end < start
+    {
+        return Err(Invalid {
+            field: "end_at",
+            reason: "before `start_at`".to_owned(),
+            expected: "a time after `start_at`".to_owned(),
+            actual: end.to_string(),
+        });
+    }
+    definition.calendar(created_at)
+}
+
+/// That a schedule would never be due.
+fn never(definition: &Definition) -> Invalid {
+    let (field, actual) = match &definition.timing {
+        Timing::Cron { cron, .. } => ("cron", cron.to_string()),
+        Timing::Rrule { rrule, .. } => ("rrule", rrule.to_string()),
+        Timing::Every { seconds } => ("every_seconds", seconds.to_string()),
+    };
+    Invalid {
+        field,
+        reason: "no time is left".to_owned(),
+        expected:
+            "at least one time from now on, between `start_at` and `end_at`, within `max_runs`"
+                .to_owned(),
+        actual,
+    }
+}
+
+fn changed(definition: &mut Definition, changes: &ScheduleChanges) -> Result<(), Invalid> {
+    if let Some(timing) = &changes.timing {
+        definition.timing = timing.clone();
+    }
+    if let Some(zone) = &changes.time_zone {
+        match &mut definition.timing {
+            Timing::Cron { time_zone, .. } | Timing::Rrule { time_zone, .. } => {
+                *time_zone = zone.clone();
+            }
+            Timing::Every { .. } => {
+                return Err(Invalid {
+                    field: "time_zone",
+                    reason: "has no meaning for `every_seconds`".to_owned(),
+                    expected: "`time_zone` beside `cron` or `rrule`".to_owned(),
+                    actual: zone.to_string(),
+                });
+            }
+        }
+    }
+    if let Some(work) = &changes.work {
+        definition.work = work.clone();
+    }
+    for bound in &changes.without {
+        match bound {
+            Bound::Start => definition.start_at = None,
+            Bound::End => definition.end_at = None,
+            Bound::Runs => definition.max_runs = None,
+        }
+    }
+    definition.start_at = changes.start_at.or(definition.start_at);
+    definition.end_at = changes.end_at.or(definition.end_at);
+    definition.max_runs = changes.max_runs.or(definition.max_runs);
+    definition.overlap = changes.overlap.unwrap_or(definition.overlap);
+    let catch_up = changes.catch_up_seconds;
+    definition.catch_up_seconds = catch_up.unwrap_or(definition.catch_up_seconds);
+    let jitter = changes.jitter_seconds;
+    definition.jitter_seconds = jitter.unwrap_or(definition.jitter_seconds);
+    Ok(())
+}
+
+/// What a schedule may do that this caller makes or changes.
+fn scopes_for(context: &Context, owner: &Owner) -> Arc<str> {
+    let scopes = context.caller.scopes().and(Scopes::of(SCOPES));
+    // For others only where it is for others.
+    let is_own = owner.user.as_ref() == Some(context.caller.owner());
+    let scopes = match is_own {
+        true => scopes.without(Scope::UsersAny),
+        false => scopes,
+    };
+    Arc::from(scopes.to_string())
+}
+
+/// Whose schedules are meant.
+fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<Owner, Error> {
+    Ok(Owner {
+        tenant: context.caller.tenant().clone(),
+        user: user_for(context, asked)?,
+    })
+}
+
+fn held() -> Error {
+    Error::Busy {
+        reason: "the schedule is being looked at; nothing was changed".to_owned(),
+        retry_after_ms: AWAY_RETRY_MS,
+    }
+}
+
+impl From<taskledger_schedules::Error> for Error {
+    fn from(error: taskledger_schedules::Error) -> Self {
+        use taskledger_schedules::Error as Stored;
+        match error {
+            Stored::Database(_) | Stored::Late => {
+                tracing::warn!(%error, "a call did not reach the store of schedules");
+                Self::Busy {
+                    reason: "the store of schedules does not answer".to_owned(),
+                    retry_after_ms: AWAY_RETRY_MS,
+                }
+            }
+            Stored::Damaged(_) => Failure::Schedules(error.to_string()).into(),
+        }
+    }
+}
