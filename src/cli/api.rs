@@ -42,6 +42,11 @@ pub trait Api: Send + Sync {
     /// # Errors
     /// [`ApiError`].
     async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError>;
+
+    /// Options that a command needs to reach the same server in the same way, each behind a blank.
+    fn options(&self) -> &str {
+        ""
+    }
 }
 
 /// The body of a request.

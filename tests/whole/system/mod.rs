@@ -10,6 +10,7 @@ mod broker;
 mod canaries;
 mod chain;
 mod cli;
+mod command_line;
 mod crash;
 mod damage;
 mod databases;
