@@ -61,7 +61,7 @@ build() {
     local target=$1 name linker
     linker=$(compiler "$target")
     name=$(echo "$target" | tr 'a-z-' 'A-Z_')
-    env TASKLEDGER_BUILD="$commit $date" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
+    env TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
         cargo build --release --locked --bin taskledger --target "$target" >&2
     echo "${CARGO_TARGET_DIR:-target}/$target/release/taskledger"
 }
@@ -71,21 +71,23 @@ glibc_of() {
     grep -ao 'GLIBC_[0-9][0-9.]*' "$1" | sed 's/GLIBC_//' | sort -Vu | tail -n 1 || true
 }
 
-# The completions of a program that runs here, made once for all targets: they are the same.
+# The completions and man pages of a program that runs here, made once for all targets: they are the same.
 completions() {
     mkdir -p "$work/completions"
     "$1" completions bash > "$work/completions/taskledger.bash"
     "$1" completions zsh > "$work/completions/_taskledger"
     "$1" completions fish > "$work/completions/taskledger.fish"
+    "$1" man "$work/man" >&2
 }
 
 archive() {
     local target=$1 program=$2 name="taskledger-$version-$1"
     local place="$work/$name"
-    mkdir -p "$place/completions"
+    mkdir -p "$place/completions" "$place/man"
     install -m 0755 "$program" "$place/taskledger"
     install -m 0644 LICENSE README.md CHANGELOG.md packaging/taskledger.service packaging/taskledger.env "$place"
     install -m 0644 "$work"/completions/* "$place/completions"
+    install -m 0644 "$work"/man/*.1 "$place/man"
     tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
         --directory "$work" "$name" | gzip --best --no-name > "$output/$name.tar.gz"
 }
@@ -100,6 +102,9 @@ package() {
     install -D -m 0644 "$work/completions/taskledger.bash" "$place/usr/share/bash-completion/completions/taskledger"
     install -D -m 0644 "$work/completions/_taskledger" "$place/usr/share/zsh/vendor-completions/_taskledger"
     install -D -m 0644 "$work/completions/taskledger.fish" "$place/usr/share/fish/vendor_completions.d/taskledger.fish"
+    mkdir -p "$place/usr/share/man/man1"
+    install -m 0644 "$work"/man/*.1 "$place/usr/share/man/man1"
+    gzip --best --no-name "$place"/usr/share/man/man1/*.1
     install -D -m 0644 LICENSE "$place/usr/share/doc/taskledger/copyright"
     install -D -m 0644 CHANGELOG.md "$place/usr/share/doc/taskledger/changelog"
     install -D -m 0644 examples/hello.json "$place/usr/share/doc/taskledger/examples/hello.json"

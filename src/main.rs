@@ -1,8 +1,7 @@
 //! The program: arguments in, exit code out.
 
-use clap::Parser;
 use std::process::ExitCode;
-use taskledger::cli::Cli;
+use taskledger::cli::{Cli, answer_shell};
 use taskledger_terminal::{complain, end};
 
 /// Threads hand what they allocate to each other all the time (a request to the writer of the log, events
@@ -14,7 +13,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PROGRAM: &str = "taskledger";
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    if answer_shell() {
+        return ExitCode::SUCCESS;
+    }
+    let cli = Cli::from_arguments();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

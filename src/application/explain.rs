@@ -70,6 +70,7 @@ impl App {
             workers,
             lineage,
             input,
+            is_draining: self.flows.slots().is_held_back(),
         })
     }
 

@@ -173,10 +173,11 @@ impl Flows {
     }
 
     /// Whether no attempt begins, in this process or outside, until it is said otherwise. What is under way goes
-    /// on, and workers that wait go on waiting.
-    pub fn hold_back(&self, holds: bool) {
-        self.slots.hold_back(holds);
+    /// on, and workers that wait go on waiting. Says what was so before.
+    pub fn hold_back(&self, holds: bool) -> bool {
+        let held = self.slots.hold_back(holds);
         self.offers.hold_back(holds);
+        held
     }
 
     /// From now on no attempt begins, in this process or outside; workers that wait are told that there is

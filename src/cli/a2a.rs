@@ -142,7 +142,10 @@ pub(super) async fn a2a(args: Args, out: &mut Output) -> Result<ExitCode, CliErr
             let agent = agent(place).await?;
             match out.is_json() {
                 true => out.value(&agent.card().to_json())?,
-                false => out.lines(shown::card(agent.card(), agent.binding(), agent.url()))?,
+                false => {
+                    let lines = shown::card(agent.card(), agent.binding(), agent.url(), out);
+                    out.texts(&lines)?;
+                }
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -276,7 +279,7 @@ async fn listed(agent: &Agent, list: List, out: &mut Output) -> Result<ExitCode,
     let page = agent.list(&request).await.map_err(failed)?;
     match out.is_json() {
         true => out.value(&page.to_json())?,
-        false => out.lines(shown::tasks(&page))?,
+        false => out.texts(&shown::tasks(&page, out))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -51,6 +51,11 @@ pub trait Api: Send + Sync {
     async fn call_keyed(&self, method: &str, params: Value, _key: &str) -> Result<Value, ApiError> {
         self.call(method, params).await
     }
+
+    /// Options that a command needs to reach the same server in the same way, each behind a blank.
+    fn options(&self) -> &str {
+        ""
+    }
 }
 
 /// The body of a request.

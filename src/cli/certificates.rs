@@ -4,7 +4,7 @@
 use super::CliError;
 use crate::clock::SharedClock;
 use crate::config::TlsConfig;
-use crate::tls::{Certificates, Reloaded};
+use crate::tls::{Certificates, Error, Reloaded};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,20 @@ impl Renewal {
             return Ok(None);
         };
         let hangup = signal(SignalKind::hangup()).map_err(|e| CliError::failed(&e))?;
-        let certificates = Certificates::load(files, now(clock))
-            .map_err(|error| CliError::Usage(format!("--tls-cert, --tls-key: {error}")))?;
+        let certificates = match &config.client_authorities {
+            Some(authorities) => Certificates::load_with_clients(files, authorities, now(clock)),
+            None => Certificates::load(files, now(clock)),
+        };
+        let certificates = certificates.map_err(|error| {
+            CliError::Usage(match error {
+                Error::Clients { .. } => format!("--tls-client-ca: {error}"),
+                Error::Certificate { .. }
+                | Error::Key { .. }
+                | Error::KeyFile(_)
+                | Error::Mismatch(_)
+                | Error::NotValid { .. } => format!("--tls-cert, --tls-key: {error}"),
+            })
+        })?;
         Ok(Some(Self {
             certificates,
             clock: clock.clone(),

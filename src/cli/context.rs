@@ -4,7 +4,7 @@
 
 use super::output::{Output, Text, grid};
 use super::{CliError, http_api, remote};
-use crate::private;
+use crate::{private, secret_file};
 use clap::Subcommand;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,12 @@ struct Add {
     /// Certificate authorities (PEM) that the server may have beside those of the system
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// Certificate (PEM) to show to the server
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// Private key (PEM) of that certificate, readable by its owner only
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
     /// Proxy for requests to the server, without a password: the file would hold it
     #[arg(long, value_name = "URL", value_parser = proxy)]
     proxy: Option<Url>,
@@ -83,6 +89,10 @@ pub(super) struct Context {
     pub(super) token_file: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ca_file: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) client_cert: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) client_key: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proxy: Option<String>,
 }
@@ -121,8 +131,18 @@ impl Contexts {
             return Ok(Self::default());
         };
         let unusable = |reason: String| CliError::Usage(format!("contexts: {reason}"));
-        let bytes = crate::secret_file::read(place, FILE_BYTES_MAX);
-        let bytes = bytes.map_err(|error| unusable(error.to_string()))?;
+        let bytes = secret_file::read(place, FILE_BYTES_MAX);
+        let bytes = bytes.map_err(|error| {
+            unusable(match error {
+                secret_file::Error::Shared { path, mode } => format!(
+                    "other users can read or change `{0}` (mode {mode:04o}), so none of them is used: whoever changes \
+                     the file chooses where tokens are sent; run `chmod 600 '{0}'`",
+                    path.display()
+                ),
+                error @ (secret_file::Error::Unreadable { .. }
+                | secret_file::Error::TooLarge { .. }) => error.to_string(),
+            })
+        })?;
         serde_json::from_slice(&bytes)
             .map_err(|error| unusable(format!("`{}`: {error}", place.display())))
     }
@@ -133,6 +153,12 @@ impl Contexts {
             Some(name) => self.known(name).map(|context| Some(context.clone())),
             None => Ok(None),
         }
+    }
+
+    /// Names with their servers.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.contexts.iter();
+        all.map(|(name, context)| (name.as_str(), context.server.as_str()))
     }
 
     fn known(&self, name: &str) -> Result<&Context, CliError> {
@@ -197,6 +223,8 @@ pub(super) fn context(args: Args, out: &mut Output) -> Result<ExitCode, CliError
                 server: add.server,
                 token_file: absolute(add.token_file)?,
                 ca_file: absolute(add.ca_file)?,
+                client_cert: absolute(add.client_cert)?,
+                client_key: absolute(add.client_key)?,
                 proxy: add.proxy.map(|url| url.to_string()),
             };
             contexts.add(add.name, context);

@@ -38,9 +38,17 @@ pub(super) async fn drain(args: Args, out: &mut Output) -> Result<ExitCode, CliE
 
 fn text(result: &Value) -> String {
     let running = result.get("running").and_then(Value::as_u64).unwrap_or(0);
+    // Servers of an earlier release do not say it.
+    let was = result.get("was_draining").and_then(Value::as_bool);
+    let is = result.get("draining").and_then(Value::as_bool);
+    let was = was.unwrap_or(is != Some(true));
     match result.get("draining").and_then(Value::as_bool) {
+        Some(true) if was => format!("draining already: nothing begins, {running} running"),
         Some(true) => format!("draining: nothing begins any more, {running} running"),
-        Some(false) | None => format!("tasks begin again, {running} running"),
+        Some(false) | None if was => format!("tasks begin again, {running} running"),
+        Some(false) | None => {
+            format!("the server was not draining, so nothing has changed; {running} running")
+        }
     }
 }
 
@@ -54,5 +62,16 @@ mod tests {
         assert_eq!(drained, "draining: nothing begins any more, 2 running");
         let begins = text(&json!({"draining": false, "running": 0}));
         assert_eq!(begins, "tasks begin again, 0 running");
+    }
+
+    #[test]
+    fn the_answer_says_when_nothing_has_changed() {
+        let again = text(&json!({"draining": true, "was_draining": true, "running": 2}));
+        assert_eq!(again, "draining already: nothing begins, 2 running");
+        let never = text(&json!({"draining": false, "was_draining": false, "running": 0}));
+        assert_eq!(
+            never,
+            "the server was not draining, so nothing has changed; 0 running"
+        );
     }
 }

@@ -9,6 +9,7 @@ mod verify;
 
 use super::CliError;
 use super::output::Output;
+use super::when::When;
 use crate::store::transfer::{Line, Source};
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -57,12 +58,16 @@ async fn lines(
 }
 
 /// Runs one of them.
-pub(super) async fn events(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(super) async fn events(
+    args: Args,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
     match args.command {
         Command::Export(args) => export::export(args, out).await,
         Command::Import(args) => import::import(args, out).await,
-        Command::Query(args) => query::query(*args, out).await,
-        Command::Tail(args) => tail::tail(*args, out).await,
+        Command::Query(args) => query::query(*args, when, out).await,
+        Command::Tail(args) => tail::tail(*args, when, out).await,
         Command::Verify(args) => verify::verify(args, out).await,
     }
 }

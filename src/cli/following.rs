@@ -1,7 +1,8 @@
 //! What commands that follow a stream share: where it begins, what is said about its connection, and
 //! how somebody stops it.
 
-use super::event_stream::{JsonEvent, Piece, RESET, Told};
+use super::event_stream::{EventStream, JsonEvent, Piece, RESET, Told, Wanted};
+use super::{ApiError, CliError, storage};
 use crate::subscription::notice::Kind;
 use clap::builder::PossibleValuesParser;
 use std::cell::RefCell;
@@ -121,6 +122,20 @@ fn meaning(reason: &str) -> &'static str {
         "archived" => "what was between has been archived, see `taskledger retention --help`",
         _ => "what was between is missing here",
     }
+}
+
+/// The place at which a stream begins.
+pub(super) async fn place_of(wanted: Wanted) -> Result<String, CliError> {
+    let mut stream = EventStream::open(wanted, storage::clock())?;
+    match stream.next().await? {
+        Some(Told::Opened {
+            place: Some(place), ..
+        }) => return Ok(place),
+        Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason).into()),
+        Some(Told::Opened { place: None, .. } | Told::Pieces(_)) | None => {}
+    }
+    let text = "the server does not say where its streams begin".to_owned();
+    Err(ApiError::Protocol(text).into())
 }
 
 /// A remark for people. When nobody reads standard error, there is nobody to tell.

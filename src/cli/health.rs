@@ -145,7 +145,7 @@ mod tests {
             [
                 "METHOD         RUNS ON  LIMIT  SUMMARY",
                 "echo_executor  server   256    Returns …",
-                "ocr            workers         ",
+                "ocr            workers",
             ]
         );
     }

@@ -61,6 +61,10 @@ impl HttpApi {
         let body = response.bytes().await.map_err(broken)?;
         result(&body).map_err(|error| self.target.no_result(status, &headers, error))
     }
+
+    fn options(&self) -> &str {
+        self.target.options()
+    }
 }
 
 /// A URL of a server, as the command line takes it.

@@ -18,6 +18,12 @@ const WHOLE: usize = 36;
 /// What `given` means on this server. Whatever cannot be the beginning of an id is left for the server to
 /// judge, and so is a whole one.
 pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliError> {
+    if let Some(meant) = misspelt(given) {
+        return Err(CliError::Usage(format!(
+            "`{given}` names no task; did you mean `{meant}`? Expected an id, its beginning, `{LAST}`, or `{ROOT}` \
+             behind one of these"
+        )));
+    }
     let (named, wants_root) = match given.strip_suffix(ROOT) {
         Some("") => return last(api).await,
         Some(named) => (named, true),
@@ -37,13 +43,35 @@ pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliEr
 
 /// Resolves the members of parameters that name stored tasks.
 pub(super) async fn resolve_in(api: &dyn Api, params: &mut Value) -> Result<(), CliError> {
-    for name in ["task_id", "parent_id"] {
+    for name in ["task_id", "parent_id", "flow", "flow_id"] {
         let given = params.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(given) = given {
             params[name] = resolved(api, &given).await?.into();
         }
     }
     Ok(())
+}
+
+/// What somebody can have meant by a word with `@` that is none.
+fn misspelt(given: &str) -> Option<String> {
+    let at = given.find('@')?;
+    let (named, word) = given.split_at(at);
+    let begins = matches!(named, "") && matches!(word, "@last" | "@root" | "@last@root");
+    if begins || !named.is_empty() && word == ROOT {
+        return None;
+    }
+    // What shares more letters with the word is nearer.
+    let shared = |known: &str| {
+        known
+            .chars()
+            .filter(|letter| word.contains(*letter))
+            .count()
+    };
+    let known = match named.is_empty() && shared(LAST) >= shared(ROOT) {
+        true => LAST,
+        false => ROOT,
+    };
+    Some(format!("{named}{known}"))
 }
 
 fn could_begin(text: &str) -> bool {
@@ -58,7 +86,8 @@ async fn last(api: &dyn Api) -> Result<String, CliError> {
     match found["tasks"].get(0) {
         Some(task) => Ok(member(task, "id")),
         None => Err(CliError::Usage(format!(
-            "{LAST}: there is no flow yet; `taskledger run FILE` makes one"
+            "{LAST}: there is no flow yet; `taskledger run FILE{}` makes one",
+            api.options()
         ))),
     }
 }
@@ -69,7 +98,8 @@ async fn begun_with(api: &dyn Api, prefix: &str) -> Result<String, CliError> {
     let tasks = found["tasks"].as_array().map_or(&[][..], Vec::as_slice);
     match tasks {
         [] => Err(CliError::Usage(format!(
-            "no task has an id that begins with `{prefix}`; `taskledger tasks list` shows ids"
+            "no task has an id that begins with `{prefix}`; `taskledger tasks list{}` shows ids",
+            api.options()
         ))),
         [task] => Ok(member(task, "id")),
         several => {
@@ -135,6 +165,21 @@ mod tests {
             params,
             json!({"task_id": A, "parent_id": B, "name": "0f8fad"})
         );
+    }
+
+    #[tokio::test]
+    async fn a_word_that_is_none_is_told_with_what_can_be_meant() {
+        for (given, meant) in [
+            ("@lst", "`@last`"),
+            ("@latest", "`@last`"),
+            ("@rot", "`@root`"),
+            ("0f8fad@rot", "`0f8fad@root`"),
+            ("0f8fad@last", "`0f8fad@root`"),
+        ] {
+            let said = resolved(&Two, given).await.unwrap_err().to_string();
+            assert!(said.contains(&format!("did you mean {meant}?")), "{said}");
+        }
+        assert_eq!(resolved(&Two, "@last@root").await.unwrap(), B);
     }
 
     #[tokio::test]

@@ -47,6 +47,9 @@ pub(super) fn read_text(file: &str) -> io::Result<String> {
 
 fn parse_workflow(text: &str) -> Result<Params, String> {
     const EXPECTED: &str = "expected a `tasks.execute` request, its params, or an array of tasks";
+    if text.trim().is_empty() {
+        return Err(format!("it is empty; {EXPECTED}, as JSON or YAML"));
+    }
     let mut params = match json_or_yaml(text)? {
         Value::Array(tasks) => Params::from_iter([("tasks".to_owned(), Value::Array(tasks))]),
         Value::Object(mut request) if request.contains_key("method") => {
@@ -137,5 +140,10 @@ mod tests {
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+        let empty = parse(" \n").unwrap_err();
+        assert!(
+            empty.starts_with("it is empty; expected a `tasks.execute` request"),
+            "{empty}"
+        );
     }
 }

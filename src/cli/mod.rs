@@ -7,8 +7,10 @@ mod a2a;
 pub mod api;
 mod broker;
 mod certificates;
+mod complete;
 mod completions;
 mod context;
+mod definition;
 mod doctor;
 mod drain;
 mod error;
@@ -22,6 +24,7 @@ mod ids;
 mod input;
 mod labels;
 mod local_api;
+mod man;
 mod migrate;
 mod open_files;
 mod output;
@@ -51,6 +54,7 @@ mod workers;
 mod workflows;
 
 pub use api::{Api, ApiError};
+pub use complete::answer_shell;
 pub use error::CliError;
 pub use http_api::HttpApi;
 pub use local_api::LocalApi;
@@ -66,7 +70,8 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(
     name = "taskledger",
-    version = version::long(),
+    version = version::short(),
+    long_version = version::long(),
     propagate_version = true,
     arg_required_else_help = true
 )]
@@ -127,6 +132,7 @@ enum Command {
     WhoAmI(tokens::WhoAmI),
     Audit(tokens::Audit),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -159,7 +165,7 @@ impl Cli {
             Command::Executors(args) => health::executors(args, &mut out).await,
             Command::Doctor(args) => doctor::doctor(*args, &mut out).await,
             Command::Context(args) => context::context(args, &mut out),
-            Command::Events(args) => events::events(args, &mut out).await,
+            Command::Events(args) => events::events(args, &self.shown.when(), &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
             Command::Retention(args) => retention::retention(args, &mut out).await,
             Command::Drain(args) => drain::drain(args, &mut out).await,
@@ -175,12 +181,13 @@ impl Cli {
                 schedules::schedules(args, &self.shown.when(), &mut out).await
             }
             Command::Respond(args) => respond::respond(args, &mut out).await,
-            Command::Webhooks(args) => webhooks::webhooks(args, &mut out).await,
+            Command::Webhooks(args) => webhooks::webhooks(args, &self.shown.when(), &mut out).await,
             Command::Secrets(args) => secrets::secrets(args, &mut out).await,
             Command::Tokens(args) => tokens::tokens(args, &mut out).await,
             Command::WhoAmI(args) => tokens::whoami(args, &mut out).await,
-            Command::Audit(args) => tokens::audit(args, &mut out).await,
+            Command::Audit(args) => tokens::audit(args, &self.shown.when(), &mut out).await,
             Command::Completions(args) => completions::completions(&args, &mut out),
+            Command::Man(args) => man::man(&args, &mut out),
         }
     }
 }
@@ -296,6 +303,12 @@ mod tests {
             "serve --drain-timeout 0".to_owned(),
             "serve --retention-age 30d --retention-archive a --retention-pending".to_owned(),
             "completions bash".to_owned(),
+            "man dir".to_owned(),
+            "tasks list --client-cert c --client-key k".to_owned(),
+            "context add prod --server https://h --client-cert c --client-key k".to_owned(),
+            "events query --flow @last --since yesterday".to_owned(),
+            "events tail --since 1h --flow @last".to_owned(),
+            "serve --tls-cert c --tls-key k --tls-client-ca a".to_owned(),
             "tasks --url http://h:1 list".to_owned(),
             "tasks list --url http://h:1".to_owned(),
             "watch --url https://h --ca-file f --token-file f".to_owned(),
@@ -335,6 +348,10 @@ mod tests {
             "tasks list --proxy socks5://p",
             "tasks list --time never",
             "completions klingon",
+            "man",
+            "tasks list --client-cert c",
+            "events tail --since 1h --from now",
+            "serve --tls-client-ca a",
             "watch --follow",
             "watch --from yesterday",
             "watch --types no_such_event",

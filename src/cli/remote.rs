@@ -3,6 +3,8 @@
 use super::context::{Context, Contexts};
 use super::target::{Credentials, Given, Target};
 use super::{ApiError, CliError, HttpApi, http_api};
+use crate::tls::{Certificates, Files};
+use chrono::{DateTime, Utc};
 use clap::Args;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::convert::Infallible;
@@ -10,6 +12,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The address of a server when none is given.
 pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
@@ -17,6 +20,8 @@ pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
 pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
 /// Bytes of a file with a token: several times the largest that issuers make.
 const TOKEN_BYTES_MAX: u64 = 16 * 1024;
+/// The variables with the files of a certificate and its key. Strangers are shown what an option names, and no more.
+const CERTIFICATE_VARIABLES: [&str; 2] = ["TASKLEDGER_CLIENT_CERT", "TASKLEDGER_CLIENT_KEY"];
 
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
@@ -40,12 +45,17 @@ impl Remote {
 
     /// The server, with what is shown to it.
     pub(super) fn target(&self) -> Result<Target, CliError> {
-        self.access.target(&self.url()?)
+        let target = self.access.target(&self.url()?)?;
+        Ok(target.with_options(&self.options()))
     }
 
     /// Calls to the server.
     pub(super) fn api(&self) -> Result<HttpApi, CliError> {
-        self.access.api(&self.url()?)
+        Ok(HttpApi::of(self.target()?)?)
+    }
+
+    fn options(&self) -> String {
+        self.access.options(self.url.as_deref())
     }
 }
 
@@ -64,6 +74,26 @@ pub(super) struct Access {
     /// Send credentials over http to other machines too, readable by everybody on the way
     #[arg(id = "access_insecure_token", long = "insecure-token", global = true)]
     insecure_token: bool,
+
+    /// Certificate (PEM) to show to a server that asks for one; otherwise that of TASKLEDGER_CLIENT_CERT
+    #[arg(
+        id = "access_client_cert",
+        long = "client-cert",
+        global = true,
+        value_name = "FILE",
+        requires = "access_client_key"
+    )]
+    client_cert: Option<PathBuf>,
+
+    /// Private key (PEM) of that certificate, readable by its owner only; otherwise that of TASKLEDGER_CLIENT_KEY
+    #[arg(
+        id = "access_client_key",
+        long = "client-key",
+        global = true,
+        value_name = "FILE",
+        requires = "access_client_cert"
+    )]
+    client_key: Option<PathBuf>,
 
     /// Certificate authorities (PEM) that the server may have beside those of the system
     #[arg(
@@ -85,7 +115,7 @@ pub(super) struct Access {
     )]
     context: Option<String>,
 
-    /// Proxy for requests to the server: http://HOST:PORT
+    /// Proxy for requests to the server: http://HOST:PORT; otherwise those of HTTPS_PROXY and NO_PROXY
     #[arg(
         id = "access_proxy",
         long = "proxy",
@@ -129,7 +159,36 @@ impl fmt::Debug for HeaderText {
 impl Access {
     /// Calls to the server at `url`.
     pub(super) fn api(&self, url: &str) -> Result<HttpApi, CliError> {
-        Ok(HttpApi::of(self.target(url)?)?)
+        let target = self.target(url)?;
+        Ok(HttpApi::of(target.with_options(&self.options(Some(url))))?)
+    }
+
+    /// The options that lead to the same server in the same way, each behind a blank; `url`: the one that was given.
+    /// What may be a secret is left out.
+    pub(super) fn options(&self, url: Option<&str>) -> String {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let open = |proxy: &&reqwest::Url| proxy.password().is_none();
+        let given = [
+            ("--url", url.map(str::to_owned)),
+            ("--context", self.context.clone()),
+            ("--token-file", path(&self.token_file)),
+            ("--ca-file", path(&self.ca_file)),
+            ("--client-cert", path(&self.client_cert)),
+            ("--client-key", path(&self.client_key)),
+            (
+                "--proxy",
+                self.proxy.as_ref().filter(open).map(ToString::to_string),
+            ),
+        ];
+        let named = given.into_iter().filter_map(|(name, value)| {
+            let value = value?;
+            Some(format!(" {name} {}", quoted(&value)))
+        });
+        let mut options: String = named.collect();
+        if self.insecure_token {
+            options.push_str(" --insecure-token");
+        }
+        options
     }
 
     /// The server at `url`, with what is shown to it.
@@ -169,6 +228,7 @@ impl Access {
         let context = chosen.filter(|context| context.server == url);
         let context = context.unwrap_or_default();
         let proxy = context.proxy();
+        let [client_cert, client_key] = self.certificate_files(&context);
         let given = Self {
             token_file: match variable.as_ref().is_some_and(|text| !text.is_empty()) {
                 // What was set for this call wins over what was set once.
@@ -176,10 +236,25 @@ impl Access {
                 false => self.token_file.clone().or(context.token_file),
             },
             ca_file: self.ca_file.clone().or(context.ca_file),
+            client_cert,
+            client_key,
             proxy: self.proxy.clone().or(proxy),
             ..self.clone()
         };
         given.target_of(url, variable)
+    }
+
+    /// The files of certificate and key: of options, else of variables, else of the context.
+    fn certificate_files(&self, context: &Context) -> [Option<PathBuf>; 2] {
+        if self.client_cert.is_some() {
+            return [self.client_cert.clone(), self.client_key.clone()];
+        }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let set = CERTIFICATE_VARIABLES.map(|name| variable(name).map(PathBuf::from));
+        match set.iter().all(Option::is_none) {
+            true => [context.client_cert.clone(), context.client_key.clone()],
+            false => set,
+        }
     }
 
     fn target_of(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
@@ -198,7 +273,9 @@ impl Access {
             credentials,
             unencrypted: self.insecure_token,
             authorities: self.authorities()?,
+            certificate: self.certificate()?,
             proxy: self.proxy.clone(),
+            options: String::new(),
         };
         Target::new(url, given).map_err(|error| match error {
             // A server was not asked yet.
@@ -270,6 +347,30 @@ impl Access {
         Ok(headers)
     }
 
+    /// The certificate that is shown to a server which asks for one.
+    fn certificate(&self) -> Result<Option<Arc<Certificates>>, CliError> {
+        let files = match (&self.client_cert, &self.client_key) {
+            (None, None) => return Ok(None),
+            (Some(certificate), Some(key)) => Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            },
+            (certificate, _) => {
+                let [given, missing] = match certificate {
+                    Some(_) => ["certificate", "--client-key or TASKLEDGER_CLIENT_KEY"],
+                    None => ["key", "--client-cert or TASKLEDGER_CLIENT_CERT"],
+                };
+                return Err(CliError::Usage(format!(
+                    "a {given} of this client is given alone; expected {missing} as well"
+                )));
+            }
+        };
+        let now = super::storage::clock().wall();
+        let now = DateTime::from_timestamp_micros(now.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        let read = Certificates::load(files, now).map(Some);
+        read.map_err(|error| CliError::Usage(format!("--client-cert, --client-key: {error}")))
+    }
+
     fn authorities(&self) -> Result<Vec<crate::tls::Authority>, CliError> {
         let Some(path) = &self.ca_file else {
             return Ok(Vec::new());
@@ -285,6 +386,15 @@ impl Access {
         crate::tls::config(authorities.clone()).map_err(|error| fail(error.to_string()))?;
         Ok(authorities)
     }
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// A proxy. Its URL may hold a password, so it is not repeated.

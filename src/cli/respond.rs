@@ -1,6 +1,6 @@
 //! `taskledger respond`: the questions of suspended tasks, and answers to them.
 
-use super::output::{Output, member, printable, table};
+use super::output::{Column, Output, Text, id, list, member, printable, show_table, time};
 use super::{Api, CliError, Remote};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ pub(super) async fn respond(args: Args, out: &mut Output) -> Result<ExitCode, Cl
         }
         return Ok(ExitCode::SUCCESS);
     };
+    let task_id = &super::ids::resolved(&api, task_id).await?;
     let Some(answer) = &args.answer else {
         let task = api.call("tasks.get", json!({"task_id": task_id})).await?;
         let suspension = asked(&task, task_id)?;
@@ -96,18 +97,23 @@ fn asked<'t>(task: &'t Value, task_id: &str) -> Result<&'t Value, CliError> {
 }
 
 fn waiting(result: &Value, out: &mut Output) -> io::Result<()> {
-    let tasks = result.get("tasks").and_then(Value::as_array);
-    let rows = tasks.into_iter().flatten().map(|task| {
+    let columns = [
+        Column::whole("ID"),
+        Column::short("NAME"),
+        Column::whole("SINCE").extra(),
+        Column::wraps("QUESTION"),
+    ];
+    let rows = list(result, "tasks").iter().map(|task| {
         let asked = &task["suspension"];
         vec![
-            member(task, "id"),
-            member(task, "name"),
-            member(asked, "since"),
-            member(&asked["question"], "question"),
+            id(out, &member(task, "id")),
+            Text::from(member(task, "name")),
+            time(out, asked, "since"),
+            Text::from(member(&asked["question"], "question")),
         ]
     });
     let rows: Vec<_> = rows.collect();
-    out.lines(table(&["ID", "NAME", "SINCE", "QUESTION"], &rows))?;
+    show_table(&columns, &rows, out)?;
     out.line(format!("{} of {}", rows.len(), member(result, "total")))
 }
 
@@ -136,7 +142,7 @@ fn question(suspension: &Value, out: &mut Output) -> io::Result<()> {
             let text = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
-            out.line(format!("{word}: {}", printable(&text)))?;
+            out.line(format!("{word}: {}", out.sentence(&printable(&text))))?;
         }
     }
     Ok(())

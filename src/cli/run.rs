@@ -87,7 +87,11 @@ pub(super) async fn run(
     };
     match url {
         Some(url) if args.detach => detached(&args.access.api(&url)?, workflows, out).await,
-        Some(url) => all(&args.access.api(&url)?, workflows, out).await,
+        Some(url) => {
+            let api = args.access.api(&url)?;
+            out.calls_with(api.options().to_owned());
+            all(&api, workflows, out).await
+        }
         None if args.detach => Err(CliError::Usage(
             "--detach: nobody would run it when this program ends; expected --url or --context as well"
                 .to_owned(),

@@ -4,7 +4,7 @@
 //! machine can see, and never from a terminal, which shows what is typed.
 
 use super::input::read_text;
-use super::output::{Output, member, table};
+use super::output::{Column, Output, Text, list as listed, member, show_table, time};
 use super::tasks::{Params, Request};
 use super::webhooks::reseal;
 use super::{Api, CliError, Remote};
@@ -129,18 +129,24 @@ fn without_line_break(text: &str) -> &str {
 
 fn set(result: &Value, out: &mut Output) -> io::Result<()> {
     let (name, at) = (member(result, "name"), member(result, "updated_at"));
-    out.line(format!("{name} set at {at}"))
+    out.line(format!("{name} set at {}", out.sentence(&at)))
 }
 
 fn list(result: &Value, out: &mut Output) -> io::Result<()> {
-    let secrets = result.get("secrets").and_then(Value::as_array);
-    let row = |secret| {
-        ["name", "created_at", "updated_at"]
-            .map(|name| member(secret, name))
-            .to_vec()
+    let columns = [
+        Column::whole("NAME"),
+        Column::whole("CREATED").extra(),
+        Column::whole("UPDATED").extra(),
+    ];
+    let row = |secret: &Value| {
+        vec![
+            Text::from(member(secret, "name")),
+            time(out, secret, "created_at"),
+            time(out, secret, "updated_at"),
+        ]
     };
-    let rows: Vec<Vec<String>> = secrets.into_iter().flatten().map(row).collect();
-    out.lines(table(&["NAME", "CREATED", "UPDATED"], &rows))
+    let rows: Vec<_> = listed(result, "secrets").iter().map(row).collect();
+    show_table(&columns, &rows, out)
 }
 
 fn deleted(result: &Value, out: &mut Output) -> io::Result<()> {

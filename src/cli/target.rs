@@ -3,15 +3,17 @@
 
 use super::ApiError;
 use super::remote::TOKEN_VARIABLE;
-use crate::tls::Authority;
+use crate::tls::{Authority, Certificates};
 use reqwest::header::{
     AUTHORIZATION, COOKIE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
 };
 use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
+use rustls::AlertDescription;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Host;
 
@@ -56,8 +58,12 @@ pub(super) struct Given {
     pub(super) unencrypted: bool,
     /// Believed beside those of the system.
     pub(super) authorities: Vec<Authority>,
+    /// Shown to a server that asks for a certificate.
+    pub(super) certificate: Option<Arc<Certificates>>,
     /// Through which requests go.
     pub(super) proxy: Option<Url>,
+    /// The options that say all of this, each behind a blank; none that may be a secret.
+    pub(super) options: String,
 }
 
 /// A server, and what every request to it carries.
@@ -98,14 +104,29 @@ impl Target {
         Ok(Self { url, given })
     }
 
+    /// The same, which these options name.
+    pub(super) fn with_options(mut self, options: &str) -> Self {
+        self.given.options = options.to_owned();
+        self
+    }
+
     /// The address.
     pub(super) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// What is believed beside the authorities of the system.
-    pub(super) fn authorities(&self) -> &[Authority] {
-        &self.given.authorities
+    /// How TLS is spoken with it.
+    ///
+    /// # Errors
+    /// One of the certificates cannot be an authority.
+    pub(super) fn tls(&self) -> Result<rustls::ClientConfig, rustls::Error> {
+        let authorities = self.given.authorities.iter().cloned();
+        crate::tls::config_showing(authorities, self.given.certificate.clone())
+    }
+
+    /// Options that name it, each behind a blank, for commands to paste.
+    pub(super) fn options(&self) -> &str {
+        &self.given.options
     }
 
     /// What is sent along with each request.
@@ -120,13 +141,17 @@ impl Target {
     /// [`ApiError::Connection`]: there is no TLS on this machine.
     pub(super) fn client(&self, timeout: Option<Duration>) -> Result<reqwest::Client, ApiError> {
         let authorities = self.given.authorities.iter().cloned();
-        let mut client = crate::tls::client_trusting(authorities)
+        let certificate = self.given.certificate.clone();
+        let mut client = crate::tls::client_showing(authorities, certificate)
             .map_err(|error| ApiError::Connection(error.to_string()))?
             .connect_timeout(CONNECT_TIMEOUT)
-            .no_proxy()
             .tcp_nodelay(true)
             .redirect(Policy::none())
             .default_headers(self.given.headers.clone());
+        // Otherwise those that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name; what stays on this machine passes none.
+        if self.given.proxy.is_some() || is_loopback(&self.url) {
+            client = client.no_proxy();
+        }
         if let Some(proxy) = &self.given.proxy {
             let proxy = reqwest::Proxy::all(proxy.clone());
             let unusable = |error: reqwest::Error| {
@@ -153,6 +178,11 @@ impl Target {
         match crate::tls::fault(error) {
             Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => {
                 format!("{text}; `--ca-file` names an authority that is not one of the system's")
+            }
+            Some(rustls::Error::AlertReceived(
+                AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
+            )) => {
+                format!("{text}; it asks for a certificate: give --client-cert and --client-key")
             }
             Some(rustls::Error::InvalidMessage(_)) => {
                 format!("{text}; perhaps the server there speaks `http`")

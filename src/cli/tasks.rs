@@ -68,6 +68,7 @@ type Table = fn(&Value, &When, Option<usize>) -> Vec<Text>;
 /// Makes the call and shows the result.
 pub(super) async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
     let api = args.remote.api()?;
+    out.calls_with(api.options().to_owned());
     let request = match args.command {
         Command::List(args) => return list::list(args, &api, when, out).await,
         Command::Tree(args) => return tabled(&api, args.request()?, tree::table, when, out).await,

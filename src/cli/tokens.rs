@@ -14,8 +14,9 @@ mod time;
 mod whoami;
 
 use super::CliError;
-use super::output::{Output, member};
+use super::output::{Output, member, only};
 use super::tasks::{Params, Request};
+use super::when::When;
 use clap::Subcommand;
 use place::Place;
 use serde_json::Value;
@@ -90,7 +91,7 @@ pub(super) async fn whoami(args: WhoAmI, out: &mut Output) -> Result<ExitCode, C
 #[command(after_help = "\
 Examples:
   taskledger audit
-  taskledger audit --principal user:ann --since 2026-01-31T00:00:00Z
+  taskledger audit --principal user:ann --since yesterday
   taskledger audit --action login.failed --json
   taskledger audit --data-dir ./taskledger-data")]
 pub(super) struct Audit {
@@ -101,8 +102,14 @@ pub(super) struct Audit {
 }
 
 /// Reads the audit log and shows it.
-pub(super) async fn audit(args: Audit, out: &mut Output) -> Result<ExitCode, CliError> {
-    answered(args.place, args.filter.request(), out).await
+pub(super) async fn audit(
+    args: Audit,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let mut request = args.filter.request();
+    when.resolve_in(&mut request.params, &["since", "until"])?;
+    answered(args.place, request, out).await
 }
 
 /// Makes the call and shows the result.
@@ -117,27 +124,6 @@ async fn answered(place: Place, request: Request, out: &mut Output) -> Result<Ex
         (request.show)(&result, out)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Members as lines, without those that are null.
-fn members(object: &Value, names: &[&str], out: &mut Output) -> io::Result<()> {
-    let lines = names
-        .iter()
-        .map(|name| (name, words(object, name)))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name:<16} {value}"));
-    out.lines(lines)
-}
-
-/// A member as text; a list as its words.
-fn words(object: &Value, name: &str) -> String {
-    match object.get(name) {
-        Some(Value::Array(list)) => {
-            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            super::output::printable(&words.join(","))
-        }
-        Some(_) | None => member(object, name),
-    }
 }
 
 /// A token; its secret, if it is there, at the end.
@@ -158,7 +144,7 @@ fn show(token: &Value, out: &mut Output) -> io::Result<()> {
         "revoked_at",
         "last_used_at",
     ];
-    members(token, &MEMBERS, out)?;
+    only(token, &MEMBERS, out)?;
     let secret = member(token, "token");
     if secret.is_empty() {
         return Ok(());

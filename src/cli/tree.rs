@@ -24,6 +24,8 @@ pub(super) struct Line {
     pub(super) status: String,
     /// How far it is, in percent, while it is in progress.
     pub(super) percent: Option<u8>,
+    /// When its status changed last, if that is known.
+    pub(super) changed_at: Option<Timestamp>,
     /// Why it failed or was cancelled.
     pub(super) error: String,
     /// Which attempt it is; told from the second on.
@@ -71,7 +73,13 @@ impl Line {
         if !self.note.is_empty() {
             text.push(Style::Warn, format!("  {}", self.note));
         }
-        text
+        text.hanging(self.hang())
+    }
+
+    /// What stands before the rest of a long line: the branches go on.
+    fn hang(&self) -> String {
+        let branches = self.branches.replace("├─", "│ ").replace("└─", "  ");
+        format!("{branches}  ")
     }
 
     /// The same in a list of changes, where branches make no sense.
@@ -86,6 +94,15 @@ impl Line {
 
 /// What is said of a pending task whose run has ended without it.
 const SKIPPED: &str = "skipped";
+
+/// The status of a task as people read it.
+pub(super) fn shown_status(task: &Value) -> String {
+    match task.get("skipped") == Some(&Value::Bool(true)) {
+        true => SKIPPED.to_owned(),
+        false => member(task, "status"),
+    }
+}
+
 /// How far something is, drawn.
 fn bar(percent: u8) -> String {
     let full = u16::from(percent.min(100)) * u16::from(BAR_SIGNS) / 100;
@@ -242,12 +259,9 @@ fn line(task: &Value, branches: String) -> Line {
         branches,
         id: member(task, "id"),
         name: member(task, "name"),
-        status: if task.get("skipped") == Some(&Value::Bool(true)) {
-            SKIPPED.to_owned()
-        } else {
-            status
-        },
+        status: shown_status(task),
         percent,
+        changed_at: time(task, "completed_at").or_else(|| time(task, "started_at")),
         error: member(task, "error"),
         attempt: task.get("attempt").and_then(Value::as_u64).unwrap_or(0),
         ..Line::default()

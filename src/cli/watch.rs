@@ -3,18 +3,18 @@
 //! Owns: which stream is asked for, and how its events are shown: a tree or a list of flows on a
 //! terminal, lines or JSON elsewhere. Knows a server by its answers only.
 
-mod flows;
+pub(super) mod flows;
 mod known;
-mod lines;
+pub(super) mod lines;
 mod tree;
 mod view;
 
 use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
-use super::following::{Begin, Place, Remarks, say, stopped, types};
+use super::following::{Begin, Place, Remarks, place_of, say, stopped, types};
 use super::output::{Output, member};
 use super::run::follow::End;
 use super::target::Target;
-use super::{Api, ApiError, CliError, HttpApi, Remote, storage};
+use super::{Api, CliError, HttpApi, Remote, storage};
 use clap::ValueEnum;
 use known::{Known, Scope};
 use serde_json::{Value, json};
@@ -157,7 +157,7 @@ async fn wanted(args: &Args, target: Target, scope: &Scope) -> Result<Wanted, Cl
     }
     // Subscriptions go on behind a cursor, so a place in other words becomes one first.
     let after = match from {
-        Some(from) if from != "now" => Some(cursor(of_flow(Some(from))).await?),
+        Some(from) if from != "now" => Some(place_of(of_flow(Some(from))).await?),
         Some(_) | None => after,
     };
     Ok(Wanted {
@@ -174,20 +174,6 @@ fn parameters<const N: usize>(
     given
         .filter_map(|(name, value)| value.map(|value| (name, value)))
         .collect()
-}
-
-/// The place at which a stream begins.
-async fn cursor(wanted: Wanted) -> Result<String, CliError> {
-    let mut stream = EventStream::open(wanted, storage::clock())?;
-    match stream.next().await? {
-        Some(Told::Opened {
-            place: Some(place), ..
-        }) => return Ok(place),
-        Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason).into()),
-        Some(Told::Opened { place: None, .. } | Told::Pieces(_)) | None => {}
-    }
-    let text = "the server does not say where its streams begin".to_owned();
-    Err(ApiError::Protocol(text).into())
 }
 
 struct Watching<'a> {

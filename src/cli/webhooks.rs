@@ -4,9 +4,9 @@
 //! never from arguments, which others on the machine can see.
 
 mod create;
-mod deliveries;
+pub(super) mod deliveries;
 mod headers;
-mod list;
+pub(super) mod list;
 mod one;
 mod options;
 pub(super) mod reseal;
@@ -16,12 +16,12 @@ mod secret;
 mod update;
 mod verify;
 
-use super::output::{Output, member};
+use super::output::{Output, members};
 use super::tasks::{Params, Request};
-use super::{Api, CliError, Remote};
+use super::when::When;
+use super::{Api, CliError, Remote, ids};
 use clap::{Subcommand, ValueEnum};
 use serde_json::Value;
-use std::io;
 use std::process::ExitCode;
 
 /// Tell other programs what happens: endpoints, their secrets and deliveries
@@ -97,14 +97,21 @@ impl Command {
 }
 
 /// Does what was asked and shows the result.
-pub(super) async fn webhooks(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let (request, ended) = match args.command.work()? {
+pub(super) async fn webhooks(
+    args: Args,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let (mut request, ended) = match args.command.work()? {
         Work::Call(request) => (request, (|_| ExitCode::SUCCESS) as fn(&Value) -> ExitCode),
         Work::Test(request) => (request, one::exit_of_test as _),
         Work::Verify(args) => return verify::verify(&args, out),
         Work::Reseal(args) => return reseal::reseal(&args, out).await,
     };
     let api = args.remote.api()?;
+    out.calls_with(api.options().to_owned());
+    when.resolve_in(&mut request.params, &["since", "until"])?;
+    ids::resolve_in(&api, &mut request.params).await?;
     let result = api.call(request.method, request.params).await?;
     if out.is_json() {
         out.value(&result)?;
@@ -138,23 +145,6 @@ impl Ordering {
 /// A list, when something is in it.
 fn some<T: Into<Value>>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
-}
-
-/// Members as lines, these first; what is empty is left out.
-fn members(object: &Value, first: &[&str], out: &mut Output) -> io::Result<()> {
-    let Some(map) = object.as_object() else {
-        return out.line(super::output::printable(&object.to_string()));
-    };
-    let rest = map.keys().map(String::as_str);
-    let rest = rest.filter(|name| !first.contains(name));
-    let lines = first
-        .iter()
-        .copied()
-        .chain(rest)
-        .map(|name| (name, member(object, name)))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name:<16} {value}"));
-    out.lines(lines)
 }
 
 #[cfg(test)]

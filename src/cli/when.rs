@@ -1,11 +1,13 @@
 //! Times as people read and write them: `3 min ago`, a clock's time, `--since 1h`, `yesterday 14:00`.
 
+use super::CliError;
 use clap::ValueEnum;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp as Instant};
 use serde_json::Value;
 use taskledger_domain::Timestamp;
+use taskledger_terminal::Telling;
 
 /// How times are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,6 +72,22 @@ impl When {
         })
     }
 
+    /// Puts times as servers read them into the members of parameters with these names.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`]: what would be understood.
+    pub(super) fn resolve_in(&self, params: &mut Value, names: &[&str]) -> Result<(), CliError> {
+        for name in names {
+            let given = params.get(name).and_then(Value::as_str);
+            let Some(parsed) = given.map(|text| self.parse(text)) else {
+                continue;
+            };
+            let time = parsed.map_err(|why| CliError::Usage(format!("--{name}: {why}")))?;
+            params[*name] = time.to_string().into();
+        }
+        Ok(())
+    }
+
     fn civil(&self, text: &str) -> Option<Timestamp> {
         let now = Instant::from_microsecond(self.now.0).ok()?;
         let today = now.to_zoned_datetime(self.zone.clone()).date();
@@ -91,6 +109,44 @@ impl When {
             .to_zoned_datetime(self.zone.clone())
             .ok()?;
         Some(Timestamp(zoned.timestamp().as_microsecond()))
+    }
+}
+
+impl Telling for When {
+    fn time(&self, time: &str) -> String {
+        Timestamp::parse(time).map_or_else(|_| time.to_owned(), |at| self.show(at))
+    }
+
+    /// Ages make no sentences, and grow old in streams: there the clock of this machine says when.
+    fn sentence(&self, text: &str) -> String {
+        let times = match self.times {
+            Times::Age => Times::Local,
+            times @ (Times::Local | Times::Utc) => times,
+        };
+        if times == Times::Utc {
+            return text.to_owned();
+        }
+        let shown = Self {
+            times,
+            ..self.clone()
+        };
+        let belongs = |c: char| c.is_ascii_alphanumeric() || "-:.+".contains(c);
+        let (mut told, mut rest) = (String::new(), text);
+        while let Some(begin) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, word) = rest.split_at(begin);
+            let end = word.find(|c| !belongs(c)).unwrap_or(word.len());
+            let whole = word[..end].trim_end_matches(['.', ':', '-']);
+            // A digit within a word begins no time.
+            let is_inside = before.ends_with(belongs);
+            told.push_str(before);
+            match Timestamp::parse(whole) {
+                Ok(at) if !is_inside => told.push_str(&shown.show(at)),
+                Ok(_) | Err(_) => told.push_str(whole),
+            }
+            rest = &word[whole.len()..];
+        }
+        told.push_str(rest);
+        told
     }
 }
 
@@ -147,6 +203,21 @@ pub(super) mod tests {
         assert_eq!(at_noon(Times::Age).show(at.plus_ms(66_000)), "in 2.0 s");
         assert_eq!(at_noon(Times::Local).show(at), "2026-01-31 12:58:56 +01");
         assert_eq!(at_noon(Times::Utc).show(at), at.to_string());
+    }
+
+    #[test]
+    fn times_within_sentences_are_told_by_the_clock() {
+        let text = "waits until 2026-01-31T11:58:56Z: attempt 2 of 3, see 0f8fad5b-d9cb or `2026-01-31T11:58:56Z`.";
+        assert_eq!(
+            at_noon(Times::Age).sentence(text),
+            "waits until 2026-01-31 12:58:56 +01: attempt 2 of 3, see 0f8fad5b-d9cb or `2026-01-31 12:58:56 +01`."
+        );
+        assert_eq!(at_noon(Times::Utc).sentence(text), text);
+        assert_eq!(
+            at_noon(Times::Age).time("2026-01-31T11:59:00Z"),
+            "1 min 0 s ago"
+        );
+        assert_eq!(at_noon(Times::Age).time("never"), "never");
     }
 
     #[test]

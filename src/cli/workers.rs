@@ -4,7 +4,7 @@
 
 mod declare;
 mod drain;
-mod list;
+pub(super) mod list;
 mod methods;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ mod kept;
 
 use super::input::{read_object, read_text};
 use super::labels::labels;
-use super::output::{Output, counted, member, printable, table};
+use super::output::{Column, Output, Text, counted, list, member, printable, show_table, style};
 use super::tasks::Params;
 use super::{Api, CliError, Remote};
 use clap::Subcommand;
@@ -302,7 +302,9 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
         .maybe("user_id", args.user)
         .maybe("labels", labels(&args.labels)?)
         .build();
-    let created = args.remote.api()?.call(method, params).await?;
+    let api = args.remote.api()?;
+    out.calls_with(api.options().to_owned());
+    let created = api.call(method, params).await?;
     if out.is_json() {
         out.value(&created)?;
     } else {
@@ -331,13 +333,21 @@ fn dry_run(args: &DryRun, out: &mut Output) -> Result<ExitCode, CliError> {
             let (phase, kind) = (member(step, "phase"), member(step, "step"));
             out.line(format!("{kind} {phase} {}", printable(&shown)))?;
         }
+        let columns = [
+            Column::whole("PHASE"),
+            Column::whole("STATUS"),
+            Column::wraps("REASON"),
+        ];
         let row = |it| {
-            ["phase", "status", "reason"]
-                .map(|key| member(it, key))
-                .to_vec()
+            let status = member(it, "status");
+            vec![
+                Text::from(member(it, "phase")),
+                Text::of(style(&status), status),
+                Text::from(member(it, "reason")),
+            ]
         };
-        let rows: Vec<Vec<String>> = played.phases.iter().map(row).collect();
-        out.lines(table(&["PHASE", "STATUS", "REASON"], &rows))?;
+        let rows: Vec<_> = played.phases.iter().map(row).collect();
+        show_table(&columns, &rows, out)?;
     }
     let is_over = |phase: &Value| phase["status"] == "completed" || phase["status"] == "skipped";
     let is_complete = played.phases.iter().all(is_over);
@@ -359,20 +369,25 @@ impl Trigger {
 }
 
 fn show(created: &Value, out: &mut Output) -> io::Result<()> {
-    let phases = created.get("phases").and_then(Value::as_array);
     let row = |phase| {
         let task = match member(phase, "task_id") {
             none if none.is_empty() => member(phase, "status"),
             task => task,
         };
-        vec![member(phase, "phase_name"), task]
+        vec![Text::from(member(phase, "phase_name")), Text::from(task)]
     };
-    let rows: Vec<Vec<String>> = phases.into_iter().flatten().map(row).collect();
-    out.lines(table(&["PHASE", "TASK"], &rows))?;
+    let rows: Vec<_> = list(created, "phases").iter().map(row).collect();
+    show_table(&[Column::whole("PHASE"), Column::whole("TASK")], &rows, out)?;
     let root = member(created, "root_task_id");
     match created.get("run_id") {
-        Some(_) => out.line(format!("run {root} has begun: taskledger watch {root}")),
-        None => out.line(format!("created {root}: taskledger tasks execute {root}")),
+        Some(_) => {
+            let watch = out.command(&format!("taskledger watch {root}"));
+            out.text(&Text::from(format!("run {root} has begun: {watch}")).whole())
+        }
+        None => {
+            let execute = out.command(&format!("taskledger tasks execute {root}"));
+            out.text(&Text::from(format!("created {root}: {execute}")).whole())
+        }
     }
 }
 

@@ -26,6 +26,16 @@ pub struct TlsConfig {
         requires = "tls_cert"
     )]
     pub key: Option<PathBuf>,
+
+    /// Certificate authorities (PEM) of clients: only clients with a certificate that one of them has signed may connect. It does not say who calls: credentials do. Read at the start
+    #[arg(
+        id = "tls_client_ca",
+        long = "tls-client-ca",
+        value_name = "FILE",
+        env = "TASKLEDGER_TLS_CLIENT_CA",
+        requires = "tls_cert"
+    )]
+    pub client_authorities: Option<PathBuf>,
 }
 
 impl TlsConfig {

@@ -19,7 +19,7 @@ mod postgres;
 pub use keeper::{Keeper, PartitionListener};
 pub use leases::{Error, Held, Leases, Sight, Standing};
 pub use ownership::NodeOwnership;
-pub use peers::{CallsError, Forwarded, Peers};
+pub use peers::{CallsError, Forwarded, Peers, Trust};
 pub use postgres::{PostgresLeases, migrate};
 
 use std::time::Duration;

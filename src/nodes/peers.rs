@@ -6,13 +6,14 @@ use super::ownership::NodeOwnership;
 use crate::application::ownership::Node;
 use crate::application::routing::{Forward, PATH, Sent};
 use crate::meters::Counter;
+use crate::tls::Certificates;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,16 +62,25 @@ pub enum CallsError {
     Client(#[from] reqwest::Error),
 }
 
-fn client(ca_file: Option<&Path>) -> Result<reqwest::ClientBuilder, CallsError> {
-    let Some(path) = ca_file else {
-        return Ok(crate::tls::client());
-    };
+/// What nodes believe of each other, and show each other.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// Authorities beside those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// Shown to nodes that ask for a certificate.
+    pub shown: Option<Arc<Certificates>>,
+}
+
+fn client(trust: &Trust) -> Result<reqwest::ClientBuilder, CallsError> {
     let fail = |reason: String| CallsError::CaFile {
-        path: path.to_owned(),
+        path: trust.ca_file.clone().unwrap_or_default(),
         reason,
     };
-    let authorities = crate::tls::authorities(path).map_err(fail)?;
-    crate::tls::client_trusting(authorities).map_err(|error| fail(error.to_string()))
+    let ca_file = trust.ca_file.as_deref();
+    let authorities = ca_file.map(crate::tls::authorities).transpose();
+    let authorities = authorities.map_err(fail)?.unwrap_or_default();
+    crate::tls::client_showing(authorities, trust.shown.clone())
+        .map_err(|error| fail(error.to_string()))
 }
 
 impl fmt::Debug for Peers {
@@ -80,17 +90,16 @@ impl fmt::Debug for Peers {
 }
 
 impl Peers {
-    /// The other nodes of the cluster with this secret, believed with certificates of the system's
-    /// authorities and of those in `ca_file`; nothing is sent yet.
+    /// The other nodes of the cluster with this secret; nothing is sent yet.
     ///
     /// # Errors
     /// [`CallsError`].
     pub fn new(
         ownership: Arc<NodeOwnership>,
         secret: &[u8],
-        ca_file: Option<&Path>,
+        trust: &Trust,
     ) -> Result<Self, CallsError> {
-        let client = client(ca_file)?
+        let client = client(trust)?
             .connect_timeout(CONNECT_WAIT)
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -220,7 +229,7 @@ mod tests {
     use uuid::Uuid;
 
     fn peers() -> Peers {
-        Peers::new(NodeOwnership::new(Uuid::nil()), &[7; 32], None).expect("a client")
+        Peers::new(NodeOwnership::new(Uuid::nil()), &[7; 32], &Trust::default()).expect("a client")
     }
 
     #[test]

@@ -3,9 +3,8 @@
 use super::StartError;
 use crate::application::Flows;
 use crate::clock::SharedClock;
-use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases};
+use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases, Trust};
 use crate::store::postgres;
-use std::path::Path;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,15 +18,15 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Prepares to join; holds nothing yet. The log is open already. `ca_file`: authorities of other nodes.
+    /// Prepares to join; holds nothing yet. The log is open already.
     pub(super) async fn open(
         options: &postgres::Options,
-        ca_file: Option<&Path>,
+        trust: &Trust,
         clock: &SharedClock,
     ) -> Result<Self, StartError> {
         let leases = PostgresLeases::open(options).await?;
         let ownership = NodeOwnership::new(clock.uuid());
-        let peers = Peers::new(ownership.clone(), &leases.secret().await?, ca_file)?;
+        let peers = Peers::new(ownership.clone(), &leases.secret().await?, trust)?;
         Ok(Self {
             ownership,
             peers: Arc::new(peers),

@@ -12,7 +12,7 @@ pub use parts::{LogIn, NotCombined, Parts, TablesIn};
 use super::StartError;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, DatabaseUrl, StorageConfig};
-use crate::nodes;
+use crate::nodes::{self, Trust};
 use crate::store::postgres::{self, Migrated};
 use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
 use sqlx::postgres::PgConnectOptions;
@@ -65,8 +65,8 @@ pub struct Database {
     pub acquire_timeout: Duration,
     /// How long one statement may take.
     pub statement_timeout: Duration,
-    /// Authorities (PEM) of the other servers on it, beside those of the system.
-    pub node_ca: Option<PathBuf>,
+    /// What the other servers on it are believed with, and shown.
+    pub nodes: Trust,
 }
 
 impl fmt::Debug for Database {
@@ -117,7 +117,7 @@ impl Database {
             connections: config.connections,
             acquire_timeout: config.acquire_timeout,
             statement_timeout: config.statement_timeout,
-            node_ca: None,
+            nodes: Trust::default(),
         }))
     }
 

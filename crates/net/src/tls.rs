@@ -36,6 +36,17 @@ static OF_THE_SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
 pub fn config<'a>(
     more: impl IntoIterator<Item = CertificateDer<'a>>,
 ) -> Result<ClientConfig, rustls::Error> {
+    config_showing(more, None)
+}
+
+/// As [`config`], with a certificate that is shown to servers which ask for one.
+///
+/// # Errors
+/// One of the certificates cannot be an authority.
+pub fn config_showing<'a>(
+    more: impl IntoIterator<Item = CertificateDer<'a>>,
+    shown: Option<Arc<Certificates>>,
+) -> Result<ClientConfig, rustls::Error> {
     let mut roots = OF_THE_SYSTEM.clone();
     for authority in more {
         roots.add(authority.into_owned())?;
@@ -43,9 +54,11 @@ pub fn config<'a>(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(config)
+        .with_root_certificates(roots);
+    Ok(match shown {
+        Some(shown) => config.with_client_cert_resolver(shown),
+        None => config.with_no_client_auth(),
+    })
 }
 
 /// A client that is built on: for calls to servers that whoever runs this program has named. Calls to
@@ -64,7 +77,19 @@ pub fn client() -> reqwest::ClientBuilder {
 pub fn client_trusting<'a>(
     more: impl IntoIterator<Item = CertificateDer<'a>>,
 ) -> Result<reqwest::ClientBuilder, rustls::Error> {
-    Ok(reqwest::Client::builder().tls_backend_preconfigured(config(more)?))
+    client_showing(more, None)
+}
+
+/// As [`client_trusting`], with a certificate that is shown to servers which ask for one.
+///
+/// # Errors
+/// One of the certificates cannot be an authority.
+pub fn client_showing<'a>(
+    more: impl IntoIterator<Item = CertificateDer<'a>>,
+    shown: Option<Arc<Certificates>>,
+) -> Result<reqwest::ClientBuilder, rustls::Error> {
+    let config = config_showing(more, shown)?;
+    Ok(reqwest::Client::builder().tls_backend_preconfigured(config))
 }
 
 /// What TLS says is wrong with a connection, if it is TLS that has failed: most often a certificate that is

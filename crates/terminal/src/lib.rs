@@ -4,6 +4,7 @@
 //! does not obey, colours ([`Style`]), and the exit of a program with an error ([`end`]). Knows no server and no
 //! command.
 
+mod columns;
 mod ending;
 mod output;
 mod style;
@@ -11,7 +12,8 @@ mod style;
 pub mod testing;
 mod text;
 
+pub use columns::{Column, aligned, grid};
 pub use ending::{Ending, complain, end};
-pub use output::{Look, Output};
-pub use style::{Style, Text, grid};
-pub use text::{printable, table};
+pub use output::{Look, Output, Telling};
+pub use style::{Style, Text};
+pub use text::printable;

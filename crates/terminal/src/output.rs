@@ -11,6 +11,17 @@ pub struct Output {
     json: bool,
     terminal: bool,
     look: Look,
+    telling: Option<Box<dyn Telling>>,
+    options: String,
+}
+
+/// How what answers hold is told to people.
+pub trait Telling: Send {
+    /// A time that stands alone; what is no time is told as it is.
+    fn time(&self, time: &str) -> String;
+
+    /// A sentence in which times may stand.
+    fn sentence(&self, text: &str) -> String;
 }
 
 /// How texts for people look.
@@ -40,6 +51,8 @@ impl Output {
             json,
             terminal: io::stdout().is_terminal(),
             look: Look::default(),
+            telling: None,
+            options: String::new(),
         }
     }
 
@@ -51,6 +64,8 @@ impl Output {
             json,
             terminal,
             look: Look::default(),
+            telling: None,
+            options: String::new(),
         }
     }
 
@@ -67,7 +82,39 @@ impl Output {
         self.look
     }
 
-    /// A line of text with meaning, cut to the columns that there are.
+    /// The same that tells times so.
+    #[must_use]
+    pub fn telling(mut self, telling: impl Telling + 'static) -> Self {
+        self.telling = Some(Box::new(telling));
+        self
+    }
+
+    /// Sets what commands that are printed need to reach what this one has reached: options, each behind a blank.
+    pub fn calls_with(&mut self, options: String) {
+        self.options = options;
+    }
+
+    /// A command to be pasted, behind which its options stand.
+    #[must_use]
+    pub fn command(&self, command: &str) -> String {
+        format!("{command}{}", self.options)
+    }
+
+    /// A time as people read it.
+    #[must_use]
+    pub fn time(&self, time: &str) -> String {
+        let telling = self.telling.as_ref();
+        telling.map_or_else(|| time.to_owned(), |telling| telling.time(time))
+    }
+
+    /// A sentence with times as people read them.
+    #[must_use]
+    pub fn sentence(&self, text: &str) -> String {
+        let telling = self.telling.as_ref();
+        telling.map_or_else(|| text.to_owned(), |telling| telling.sentence(text))
+    }
+
+    /// A line of text with meaning, broken at the columns that there are.
     ///
     /// # Errors
     /// The output takes nothing.
@@ -75,20 +122,30 @@ impl Output {
         self.texts([text])
     }
 
-    /// Lines of text with meaning, each cut to the columns that there are.
+    /// Lines of text with meaning, each broken at the columns that there are.
     ///
     /// # Errors
     /// The output takes nothing.
     pub fn texts<'a>(&mut self, texts: impl IntoIterator<Item = &'a Text>) -> io::Result<()> {
-        let Look { coloured, columns } = self.look;
         for text in texts {
-            let line = match columns {
-                Some(columns) => text.cut(columns).render(coloured),
-                None => text.render(coloured),
-            };
-            self.line_of_many(&line)?;
+            self.text_of_many(text)?;
         }
         self.flush()
+    }
+
+    /// One line of text with meaning of many, without a flush.
+    ///
+    /// # Errors
+    /// The output takes nothing.
+    pub fn text_of_many(&mut self, text: &Text) -> io::Result<()> {
+        let Look { coloured, columns } = self.look;
+        let Some(columns) = columns else {
+            return self.line_of_many(&text.render(coloured));
+        };
+        for line in text.wrapped(columns) {
+            self.line_of_many(&line.render(coloured))?;
+        }
+        Ok(())
     }
 
     /// Whether answers are wanted as JSON.
@@ -133,13 +190,16 @@ impl Output {
         self.writer.flush()
     }
 
-    /// Lines of text.
+    /// Lines of text, each broken at the columns that there are.
     ///
     /// # Errors
     /// The output takes nothing.
     pub fn lines<T: AsRef<str>>(&mut self, lines: impl IntoIterator<Item = T>) -> io::Result<()> {
         for line in lines {
-            self.line_of_many(line.as_ref())?;
+            // A text of several lines is as many, also where each is broken.
+            for line in line.as_ref().split('\n') {
+                self.text_of_many(&Text::plain(line))?;
+            }
         }
         self.flush()
     }

@@ -5,6 +5,9 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// Columns that the rest of a broken line gets at least behind what it hangs on.
+const HANGING_MIN: usize = 8;
+
 /// What a piece of text means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
@@ -40,9 +43,15 @@ impl Style {
     }
 }
 
-/// A line of pieces.
+/// A line of pieces, and what stands before the rest of it where it is broken.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text(Vec<(Style, String)>);
+pub struct Text {
+    pieces: Vec<(Style, String)>,
+    /// `None`: the blanks that the line begins with, at least two.
+    hang: Option<String>,
+    /// It is there to be copied.
+    whole: bool,
+}
 
 impl Text {
     /// A line of one plain piece.
@@ -68,25 +77,39 @@ impl Text {
     pub fn push(&mut self, style: Style, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {
-            self.0.push((style, text));
+            self.pieces.push((style, text));
         }
     }
 
     /// Adds the pieces of another line.
     pub fn append(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.pieces.extend(other.pieces);
+    }
+
+    /// The same, whose rest stands behind `hang` where the line is broken.
+    #[must_use]
+    pub fn hanging(mut self, hang: impl Into<String>) -> Self {
+        self.hang = Some(hang.into());
+        self
+    }
+
+    /// The same, which is never broken: it is there to be copied.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
+        self
     }
 
     /// The letters alone.
     #[must_use]
     pub fn letters(&self) -> String {
-        self.0.iter().map(|(_, text)| text.as_str()).collect()
+        self.pieces.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     /// Columns of a terminal that it takes.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.0.iter().map(|(_, text)| text.width()).sum()
+        self.pieces.iter().map(|(_, text)| text.width()).sum()
     }
 
     /// The same in at most so many columns, with `…` at the end when something is missing.
@@ -97,7 +120,7 @@ impl Text {
         }
         let mut left = columns.saturating_sub(1);
         let mut cut = Self::default();
-        for (style, text) in &self.0 {
+        for (style, text) in &self.pieces {
             let mut kept = String::new();
             for letter in text.chars() {
                 let Some(rest) = left.checked_sub(letter.width().unwrap_or(0)) else {
@@ -113,6 +136,59 @@ impl Text {
         cut
     }
 
+    /// The same as lines of at most so many columns, broken at blanks. A word that is longer stays whole: whoever
+    /// copies it gets all of it. Cost: O(letters).
+    #[must_use]
+    pub fn wrapped(&self, columns: usize) -> Vec<Self> {
+        if self.whole || self.columns() <= columns {
+            return vec![self.clone()];
+        }
+        let letters: Vec<(Style, char)> = self
+            .pieces
+            .iter()
+            .flat_map(|(style, text)| text.chars().map(|letter| (*style, letter)))
+            .collect();
+        let hang = self.hang.clone().unwrap_or_else(|| {
+            let blanks = letters.iter().take_while(|(_, letter)| *letter == ' ');
+            " ".repeat(blanks.count().max(2))
+        });
+        // What hangs must leave room.
+        let hang = if hang.width() + HANGING_MIN > columns {
+            "  "
+        } else {
+            &hang
+        };
+        let (mut lines, mut rest, mut begin) = (Vec::new(), &letters[..], "");
+        while !rest.is_empty() {
+            let (line, next) = rest.split_at(break_of(rest, columns.saturating_sub(begin.width())));
+            let mut text = Self::of(Style::Dim, begin);
+            for (style, letter) in without_blanks(line) {
+                match text.pieces.last_mut() {
+                    Some((last, piece)) if last == style => piece.push(*letter),
+                    Some(_) | None => text.push(*style, letter.to_string()),
+                }
+            }
+            lines.push(text);
+            let blanks = next.iter().take_while(|(_, letter)| *letter == ' ').count();
+            rest = &next[blanks..];
+            begin = hang;
+        }
+        lines
+    }
+
+    /// The same without blanks at its end.
+    #[must_use]
+    pub fn trimmed(mut self) -> Self {
+        while let Some((_, text)) = self.pieces.last_mut() {
+            text.truncate(text.trim_end_matches(' ').len());
+            if !text.is_empty() {
+                break;
+            }
+            self.pieces.pop();
+        }
+        self
+    }
+
     /// The same with spaces up to so many columns.
     #[must_use]
     pub fn padded(&self, columns: usize) -> Self {
@@ -124,7 +200,7 @@ impl Text {
     #[must_use]
     pub fn render(&self, coloured: bool) -> String {
         let mut out = String::new();
-        for (style, text) in &self.0 {
+        for (style, text) in &self.pieces {
             match style.code().filter(|_| coloured) {
                 Some(code) => {
                     out.push_str("\x1b[");
@@ -140,6 +216,32 @@ impl Text {
     }
 }
 
+/// Letters that the next line takes: up to a blank, if one of them is not the beginning of the line.
+fn break_of(letters: &[(Style, char)], columns: usize) -> usize {
+    let mut width = 0;
+    let mut last_blank = None;
+    let mut has_word = false;
+    for (at, (_, letter)) in letters.iter().enumerate() {
+        if *letter == ' ' {
+            last_blank = has_word.then_some(at).or(last_blank);
+        }
+        width += letter.width().unwrap_or(0);
+        if width > columns
+            && let Some(blank) = last_blank
+        {
+            return blank;
+        }
+        has_word |= *letter != ' ';
+    }
+    letters.len()
+}
+
+/// Letters without the blanks behind them.
+fn without_blanks(letters: &[(Style, char)]) -> &[(Style, char)] {
+    let kept = letters.iter().rposition(|(_, letter)| *letter != ' ');
+    &letters[..kept.map_or(0, |at| at + 1)]
+}
+
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
         Self::plain(text)
@@ -150,55 +252,6 @@ impl From<String> for Text {
     fn from(text: String) -> Self {
         Self::plain(text)
     }
-}
-
-/// Columns that a shrunk column keeps at least.
-const SHRUNK_COLUMNS_MIN: usize = 8;
-
-/// Columns of text, each as wide as its widest cell, in at most so many columns of the terminal: then the column
-/// at `shrinks` is cut, down to 8 columns. The last is not padded.
-#[must_use]
-pub fn grid(
-    head: &[&str],
-    rows: &[Vec<Text>],
-    shrinks: usize,
-    columns: Option<usize>,
-) -> Vec<Text> {
-    const GAP: usize = 2;
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.width()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.columns());
-        }
-    }
-    let all: usize = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-    if let (Some(columns), Some(width)) = (columns, widths.get_mut(shrinks)) {
-        let over = all.saturating_sub(columns);
-        *width = width
-            .saturating_sub(over)
-            .max(SHRUNK_COLUMNS_MIN.min(*width));
-    }
-    let line = |cells: &[Text]| {
-        let mut line = Text::default();
-        let last = cells.len().saturating_sub(1);
-        for (at, (cell, width)) in cells.iter().zip(&widths).enumerate() {
-            let cell = cell.cut(*width);
-            line.append(if at == last {
-                cell
-            } else {
-                cell.padded(*width + GAP)
-            });
-        }
-        line
-    };
-    let head: Vec<Text> = head
-        .iter()
-        .map(|cell| Text::of(Style::Bold, *cell))
-        .collect();
-    std::iter::once(line(&head))
-        .chain(rows.iter().map(|row| line(row)))
-        .map(|line| columns.map_or_else(|| line.clone(), |columns| line.cut(columns)))
-        .collect()
 }
 
 #[cfg(test)]
@@ -223,27 +276,44 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_too_wide_shrinks_where_it_may() {
-        let rows = [vec![
-            Text::from("1"),
-            Text::from("a name that is long"),
-            Text::from("ann"),
-        ]];
-        let shown = |columns| {
-            let lines = grid(&["ID", "NAME", "BY"], &rows, 1, columns);
+    fn a_line_that_is_too_long_is_broken_at_blanks_and_hangs() {
+        let text =
+            Text::of(Style::Bad, "failed:").with(Style::Plain, " no route to the host of it");
+        let shown = |text: &Text, columns| {
+            let lines = text.wrapped(columns);
             lines.iter().map(Text::letters).collect::<Vec<_>>()
         };
+        assert_eq!(shown(&text, 40), ["failed: no route to the host of it"]);
         assert_eq!(
-            shown(None),
-            [
-                "ID  NAME                 BY",
-                "1   a name that is long  ann"
-            ]
+            shown(&text, 16),
+            ["failed: no route", "  to the host of", "  it"]
         );
         assert_eq!(
-            shown(Some(20)),
-            ["ID  NAME         BY", "1   a name tha…  ann"]
+            shown(&text.clone().hanging("│  "), 16),
+            ["failed: no route", "│  to the host", "│  of it"]
         );
-        assert!(shown(Some(5)).iter().all(|line| line.chars().count() <= 5));
+        assert_eq!(
+            text.wrapped(16)[0].render(true),
+            "\x1b[31mfailed:\x1b[0m no route"
+        );
+        let long = Text::plain("see 0f8fad5b-d9cb-469f-a165-70867728950e there");
+        assert_eq!(
+            shown(&long, 16),
+            ["see", "  0f8fad5b-d9cb-469f-a165-70867728950e", "  there"],
+            "an id is never broken"
+        );
+        assert_eq!(
+            shown(&Text::plain("    a b"), 5),
+            ["    a", "  b"],
+            "what hangs leaves room"
+        );
+    }
+
+    #[test]
+    fn blanks_at_the_end_go() {
+        let text = Text::plain("a")
+            .with(Style::Plain, "  ")
+            .with(Style::Dim, " ");
+        assert_eq!(text.trimmed(), Text::plain("a"));
     }
 }

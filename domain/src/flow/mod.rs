@@ -29,7 +29,13 @@ pub use command::{
 pub use coverage::covers;
 pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
-    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived, LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged, When,
+    CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
+    LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks,
+    RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification,
+    StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected, TaskCompleted,
+    TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed, TaskMoved,
+    TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
+    TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged, When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

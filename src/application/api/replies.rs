@@ -141,6 +141,9 @@ pub struct Explained {
     /// What the latest attempt worked on, if some of it came from results; nodes of an earlier release do not say it.
     #[serde(default)]
     pub input: Option<Payload>,
+    /// Whether nothing begins on the node that owns the flow, until it is said otherwise.
+    #[serde(default)]
+    pub is_draining: bool,
 }
 
 /// One page of a history.

@@ -23,6 +23,8 @@ pub const DRAINING: &str = "draining";
 pub struct Draining {
     /// Whether nothing begins any more.
     pub is_draining: bool,
+    /// Whether that was so before.
+    pub was_draining: bool,
     /// Attempts in the server that are under way.
     pub running: usize,
 }

@@ -40,7 +40,14 @@ pub enum TaskEnd {
 pub struct Facts {
     names: HashMap<Version, String>,
     outcomes: HashMap<Version, TaskOutcome>,
-    timeouts_ms: HashMap<Version, Option<u64>>,
+    limits: HashMap<Version, Limits>,
+}
+
+/// What a specification says about time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Limits {
+    timeout_ms: Option<u64>,
+    max_elapsed_ms: Option<u64>,
 }
 
 impl Facts {
@@ -68,7 +75,13 @@ impl Facts {
     /// What an attempt may take by the specification in this event.
     #[must_use]
     pub fn timeout_ms(&self, spec_at: Version) -> Option<u64> {
-        self.timeouts_ms.get(&spec_at).copied().flatten()
+        self.limits.get(&spec_at)?.timeout_ms
+    }
+
+    /// Within which time after the first attempt of a run the last must begin, by the specification in this event.
+    #[must_use]
+    pub fn max_elapsed_ms(&self, spec_at: Version) -> Option<u64> {
+        self.limits.get(&spec_at)?.max_elapsed_ms
     }
 
     fn learn(&mut self, recorded: &Recorded) {
@@ -77,7 +90,11 @@ impl Facts {
             self.names.insert(version, name.to_owned());
         }
         if let Some(specification) = facts::specification(event) {
-            self.timeouts_ms.insert(version, specification.timeout_ms);
+            let limits = Limits {
+                timeout_ms: specification.timeout_ms,
+                max_elapsed_ms: specification.retry.and_then(|retry| retry.max_elapsed_ms),
+            };
+            self.limits.insert(version, limits);
         }
         let end = if let Event::TaskCompleted(_) = event {
             TaskEnd::Completed

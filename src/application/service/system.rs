@@ -116,11 +116,12 @@ impl Service {
         self.admit(context, UseCase::DrainServer)?;
         self.access.audited(context, Action::Drain, None).await?;
         let flows = &self.app.flows;
-        flows.hold_back(drains);
+        let was_draining = flows.hold_back(drains);
         let running = flows.slots().running_here();
         tracing::info!(draining = drains, running, "somebody has asked to drain");
         Ok(Draining {
             is_draining: drains,
+            was_draining,
             running,
         })
     }

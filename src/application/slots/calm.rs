@@ -5,12 +5,14 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 
 impl Slots {
-    /// Whether nothing begins until it is said otherwise. What becomes ready meanwhile waits in the line.
-    pub fn hold_back(&self, holds: bool) {
-        self.held_back.store(holds, Ordering::Release);
+    /// Whether nothing begins until it is said otherwise. What becomes ready meanwhile waits in the line. Says what
+    /// was so before.
+    pub fn hold_back(&self, holds: bool) -> bool {
+        let held = self.held_back.swap(holds, Ordering::AcqRel);
         if !holds {
             self.repeat_wake_ups();
         }
+        held
     }
 
     /// Whether nothing begins for now.

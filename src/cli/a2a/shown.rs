@@ -1,6 +1,6 @@
 //! What agents say, as lines for people.
 
-use crate::cli::output::{printable, table};
+use crate::cli::output::{Column, Output, Style, Text, aligned, printable};
 use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::request::ListTasksResponse;
 use taskledger_a2a::write::{name_of, time};
@@ -17,7 +17,41 @@ pub(super) fn state(state: TaskState) -> String {
 }
 
 /// A card, and how the agent is called.
-pub(super) fn card(card: &AgentCard, binding: Binding, url: &str) -> Vec<String> {
+pub(super) fn card(card: &AgentCard, binding: Binding, url: &str, out: &Output) -> Vec<Text> {
+    let width = out.look().columns;
+    let mut shown: Vec<Text> = about(card, binding, url)
+        .into_iter()
+        .map(Text::from)
+        .collect();
+    if let Some(name) = shown.first_mut() {
+        *name = Text::of(Style::Bold, name.letters());
+    }
+    let interfaces = card.supported_interfaces.iter().map(|it| {
+        let cells = [&it.protocol_binding, &it.protocol_version, &it.url];
+        cells.map(|cell| Text::from(printable(cell))).to_vec()
+    });
+    let columns = [
+        Column::whole("BINDING"),
+        Column::whole("VERSION"),
+        Column::whole("URL"),
+    ];
+    shown.push(Text::default());
+    shown.extend(aligned(&columns, &interfaces.collect::<Vec<_>>(), width));
+    let skills = card.skills.iter().map(|it| {
+        let cells = [&it.id, &it.name, &it.description];
+        cells.map(|cell| Text::from(printable(cell))).to_vec()
+    });
+    let columns = [
+        Column::whole("SKILL"),
+        Column::short("NAME"),
+        Column::wraps("DESCRIPTION"),
+    ];
+    shown.push(Text::default());
+    shown.extend(aligned(&columns, &skills.collect::<Vec<_>>(), width));
+    shown
+}
+
+fn about(card: &AgentCard, binding: Binding, url: &str) -> Vec<String> {
     let mut lines = vec![
         printable(&format!("{} {}", card.name, card.version)),
         printable(&card.description),
@@ -50,24 +84,6 @@ pub(super) fn card(card: &AgentCard, binding: Binding, url: &str) -> Vec<String>
         let names: Vec<_> = names.collect();
         lines.push(printable(&format!("asks for: {}", names.join(", "))));
     }
-    let interfaces = card.supported_interfaces.iter().map(|it| {
-        let cells = [&it.protocol_binding, &it.protocol_version, &it.url];
-        cells.map(|cell| printable(cell)).to_vec()
-    });
-    lines.push(String::new());
-    lines.extend(table(
-        &["BINDING", "VERSION", "URL"],
-        &interfaces.collect::<Vec<_>>(),
-    ));
-    let skills = card.skills.iter().map(|it| {
-        let cells = [&it.id, &it.name, &it.description];
-        cells.map(|cell| printable(cell)).to_vec()
-    });
-    lines.push(String::new());
-    lines.extend(table(
-        &["SKILL", "NAME", "DESCRIPTION"],
-        &skills.collect::<Vec<_>>(),
-    ));
     lines
 }
 
@@ -125,27 +141,40 @@ fn words(status: &TaskStatus) -> Vec<String> {
     lines
 }
 
-/// Tasks of a page.
-pub(super) fn tasks(page: &ListTasksResponse) -> Vec<String> {
+/// Tasks of a page. Their ids stay whole: agents take no part of them.
+pub(super) fn tasks(page: &ListTasksResponse, out: &Output) -> Vec<Text> {
     let rows = page.tasks.iter().map(|task| {
         let since = task.status.timestamp.map(time).unwrap_or_default();
         let context = task.context_id.as_deref().unwrap_or_default();
         vec![
-            printable(&task.id),
-            state(task.status.state),
-            since,
-            printable(context),
+            Text::from(printable(&task.id)),
+            Text::of(style(task.status.state), state(task.status.state)),
+            Text::of(Style::Dim, out.time(&since)),
+            Text::from(printable(context)),
         ]
     });
-    let mut lines = table(
-        &["TASK", "STATE", "SINCE", "CONTEXT"],
-        &rows.collect::<Vec<_>>(),
-    );
+    let columns = [
+        Column::whole("TASK"),
+        Column::whole("STATE"),
+        Column::whole("SINCE").extra(),
+        Column::whole("CONTEXT").extra(),
+    ];
+    let mut lines = aligned(&columns, &rows.collect::<Vec<_>>(), out.look().columns);
     if !page.next_page_token.is_empty() {
         let token = printable(&page.next_page_token);
-        lines.push(format!("next page: --page-token {token}"));
+        lines.push(Text::from(format!("next page: --page-token {token}")));
     }
     lines
+}
+
+const fn style(state: TaskState) -> Style {
+    match state {
+        TaskState::Submitted => Style::Dim,
+        TaskState::Working => Style::Busy,
+        TaskState::Completed => Style::Good,
+        TaskState::Failed | TaskState::Rejected => Style::Bad,
+        TaskState::Canceled | TaskState::InputRequired | TaskState::AuthRequired => Style::Warn,
+    }
 }
 
 /// An answer without a task.
@@ -252,8 +281,10 @@ mod tests {
             "nextPageToken": "p", "pageSize": 1, "totalSize": 2
         }))
         .expect("a page");
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        let shown = tasks(&page, &out);
         assert_eq!(
-            tasks(&page),
+            shown.iter().map(Text::letters).collect::<Vec<_>>(),
             [
                 "TASK  STATE    SINCE                     CONTEXT",
                 "t     working  2026-01-31T12:00:00.000Z",

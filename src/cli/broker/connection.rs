@@ -73,7 +73,7 @@ async fn opened(target: &Target) -> Result<SendRequest<Body>, Box<dyn std::error
     if url.scheme() != "https" {
         return spoken(stream).await;
     }
-    let mut config = crate::tls::config(target.authorities().iter().cloned())?;
+    let mut config = target.tls()?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     let name = ServerName::try_from(bare.to_owned())?;
     let connector = TlsConnector::from(Arc::new(config));

@@ -1,10 +1,12 @@
 //! `taskledger events export`
 
+use crate::cli::following::say;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
 use crate::private;
+use crate::store::chain::{Chain, Step};
 use crate::store::transfer::{End, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -20,7 +22,7 @@ Examples:
   taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
 
 A server may be running. The last line holds the count and the SHA-256 of all lines before it, by which
-`events import` notices a file that was cut off.")]
+`events import` notices a file that was cut off. An export of a log whose hash chain does not hold warns of that.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
@@ -98,10 +100,27 @@ async fn write(
     let mut progress = Progress::of("events");
     let head = source.head();
     let mut tally = Tally::default();
+    let mut chain = Chain::default();
+    let mut broken = None;
+    if args.after > 0 {
+        // What the first event rests on is not read.
+        drop(chain.step(&Step::Damaged(args.after)));
+    }
     let keys_at = args.with_keys.then(|| storage::clock().now());
     super::lines(&mut *source, keys_at, |line, text| {
         put(text)?;
         tally.add(line, text);
+        let step = match line {
+            Line::Event(event) => Some(event.step()),
+            Line::Dropped(line) => Some(Step::Dropped(line.dropped)),
+            Line::Archive(_) | Line::Key(_) | Line::End(_) => None,
+        };
+        if let Some(step) = step
+            && let Err(reason) = chain.step(&step)
+            && broken.is_none()
+        {
+            broken = Some(format!("position {}: {reason}", step.position()));
+        }
         if let (Line::Event(event), Some(_)) = (line, &args.output) {
             progress.at(event.position, head);
         }
@@ -109,5 +128,11 @@ async fn write(
     })
     .await?;
     progress.end();
+    if let Some(broken) = broken {
+        say(&format!(
+            "WARNING: the hash chain of this log does not hold, so the export is not what was recorded: {broken}; \
+             `taskledger events verify` names every such row"
+        ));
+    }
     Ok(tally)
 }

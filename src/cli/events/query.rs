@@ -1,10 +1,12 @@
 //! `taskledger events query`
 
-use crate::cli::output::Output;
+use crate::cli::following::say;
+use crate::cli::output::{Output, list, member};
 use crate::cli::tasks::{Order, Params, events_table};
-use crate::cli::{Api, CliError, Remote, storage};
+use crate::cli::when::When;
+use crate::cli::{Api, CliError, Remote, ids};
+use serde_json::Value;
 use std::process::ExitCode;
-use taskledger_domain::Timestamp;
 use taskledger_domain::limits::LIST_LIMIT_MAX;
 
 /// Search what happened in all flows by time, actor, type, flow and task
@@ -13,19 +15,20 @@ use taskledger_domain::limits::LIST_LIMIT_MAX;
 Examples:
   taskledger events query --since 1h
   taskledger events query --actor user:ann --types task_cancelled,task_deleted --order desc
-  taskledger events query --since 2026-01-31T00:00:00Z --until 2026-02-01T00:00:00Z --json
+  taskledger events query --flow @last --order desc --limit 20
+  taskledger events query --since yesterday --until today --json
 
-Times are those at which events were recorded. A page may be empty although more follows; then it has
-a cursor.")]
+Times are those at which events were recorded: spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates,
+or RFC 3339. A page may be empty although more follows; then it has a cursor.")]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// Not before this time in RFC 3339, or so long ago: 15m, 1h, 7d
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    since: Option<Moment>,
-    /// Before this time in RFC 3339, or so long ago
-    #[arg(long, value_name = "TIME", value_parser = moment)]
-    until: Option<Moment>,
+    /// Only events at this time or later
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only events before this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
     /// Only what this principal caused, such as user:ann, service:ci, anonymous or engine
     #[arg(long)]
     actor: Option<String>,
@@ -49,90 +52,95 @@ pub(super) struct Args {
     cursor: Option<String>,
 }
 
-/// A time as people say it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Moment {
-    /// Sent as it is; the server reads it.
-    At(String),
-    /// Seconds before now.
-    Ago(i64),
-}
-
-fn moment(text: &str) -> Result<Moment, String> {
-    let expected = || {
-        format!(
-            "`{text}` is no time, expected RFC 3339 or an age such as `90s`, `15m`, `1h` or `7d`"
-        )
-    };
-    let unit = match text.as_bytes().last() {
-        Some(b's') => 1,
-        Some(b'm') => 60,
-        Some(b'h') => 3_600,
-        Some(b'd') => 86_400,
-        Some(_) if text.contains('T') => return Ok(Moment::At(text.to_owned())),
-        Some(_) | None => return Err(expected()),
-    };
-    let digits = &text[..text.len() - 1];
-    let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    let count = plain.then(|| digits.parse::<i64>().ok()).flatten();
-    let seconds = count.and_then(|count| count.checked_mul(unit));
-    // A hundred years.
-    let seconds = seconds.filter(|seconds| *seconds <= 36_500 * 86_400);
-    seconds.map(Moment::Ago).ok_or_else(expected)
-}
-
-impl Moment {
-    fn text(self) -> String {
-        match self {
-            Self::At(text) => text,
-            Self::Ago(seconds) => {
-                Timestamp(storage::clock().now().0 - seconds * 1_000_000).to_string()
-            }
-        }
-    }
-}
-
 /// Asks the server and shows a page.
-pub(super) async fn query(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let order = args.order.map(Order::as_str);
-    let types = (!args.types.is_empty()).then_some(args.types);
-    let params = Params::default()
-        .maybe("since", args.since.map(Moment::text))
-        .maybe("until", args.until.map(Moment::text))
-        .maybe("actor", args.actor)
-        .maybe("types", types)
-        .maybe("flow", args.flow)
-        .maybe("task_id", args.task)
-        .maybe("limit", args.limit)
-        .maybe("order", order)
-        .maybe("cursor", args.cursor)
-        .build();
+pub(super) async fn query(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
     let api = args.remote.api()?;
-    let result = api.call("events.query", params).await?;
+    out.calls_with(api.options().to_owned());
+    let mut params = args.params();
+    when.resolve_in(&mut params, &["since", "until"])?;
+    ids::resolve_in(&api, &mut params).await?;
+    let result = api.call("events.query", params.clone()).await?;
     if out.is_json() {
         out.value(&result)?;
-    } else {
-        events_table(&result, out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match hint(&result, &params) {
+        Some(hint) => say(&hint),
+        None => events_table(&result, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+impl Args {
+    fn params(self) -> Value {
+        let order = self.order.map(Order::as_str);
+        let types = (!self.types.is_empty()).then_some(self.types);
+        Params::default()
+            .maybe("since", self.since)
+            .maybe("until", self.until)
+            .maybe("actor", self.actor)
+            .maybe("types", types)
+            .maybe("flow", self.flow)
+            .maybe("task_id", self.task)
+            .maybe("limit", self.limit)
+            .maybe("order", order)
+            .maybe("cursor", self.cursor)
+            .build()
+    }
+}
+
+/// What may help when there is nothing to show.
+fn hint(result: &Value, params: &Value) -> Option<String> {
+    if !list(result, "events").is_empty() {
+        return None;
+    }
+    let cursor = member(result, "next_cursor");
+    if !cursor.is_empty() {
+        return Some(format!(
+            "no event in the part of the log that was looked through; it goes on: --cursor {cursor}"
+        ));
+    }
+    let given = params.as_object().into_iter().flatten();
+    let filters = given.filter(|(name, _)| !matches!(name.as_str(), "limit" | "order" | "cursor"));
+    let filters: Vec<String> = filters
+        .map(|(name, value)| {
+            let name = if name == "task_id" { "task" } else { name };
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            format!("--{name} {value}")
+        })
+        .collect();
+    Some(match filters.is_empty() {
+        true => "there is no event yet; `taskledger run FILE` makes some".to_owned(),
+        false => format!(
+            "no event fits {}; leave one out, or ask for an earlier --since. Names of types and actors are those that \
+             `taskledger events query --order desc --limit 5` shows",
+            filters.join(" and ")
+        ),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Moment, moment};
+    use super::hint;
+    use serde_json::json;
 
     #[test]
-    fn a_time_is_a_moment_or_an_age() {
-        assert_eq!(moment("90s"), Ok(Moment::Ago(90)));
-        assert_eq!(moment("1h"), Ok(Moment::Ago(3_600)));
-        assert_eq!(moment("7d"), Ok(Moment::Ago(604_800)));
-        let at = "2026-01-31T00:00:00Z";
-        assert_eq!(moment(at), Ok(Moment::At(at.to_owned())));
-        for text in ["", "h", "1", "-1h", "1w", "99999999d", "yesterday"] {
-            assert!(
-                moment(text).unwrap_err().contains("expected RFC 3339"),
-                "{text}"
-            );
-        }
+    fn a_page_without_events_says_what_may_help() {
+        let none = json!({"events": []});
+        let given = json!({"since": "2026-01-31T11:00:00Z", "types": ["task_failed"], "limit": 5});
+        let said = hint(&none, &given).unwrap();
+        assert!(
+            said.starts_with(
+                "no event fits --since 2026-01-31T11:00:00Z and --types [\"task_failed\"]; leave one out"
+            ),
+            "{said}"
+        );
+        let said = hint(&none, &json!({"order": "desc"})).unwrap();
+        assert!(said.starts_with("there is no event yet"), "{said}");
+        let more = json!({"events": [], "next_cursor": "d7"});
+        assert!(hint(&more, &given).unwrap().ends_with("--cursor d7"));
+        assert_eq!(hint(&json!({"events": [{"position": 1}]}), &given), None);
     }
 }

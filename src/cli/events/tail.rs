@@ -1,21 +1,27 @@
 //! `taskledger events tail`
 
-use crate::cli::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
-use crate::cli::following::{Begin, Place, Remarks, say, stopped, types};
-use crate::cli::output::Output;
-use crate::cli::{CliError, Remote, storage};
+use crate::cli::event_stream::{Door, Event, EventStream, JsonEvent, Piece, Told, Wanted};
+use crate::cli::following::{Begin, Place, Remarks, place_of, say, stopped, types};
+use crate::cli::output::{Output, list, member};
+use crate::cli::watch::lines;
+use crate::cli::when::When;
+use crate::cli::{Api, CliError, HttpApi, Remote, ids, storage};
+use serde_json::{Value, json};
+use std::io;
 use std::process::ExitCode;
+use taskledger_domain::Timestamp;
 
-/// Write what happens on a server as lines of JSON, until it is stopped
+/// Write what happens on a server, an event a line, until it is stopped
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger events tail
   taskledger events tail --from beginning --types task_failed | jq .error
-  taskledger events tail --flow 0f8fad5b-d9cb-469f-a165-70867728950e --url http://127.0.0.1:8000
+  taskledger events tail --flow @last --url http://127.0.0.1:8000
+  taskledger events tail --since 1h
 
-A line holds the name of the event, the place behind it (`cursor`), and its data. When the connection is
-lost it is made again, and each event is written once. Ctrl-C says how to go on later.")]
+In a pipe, and with --json, a line is JSON: the name of the event, the place behind it (`cursor`), and its data. When
+the connection is lost it is made again, and each event is written once. Ctrl-C says how to go on later.")]
 pub(super) struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -31,33 +37,82 @@ pub(super) struct Args {
     /// Only these events, with commas
     #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
     types: Vec<String>,
+    /// Begin with the first event at this time or later: `15m`, `yesterday 14:00`, a date, or RFC 3339
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "last_event_id"])]
+    since: Option<String>,
     #[command(flatten)]
     begin: Begin,
 }
 
 impl Args {
-    fn wanted(self) -> Result<Wanted, CliError> {
+    /// What to ask for: ids as people give them are resolved, and a time is the place of its first event.
+    async fn wanted(self, when: &When) -> Result<Wanted, CliError> {
+        let since = self
+            .since
+            .as_deref()
+            .map(|text| when.parse(text))
+            .transpose();
+        let since = since.map_err(|why| CliError::Usage(format!("--since: {why}")))?;
+        let target = self.remote.target()?;
+        let api = HttpApi::of(target.clone())?;
+        let resolve = async |id: &Option<String>| match id {
+            Some(id) => ids::resolved(&api, id).await.map(Some),
+            None => Ok(None),
+        };
+        let (flow, task) = (resolve(&self.flow).await?, resolve(&self.task).await?);
         let types = (!self.types.is_empty()).then(|| self.types.join(","));
-        let parameters = [
-            ("flow", self.flow),
-            ("task", self.task),
-            ("user", self.user),
-            ("types", types),
-            ("from", self.begin.from),
-        ];
-        let given = parameters.into_iter();
-        let given = given.filter_map(|(name, value)| value.map(|value| (name, value)));
-        Ok(Wanted {
-            target: self.remote.target()?,
-            door: Door::Events(given.collect()),
-            after: self.begin.last_event_id,
+        let parameters = |from: Option<String>| {
+            let parameters = [
+                ("flow", flow.clone()),
+                ("task", task.clone()),
+                ("user", self.user.clone()),
+                ("types", types.clone()),
+                ("from", from),
+            ];
+            let given = parameters.into_iter();
+            let given = given.filter_map(|(name, value)| value.map(|value| (name, value)));
+            Door::Events(given.collect())
+        };
+        let wanted = |from, after| Wanted {
+            target: target.clone(),
+            door: parameters(from),
+            after,
+        };
+        let Some(since) = since else {
+            return Ok(wanted(
+                self.begin.from.clone(),
+                self.begin.last_event_id.clone(),
+            ));
+        };
+        // Taken before the log is looked through, so that what happens meanwhile is told too.
+        let now = place_of(wanted(None, None)).await?;
+        Ok(match first_since(&api, since).await? {
+            None => wanted(None, Some(now)),
+            Some(0 | 1) => wanted(Some("beginning".to_owned()), None),
+            Some(position) => wanted(Some((position - 1).to_string()), None),
         })
     }
 }
 
+/// The position of the first event at this time or after it, of those that the caller sees.
+async fn first_since(api: &dyn Api, since: Timestamp) -> Result<Option<u64>, CliError> {
+    let mut params = json!({"since": since.to_string(), "order": "asc", "limit": 1});
+    loop {
+        let page = api.call("events.query", params.clone()).await?;
+        if let Some(event) = list(&page, "events").first() {
+            return Ok(event.get("position").and_then(Value::as_u64));
+        }
+        // A page may be empty although more follows.
+        match member(&page, "next_cursor") {
+            none if none.is_empty() => return Ok(None),
+            cursor => params["cursor"] = cursor.into(),
+        }
+    }
+}
+
 /// Writes events until the stream ends, somebody stops it, or nobody reads any more.
-pub(super) async fn tail(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let mut stream = EventStream::open(args.wanted()?, storage::clock())?;
+pub(super) async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
+    let mut stream = EventStream::open(args.wanted(when).await?, storage::clock())?;
     let place = Place::default();
     tokio::select! {
         // First: a signal that comes with the first events must not end the program by itself.
@@ -81,7 +136,7 @@ async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Res
             Told::Pieces(pieces) => {
                 for piece in &pieces {
                     match piece {
-                        Piece::Event(event) => out.line_of_many(&event.json_line())?,
+                        Piece::Event(event) => show(event, out)?,
                         Piece::Place(_) => {}
                     }
                 }
@@ -97,4 +152,13 @@ async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Res
         }
     }
     Ok(())
+}
+
+/// An event: JSON for programs, and for people the same line as `watch` writes, without the name of its task.
+fn show(event: &Event, out: &mut Output) -> io::Result<()> {
+    let data = event.json();
+    if out.is_json() || !out.is_terminal() || data.get("task_id").is_none() {
+        return out.line_of_many(&event.json_line());
+    }
+    out.text_of_many(&lines::line(event, &data, "", out))
 }

@@ -160,3 +160,26 @@ fn a_file_without_authorities_is_named() {
         "{said}"
     );
 }
+
+#[test]
+fn commands_to_paste_get_the_options_of_the_call_without_secrets() {
+    let given = remote(&[
+        "--url",
+        "http://h:1",
+        "--token-file",
+        "my token",
+        "--header",
+        "x-key: hunter2",
+        "--proxy",
+        "http://u:hunter2@p:1",
+        "--insecure-token",
+    ]);
+    assert_eq!(
+        given.options(),
+        " --url http://h:1 --token-file 'my token' --insecure-token"
+    );
+    let named = remote(&["--context", "prod", "--proxy", "http://p:1"]);
+    assert_eq!(named.options(), " --context prod --proxy http://p:1/");
+    assert_eq!(quoted("it's"), r"'it'\''s'");
+    assert_eq!(quoted(""), "''");
+}

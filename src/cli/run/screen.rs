@@ -46,14 +46,24 @@ impl Screen {
         match self {
             Self::Silent => Ok(()),
             Self::Plain { shown } => {
-                let changed: Vec<Text> = lines
+                let mut changed: Vec<(usize, &Line)> = lines
                     .iter()
-                    .filter(|line| {
+                    .enumerate()
+                    .filter(|(_, line)| {
                         let before = shown.get(&line.id).map_or("pending", String::as_str);
                         before != line.status
                     })
-                    .map(Line::change)
                     .collect();
+                // In the order of events. Of those that are one append, tasks end before others begin, and what lies
+                // deeper ends first.
+                changed.sort_by_key(|(at, line)| {
+                    let place = i64::try_from(*at).unwrap_or(i64::MAX);
+                    match line.status == "in_progress" {
+                        true => (line.changed_at, true, place),
+                        false => (line.changed_at, false, -place),
+                    }
+                });
+                let changed: Vec<Text> = changed.iter().map(|(_, line)| line.change()).collect();
                 for line in lines {
                     if shown.get(&line.id) != Some(&line.status) {
                         shown.insert(line.id.clone(), line.status.clone());
@@ -77,7 +87,8 @@ impl Screen {
             Self::Plain { .. } => {}
             Self::Live(canvas) => canvas.erase(Size::now(), out)?,
         }
-        out.texts(&ended(lines))
+        let shown = ended(lines, out);
+        out.texts(&shown)
     }
 
     /// A remark between drawings; on standard error, so that it never mixes with an answer.
@@ -105,7 +116,7 @@ fn compact(lines: &[Line], room: usize) -> Vec<Text> {
 }
 
 /// A tree that has ended, for people who did not see it happen.
-fn ended(lines: &[Line]) -> Vec<Text> {
+fn ended(lines: &[Line], out: &Output) -> Vec<Text> {
     if lines.len() <= TREE_LINES_MAX {
         return lines.iter().map(Line::text).collect();
     }
@@ -115,13 +126,12 @@ fn ended(lines: &[Line]) -> Vec<Text> {
     let more = failed().count().saturating_sub(FAILED_LINES_MAX);
     let id = short(&lines[0].id);
     if more > 0 {
-        let text = format!("  {more} more failed: taskledger tasks list --all --status failed");
-        shown.push(Text::of(Style::Dim, text));
+        let list = out.command("taskledger tasks list --all --status failed");
+        let text = format!("  {more} more failed: {list}");
+        shown.push(Text::of(Style::Dim, text).whole());
     }
-    shown.push(Text::of(
-        Style::Dim,
-        format!("  all of them: taskledger tasks tree {id}"),
-    ));
+    let tree = out.command(&format!("taskledger tasks tree {id}"));
+    shown.push(Text::of(Style::Dim, format!("  all of them: {tree}")).whole());
     shown
 }
 
@@ -149,6 +159,7 @@ fn summary(lines: &[Line]) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taskledger_domain::Timestamp;
 
     fn line(id: usize, status: &str) -> Line {
         Line {
@@ -158,6 +169,31 @@ mod tests {
             status: status.to_owned(),
             ..Line::default()
         }
+    }
+
+    #[test]
+    fn changes_are_told_in_the_order_in_which_they_happened() {
+        let at = |second: u8| Timestamp::parse(&format!("2026-01-31T12:00:0{second}Z")).ok();
+        let changed = |id, status, second| Line {
+            changed_at: at(second),
+            ..line(id, status)
+        };
+        let lines = [
+            changed(0, "completed", 5),
+            changed(1, "in_progress", 3),
+            changed(2, "failed", 3),
+            changed(3, "completed", 2),
+            changed(4, "completed", 5),
+        ];
+        let buffer = taskledger_terminal::testing::Buffer::default();
+        let mut out = Output::to(Box::new(buffer.clone()), false, false);
+        let mut screen = Screen::for_output(&out);
+        screen.show(&lines, &mut out).unwrap();
+        assert_eq!(
+            buffer.text(),
+            "✓ t3  completed  (3)\n✗ t2  failed  (2)\n▸ t1  in_progress  (1)\n✓ t4  completed  (4)\n\
+             ✓ t0  completed  (0)\n"
+        );
     }
 
     #[test]
@@ -176,13 +212,14 @@ mod tests {
         assert_eq!(shown[2], "  ✗ t500  failed");
         assert_eq!(shown[19], "  ▸ t28  in_progress");
 
-        let shown = letters(ended(&lines));
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        let shown = letters(ended(&lines, &out));
         assert_eq!(shown.len(), 2 + FAILED_LINES_MAX + 2);
         assert_eq!(
             shown[shown.len() - 2],
             "  80 more failed: taskledger tasks list --all --status failed"
         );
         lines.truncate(TREE_LINES_MAX);
-        assert_eq!(ended(&lines).len(), TREE_LINES_MAX);
+        assert_eq!(ended(&lines, &out).len(), TREE_LINES_MAX);
     }
 }

@@ -1,7 +1,8 @@
 //! `taskledger tasks explain`
 
 use super::{CliError, Output, Params, Request};
-use crate::cli::output::{member, printable};
+use crate::cli::output::{Style, Text, list, member, style};
+use crate::cli::remote::quoted;
 use serde_json::Value;
 use std::io;
 
@@ -38,59 +39,66 @@ const LISTS: [(&str, &str, &str); 6] = [
 ];
 
 pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    out.lines(lines(result))
+    out.texts(&lines(result, out))
 }
 
-fn lines(result: &Value) -> Vec<String> {
-    let mut lines = vec![member(result, "summary")];
+fn lines(result: &Value, out: &Output) -> Vec<Text> {
+    let summary = out.sentence(&member(result, "summary"));
+    let mut lines = vec![Text::of(Style::Bold, summary)];
     for reason in list(result, "reasons") {
         // The summary has said the first.
         if lines.len() > 1 {
-            lines.push(format!("also: {}", member(reason, "message")));
+            let message = out.sentence(&member(reason, "message"));
+            lines.push(Text::of(Style::Dim, "also: ").with(Style::Plain, message));
         } else {
-            lines.push(format!("status: {}", member(result, "status")));
+            let status = member(result, "status");
+            lines.push(Text::of(Style::Dim, "status: ").with(style(&status), status));
         }
         for (name, more, label) in LISTS {
-            lines.extend(
-                list(reason, name)
-                    .iter()
-                    .map(|t| format!("  {label}: {}", task(t))),
-            );
+            let labelled = |text: Text| {
+                let mut line = Text::of(Style::Dim, format!("  {label}: "));
+                line.append(text);
+                line.hanging("    ")
+            };
+            lines.extend(list(reason, name).iter().map(|t| labelled(task(t))));
             let more = reason.get(more).and_then(Value::as_u64).unwrap_or(0);
             if more > 0 && reason.get(name).is_some() {
-                lines.push(format!("  {label}: {more} more"));
+                lines.push(labelled(Text::from(format!("{more} more"))));
             }
         }
-        lines.extend(list(reason, "next_steps").iter().map(|step| {
-            format!(
-                "  you can: {}\n           {}",
-                command(step),
-                member(step, "why")
-            )
-        }));
-    }
-    lines.extend(list(result, "attempts").iter().map(|attempt| {
-        let outcome = match member(attempt, "outcome") {
-            open if open.is_empty() => "running".to_owned(),
-            outcome => outcome,
-        };
-        let mut line = format!(
-            "attempt {}: {outcome}, {} - {}",
-            member(attempt, "attempt"),
-            member(attempt, "started_at"),
-            member(attempt, "ended_at")
-        );
-        let error = member(attempt, "error");
-        if !error.is_empty() {
-            line.push_str(&format!(": {error}"));
+        for step in list(reason, "next_steps") {
+            let can = Text::of(Style::Dim, "  you can: ").with(Style::Good, command(step, out));
+            lines.push(can.whole());
+            let why = out.sentence(&member(step, "why"));
+            lines.push(Text::plain(STEP).with(Style::Dim, why).hanging(STEP));
         }
-        line
-    }));
+    }
+    lines.extend(list(result, "attempts").iter().map(|it| attempt(it, out)));
     lines
 }
 
+/// Before what a step is for.
+const STEP: &str = "           ";
+
+fn attempt(attempt: &Value, out: &Output) -> Text {
+    let outcome = match member(attempt, "outcome") {
+        open if open.is_empty() => "running".to_owned(),
+        outcome => outcome,
+    };
+    let (from, to) = (member(attempt, "started_at"), member(attempt, "ended_at"));
+    let (from, to) = (out.sentence(&from), out.sentence(&to));
+    let mut line = Text::plain(format!("attempt {}: ", member(attempt, "attempt")))
+        .with(style(&outcome), outcome)
+        .with(Style::Dim, format!(", {from} - {to}"));
+    let error = member(attempt, "error");
+    if !error.is_empty() {
+        line.push(Style::Plain, format!(": {error}"));
+    }
+    line
+}
+
 /// The command that does what a step says, to be pasted; the call itself where no command does.
-fn command(step: &Value) -> String {
+fn command(step: &Value, out: &Output) -> String {
     let params = step.get("params").unwrap_or(&Value::Null);
     let id = member(params, "task_id");
     let known = |names: &[&str]| {
@@ -98,63 +106,72 @@ fn command(step: &Value) -> String {
         members.is_some_and(|all| all.keys().all(|name| names.contains(&name.as_str())))
     };
     let flag = |name: &str| params.get(name) == Some(&Value::Bool(true));
+    let ends_drain = params.get("drain") == Some(&Value::Bool(false));
     let method = member(step, "method");
-    match method.as_str() {
-        "tasks.retry" if known(&["task_id"]) => format!("taskledger tasks retry {id}"),
-        "tasks.execute" if known(&["task_id"]) => format!("taskledger tasks execute {id}"),
-        "tasks.get" if known(&["task_id"]) => format!("taskledger tasks get {id}"),
-        "tasks.update" if known(&["task_id"]) => {
-            format!("taskledger tasks update {id} --depends-on ID")
-        }
+    let command = match method.as_str() {
+        "tasks.retry" if known(&["task_id"]) => format!("tasks retry {id}"),
+        "tasks.execute" if known(&["task_id"]) => format!("tasks execute {id}"),
+        "tasks.get" if known(&["task_id"]) => format!("tasks get {id}"),
+        "tasks.update" if known(&["task_id"]) => format!("tasks update {id} --depends-on ID"),
+        "tasks.respond" if known(&["task_id", "suspension_id"]) => format!("respond {id} ANSWER"),
         "tasks.cancel" if known(&["task_id", "cascade"]) => match flag("cascade") {
-            true => format!("taskledger tasks cancel {id} --cascade"),
-            false => format!("taskledger tasks cancel {id}"),
+            true => format!("tasks cancel {id} --cascade"),
+            false => format!("tasks cancel {id}"),
         },
         "tasks.copy" if known(&["task_id", "parent_id"]) => match member(params, "parent_id") {
-            none if none.is_empty() => format!("taskledger tasks copy {id}"),
-            parent => format!("taskledger tasks copy {id} --parent {parent}"),
+            none if none.is_empty() => format!("tasks copy {id}"),
+            parent => format!("tasks copy {id} --parent {parent}"),
         },
-        method => format!("{method} {}", member(step, "params")),
-    }
-}
-
-fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    let list = value.get(name).and_then(Value::as_array);
-    list.map_or(&[][..], Vec::as_slice)
+        "system.drain" if known(&["drain"]) && ends_drain => "drain --cancel".to_owned(),
+        "workers.drain" if known(&["worker", "drain"]) && ends_drain => {
+            format!("workers drain {} --off", quoted(&member(params, "worker")))
+        }
+        method => return format!("{method} {}", member(step, "params")),
+    };
+    out.command(&format!("taskledger {command}"))
 }
 
 /// `name status id`, and what is particular about it.
-fn task(task: &Value) -> String {
+fn task(task: &Value) -> Text {
     let id = match member(task, "id") {
         none if none.is_empty() => member(task, "task_id"),
         id => id,
     };
-    let mut text = member(task, "name");
-    for part in [member(task, "status"), id] {
+    let status = member(task, "status");
+    let mut text = Text::default();
+    for (style, part) in [
+        (Style::Plain, member(task, "name")),
+        (style(&status), status.clone()),
+        (Style::Dim, id),
+    ] {
         if !part.is_empty() {
-            text.push(' ');
-            text.push_str(&part);
+            text.push(Style::Plain, if text.columns() > 0 { " " } else { "" });
+            text.push(style, part);
         }
     }
     if member(task, "when") == "always" {
-        text.push_str(", always");
+        text.push(Style::Plain, ", always");
     } else if task.get("required") == Some(&Value::Bool(false)) {
-        text.push_str(", optional");
+        text.push(Style::Plain, ", optional");
     }
     if task.get("can_satisfy") == Some(&Value::Bool(false)) {
-        text.push_str(", cannot be satisfied by itself");
+        text.push(Style::Warn, ", cannot be satisfied by itself");
     }
     let error = member(task, "error");
     if !error.is_empty() {
-        text.push_str(&format!(": {error}"));
+        text.push(Style::Bad, format!(": {error}"));
     }
-    printable(text.trim_start())
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{command, lines};
+    use super::{Output, Text, command, lines};
     use serde_json::json;
+
+    fn piped() -> Output {
+        Output::to(Box::new(Vec::new()), false, false)
+    }
 
     #[test]
     fn a_step_is_a_command_to_paste() {
@@ -185,12 +202,32 @@ mod tests {
                 r#"tasks.retry {"task_id":"i","x":1}"#,
             ),
             ("workers.drain", json!({}), "workers.drain {}"),
+            (
+                "workers.drain",
+                json!({"worker": "gpu 1", "drain": false}),
+                "taskledger workers drain 'gpu 1' --off",
+            ),
+            (
+                "system.drain",
+                json!({"drain": false}),
+                "taskledger drain --cancel",
+            ),
+            (
+                "tasks.respond",
+                json!({"task_id": "i", "suspension_id": "s"}),
+                "taskledger respond i ANSWER",
+            ),
         ] {
-            assert_eq!(
-                command(&json!({"method": method, "params": params})),
-                pasted
-            );
+            let step = json!({"method": method, "params": params});
+            assert_eq!(command(&step, &piped()), pasted);
         }
+        let mut out = piped();
+        out.calls_with(" --url http://h:1 --token-file t".to_owned());
+        let step = json!({"method": "tasks.retry", "params": {"task_id": "i"}});
+        assert_eq!(
+            command(&step, &out),
+            "taskledger tasks retry i --url http://h:1 --token-file t"
+        );
     }
 
     #[test]
@@ -204,14 +241,16 @@ mod tests {
                 {"code": "waits_for_dependencies", "message": "waits for 1 dependency", "dependencies": [
                     {"id": "1", "name": "a", "status": "failed", "required": false, "can_satisfy": false}]}],
             "attempts": [{"attempt": 1, "outcome": "failed", "started_at": "s", "ended_at": "e", "error": "x\u{1b}"}]});
+        let shown = lines(&answer, &piped());
         assert_eq!(
-            lines(&answer),
+            shown.iter().map(Text::letters).collect::<Vec<_>>(),
             [
                 "`c` cannot start by itself: `a` failed: boom",
                 "status: pending",
                 "  behind: a failed 1",
                 "  behind: 2 more",
-                "  you can: taskledger tasks retry 1\n           again",
+                "  you can: taskledger tasks retry 1",
+                "           again",
                 "also: waits for 1 dependency",
                 "  needs: a failed 1, optional, cannot be satisfied by itself",
                 "attempt 1: failed, s - e: x\u{fffd}",

@@ -2,7 +2,7 @@
 
 use super::as_of::AsOf;
 use super::{CliError, Output, Params, Read, Request};
-use crate::cli::output::{member, printable};
+use crate::cli::output::members;
 use serde_json::Value;
 use std::io;
 
@@ -37,20 +37,7 @@ impl Args {
     }
 }
 
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     const FIRST: [&str; 6] = ["id", "name", "status", "progress", "error", "result"];
-    let Some(task) = result.as_object() else {
-        return out.line(printable(&result.to_string()));
-    };
-    let rest = task
-        .keys()
-        .map(String::as_str)
-        .filter(|name| !FIRST.contains(name));
-    let lines = FIRST
-        .into_iter()
-        .chain(rest)
-        .map(|name| (name, member(result, name)))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name:<16} {value}"));
-    out.lines(lines)
+    members(result, &FIRST, out)
 }

@@ -1,7 +1,9 @@
 //! `taskledger tasks history`
 
 use super::{CliError, Output, Params, Request, changes};
-use crate::cli::output::{member, next_page, printable, table};
+use crate::cli::output::{
+    Column, Text, id, list, member, next_page, printable, show_table, style, time,
+};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -73,53 +75,90 @@ impl Args {
     }
 }
 
-fn show_task(result: &Value, out: &mut Output) -> io::Result<()> {
-    show(result, &["POSITION", "TIME", "BY", "TYPE", "WHAT"], out)
+/// What a list of events shows of each.
+const OF_TASK: [Column<'static>; 5] = [
+    Column::whole(POSITION),
+    Column::whole(TIME),
+    Column::short(BY).extra(),
+    Column::whole(TYPE),
+    Column::wraps(WHAT),
+];
+const OF_FLOW: [Column<'static>; 6] = [
+    Column::whole(POSITION),
+    Column::whole(TIME),
+    Column::short(BY).extra(),
+    Column::whole(TASK),
+    Column::whole(TYPE),
+    Column::wraps(WHAT),
+];
+const OF_ALL: [Column<'static>; 7] = [
+    Column::whole(POSITION),
+    Column::whole(TIME),
+    Column::short(BY).extra(),
+    Column::whole(FLOW),
+    Column::whole(TASK).extra(),
+    Column::whole(TYPE),
+    Column::wraps(WHAT),
+];
+const POSITION: &str = "POSITION";
+const TIME: &str = "TIME";
+const BY: &str = "BY";
+const FLOW: &str = "FLOW";
+const TASK: &str = "TASK";
+const TYPE: &str = "TYPE";
+const WHAT: &str = "WHAT";
+
+pub(super) fn show_task(result: &Value, out: &mut Output) -> io::Result<()> {
+    show(result, &OF_TASK, out)
 }
 
 fn show_flow(result: &Value, out: &mut Output) -> io::Result<()> {
-    show(
-        result,
-        &["POSITION", "TIME", "BY", "TASK", "TYPE", "WHAT"],
-        out,
-    )
+    show(result, &OF_FLOW, out)
 }
 
 /// The events of several flows.
 pub(in crate::cli) fn events_table(result: &Value, out: &mut Output) -> io::Result<()> {
-    let head = ["POSITION", "TIME", "BY", "FLOW", "TASK", "TYPE", "WHAT"];
-    show(result, &head, out)
+    show(result, &OF_ALL, out)
 }
 
-fn show(result: &Value, head: &[&str], out: &mut Output) -> io::Result<()> {
-    let events = result.get("events").and_then(Value::as_array);
-    let events = events.map(Vec::as_slice).unwrap_or_default();
-    let rows: Vec<Vec<String>> = events
+fn show(result: &Value, columns: &[Column<'_>], out: &mut Output) -> io::Result<()> {
+    let events = list(result, "events");
+    let rows: Vec<Vec<Text>> = events
         .iter()
         .zip(changes::of_page(events))
         .map(|(event, change)| {
-            let mut cells: Vec<_> = head.iter().map(|column| cell(event, column)).collect();
+            let cells = columns.iter().map(|column| cell(event, column.head(), out));
+            let mut cells: Vec<_> = cells.collect();
             // What changed is the last column.
             if let (Some(change), Some(last)) = (change, cells.last_mut()) {
-                *last = change;
+                *last = Text::from(change);
             }
             cells
         })
         .collect();
-    out.lines(table(head, &rows))?;
+    show_table(columns, &rows, out)?;
     next_page(result, out)
 }
 
-fn cell(event: &Value, column: &str) -> String {
+fn cell(event: &Value, column: &str, out: &Output) -> Text {
     match column {
-        "POSITION" => member(event, "position"),
-        "TIME" => member(event, "timestamp"),
-        "FLOW" => member(event, "root_task_id"),
-        "TASK" => member(event, "task_id"),
-        "TYPE" => member(event, "type"),
-        "BY" => member(event, "actor"),
-        _ => event.get("data").map_or_else(String::new, what),
+        POSITION => Text::from(member(event, "position")),
+        TIME => time(out, event, "timestamp"),
+        FLOW => id(out, &member(event, "root_task_id")),
+        TASK => id(out, &member(event, "task_id")),
+        TYPE => {
+            let kind = member(event, "type");
+            Text::of(style(&changed_to(event)), kind)
+        }
+        BY => Text::from(member(event, "actor")),
+        _ => Text::from(event.get("data").map_or_else(String::new, what)),
     }
+}
+
+/// The status that an event gives its task; empty when it gives none.
+fn changed_to(event: &Value) -> String {
+    let status = event.pointer("/data/status").unwrap_or(&Value::Null);
+    member(status, "to")
 }
 
 /// The members of what changed, payloads apart, on one line.

@@ -4,7 +4,7 @@ use super::selection::{Selection, looked_through};
 use super::{CliError, HttpApi, Output, Read, Request};
 use crate::cli::Api;
 use crate::cli::output::{Style, Text, grid, member, next_page, short, style};
-use crate::cli::tree::{mark, took};
+use crate::cli::tree::{mark, shown_status, took};
 use crate::cli::when::{When, span};
 use clap::ValueEnum;
 use serde_json::Value;
@@ -125,7 +125,7 @@ pub(super) fn all_of_them(result: &Value, when: &When, columns: Option<usize>) -
 /// Tasks as a table.
 fn rows(tasks: &[Value], when: &When, columns: Option<usize>) -> Vec<Text> {
     let rows = tasks.iter().map(|task| {
-        let status = member(task, "status");
+        let status = shown_status(task);
         let progress = task.get("progress").and_then(Value::as_f64).unwrap_or(0.0);
         let percent = format!("{} %", (progress.clamp(0.0, 1.0) * 100.0) as u8);
         let id = member(task, "id");
@@ -174,7 +174,7 @@ mod tests {
             [
                 "ID        STATUS         NAME            PROGRESS  TOOK       STARTED        BY",
                 "0f8fad5b  ▸ in_progress  a report with…  50 %      2 min 0 s  2 min 0 s ago  ann",
-                "1f8fad5b  · pending      日本            0 %                                 ",
+                "1f8fad5b  · pending      日本            0 %",
             ]
         );
         let whole = shown(None, Times::Utc);

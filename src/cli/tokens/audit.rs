@@ -1,7 +1,7 @@
 //! `taskledger audit`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, next_page, table};
+use crate::cli::output::{Column, Style, Text, list, member, next_page, show_table, time};
 use serde_json::Value;
 use std::io;
 
@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// Only what was done to this object
     #[arg(long)]
     object: Option<String>,
-    /// Not before this time, in RFC 3339
+    /// Not before this time: `1h`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Before this time
@@ -49,28 +49,39 @@ impl Args {
     }
 }
 
+const COLUMNS: [Column<'static>; 7] = [
+    Column::whole("AT"),
+    Column::short("PRINCIPAL"),
+    Column::short("ADDRESS").extra(),
+    Column::whole("ACTION"),
+    Column::short("OBJECT"),
+    Column::whole("OUTCOME"),
+    Column::wraps("DETAIL"),
+];
+
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    const MEMBERS: [&str; 7] = [
-        "at",
-        "principal",
-        "address",
-        "action",
-        "object",
-        "outcome",
-        "detail",
-    ];
-    let entries = result.get("entries").and_then(Value::as_array);
-    let row = |entry: &Value| MEMBERS.iter().map(|name| member(entry, name)).collect();
-    let rows: Vec<Vec<String>> = entries.into_iter().flatten().map(row).collect();
-    let head = [
-        "AT",
-        "PRINCIPAL",
-        "ADDRESS",
-        "ACTION",
-        "OBJECT",
-        "OUTCOME",
-        "DETAIL",
-    ];
-    out.lines(table(&head, &rows))?;
+    let rows: Vec<_> = list(result, "entries")
+        .iter()
+        .map(|it| row(it, out))
+        .collect();
+    show_table(&COLUMNS, &rows, out)?;
     next_page(result, out)
+}
+
+fn row(entry: &Value, out: &Output) -> Vec<Text> {
+    let text = |name| Text::from(member(entry, name));
+    let outcome = member(entry, "outcome");
+    let style = match outcome.as_str() {
+        "refused" => Style::Bad,
+        _ => Style::Plain,
+    };
+    vec![
+        time(out, entry, "at"),
+        text("principal"),
+        text("address"),
+        text("action"),
+        text("object"),
+        Text::of(style, outcome),
+        Text::of(Style::Dim, member(entry, "detail")),
+    ]
 }

@@ -1,6 +1,7 @@
 //! `taskledger tokens deny`
 
-use super::{Params, Request, members};
+use super::{Params, Request};
+use crate::cli::output::only;
 
 /// Refuse access tokens of an OIDC issuer before they expire
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,7 @@ impl Args {
                 .with("claim", claim)
                 .maybe("value", self.jti.or(self.sub))
                 .build(),
-            show: |denied, out| members(denied, &["issuer", "claim", "value", "denied_at"], out),
+            show: |denied, out| only(denied, &["issuer", "claim", "value", "denied_at"], out),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `taskledger tokens list`
 
-use super::{Output, Params, Request, words};
-use crate::cli::output::{member, next_page, table};
+use super::{Output, Params, Request};
+use crate::cli::output::{
+    Column, Style, Text, list, member, next_page, show_table, style, time, words,
+};
 use serde_json::Value;
 use std::io;
 
@@ -37,31 +39,40 @@ impl Args {
     }
 }
 
+const COLUMNS: [Column<'static>; 8] = [
+    Column::whole("ID"),
+    Column::short("OF"),
+    Column::whole("STATE"),
+    Column::whole("EXPIRES"),
+    Column::whole("LAST USED").extra(),
+    Column::short("SCOPES"),
+    Column::short("AGENTS").extra(),
+    Column::short("NOTE").extra(),
+];
+
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    let tokens = result.get("tokens").and_then(Value::as_array);
-    let row = |token: &Value| {
-        vec![
-            member(token, "id"),
-            format!("{}:{}", member(token, "kind"), member(token, "name")),
-            member(token, "state"),
-            member(token, "expires_at"),
-            member(token, "last_used_at"),
-            words(token, "scopes"),
-            words(token, "agents"),
-            member(token, "note"),
-        ]
-    };
-    let rows: Vec<Vec<String>> = tokens.into_iter().flatten().map(row).collect();
-    let head = [
-        "ID",
-        "OF",
-        "STATE",
-        "EXPIRES",
-        "LAST USED",
-        "SCOPES",
-        "AGENTS",
-        "NOTE",
-    ];
-    out.lines(table(&head, &rows))?;
+    let rows: Vec<_> = list(result, "tokens")
+        .iter()
+        .map(|it| row(it, out))
+        .collect();
+    show_table(&COLUMNS, &rows, out)?;
     next_page(result, out)
+}
+
+fn row(token: &Value, out: &Output) -> Vec<Text> {
+    let state = member(token, "state");
+    vec![
+        Text::from(member(token, "id")),
+        Text::from(format!(
+            "{}:{}",
+            member(token, "kind"),
+            member(token, "name")
+        )),
+        Text::of(style(&state), state),
+        time(out, token, "expires_at"),
+        time(out, token, "last_used_at"),
+        Text::from(words(token, "scopes")),
+        Text::from(words(token, "agents")),
+        Text::of(Style::Dim, member(token, "note")),
+    ]
 }

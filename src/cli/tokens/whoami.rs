@@ -1,6 +1,7 @@
 //! `taskledger whoami`
 
-use super::{Output, Params, Request, members};
+use super::{Output, Params, Request};
+use crate::cli::output::only;
 use serde_json::Value;
 use std::io;
 
@@ -23,5 +24,5 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         "credential",
         "expires_at",
     ];
-    members(result, &MEMBERS, out)
+    only(result, &MEMBERS, out)
 }

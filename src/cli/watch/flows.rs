@@ -13,7 +13,7 @@ const FLOWS_MAX: usize = 200;
 
 /// The flows about which something was told.
 #[derive(Debug, Default)]
-pub(super) struct Flows {
+pub(in crate::cli) struct Flows {
     /// By the order in which they were first told of.
     flows: BTreeMap<u64, Flow>,
     /// Where they are, by their roots.
@@ -38,7 +38,7 @@ struct Flow {
 
 impl Flows {
     /// Takes an event.
-    pub(super) fn take(&mut self, event: &Value) {
+    pub(in crate::cli) fn take(&mut self, event: &Value) {
         let (root, task) = (member(event, "root_task_id"), member(event, "task_id"));
         if root.is_empty() || task.is_empty() {
             return;
@@ -99,7 +99,7 @@ impl Flows {
     }
 
     /// Takes the tree of a flow; what events said of its tasks is newer. Without one, it counts as read.
-    pub(super) fn read(&mut self, root: &str, tree: Option<&Value>) {
+    pub(in crate::cli) fn read(&mut self, root: &str, tree: Option<&Value>) {
         let place = self.places.get(root);
         let Some(flow) = place.and_then(|place| self.flows.get_mut(place)) else {
             return;
@@ -124,7 +124,7 @@ impl Flows {
     }
 
     /// A line about all, then one for each flow, as many as there is room for.
-    pub(super) fn lines(&self, room: usize, now: Timestamp) -> Vec<Text> {
+    pub(in crate::cli) fn lines(&self, room: usize, now: Timestamp) -> Vec<Text> {
         let running = self
             .flows
             .values()

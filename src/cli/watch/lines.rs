@@ -1,52 +1,58 @@
 //! Events as lines of text: `time  status  progress  name (id)`, and what ended.
 
 use crate::cli::event_stream::{Event, JsonEvent};
-use crate::cli::output::{member, printable};
+use crate::cli::output::{Output, Style, Text, id as shown_id, member, printable, style};
 use serde_json::Value;
-use std::fmt::Write as _;
 
 /// Characters of a result or an error, so that a line stays a line; `--output json` shows all of it.
 const SAID_CHARS_MAX: usize = 120;
 
 /// The line of an event about a task with this name.
-pub(super) fn line(event: &Event, data: &Value, name: &str) -> String {
+pub(in crate::cli) fn line(event: &Event, data: &Value, name: &str, out: &Output) -> Text {
     let status = member(data, "status");
     if status.is_empty() {
-        return printable(&event.json_line());
+        return Text::from(printable(&event.json_line()));
     }
+    let style = style(&status);
     let progress = percent(data).map_or_else(String::new, |percent| format!("{percent} %"));
     let (time, id) = (member(data, "timestamp"), member(data, "task_id"));
-    let mut line = format!("{time}  {status:<11}  {progress:>5}  ");
+    let mut line = Text::of(Style::Dim, out.sentence(&time))
+        .with(style, format!("  {status:<11}"))
+        .with(Style::Plain, format!("  {progress:>5}  "));
     if !name.is_empty() {
-        let _ = write!(line, "{name} ");
+        line.push(Style::Plain, format!("{name} "));
     }
-    let _ = write!(line, "({id})");
-    let mut say = |text: &str| {
-        line.push_str(": ");
-        line.extend(text.chars().take(SAID_CHARS_MAX));
+    line.push(Style::Dim, format!("({})", shown_id(out, &id).letters()));
+    let mut say = |style: Style, text: &str| {
+        let mut cut = String::from(": ");
+        cut.extend(text.chars().take(SAID_CHARS_MAX));
         if text.chars().nth(SAID_CHARS_MAX).is_some() {
-            line.push('…');
+            cut.push('…');
         }
+        line.push(style, cut);
     };
     if let Some(run) = data.get("run").filter(|run| run.is_object()) {
-        say(&format!("run {}", member(run, "state")));
+        say(Style::Plain, &format!("run {}", member(run, "state")));
     }
     for part in ["result", "error"] {
         match member(data, part) {
             text if text.is_empty() => {}
-            text if part == "result" => say(&format!("result {text}")),
-            text => say(&text),
+            text if part == "result" => say(Style::Plain, &format!("result {text}")),
+            text => say(Style::Bad, &text),
         }
     }
     match member(data, "next_attempt_at") {
         at if at.is_empty() => {}
-        at => say(&format!("next attempt at {at}")),
+        at => say(
+            Style::Warn,
+            &format!("next attempt at {}", out.sentence(&at)),
+        ),
     }
     line
 }
 
 /// How far a task is.
-pub(super) fn percent(task: &Value) -> Option<u8> {
+pub(in crate::cli) fn percent(task: &Value) -> Option<u8> {
     let progress = task.get("progress").and_then(Value::as_f64)?;
     Some((progress.clamp(0.0, 1.0) * 100.0) as u8)
 }
@@ -62,7 +68,8 @@ mod tests {
             data: data.to_string(),
             id: "c".to_owned(),
         };
-        line(&event, data, name)
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        line(&event, data, name, &out).letters()
     }
 
     #[test]

@@ -140,7 +140,10 @@ impl View {
             match self {
                 Self::Json => out.line_of_many(&event.json_line())?,
                 Self::Lines if data.get("task_id").is_none() => {}
-                Self::Lines => out.line_of_many(&lines::line(event, data, name))?,
+                Self::Lines => {
+                    let line = lines::line(event, data, name, out);
+                    out.text_of_many(&line)?;
+                }
                 Self::Tree(view) => {
                     view.drawing.changed = true;
                     view.stale |= data.get("task_id").is_some() && !view.tree.take(data);

@@ -1,7 +1,9 @@
 //! `taskledger webhooks deliveries`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, next_page, table};
+use crate::cli::output::{
+    Column, Style, Text, id, list, member, next_page, show_table, style, time,
+};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -22,10 +24,10 @@ pub(super) struct Args {
     /// Only about this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Only made at this time or after it (RFC 3339)
+    /// Only made at this time or after it: `1h`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only made before this time (RFC 3339)
+    /// Only made before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Deliveries to show, 1 to 100
@@ -80,36 +82,50 @@ impl Args {
     }
 }
 
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    const HEAD: [&str; 7] = ["ID", "STATE", "ATTEMPTS", "LAST", "CREATED", "TYPE", "TASK"];
-    let deliveries = result.get("deliveries").and_then(Value::as_array);
-    let rows: Vec<Vec<String>> = deliveries.into_iter().flatten().map(row).collect();
-    out.lines(table(&HEAD, &rows))?;
+const COLUMNS: [Column<'static>; 7] = [
+    Column::whole("ID"),
+    Column::short("STATE"),
+    Column::whole("ATTEMPTS"),
+    Column::short("LAST"),
+    Column::whole("CREATED").extra(),
+    Column::short("TYPE"),
+    Column::whole("TASK").extra(),
+];
+
+pub(in crate::cli) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    let rows: Vec<_> = list(result, "deliveries")
+        .iter()
+        .map(|it| row(it, out))
+        .collect();
+    show_table(&COLUMNS, &rows, out)?;
     next_page(result, out)
 }
 
-fn row(delivery: &Value) -> Vec<String> {
-    let log = delivery.get("log").and_then(Value::as_array);
-    let last = log.and_then(|log| log.last()).map(|attempt| {
+fn row(delivery: &Value, out: &Output) -> Vec<Text> {
+    let last = list(delivery, "log").last().map(|attempt| {
         // An answer says more than the class of what is wrong with it.
         match member(attempt, "status") {
             none if none.is_empty() => member(attempt, "error"),
             status => status,
         }
     });
+    let state = member(delivery, "state");
     let state = match &*member(delivery, "waits_for") {
-        "" => member(delivery, "state"),
-        "breaker" => format!("paused until {}", member(delivery, "next_at")),
-        "enabling" => "disabled".to_owned(),
-        _ => "behind another".to_owned(),
+        "" => Text::of(style(&state), state),
+        "breaker" => {
+            let until = out.sentence(&member(delivery, "next_at"));
+            Text::of(Style::Warn, format!("paused until {until}"))
+        }
+        "enabling" => Text::of(Style::Warn, "disabled"),
+        _ => Text::of(Style::Dim, "behind another"),
     };
     vec![
-        member(delivery, "id"),
+        Text::from(member(delivery, "id")),
         state,
-        member(delivery, "attempts"),
-        last.unwrap_or_else(|| "-".to_owned()),
-        member(delivery, "created_at"),
-        member(delivery, "type"),
-        member(delivery, "task_id"),
+        Text::from(member(delivery, "attempts")),
+        Text::from(last.unwrap_or_else(|| "-".to_owned())),
+        time(out, delivery, "created_at"),
+        Text::from(member(delivery, "type")),
+        id(out, &member(delivery, "task_id")),
     ]
 }

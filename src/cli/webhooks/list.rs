@@ -1,7 +1,7 @@
 //! `taskledger webhooks list`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, next_page, printable, table};
+use crate::cli::output::{Column, Style, Text, list, member, next_page, show_table, words};
 use serde_json::Value;
 use std::io;
 
@@ -29,39 +29,49 @@ impl Args {
     }
 }
 
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    let webhooks = result.get("webhooks").and_then(Value::as_array);
-    let rows: Vec<Vec<String>> = webhooks.into_iter().flatten().map(row).collect();
-    out.lines(table(
-        &["ID", "STATE", "EVENTS", "URL", "DESCRIPTION"],
-        &rows,
-    ))?;
+/// Ids stay whole: commands take no part of them.
+const COLUMNS: [Column<'static>; 5] = [
+    Column::whole("ID"),
+    Column::short("STATE"),
+    Column::short("EVENTS").extra(),
+    Column::short("URL"),
+    Column::short("DESCRIPTION").extra(),
+];
+
+pub(in crate::cli) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    let rows: Vec<_> = list(result, "webhooks")
+        .iter()
+        .map(|it| row(it, out))
+        .collect();
+    show_table(&COLUMNS, &rows, out)?;
     next_page(result, out)
 }
 
-fn row(webhook: &Value) -> Vec<String> {
+fn row(webhook: &Value, out: &Output) -> Vec<Text> {
     let disabled = webhook.get("disabled").filter(|it| it.is_object());
     let paused = webhook.get("breaker").unwrap_or(&Value::Null);
     let breaker = member(paused, "state");
     let state = match disabled {
-        Some(disabled) => format!("disabled ({})", member(disabled, "reason")),
-        None if breaker == "open" => format!("paused until {}", member(paused, "next_try_at")),
-        None if !member(webhook, "failing_since").is_empty() => "failing".to_owned(),
-        None => "enabled".to_owned(),
+        Some(disabled) => {
+            let why = member(disabled, "reason");
+            Text::of(Style::Warn, format!("disabled ({why})"))
+        }
+        None if breaker == "open" => {
+            let until = out.sentence(&member(paused, "next_try_at"));
+            Text::of(Style::Warn, format!("paused until {until}"))
+        }
+        None if !member(webhook, "failing_since").is_empty() => Text::of(Style::Bad, "failing"),
+        None => Text::of(Style::Good, "enabled"),
     };
-    let events = webhook.get("events").and_then(Value::as_array);
-    let events = events.map_or_else(
-        || "all about tasks".to_owned(),
-        |list| {
-            let names: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            printable(&names.join(","))
-        },
-    );
+    let events = match webhook.get("events").filter(|it| it.is_array()) {
+        Some(_) => words(webhook, "events"),
+        None => "all about tasks".to_owned(),
+    };
     vec![
-        member(webhook, "id"),
+        Text::from(member(webhook, "id")),
         state,
-        events,
-        member(webhook, "url"),
-        member(webhook, "description"),
+        Text::from(events),
+        Text::from(member(webhook, "url")),
+        Text::of(Style::Dim, member(webhook, "description")),
     ]
 }

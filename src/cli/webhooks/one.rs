@@ -32,8 +32,8 @@ pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     const FIRST: [&str; 6] = ["id", "url", "description", "enabled", "disabled", "events"];
     let mut shown = result.clone();
     for (name, text) in [
-        ("breaker", result.get("breaker").map(breaker)),
-        ("secrets", result.get("secrets").map(secrets)),
+        ("breaker", result.get("breaker").map(|it| breaker(it, out))),
+        ("secrets", result.get("secrets").map(|it| secrets(it, out))),
     ] {
         if let (Some(map), Some(text)) = (shown.as_object_mut(), text) {
             map.insert(name.to_owned(), text.into());
@@ -43,14 +43,15 @@ pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
 }
 
 /// What keeps messages from being sent, and until when.
-fn breaker(breaker: &Value) -> String {
+fn breaker(breaker: &Value, out: &Output) -> String {
     let failures = match breaker.get("failures").and_then(Value::as_u64) {
         None | Some(0) => String::new(),
         Some(1) => ", 1 failure".to_owned(),
         Some(count) => format!(", {count} failures in a row"),
     };
-    let since = member(breaker, "since");
-    let pause = match (&*member(breaker, "next_try_at"), &*since) {
+    let since = out.sentence(&member(breaker, "since"));
+    let next = out.sentence(&member(breaker, "next_try_at"));
+    let pause = match (&*next, &*since) {
         ("", "") => String::new(),
         ("", since) => format!(" since {since}, tried with the next message"),
         (until, since) => format!(" since {since}, tried again at {until}"),
@@ -59,9 +60,12 @@ fn breaker(breaker: &Value) -> String {
 }
 
 /// How many sign, and how long.
-fn secrets(secrets: &Value) -> String {
+fn secrets(secrets: &Value, out: &Output) -> String {
     let all = secrets.as_array().map(Vec::as_slice).unwrap_or_default();
-    let ends: Vec<String> = all.iter().map(|one| member(one, "expires_at")).collect();
+    let ends: Vec<String> = all
+        .iter()
+        .map(|one| out.sentence(&member(one, "expires_at")))
+        .collect();
     let ends: Vec<String> = ends.into_iter().filter(|end| !end.is_empty()).collect();
     match (all.len(), ends.is_empty()) {
         (0, _) => "none: nothing is signed".to_owned(),
@@ -93,10 +97,12 @@ pub(super) fn secret(result: &Value, out: &mut Output) -> io::Result<()> {
         out.line(format!("public key: {public}"))?;
     }
     let old = result.get("old").and_then(Value::as_array);
-    out.lines(old.into_iter().flatten().map(|old| {
+    let old = old.into_iter().flatten().map(|old| {
         let (secret, until) = (member(old, "secret"), member(old, "expires_at"));
-        format!("until {until} also: {secret}")
-    }))
+        format!("until {} also: {secret}", out.sentence(&until))
+    });
+    let old: Vec<String> = old.collect();
+    out.lines(old)
 }
 
 /// What a deletion says.
@@ -123,10 +129,14 @@ pub(super) fn tested(result: &Value, out: &mut Output) -> io::Result<()> {
             format!("it has failed: {what}, {}", member(attempt, "detail"))
         }
         (None, _) if waits_for == "breaker" => {
-            let at = member(result, "next_at");
-            format!("it waits: nothing is sent before {at}; see `webhooks get`")
+            let at = out.sentence(&member(result, "next_at"));
+            let get = out.command("taskledger webhooks list");
+            format!("it waits: nothing is sent before {at}; see `{get}`")
         }
-        (None, state) => format!("it is {state}; `webhooks deliveries` shows what becomes of it"),
+        (None, state) => {
+            let deliveries = out.command("taskledger webhooks deliveries");
+            format!("it is {state}; `{deliveries}` shows what becomes of it")
+        }
     };
     out.line(format!("delivery {}", member(result, "delivery_id")))?;
     out.line(said)
@@ -143,5 +153,6 @@ pub(super) fn exit_of_test(result: &Value) -> ExitCode {
 /// What an order to send says.
 pub(super) fn queued(result: &Value, out: &mut Output) -> io::Result<()> {
     members(result, &["delivery_id"], out)?;
-    out.line("`webhooks deliveries` shows what becomes of it")
+    let deliveries = out.command("taskledger webhooks deliveries");
+    out.line(format!("`{deliveries}` shows what becomes of it"))
 }

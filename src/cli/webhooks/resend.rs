@@ -38,10 +38,10 @@ pub(super) struct Recover {
     /// The webhook
     #[arg(value_name = "ID")]
     id: String,
-    /// Those made at this time or after it (RFC 3339)
+    /// Those made at this time or after it: `1h`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME")]
     since: String,
-    /// Those made before this time (RFC 3339)
+    /// Those made before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Also those that have arrived

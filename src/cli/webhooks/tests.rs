@@ -202,11 +202,11 @@ fn what_came_of_a_test_is_a_sentence() {
         ),
         (
             json!({"state": "waiting", "waits_for": "breaker", "next_at": "T", "attempt": null}),
-            "it waits: nothing is sent before T; see `webhooks get`",
+            "it waits: nothing is sent before T; see `taskledger webhooks list`",
         ),
         (
             json!({"state": "waiting", "waits_for": null, "attempt": null}),
-            "it is waiting; `webhooks deliveries` shows what becomes of it",
+            "it is waiting; `taskledger webhooks deliveries` shows what becomes of it",
         ),
     ] {
         let mut answer = answer;

@@ -2,7 +2,7 @@
 
 use super::{CliError, Output, Params, Request};
 use crate::cli::input::read_object;
-use crate::cli::output::member;
+use crate::cli::output::{member, only};
 use crate::cli::tasks::{Object, json_object};
 use serde_json::Value;
 use std::io;
@@ -85,12 +85,7 @@ fn declared(result: &Value, out: &mut Output) -> io::Result<()> {
         "workers",
         "waiting",
     ];
-    let lines = MEMBERS
-        .iter()
-        .map(|name| (name, member(result, name)))
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name:<16} {value}"));
-    out.lines(lines)
+    only(result, &MEMBERS, out)
 }
 
 fn undeclared(result: &Value, out: &mut Output) -> io::Result<()> {

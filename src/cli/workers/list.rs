@@ -1,7 +1,7 @@
 //! `taskledger workers list`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, printable, table};
+use crate::cli::output::{Column, Text, list, member, show_table, style, time, words};
 use serde_json::Value;
 use std::io;
 
@@ -13,30 +13,25 @@ pub(super) fn request() -> Request {
     }
 }
 
-fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    let workers = result.get("workers").and_then(Value::as_array);
-    let rows: Vec<Vec<String>> = workers.into_iter().flatten().map(row).collect();
-    out.lines(table(
-        &[
-            "WORKER",
-            "STATE",
-            "HELD",
-            "CONNECTION",
-            "SINCE",
-            "LAST SEEN",
-            "METHODS",
-        ],
-        &rows,
-    ))
+const COLUMNS: [Column<'static>; 7] = [
+    Column::whole("WORKER"),
+    Column::whole("STATE"),
+    Column::whole("HELD"),
+    Column::whole("CONNECTION").extra(),
+    Column::whole("SINCE").extra(),
+    Column::whole("LAST SEEN"),
+    Column::wraps("METHODS"),
+];
+
+pub(in crate::cli) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    let rows: Vec<_> = list(result, "workers")
+        .iter()
+        .map(|it| row(it, out))
+        .collect();
+    show_table(&COLUMNS, &rows, out)
 }
 
-fn row(worker: &Value) -> Vec<String> {
-    let methods = worker.get("methods").and_then(Value::as_array);
-    let methods: Vec<&str> = methods
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
+fn row(worker: &Value, out: &Output) -> Vec<Text> {
     let is_draining = worker.get("draining").and_then(Value::as_bool) == Some(true);
     let held = member(worker, "held");
     let state = match (is_draining, held.as_str()) {
@@ -45,13 +40,19 @@ fn row(worker: &Value) -> Vec<String> {
         (false, "0") => "idle",
         (false, _) => "working",
     };
+    // On a terminal they are broken at blanks.
+    let between = if out.look().columns.is_some() {
+        ", "
+    } else {
+        ","
+    };
     vec![
-        member(worker, "worker"),
-        state.to_owned(),
-        held.clone(),
-        member(worker, "connection"),
-        member(worker, "since"),
-        member(worker, "last_seen_at"),
-        printable(&methods.join(",")),
+        Text::from(member(worker, "worker")),
+        Text::of(style(state), state),
+        Text::from(held),
+        Text::from(member(worker, "connection")),
+        time(out, worker, "since"),
+        time(out, worker, "last_seen_at"),
+        Text::from(words(worker, "methods").replace(',', between)),
     ]
 }

@@ -1,7 +1,7 @@
 //! `taskledger workers methods`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{member, table};
+use crate::cli::output::{Column, Style, Text, list, member, show_table, time};
 use serde_json::Value;
 use std::io;
 
@@ -13,32 +13,36 @@ pub(super) fn request() -> Request {
     }
 }
 
+const COLUMNS: [Column<'static>; 8] = [
+    Column::short("METHOD"),
+    Column::whole("DECLARED").extra(),
+    Column::whole("WORKERS"),
+    Column::whole("RUNNING"),
+    Column::whole("LIMIT").extra(),
+    Column::whole("WAITING"),
+    Column::whole("LAST ASKED"),
+    Column::wraps("DESCRIPTION"),
+];
+
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    let methods = result.get("methods").and_then(Value::as_array);
-    let rows: Vec<Vec<String>> = methods.into_iter().flatten().map(row).collect();
-    let head = [
-        "METHOD",
-        "DECLARED",
-        "WORKERS",
-        "RUNNING",
-        "LIMIT",
-        "WAITING",
-        "LAST ASKED",
-        "DESCRIPTION",
-    ];
-    out.lines(table(&head, &rows))
+    let rows: Vec<_> = list(result, "methods")
+        .iter()
+        .map(|it| row(it, out))
+        .collect();
+    show_table(&COLUMNS, &rows, out)
 }
 
-fn row(method: &Value) -> Vec<String> {
+fn row(method: &Value, out: &Output) -> Vec<Text> {
     let is_declared = method.get("declared").and_then(Value::as_bool) == Some(true);
+    let text = |name| Text::from(member(method, name));
     vec![
-        member(method, "method"),
-        if is_declared { "yes" } else { "no" }.to_owned(),
-        member(method, "workers"),
-        member(method, "running"),
-        member(method, "limit"),
-        member(method, "waiting"),
-        member(method, "last_asked_at"),
-        member(method, "description"),
+        text("method"),
+        Text::from(if is_declared { "yes" } else { "no" }),
+        text("workers"),
+        text("running"),
+        text("limit"),
+        text("waiting"),
+        time(out, method, "last_asked_at"),
+        Text::of(Style::Dim, member(method, "description")),
     ]
 }

@@ -1,7 +1,9 @@
 //! `taskledger workflows save`, `list`, `show`, `versions`, `diff`, `delete` and `progress`: calls to a server.
 
 use super::{tell, text_of};
-use crate::cli::output::{Output, counted, member, printable, table};
+use crate::cli::output::{
+    Column, Output, Text, counted, is_time, member, printable, show_table, time,
+};
 use crate::cli::tasks::Params;
 use crate::cli::{Api, CliError, Remote};
 use serde_json::Value;
@@ -215,8 +217,13 @@ fn entries<'a>(result: &'a Value, name: &str) -> impl Iterator<Item = &'a Value>
 fn rows<'a, const N: usize>(
     entries: impl Iterator<Item = &'a Value>,
     names: [&str; N],
-) -> Vec<Vec<String>> {
-    let row = |entry| names.map(|name| member(entry, name)).to_vec();
+    out: &Output,
+) -> Vec<Vec<Text>> {
+    let cell = |entry, name| match is_time(name) {
+        true => time(out, entry, name),
+        false => Text::from(member(entry, name)),
+    };
+    let row = |entry| names.map(|name| cell(entry, name)).to_vec();
     entries.map(row).collect()
 }
 
@@ -234,8 +241,15 @@ fn saved(result: &Value, out: &mut Output) -> io::Result<()> {
 
 fn names(result: &Value, out: &mut Output) -> io::Result<()> {
     let members = ["name", "version", "info_version", "saved_at", "saved_by"];
-    let rows = rows(entries(result, "workflows"), members);
-    out.lines(table(&["NAME", "VERSION", "INFO", "SAVED", "BY"], &rows))?;
+    let rows = rows(entries(result, "workflows"), members, out);
+    let columns = [
+        Column::whole("NAME"),
+        Column::whole("VERSION"),
+        Column::short("INFO").extra(),
+        Column::whole("SAVED").extra(),
+        Column::short("BY").extra(),
+    ];
+    show_table(&columns, &rows, out)?;
     match member(result, "next_after").as_str() {
         "" => Ok(()),
         after => out.line(format!("more: --after '{after}'")),
@@ -261,9 +275,16 @@ fn shown_line(line: &str) -> String {
 
 fn events(result: &Value, out: &mut Output) -> io::Result<()> {
     let members = ["version", "event", "info_version", "at", "by", "kept"];
-    let rows = rows(entries(result, "versions"), members);
-    let heads = ["VERSION", "EVENT", "INFO", "AT", "BY", "KEPT"];
-    out.lines(table(&heads, &rows))?;
+    let rows = rows(entries(result, "versions"), members, out);
+    let columns = [
+        Column::whole("VERSION"),
+        Column::whole("EVENT"),
+        Column::short("INFO").extra(),
+        Column::whole("AT"),
+        Column::short("BY"),
+        Column::whole("KEPT").extra(),
+    ];
+    show_table(&columns, &rows, out)?;
     match member(result, "next_before").as_str() {
         "" => Ok(()),
         before => out.line(format!("more: --before {before}")),
@@ -325,7 +346,7 @@ fn counts(result: &Value, out: &mut Output) -> io::Result<()> {
     }
     for phase in entries(result, "suspended_phases") {
         let (name, task) = (member(phase, "phase_name"), member(phase, "task_id"));
-        let since = member(phase, "suspended_since");
+        let since = out.sentence(&member(phase, "suspended_since"));
         out.line(format!("waits for a person since {since}: {name} ({task})"))?;
     }
     for phase in entries(result, "unresolvable_phases") {

@@ -186,8 +186,7 @@ impl Opened {
         let log = OpenLog::Postgres(store);
         let rest = async {
             let read_models = ReadModels::open(&database.read_models()).await?;
-            let ca_file = database.node_ca.as_deref();
-            let cluster = Cluster::open(&options, ca_file, &clock).await?;
+            let cluster = Cluster::open(&options, &database.nodes, &clock).await?;
             let webhooks = Webhooks::of_database(&options, keys.clone(), clock).await?;
             let auth = AuthStore::of_database(&options).await?;
             let workers = WorkerStore::of_database(&options).await?;

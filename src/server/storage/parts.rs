@@ -200,7 +200,7 @@ mod tests {
             connections: 2,
             acquire_timeout: Duration::from_secs(1),
             statement_timeout: Duration::from_secs(1),
-            node_ca: None,
+            nodes: crate::nodes::Trust::default(),
         })
     }
 

@@ -79,8 +79,8 @@ Programs send JSON-RPC 2.0 calls to this address with <code>POST</code>.</p>
 <dt><a href="/healthz">/healthz</a></dt>
 <dd>Whether the server is ready; <a href="/livez">/livez</a> says whether it is alive, and
 <code>/readyz?verbose</code> what was checked.</dd>
-<dt><a href="/.well-known/agent-card">/.well-known/agent-card</a></dt>
-<dd>What an agent needs to know of this server.</dd>
+<dt><a href="/.well-known/agent-card.json">/.well-known/agent-card.json</a></dt>
+<dd>What an agent needs to know of this server (Agent2Agent).</dd>
 <dt><code>/events</code> and <code>/ws</code></dt>
 <dd>What happens, as it happens: server-sent events, and a WebSocket for calls and subscriptions.</dd>
 </dl>

@@ -75,6 +75,35 @@ async fn an_auditor_finds_what_was_changed_in_a_database() {
     an_auditor_finds_what_was_changed(Folder::with_database().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_of_a_log_whose_chain_does_not_hold_warns() {
+    let folder = Folder::new();
+    create(&folder, &["pay 100", "other", "third"]).await;
+    let sound = events(&["export"], &folder).await;
+    assert_eq!(sound.err, "");
+    let ledger = rusqlite::Connection::open(folder.ledger()).unwrap();
+    let changed = ledger.execute(
+        "UPDATE events SET hash = zeroblob(32) WHERE position = 2",
+        [],
+    );
+    assert_eq!(changed, Ok(1));
+    ledger.close().unwrap();
+
+    let all = events(&["export"], &folder).await;
+    let end = events(&["export", "--after", "1"], &folder).await;
+
+    let warning = "WARNING: the hash chain of this log does not hold, so the export is not what was recorded: position ";
+    assert!(
+        all.err.contains(&format!("{warning}2: the hash is")),
+        "{all:?}"
+    );
+    assert!(
+        end.err.contains(&format!("{warning}3: the hash is")),
+        "{end:?}"
+    );
+    assert_eq!(all.done().lines().count(), 4, "it is written all the same");
+}
+
 /// The export with a payload changed, and a closing line that agrees with it.
 fn forged(export: &str) -> String {
     use sha2::{Digest, Sha256};

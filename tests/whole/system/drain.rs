@@ -172,6 +172,55 @@ async fn a_server_that_somebody_drains_begins_nothing_until_it_is_told_to() {
     server.stop().await;
 }
 
+/// What runs of what a program has started in a session of its own, by the numbers in a file.
+fn sessions(file: &std::path::Path) -> usize {
+    let pids = std::fs::read_to_string(file).unwrap_or_default();
+    let runs = |pid: &&str| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.is_some_and(|state| !state.trim_start().starts_with(['Z', 'X']))
+    };
+    pids.lines().filter(runs).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_left_the_group_of_its_program_is_stopped_too() {
+    let folder = Folder::new();
+    let options = ["--allow-command", "sh", "--drain-timeout", "0"];
+    let server = Server::start_with(&folder, &options).await;
+    let pids = folder.path().join("pids");
+    let script = format!(
+        "setsid sh -c 'echo $$ >> {}; exec sleep 600' & sleep 600",
+        pids.display()
+    );
+    let task = json!({"name": "p", "schemas": {"method": "command_executor"},
+        "inputs": {"program": "sh", "args": ["-c", script]},
+        "params": {"retry": {"max_attempts": 2, "initial_delay_ms": 0}}});
+    server
+        .api
+        .call("tasks.execute", json!({"tasks": [task]}))
+        .await;
+    let begun = async || (sessions(&pids) == 1).then_some(());
+    server.api.eventually("it has begun", begun).await;
+    server.kill().await;
+    assert_eq!(sessions(&pids), 1, "nothing ends it yet");
+
+    let server = Server::start_with(&folder, &options).await;
+    let again = async || {
+        let lines = std::fs::read_to_string(&pids).ok()?.lines().count();
+        (lines == 2).then_some(())
+    };
+    server.api.eventually("it has begun again", again).await;
+
+    assert_eq!(
+        sessions(&pids),
+        1,
+        "the first was ended before the second began"
+    );
+    server.stop().await;
+    assert_eq!(sessions(&pids), 0, "a calm stop leaves nothing");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_a_killed_server_has_left_is_stopped_before_it_runs_again() {
     let folder = Folder::new();

@@ -11,6 +11,7 @@ mod bulk;
 mod canaries;
 mod chain;
 mod cli;
+mod command_line;
 mod crash;
 mod damage;
 mod databases;

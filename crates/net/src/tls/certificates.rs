@@ -1,4 +1,5 @@
-//! The certificate that a server shows, from two files, which may be replaced while connections are open.
+//! The certificate that a server or a client shows, from two files, which may be replaced while connections are open;
+//! and from whom a server wants one.
 //!
 //! Owns: which certificate is shown now. Each handshake takes the present one; connections that are open
 //! keep theirs. Files that cannot be used change nothing: the certificate before is shown on.
@@ -7,11 +8,13 @@ use super::pem;
 use super::validity::Validity;
 use crate::secret_file;
 use chrono::{DateTime, SecondsFormat, Utc};
+use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{InconsistentKeys, ServerConfig};
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig, SignatureScheme};
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
@@ -41,6 +44,17 @@ pub enum Error {
          CERTIFICATE-----`, that of the server first"
     )]
     Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The authorities of clients cannot be used.
+    #[error(
+        "the file `{path}` with the authorities of clients cannot be used: {reason}; expected PEM, blocks of \
+         `-----BEGIN CERTIFICATE-----`"
+    )]
+    Clients {
         /// The file.
         path: PathBuf,
         /// What is wrong.
@@ -110,6 +124,8 @@ pub struct Certificates {
     files: Files,
     current: RwLock<Arc<Current>>,
     reads: Mutex<Reads>,
+    /// Who judges the certificates of clients; `None`: none is asked for.
+    clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 struct Current {
@@ -133,6 +149,40 @@ impl Certificates {
     /// # Errors
     /// [`Error`].
     pub fn load(files: Files, now: DateTime<Utc>) -> Result<Arc<Self>, Error> {
+        Self::judging(files, None, now)
+    }
+
+    /// As [`Self::load`]; a server with these takes connections only of clients with a certificate that one of the
+    /// authorities in a file has signed. That file is read here and not again.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn load_with_clients(
+        files: Files,
+        authorities: &Path,
+        now: DateTime<Utc>,
+    ) -> Result<Arc<Self>, Error> {
+        let fail = |reason: String| Error::Clients {
+            path: authorities.to_owned(),
+            reason,
+        };
+        let mut roots = RootCertStore::empty();
+        for authority in pem::authorities(authorities).map_err(fail)? {
+            roots
+                .add(authority)
+                .map_err(|error| fail(error.to_string()))?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build().map_err(|error| fail(error.to_string()))?;
+        Self::judging(files, Some(verifier), now)
+    }
+
+    fn judging(
+        files: Files,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+        now: DateTime<Utc>,
+    ) -> Result<Arc<Self>, Error> {
         let current = Arc::new(Current::read(&files, now)?);
         Ok(Arc::new(Self {
             files,
@@ -141,7 +191,14 @@ impl Certificates {
                 usable: now,
                 failed: None,
             }),
+            clients,
         }))
+    }
+
+    /// Whether clients have to show a certificate.
+    #[must_use]
+    pub fn asks_clients(&self) -> bool {
+        self.clients.is_some()
     }
 
     /// Reads both files again. Blocks as long as the disk takes.
@@ -186,11 +243,14 @@ impl Certificates {
     #[must_use]
     pub fn server_config(self: &Arc<Self>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .expect("the provider speaks TLS 1.2 and 1.3")
-            .with_no_client_auth()
-            .with_cert_resolver(self.clone());
+            .expect("the provider speaks TLS 1.2 and 1.3");
+        let config = match &self.clients {
+            Some(verifier) => config.with_client_cert_verifier(verifier.clone()),
+            None => config.with_no_client_auth(),
+        };
+        let mut config = config.with_cert_resolver(self.clone());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         Arc::new(config)
     }
@@ -204,6 +264,16 @@ impl Certificates {
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.current().certified))
+    }
+}
+
+impl ResolvesClientCert for Certificates {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current().certified))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 

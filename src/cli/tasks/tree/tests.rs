@@ -2,12 +2,15 @@
 //! `tests/whole/system/screens`. `TASKLEDGER_WRITE_SCREENS=1` writes them anew. `@` stands for the escape character, so
 //! that the files can be read.
 
-use super::super::{explain, list, tree as tasks_tree};
+use super::super::{events_table, explain, get, history, list, tree as tasks_tree};
+use crate::cli::event_stream::Event;
 use crate::cli::health;
 use crate::cli::output::{Look, Output, Text};
 use crate::cli::run::screen::Screen;
 use crate::cli::tree;
+use crate::cli::watch::{flows::Flows, lines};
 use crate::cli::when::{Times, tests::at_noon};
+use crate::cli::{webhooks, workers};
 use serde_json::{Value, json};
 use std::path::Path;
 use taskledger_terminal::testing::Buffer;
@@ -73,6 +76,105 @@ fn tasks() -> Vec<Value> {
     tasks
 }
 
+/// One task as `tasks.get` tells it.
+fn got() -> Value {
+    let mut task = flow()["children"][2]["task"].clone();
+    let more = json!({"root_task_id": "018fad5b-d9cb-469f-a165-70867728950e", "created_at": "2026-01-31T11:57:59Z",
+        "updated_at": "2026-01-31T11:58:42Z", "schemas": {"method": "http_executor"}, "result": null,
+        "inputs": {"method": "POST", "url": "https://example.com/render", "headers": {"accept": "application/pdf"}},
+        "dependencies": [{"id": "028fad5b-d9cb-469f-a165-70867728950e", "required": true}]});
+    let members = more.as_object().unwrap().clone();
+    task.as_object_mut().unwrap().extend(members);
+    task
+}
+
+/// A page of events.
+fn past() -> Value {
+    let event = |position: u64, second: u8, kind: &str, data: Value| {
+        json!({"position": position, "timestamp": format!("2026-01-31T11:58:{second:02}Z"), "actor": "user:ann",
+            "type": kind, "task_id": "048fad5b-d9cb-469f-a165-70867728950e",
+            "root_task_id": "018fad5b-d9cb-469f-a165-70867728950e", "data": data})
+    };
+    let changed = |from: &str, to: &str, more: Value| {
+        let mut data = json!({"status": {"from": from, "to": to}});
+        data.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        data
+    };
+    let error = "POST https://example.com/render: 503 Service Unavailable, and no answer after that for 30 s";
+    json!({"next_cursor": "d1045", "events": [
+        event(1042, 0, "task_created", json!({"status": {"from": null, "to": "pending"}, "name": "render", "priority": 2})),
+        event(1043, 12, "task_started", changed("pending", "in_progress", json!({"attempt": 1}))),
+        event(1044, 42, "task_failed", changed("in_progress", "failed", json!({"attempt": 1, "error": error, "will_retry": true}))),
+        event(1045, 42, "task_specification_changed", json!({"inputs": {"url": "https://example.com/render?again"}})),
+    ]})
+}
+
+/// Events as streams tell them.
+fn told() -> Vec<Value> {
+    let root = "018fad5b-d9cb-469f-a165-70867728950e";
+    let event = |task: u8, second: u8, status: &str, more: Value| {
+        let mut event = json!({"timestamp": format!("2026-01-31T11:58:{second:02}Z"), "status": status, "root_task_id": root,
+            "task_id": format!("{task:02x}8fad5b-d9cb-469f-a165-70867728950e"), "progress": 0.0});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        event
+    };
+    vec![
+        event(1, 0, "in_progress", json!({})),
+        event(
+            2,
+            12,
+            "completed",
+            json!({"progress": 1.0, "result": {"bytes": 1042, "from": "https://example.com/quarter.csv"}}),
+        ),
+        event(3, 30, "in_progress", json!({"progress": 0.425})),
+        event(
+            4,
+            42,
+            "failed",
+            json!({"error": "POST https://example.com/render: 503 Service Unavailable",
+            "next_attempt_at": "2026-01-31T12:00:02Z"}),
+        ),
+    ]
+}
+
+fn at_work() -> Value {
+    let worker = |name: &str, held: u64, draining: bool, methods: &[&str]| {
+        json!({"worker": name, "held": held, "draining": draining, "methods": methods, "connection": "socket",
+            "since": "2026-01-31T09:00:00Z", "last_seen_at": "2026-01-31T11:59:58Z"})
+    };
+    json!({"workers": [
+        worker("gpu-1", 2, false, &["text.upper", "text.lower", "image.resize", "image.rotate", "image.describe"]),
+        worker("gpu-2", 0, false, &["text.upper"]),
+        worker("a-worker-with-a-long-name", 1, true, &["image.describe"]),
+    ]})
+}
+
+fn hooks() -> Value {
+    let ids = [
+        "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+        "8c9e6679-7425-40de-944b-e07fc1f90ae7",
+        "9c9e6679-7425-40de-944b-e07fc1f90ae7",
+    ];
+    json!({"webhooks": [
+        {"id": ids[0], "url": "https://example.com/hooks/of/the/team/that/renders", "events": null, "description": "for the team"},
+        {"id": ids[1], "url": "https://example.com/hooks", "events": ["task_failed", "task_completed"], "failing_since": "2026-01-31T11:00:00Z"},
+        {"id": ids[2], "url": "https://example.org/", "events": null, "failing_since": "2026-01-31T11:00:00Z",
+            "breaker": {"state": "open", "next_try_at": "2026-01-31T12:30:00Z"}},
+    ], "deliveries": [
+        {"id": 12, "state": "waiting", "attempts": 1, "created_at": "2026-01-31T11:59:00Z", "type": "task_failed",
+            "task_id": "048fad5b-d9cb-469f-a165-70867728950e", "log": [{"status": null, "error": "timeout"}], "waits_for": null},
+        {"id": 13, "state": "waiting", "attempts": 0, "created_at": "2026-01-31T11:59:00Z", "type": "task_progress_update",
+            "task_id": "048fad5b-d9cb-469f-a165-70867728950e", "log": [], "waits_for": "breaker", "next_at": "2026-01-31T12:30:00Z"},
+        {"id": 11, "state": "delivered", "attempts": 2, "created_at": "2026-01-31T11:58:00Z", "type": "task_completed",
+            "task_id": "028fad5b-d9cb-469f-a165-70867728950e", "log": [{"status": 500, "error": "status"}, {"status": 204, "error": null}]},
+    ]})
+}
+
 /// A terminal with colours.
 fn screen(columns: usize, show: impl FnOnce(&mut Output)) -> String {
     let buffer = Buffer::default();
@@ -80,7 +182,10 @@ fn screen(columns: usize, show: impl FnOnce(&mut Output)) -> String {
         coloured: true,
         columns: Some(columns),
     };
-    let mut out = Output::to(Box::new(buffer.clone()), false, true).looking(look);
+    let mut out = Output::to(Box::new(buffer.clone()), false, true)
+        .looking(look)
+        .telling(at_noon(Times::Age));
+    out.calls_with(" --url https://ledger.example".to_owned());
     show(&mut out);
     buffer.text().replace('\x1b', "@")
 }
@@ -145,6 +250,33 @@ fn of(columns: usize, name: &str) -> String {
             };
             screen(columns, |out| ending.finish(&lines, out).unwrap())
         }
+        "tasks-get" => screen(columns, |out| get::show(&got(), out).unwrap()),
+        "tasks-history" => screen(columns, |out| history::show_task(&past(), out).unwrap()),
+        "events-query" => screen(columns, |out| events_table(&past(), out).unwrap()),
+        "events-tail" => screen(columns, |out| {
+            for data in told() {
+                let event = Event {
+                    name: "task_status_update".to_owned(),
+                    data: data.to_string(),
+                    id: "c".to_owned(),
+                };
+                out.text_of_many(&lines::line(&event, &data, "", out))
+                    .unwrap();
+            }
+        }),
+        "watch" => {
+            let mut flows = Flows::default();
+            told().iter().for_each(|event| flows.take(event));
+            flows.read("018fad5b-d9cb-469f-a165-70867728950e", Some(&flow()));
+            // It is drawn in place, where nothing can be broken.
+            let lines = flows.lines(20, when.now);
+            texts(lines.iter().map(|line| line.cut(columns)).collect())
+        }
+        "workers-list" => screen(columns, |out| workers::list::show(&at_work(), out).unwrap()),
+        "webhooks-list" => screen(columns, |out| webhooks::list::show(&hooks(), out).unwrap()),
+        "webhooks-deliveries" => screen(columns, |out| {
+            webhooks::deliveries::show(&hooks(), out).unwrap()
+        }),
         "health" => texts(health::of_health(
             &json!({"status": "degraded", "version": "0.1.0",
             "checks": [{"name": "log", "ok": true, "detail": "writes"}, {"name": "disk", "ok": false, "detail": "full"}],
@@ -161,20 +293,30 @@ fn of(columns: usize, name: &str) -> String {
     }
 }
 
+const NAMES: [&str; 17] = [
+    "tasks-list",
+    "tasks-list-local",
+    "tasks-get",
+    "tasks-tree",
+    "tasks-explain",
+    "tasks-history",
+    "events-query",
+    "events-tail",
+    "watch",
+    "workers-list",
+    "webhooks-list",
+    "webhooks-deliveries",
+    "run-end",
+    "run-pipe",
+    "run-end-large",
+    "health",
+    "executors",
+];
+
 #[test]
 fn screens_are_as_their_files_show_them() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/whole/system/screens");
-    for name in [
-        "tasks-list",
-        "tasks-list-local",
-        "tasks-tree",
-        "tasks-explain",
-        "run-end",
-        "run-pipe",
-        "run-end-large",
-        "health",
-        "executors",
-    ] {
+    for name in NAMES {
         for columns in [80, 120] {
             let shown = of(columns, name);
             let file = folder.join(format!("{name}.{columns}.txt"));
@@ -183,11 +325,20 @@ fn screens_are_as_their_files_show_them() {
             }
             let expected = std::fs::read_to_string(&file).unwrap();
             assert_eq!(shown, expected, "{name} at {columns} columns");
-            for line in shown.lines().map(without_colours) {
-                let is_whole = name == "tasks-explain";
+        }
+    }
+}
+
+#[test]
+fn every_screen_fits_from_60_to_200_columns() {
+    for name in NAMES {
+        for columns in [60, 70, 80, 100, 120, 200] {
+            for line in of(columns, name).lines().map(without_colours) {
+                // Commands are there to be copied.
+                let is_copied = line.contains("taskledger ");
                 assert!(
-                    is_whole || line.chars().count() <= columns,
-                    "{name}: {line}"
+                    is_copied || line.chars().count() <= columns,
+                    "{name} at {columns} columns: {line}"
                 );
             }
         }

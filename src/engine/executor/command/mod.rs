@@ -3,7 +3,8 @@
 //!
 //! What it promises: no shell, ever (program and arguments go to the kernel as they are); only
 //! programs on the allow-list; an environment that holds nothing of the server's; one process
-//! group for each attempt, which is killed as a whole when the attempt ends, however it ends.
+//! group for each attempt, which is killed as a whole when the attempt ends, however it ends. Where the attempt is
+//! stopped, what has left that group is ended too, as far as it can be found (`marked`).
 //! What it does not promise: the allow-list is about programs, not about what they do. `tar`,
 //! `find`, `env` or `awk` can start other programs and read any file that the server may read, so
 //! allow what you would let the callers run by hand, or run the server as a user of its own.
@@ -17,6 +18,7 @@
 //! keeps output within bounds.
 
 mod capture;
+mod marked;
 mod options;
 mod orphans;
 mod process;
@@ -141,7 +143,8 @@ impl Executor for CommandExecutor {
             .envs(&request.env)
             .env("PATH", &self.options.search_path)
             .env("TASKLEDGER_TASK_ID", job.task_id.to_string())
-            .env("TASKLEDGER_ATTEMPT", job.attempt.to_string());
+            .env("TASKLEDGER_ATTEMPT", job.attempt.to_string())
+            .env(marked::VARIABLE, marked::id(job.task_id, job.attempt));
         for (name, value) in [("HOME", cwd.as_os_str()), ("LANG", "C.UTF-8".as_ref())] {
             if !request.env.contains_key(name) {
                 command.env(name, value);
@@ -166,6 +169,10 @@ impl Executor for CommandExecutor {
             ExecutorError::new(format!("cannot run program `{}`: {error}", request.program))
         })?;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        if ended.stopped {
+            // Its group is gone; what has left the group is not.
+            marked::end(job.task_id, job.attempt).await;
+        }
         let answer = result(&request, &ended, duration_ms, scrubber);
         let code = ended
             .status

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taskledger_domain::TaskId;
 
-use super::TERMINATE_GRACE;
+use super::{TERMINATE_GRACE, marked};
 
 /// The folder with the files, in the data folder.
 pub const FOLDER: &str = "programs";
@@ -94,6 +94,7 @@ pub async fn stop_orphans(folder: &Path) -> io::Result<usize> {
         let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         if let Some(record) = record.filter(|record| record.boot == boot) {
             stopped += usize::from(stop(&record).await);
+            stopped += marked::end(record.task, record.attempt).await;
         }
         std::fs::remove_file(&path)?;
     }

@@ -83,6 +83,7 @@ async fn the_environment_is_small_and_known() {
             "LANG=de_DE",
             &path,
             "TASKLEDGER_ATTEMPT=1",
+            "TASKLEDGER_ATTEMPT_ID=9ff6a1a5-7d8a-4c61-8a3c-5d3f8f2b3a11/1",
             "TASKLEDGER_TASK_ID=9ff6a1a5-7d8a-4c61-8a3c-5d3f8f2b3a11",
             "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ]

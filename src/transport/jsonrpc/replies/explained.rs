@@ -50,14 +50,16 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         workers,
         lineage,
         input,
+        is_draining,
     } = explained;
     let speaker = Speaker {
         e,
         facts,
-        attempt: attempts.last(),
         last_run: last_run.as_ref(),
         queue: queue.as_ref(),
         workers: workers.as_ref(),
+        attempts,
+        is_draining: *is_draining,
     };
     let reasons = speaker.reasons();
     let name = facts.name(&e.task);

@@ -71,7 +71,10 @@ pub(in crate::transport::jsonrpc) fn rebuild_started(position: Position) -> Box<
 
 /// `system.drain`.
 pub(in crate::transport::jsonrpc) fn draining(draining: &Draining) -> Box<RawValue> {
-    super::raw(&json!({"draining": draining.is_draining, "running": draining.running}))
+    super::raw(
+        &json!({"draining": draining.is_draining, "was_draining": draining.was_draining,
+        "running": draining.running}),
+    )
 }
 
 /// `system.executors`, by name.

@@ -200,7 +200,19 @@ const CODES: [&str; 16] = [
     "failed",
     "cancelled",
     "deadline",
+    "draining",
 ];
+
+/// What became of the retries of a task that has failed.
+const RETRIES: [&str; 4] = [
+    "not_applicable",
+    "not_asked_for",
+    "exhausted",
+    "not_possible",
+];
+
+/// Why no attempt follows although retries are left.
+const NO_ATTEMPT: [&str; 4] = ["not_retryable", "max_elapsed", "deadline", "kind"];
 
 /// `tasks.explain`.
 #[must_use]
@@ -269,6 +281,9 @@ fn reason() -> Value {
         "open": tasks("`waits_for_descendants`: running ones first."),
         "harmed_by": tasks("`failed`, of a group: the children that harmed it."),
         "not_done": tasks("`failed`, of a group: what is pending below it."),
+        "retries": {"type": "string", "enum": RETRIES, "description": "`failed`: what became of its retries."},
+        "no_attempt_because": {"type": "string", "enum": NO_ATTEMPT, "description": "`failed` with retries left: why no attempt follows."},
+        "max_elapsed_seconds": {"type": "number", "description": "`failed`, when `no_attempt_because` is `max_elapsed`: how long after the first attempt the last may begin."},
         "holders": {"type": "array", "items": {"type": "object"}, "description": "`waits_for_slot`: attempts that have one."},
         "limit": number("`waits_for_slot`: attempts that may run at once."),
         "running": number("`waits_for_slot`: attempts that do."),

@@ -130,6 +130,7 @@ pub fn drain() -> About {
         result: "draining",
         schema: object(json!({
             "draining": {"type": "boolean", "description": "Whether nothing begins."},
+            "was_draining": {"type": "boolean", "description": "Whether that was so before the call."},
             "running": {"type": "integer", "minimum": 0, "description": "Attempts in the server that are under way."},
         })),
         errors: &[],
@@ -137,7 +138,7 @@ pub fn drain() -> About {
             name: "again",
             description: "The server begins tasks again.",
             params: json!({"drain": false}),
-            result: json!({"draining": false, "running": 0}),
+            result: json!({"draining": false, "was_draining": false, "running": 0}),
         }],
     }
 }

@@ -1,8 +1,8 @@
 //! The words and members of each reason. Codes and members, once released, keep their meaning.
 
-mod workers;
-
+mod retries;
 mod waiting;
+mod workers;
 
 use super::steps::{self, Steps};
 use crate::application::api::{AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
@@ -48,11 +48,11 @@ fn said(code: &'static str, message: String, details: Value) -> Said {
 pub(super) struct Speaker<'a> {
     pub(super) e: &'a Explanation,
     pub(super) facts: &'a Facts,
-    /// The latest.
-    pub(super) attempt: Option<&'a Attempt>,
     pub(super) last_run: Option<&'a RunSummary>,
     pub(super) queue: Option<&'a Queue>,
     pub(super) workers: Option<&'a AwaitedWorkers>,
+    pub(super) attempts: &'a [Attempt],
+    pub(super) is_draining: bool,
 }
 
 impl Speaker<'_> {
@@ -75,6 +75,7 @@ impl Speaker<'_> {
                 json!({"at": deadline.at, "of": self.task(&deadline.of)}),
             ));
         }
+        self.add_drain(&mut all);
         all
     }
 
@@ -107,6 +108,10 @@ impl Speaker<'_> {
             } => self.failed(harmed_by, not_done, retry),
             Reason::Cancelled { around } => self.cancelled(around),
         }
+    }
+
+    fn latest(&self) -> Option<&Attempt> {
+        self.attempts.last()
     }
 
     fn method(&self) -> &str {
@@ -226,7 +231,7 @@ impl Speaker<'_> {
     fn retry(&self, at: Timestamp) -> Said {
         let budget = self.e.attempts;
         let next = budget.used + 1;
-        let last = self.attempt.and_then(|a| a.error.as_deref());
+        let last = self.latest().and_then(|a| a.error.as_deref());
         said(
             "waits_for_retry",
             format!(
@@ -302,7 +307,7 @@ impl Speaker<'_> {
     }
 
     fn running(&self) -> Said {
-        let since = self.attempt.and_then(|a| a.started_at);
+        let since = self.latest().and_then(|a| a.started_at);
         let timeout = self
             .facts
             .timeout_ms(self.e.spec_at)
@@ -326,7 +331,7 @@ impl Speaker<'_> {
     }
 
     fn duration_ms(&self) -> Option<u64> {
-        let attempt = self.attempt?;
+        let attempt = self.latest()?;
         Some(attempt.ended_at?.ms_since(attempt.started_at?))
     }
 
@@ -339,7 +344,7 @@ impl Speaker<'_> {
             "completed",
             format!("completed{when} in attempt {}{long}", self.e.attempt),
             json!({"at": at, "attempt": self.e.attempt, "duration_ms": took,
-                "run_id": self.attempt.and_then(|a| a.run_id)}),
+                "run_id": self.latest().and_then(|a| a.run_id)}),
         )
     }
 
@@ -356,17 +361,7 @@ impl Speaker<'_> {
             Some(TaskEnd::Completed | TaskEnd::Cancelled(..)) | None => None,
         };
         let budget = self.e.attempts;
-        let retries = match (budget.max, reason) {
-            (_, Some(FailureReason::Group)) => "not_applicable",
-            (0 | 1, _) => "not_asked_for",
-            (max, _) if budget.used >= max => "exhausted",
-            _ => "not_possible",
-        };
-        let words = match retries {
-            "exhausted" => format!(" in the last of {} attempts", budget.max),
-            "not_possible" => ", and no further attempt was possible".to_owned(),
-            _ => String::new(),
-        };
+        let retries = self.retries(reason);
         let (harmed, harmed_more) = (self.ended(harmed_by), harmed_by.more);
         let (open, open_more) = self.tasks(not_done);
         let next = Steps::new().run(
@@ -377,8 +372,9 @@ impl Speaker<'_> {
         );
         let mut details = json!({"error": error, "reason": reason,
             "at": outcome.map(|o| o.time), "attempt": self.e.attempt,
-            "attempts_of_run": budget.used, "max_attempts": budget.max, "retries": retries,
+            "attempts_of_run": budget.used, "max_attempts": budget.max, "retries": retries.code,
             "next_steps": next.all()});
+        retries.add_to(&mut details);
         if self.e.method.is_none() {
             details["harmed_by"] = harmed;
             details["harmed_by_more"] = json!(harmed_more);
@@ -388,6 +384,7 @@ impl Speaker<'_> {
         if let (Some(FailureReason::Deadline), Some(deadline)) = (reason, self.e.deadline) {
             details["deadline_of"] = self.task(&deadline.of);
         }
+        let words = retries.words;
         said("failed", format!("failed{words}{}", short(error)), details)
     }
 

@@ -4,10 +4,40 @@ use super::super::steps::Steps;
 use super::{NAMES_MAX, Said, Speaker, said};
 use serde_json::json;
 use taskledger_domain::Timestamp;
-use taskledger_domain::flow::explain::Held;
+use taskledger_domain::flow::explain::{Held, Reason};
 use taskledger_domain::flow::{TimerKind, Waits};
+use taskledger_domain::task::Status;
 
 impl Speaker<'_> {
+    /// That nothing begins on this server, where that keeps the task from starting: before the reasons of a task that
+    /// only waits for its turn, behind those of any other.
+    pub(super) fn add_drain(&self, reasons: &mut Vec<Said>) {
+        if !self.is_draining || self.e.run.is_none() || self.e.task.status != Status::Pending {
+            return;
+        }
+        let next = Steps::new()
+            .now(
+                "system.drain",
+                json!({"drain": false}),
+                "let tasks begin again",
+            )
+            .all();
+        let drain = said(
+            "draining",
+            "waits because the server is draining: no task starts until that is cancelled or the server starts anew"
+                .to_owned(),
+            json!({"next_steps": next}),
+        );
+        let waits_its_turn = self.e.reasons.first().is_some_and(|reason| {
+            matches!(
+                reason,
+                Reason::WaitsForSlot(_) | Reason::WaitsForWorker { .. }
+            )
+        });
+        let at = if waits_its_turn { 0 } else { reasons.len() };
+        reasons.insert(at, drain);
+    }
+
     pub(super) fn suspended(&self, waits: &Waits) -> Said {
         let until = waits.expires_at;
         let ends = until.map_or_else(String::new, |at| format!(", until {at}"));

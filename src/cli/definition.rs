@@ -1,0 +1,98 @@
+//! The definition of the command line as programs use it: for parsing, for completion and for man pages.
+
+use super::{Cli, complete};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory as _, Error, FromArgMatches as _};
+use std::ffi::OsString;
+
+/// All commands, whose values complete themselves, and which take numbers below zero as values: what is wrong with
+/// them is said then, instead of that there is no option `-1`.
+pub(super) fn command() -> Command {
+    refined(Cli::command(), &[])
+}
+
+fn refined(command: Command, above: &[String]) -> Command {
+    let mut path = above.to_vec();
+    path.push(command.get_name().to_owned());
+    let of_args = path.clone();
+    let command = command.mut_args(move |arg| refined_arg(arg, &of_args));
+    command.mut_subcommands(move |inner| refined(inner, &path))
+}
+
+fn refined_arg(arg: Arg, path: &[String]) -> Arg {
+    let arg = match arg.get_action().takes_values() && !arg.is_positional() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    complete::completed(arg, path)
+}
+
+impl Cli {
+    /// Reads the arguments of the program; ends it where they are wrong or ask for help.
+    #[must_use]
+    pub fn from_arguments() -> Self {
+        Self::try_from_words(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// Reads arguments, of which the first is the name of the program.
+    pub(super) fn try_from_words(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, Error> {
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(words);
+        let matches = matches.map_err(|error| told(error, &mut command))?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// Says of a number below zero that it is one, where the reader of numbers has only found a letter.
+fn told(error: Error, command: &mut Command) -> Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(_) | None => None,
+    };
+    let negative = |value: &String| value.strip_prefix('-')?.parse::<f64>().ok();
+    let (Some(value), Some(arg)) = (
+        text(ContextKind::InvalidValue).filter(|value| negative(value).is_some()),
+        text(ContextKind::InvalidArg),
+    ) else {
+        return error;
+    };
+    if error.kind() != ErrorKind::ValueValidation || !error.to_string().contains("invalid digit") {
+        return error;
+    }
+    let said =
+        format!("invalid value '{value}' for '{arg}': expected a number that is not negative");
+    command.error(ErrorKind::ValueValidation, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refined_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_number_below_zero_is_said_to_be_none_that_is_expected() {
+        for (line, said) in [
+            ("tasks list --limit -1", "-1 is not in 1..=1000"),
+            (
+                "tasks list --offset -1",
+                "invalid value '-1' for '--offset <OFFSET>': expected a number that is not negative",
+            ),
+            (
+                "events export --after -7",
+                "expected a number that is not negative",
+            ),
+            ("tasks list --priority -1", "-1 is not in 0..=3"),
+        ] {
+            let words = std::iter::once("taskledger").chain(line.split(' '));
+            let error = Cli::try_from_words(words).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}");
+            assert!(error.to_string().contains(said), "{line}: {error}");
+        }
+    }
+}
