@@ -8,7 +8,7 @@ use std::fmt::Write;
 use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 
 /// Each table with the order of its rows.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 14] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
     ("task_labels", "task_no, term"),

@@ -27,7 +27,7 @@ pub(super) const STATE: [&str; 9] = [
     "suspension",
 ];
 /// Written, with all of the above, when somebody edited the task.
-pub(super) const DEFINITION: [&str; 8] = [
+pub(super) const DEFINITION: [&str; 9] = [
     "parent_id",
     "parent_no",
     "user_id",
