@@ -8,7 +8,6 @@ use crate::application::Context;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
 use crate::engine::executor::{ConformanceExecutor, RegistryBuilder};
-use crate::nodes::Trust;
 use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Drain, Server, Storage};
@@ -108,11 +107,7 @@ async fn start_server(
     let mut storage = storage(&config.engine.storage)?;
     if let Storage::Database(database) = &mut storage {
         let shown = renewal.as_ref().map(Renewal::certificates);
-        database.nodes = Trust {
-            ca_file: config.node_ca.clone(),
-            // Nodes that ask clients for certificates ask each other too.
-            shown: shown.filter(|shown| shown.asks_clients()),
-        };
+        database.among_nodes(config.node_ca.clone(), shown);
     }
     let place = storage.to_string();
     if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {

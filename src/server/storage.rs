@@ -14,11 +14,13 @@ use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, DatabaseUrl, StorageConfig};
 use crate::nodes::{self, Trust};
 use crate::store::postgres::{self, Migrated};
+use crate::tls::Certificates;
 use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::store::STEPS as AUTH_STEPS;
 use taskledger_broker::STEPS as BROKER_STEPS;
@@ -119,6 +121,15 @@ impl Database {
             statement_timeout: config.statement_timeout,
             nodes: Trust::default(),
         }))
+    }
+
+    /// Believes other servers on it by these authorities (PEM) too. `shown` is what this one serves with: it is shown to
+    /// the others if it asks its clients for certificates, because then they do so too.
+    pub fn among_nodes(&mut self, ca_file: Option<PathBuf>, shown: Option<Arc<Certificates>>) {
+        self.nodes = Trust {
+            ca_file,
+            shown: shown.filter(|shown| shown.asks_clients()),
+        };
     }
 
     /// The database at this address, with the usual settings.

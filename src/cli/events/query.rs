@@ -64,7 +64,7 @@ pub(super) async fn query(args: Args, when: &When, out: &mut Output) -> Result<E
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    match hint(&result, &params) {
+    match hint(&result, &params, out) {
         Some(hint) => say(&hint),
         None => events_table(&result, out)?,
     }
@@ -90,7 +90,7 @@ impl Args {
 }
 
 /// What may help when there is nothing to show.
-fn hint(result: &Value, params: &Value) -> Option<String> {
+fn hint(result: &Value, params: &Value, out: &Output) -> Option<String> {
     if !list(result, "events").is_empty() {
         return None;
     }
@@ -112,35 +112,43 @@ fn hint(result: &Value, params: &Value) -> Option<String> {
         })
         .collect();
     Some(match filters.is_empty() {
-        true => "there is no event yet; `taskledger run FILE` makes some".to_owned(),
+        true => {
+            let run = out.command("taskledger run FILE");
+            format!("there is no event yet; `{run}` makes some")
+        }
         false => format!(
             "no event fits {}; leave one out, or ask for an earlier --since. Names of types and actors are those that \
-             `taskledger events query --order desc --limit 5` shows",
-            filters.join(" and ")
+             `{}` shows",
+            filters.join(" and "),
+            out.command("taskledger events query --order desc --limit 5")
         ),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::hint;
+    use super::{Output, hint};
     use serde_json::json;
 
     #[test]
     fn a_page_without_events_says_what_may_help() {
+        let out = Output::to(Box::new(Vec::new()), false, false);
         let none = json!({"events": []});
         let given = json!({"since": "2026-01-31T11:00:00Z", "types": ["task_failed"], "limit": 5});
-        let said = hint(&none, &given).unwrap();
+        let said = hint(&none, &given, &out).unwrap();
         assert!(
             said.starts_with(
                 "no event fits --since 2026-01-31T11:00:00Z and --types [\"task_failed\"]; leave one out"
             ),
             "{said}"
         );
-        let said = hint(&none, &json!({"order": "desc"})).unwrap();
+        let said = hint(&none, &json!({"order": "desc"}), &out).unwrap();
         assert!(said.starts_with("there is no event yet"), "{said}");
         let more = json!({"events": [], "next_cursor": "d7"});
-        assert!(hint(&more, &given).unwrap().ends_with("--cursor d7"));
-        assert_eq!(hint(&json!({"events": [{"position": 1}]}), &given), None);
+        assert!(hint(&more, &given, &out).unwrap().ends_with("--cursor d7"));
+        assert_eq!(
+            hint(&json!({"events": [{"position": 1}]}), &given, &out),
+            None
+        );
     }
 }
