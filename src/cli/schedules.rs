@@ -392,10 +392,11 @@ fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
     for (n, time) in next.iter().enumerate() {
         let at = when.member(&json!({"at": time}), "at");
         let label = if n == 0 { "next" } else { "    " };
-        out.line(format!(
-            "{label}  {at}  {}",
-            time.as_str().unwrap_or_default()
-        ))?;
+        let utc = time.as_str().unwrap_or_default();
+        out.line(match at == utc {
+            true => format!("{label}  {utc}"),
+            false => format!("{label}  {at}  {utc}"),
+        })?;
     }
     let counters = &result["counters"];
     let counted: Vec<String> = ["started", "started_by_hand", "skipped", "missed", "failed"]

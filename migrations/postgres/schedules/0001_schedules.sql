@@ -12,7 +12,7 @@ CREATE TABLE state (
 INSERT INTO state (one) VALUES (1);
 
 CREATE TABLE schedules (
-    id              UUID NOT NULL PRIMARY KEY,
+    id              BYTEA NOT NULL PRIMARY KEY,
     tenant          TEXT COLLATE "C" NOT NULL,
     owner           TEXT COLLATE "C" NOT NULL,
     name            TEXT COLLATE "C" NOT NULL,
@@ -42,12 +42,12 @@ CREATE INDEX schedules_due ON schedules (due_at) WHERE due_at IS NOT NULL;
 -- What became of the newest times. A row that is `starting` is an intention that outlives a crash: the flow that it
 -- starts has an id that follows from the schedule and the key, so that it is started once.
 CREATE TABLE runs (
-    schedule     UUID NOT NULL,
+    schedule     BYTEA NOT NULL,
     key          TEXT COLLATE "C" NOT NULL,         -- the time in microseconds, or `now:` and a key
     scheduled_at BIGINT NOT NULL,
     state        TEXT COLLATE "C" NOT NULL CHECK (state IN ('waiting', 'starting', 'started', 'skipped', 'failed')),
-    flow         UUID NOT NULL,                     -- of its root, also of one that was not started
-    run          UUID,
+    flow         BYTEA NOT NULL,                     -- of its root, also of one that was not started
+    run          BYTEA,
     stage        TEXT COLLATE "C",                  -- how the run ended; NULL: it has not, as far as is known
     error        TEXT COLLATE "C",                  -- why it was not started
     decided_at   BIGINT NOT NULL,                   -- when it became `starting` or was skipped

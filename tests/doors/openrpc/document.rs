@@ -167,7 +167,7 @@ fn what_stands_beside_params_is_told_with_the_methods_that_read_it() {
             .unwrap()
             .contains(&json!({"name": "worker"}));
         let changes = method["x-changes-state"] == true;
-        let runs = ["workflows.create", "workflows.run"];
+        let runs = ["workflows.create", "workflows.run", "schedules.run_now"];
         let is_of_flows = name.starts_with("tasks.") || runs.contains(&name);
         let keeps_keys = is_of_flows && changes && !of_worker;
         assert_eq!(key.is_object(), keeps_keys, "{name}");

@@ -82,13 +82,13 @@ async fn schedules_are_made_shown_changed_and_deleted(apis: [&Api; 2]) {
     let tree = other
         .call("tasks.tree", json!({"task_id": run["root_task_id"]}))
         .await;
-    assert_eq!(tree["params"]["schedule"]["name"], "nightly");
+    assert_eq!(tree["task"]["params"]["schedule"]["name"], "nightly");
     assert_eq!(
-        tree["params"]["schedule"]["scheduled_at"],
+        tree["task"]["params"]["schedule"]["scheduled_at"],
         run["scheduled_at"]
     );
     let input = json!({"q": 7, "at": run["scheduled_at"], "by": "nightly"});
-    assert_eq!(tree["inputs"]["at"], input["at"], "{tree}");
+    assert_eq!(tree["children"][0]["task"]["inputs"], input, "{tree}");
     let shown = other
         .call("schedules.get", json!({"name": "nightly"}))
         .await;
@@ -195,9 +195,12 @@ async fn a_tree_is_started_at_each_time(api: &Api) {
         let tree = api
             .call("tasks.tree", json!({"task_id": run["root_task_id"]}))
             .await;
-        assert_eq!(tree["children"][0]["inputs"]["at"], run["scheduled_at"]);
         assert_eq!(
-            tree["params"]["schedule"]["scheduled_at"],
+            tree["children"][0]["task"]["inputs"]["at"],
+            run["scheduled_at"]
+        );
+        assert_eq!(
+            tree["task"]["params"]["schedule"]["scheduled_at"],
             run["scheduled_at"]
         );
     }

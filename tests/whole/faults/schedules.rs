@@ -165,7 +165,7 @@ async fn what_was_decided_is_started_once_after_a_kill() {
         .execute(
             "UPDATE taskledger_schedules.runs SET state = 'starting', run = NULL, stage = NULL;
             INSERT INTO taskledger_schedules.runs (schedule, key, scheduled_at, state, flow, decided_at, at)
-                SELECT id, '7', 7, 'starting', '0f8fad5b-d9cb-469f-a165-70867728950e', 7, 7 FROM taskledger_schedules.schedules;
+                SELECT id, '7', 7, 'starting', decode('0f8fad5bd9cb469fa16570867728950e', 'hex'), 7, 7 FROM taskledger_schedules.schedules;
             UPDATE taskledger_schedules.schedules SET due_at = 7, leased_until = 0, started_by_hand = 0",
         )
         .await;

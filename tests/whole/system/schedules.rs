@@ -14,11 +14,10 @@ async fn schedules_are_made_listed_paused_run_and_deleted_from_the_command_line(
     std::fs::write(&file, tasks.to_string()).unwrap();
     let file = file.to_str().unwrap();
     let run = async |arguments: &[&str]| {
-        let all = ["schedules"]
-            .iter()
-            .chain(arguments)
-            .chain(&["--url", &url]);
-        program::run(all.copied()).await
+        let mut all = vec!["schedules"];
+        all.extend(arguments);
+        all.extend(["--url", &url]);
+        program::run(all).await
     };
     let made = [
         "create",
@@ -35,7 +34,7 @@ async fn schedules_are_made_listed_paused_run_and_deleted_from_the_command_line(
         made.contains("nightly: 0 2 * * * Europe/Berlin, 1 task, version 1"),
         "{made}"
     );
-    assert!(made.contains("next  in "), "{made}");
+    assert!(made.contains("\nnext  20"), "{made}");
     let wrong = ["create", "x", "--cron", "0 2 * *", "--tasks", file];
     let wrong = run(&wrong).await.refused(2);
     assert!(
