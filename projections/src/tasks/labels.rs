@@ -51,10 +51,9 @@ pub(super) static DELETE: LazyLock<MultiRow> =
 /// By the indexes tasks_flow_ordinal and task_labels_task.
 pub(super) static UPDATE_OWNERS: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "UPDATE task_labels SET label_owner = v.column2 FROM (",
+        "UPDATE task_labels SET label_owner = v.column2 FROM tasks t, (",
         2,
-        ") AS v WHERE task_labels.task_no IN (
-            SELECT t.created_position FROM tasks t WHERE t.flow_no = v.column1)",
+        ") AS v WHERE t.flow_no = v.column1 AND task_labels.task_no = t.created_position",
     )
     .with_each(
         "UPDATE task_labels SET label_owner = ?2 WHERE task_no IN (

@@ -251,6 +251,7 @@ fn our_task_is_the_protocols_task_with_more_members() {
             "as_of",
             "attempt",
             "blocked_by",
+            "labels",
             "next_attempt_at",
             "root_task_id",
             "run",

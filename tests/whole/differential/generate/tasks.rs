@@ -78,7 +78,8 @@ impl Generator {
     fn labels(&mut self) -> Value {
         let r = &mut self.random;
         let some = if r.chance(6) { WRONG_LABELS } else { LABELS };
-        serde_json::from_str(r.pick(some)).expect("it is JSON")
+        let chosen: &str = r.pick::<&str>(some);
+        serde_json::from_str(chosen).expect("it is JSON")
     }
 
     fn schemas(&mut self) -> Value {
