@@ -1,7 +1,7 @@
 //! `taskledger schedules`: what starts workflows and tasks at given times.
 
 use super::input::read_text;
-use super::output::{Output, member, printable, short, table};
+use super::output::{Column, Output, Text, member, printable, short, show_table};
 use super::tasks::{Object, Params, json_object};
 use super::when::When;
 use super::{Api, CliError, Remote};
@@ -344,11 +344,11 @@ fn listed(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
         .as_array()
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let rows: Vec<Vec<String>> = found
+    let rows: Vec<Vec<Text>> = found
         .iter()
         .map(|it| {
             let counters = &it["counters"];
-            vec![
+            let cells = [
                 member(it, "name"),
                 state(it, when),
                 timing(it),
@@ -357,13 +357,21 @@ fn listed(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
                 member(counters, "skipped"),
                 member(counters, "missed"),
                 member(counters, "failed"),
-            ]
+            ];
+            cells.map(Text::plain).into()
         })
         .collect();
-    let head = [
-        "NAME", "NEXT", "WHEN", "STARTS", "STARTED", "SKIPPED", "MISSED", "FAILED",
+    let columns = [
+        Column::whole("NAME"),
+        Column::whole("NEXT"),
+        Column::short("WHEN"),
+        Column::short("STARTS"),
+        Column::whole("STARTED"),
+        Column::whole("SKIPPED").extra(),
+        Column::whole("MISSED").extra(),
+        Column::whole("FAILED").extra(),
     ];
-    out.lines(table(&head, &rows))?;
+    show_table(&columns, &rows, out)?;
     match member(result, "next_after").as_str() {
         "" => Ok(()),
         after => out.line(format!("more: --after '{after}'")),
@@ -415,27 +423,33 @@ fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
     if runs.is_empty() {
         return Ok(());
     }
-    let rows: Vec<Vec<String>> = runs
+    let rows: Vec<Vec<Text>> = runs
         .iter()
         .map(|run| {
             let by = match run["by_hand"].as_bool() {
                 Some(true) => "hand",
                 Some(false) | None => "time",
             };
-            vec![
+            let cells = [
                 when.member(run, "scheduled_at"),
                 by.to_owned(),
                 member(run, "outcome"),
                 member(run, "status"),
                 short(&member(run, "root_task_id")),
                 member(run, "error"),
-            ]
+            ];
+            cells.map(Text::plain).into()
         })
         .collect();
-    out.lines(table(
-        &["TIME", "BY", "OUTCOME", "STATUS", "ROOT", "ERROR"],
-        &rows,
-    ))
+    let columns = [
+        Column::whole("TIME"),
+        Column::whole("BY").extra(),
+        Column::whole("OUTCOME"),
+        Column::whole("STATUS"),
+        Column::whole("ROOT"),
+        Column::wraps("ERROR"),
+    ];
+    show_table(&columns, &rows, out)
 }
 
 fn run(result: &Value, out: &mut Output) -> io::Result<()> {

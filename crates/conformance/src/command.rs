@@ -13,7 +13,7 @@ use taskledger_conformance::{
     CALL_TIMEOUT, Check, Clause, Level, Options, Report, Suite, Verdict, all, failing_task,
     markdown,
 };
-use taskledger_terminal::{Output, printable, table};
+use taskledger_terminal::{Column, Output, Text, aligned, printable};
 
 /// The address of a server when none is given.
 const URL_DEFAULT: &str = "http://127.0.0.1:8000";
@@ -240,7 +240,7 @@ fn list(clauses: &[Clause], out: &mut Output) -> std::io::Result<()> {
         vec![id, level, clause.text.to_owned()]
     };
     let rows: Vec<_> = clauses.iter().map(row).collect();
-    out.lines(table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
+    out.texts(&table(&["CLAUSE", "LEVEL", "DEMANDS"], &rows))
 }
 
 fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> {
@@ -259,7 +259,7 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
             ]
         })
         .collect();
-    out.lines(table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
+    out.texts(&table(&["CLAUSE", "LEVEL", "VERDICT", "EVIDENCE"], &rows))?;
     out.bytes(b"\n")?;
     let count = |(level, counts): (Level, [usize; 4])| {
         std::iter::once(level.name().to_owned())
@@ -272,13 +272,21 @@ fn show(report: &Report, strict: bool, out: &mut Output) -> std::io::Result<()> 
         "not testable" => "not-testable",
         other => other,
     }));
-    out.lines(table(&head, &counts))?;
+    out.texts(&table(&head, &counts))?;
     let conclusion = match (report.conforms(strict), strict) {
         (true, false) => "conforms: no MUST is broken",
         (true, true) => "conforms: no MUST and no decided rule is broken",
         (false, _) => "does not conform",
     };
     out.line(conclusion)
+}
+
+/// As wide as it needs to be: reports are kept and searched.
+fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<Text> {
+    let columns: Vec<Column<'_>> = head.iter().map(|head| Column::whole(head)).collect();
+    let cells = |row: &Vec<String>| row.iter().map(Text::plain).collect();
+    let rows: Vec<Vec<Text>> = rows.iter().map(cells).collect();
+    aligned(&columns, &rows, None)
 }
 
 fn shortened(text: &str) -> String {

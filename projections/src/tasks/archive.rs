@@ -179,7 +179,7 @@ fn below(table: &str, key: &str) -> MultiRow {
 
 /// All of them with the kinds of their parameters, the one that counts first.
 #[cfg(test)]
-pub(super) fn statements() -> [(&'static MultiRow, &'static str); 11] {
+pub(super) fn statements() -> [(&'static MultiRow, &'static str); 12] {
     [
         (&CELLS, "i"),
         (&BODIES, "i"),

@@ -368,12 +368,6 @@ impl Follower {
             Told::Artifact(_) => self.results,
             Told::Node(_) => self.nodes,
         });
-        let reads = all.iter().any(|told| !matches!(told, Told::Node(_)));
-        if reads && !self.app.decides(fold.flow) {
-            // A notice may come before the rows show its event: what it returned would be missing.
-            let shown = self.app.await_position(place.position).await;
-            shown.map_err(unread)?;
-        }
         let (last, mut ended) = (all.len(), false);
         let mut updates = Vec::with_capacity(last);
         for (i, told) in all.into_iter().enumerate() {
@@ -383,13 +377,20 @@ impl Follower {
             }
             let change = match told {
                 Told::Status(stand) => {
+                    if matches!(stand.stage, RunStage::Failed | RunStage::Cancelled) {
+                        self.app
+                            .await_position(place.position)
+                            .await
+                            .map_err(unread)?;
+                    }
                     let status = status(&self.app, (self.run, fold.flow), stand).await?;
                     ended |= self.ends_at(status.stage);
                     Some(RunChange::Status(status))
                 }
                 Told::Artifact(task) => {
                     let of = (fold.flow, fold.task);
-                    let artifact = returned(&self.app, of, task, notice.timestamp).await?;
+                    let at = (place.position, notice.timestamp);
+                    let artifact = returned(&self.app, of, task, at).await?;
                     artifact.map(RunChange::Artifact)
                 }
                 Told::Node(change) => Some(RunChange::Node(change)),
@@ -444,21 +445,23 @@ async fn status(
     })
 }
 
-/// The result of a task of a run of `root`; none of a group that is not the root.
+/// The result of a task of a run of `root`; none of a group that is not the root. A notice may come before the rows show
+/// its event: what it returned is waited for.
 async fn returned(
     app: &App,
     (flow, root): (FlowId, TaskId),
     task: TaskId,
-    at: Timestamp,
+    (position, at): (Position, Timestamp),
 ) -> Result<Option<Artifact>, Failure> {
     let held = match app.decides(flow) {
         true => app.rows.rows(flow, [task]).and_then(|mut rows| rows.pop()),
         false => None,
     };
-    let row = match held {
+    let row = match held.filter(|row| row.result.is_some()) {
         Some(row) => row,
         None => {
             let read = async {
+                app.await_position(position).await?;
                 app.await_task(Argument::Task, task, Consistency::Strong)
                     .await?;
                 app.queries.get(task).await.map_err(failed)

@@ -6,7 +6,7 @@ use crate::{Options, ReadModels};
 use taskledger_sql::Engine;
 
 /// Tables, and their names within the statements.
-const STORED: [&str; 15] = [
+const STORED: [&str; 16] = [
     "run_status",
     "run_said",
     "run_past",

@@ -17,6 +17,7 @@ use taskledger_auth::{Caller, Scope, Scopes};
 use taskledger_documents::Owner as DocumentOwner;
 use taskledger_domain::flow::{Fault, Refusal, RunStage};
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
+use taskledger_domain::task::Labels;
 use taskledger_domain::task::call;
 use taskledger_domain::{RunId, TaskId, Timestamp, Violation};
 use taskledger_schedules::{Outcome, Owner, flow_of};
@@ -117,6 +118,7 @@ impl Service {
                     trigger,
                     user_id: owner.user.as_deref().map(str::to_owned),
                     execute: true,
+                    labels: Labels::default(),
                 };
                 match self.written_tasks_of(read.workflow, start).await? {
                     Ok(tasks) => tasks,
