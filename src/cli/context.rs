@@ -41,7 +41,7 @@ pub(super) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Add a server, or change what is known of it
-    Add(Add),
+    Add(Box<Add>),
     /// Talk to this one from now on
     Use {
         #[arg(value_name = "NAME")]
@@ -218,6 +218,7 @@ pub(super) fn context(args: Args, out: &mut Output) -> Result<ExitCode, CliError
     let done = match args.command {
         Command::List => return list(&contexts, out),
         Command::Add(add) => {
+            let add = *add;
             let done = format!("added {}", add.name);
             let context = Context {
                 server: add.server,
