@@ -145,7 +145,7 @@ async fn what_is_wrong_is_named(api: &Api) {
         ),
         (
             json!({"every_seconds": 60, "tasks": [{"nam": "a"}]}),
-            "tasks.0.name",
+            "tasks.0.nam",
         ),
         (
             json!({"every_seconds": 60, "workflow": {"nam": "a"}}),
@@ -170,7 +170,7 @@ async fn a_tree_is_started_at_each_time(api: &Api) {
     let tasks = json!([
         {"id": "top", "name": "top"},
         {"id": "one", "name": "one", "parent_id": "top", "schemas": {"method": "echo_executor"}, "inputs": {"at": "$schedule.scheduled_at"}},
-        {"name": "two", "parent_id": "top", "dependencies": ["one"], "schemas": {"method": "echo_executor"}},
+        {"name": "two", "parent_id": "top", "dependencies": [{"id": "one"}], "schemas": {"method": "echo_executor"}},
     ]);
     let new = json!({"name": "each second", "every_seconds": 1, "overlap": "allow", "max_runs": 3, "tasks": tasks});
     api.call("schedules.create", new).await;
