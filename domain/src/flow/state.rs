@@ -27,7 +27,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Another task and when the dependency is satisfied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Edge {
-    /// The other task.
     pub(crate) task: u32,
     pub(crate) when: When,
 }
@@ -57,7 +56,6 @@ pub(crate) struct Task {
     pub(crate) progress: Progress,
     /// Key of the active run that covers it.
     pub(crate) run: u32,
-    /// Its own deadline.
     pub(crate) deadline: Timestamp,
     /// Not before this time; 0 for at once.
     pub(crate) next_attempt_at: Timestamp,

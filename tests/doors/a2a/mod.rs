@@ -13,6 +13,7 @@ mod rejected;
 mod scenarios;
 mod strangers;
 mod v03;
+mod v03_callers;
 mod wire;
 mod workflows;
 
