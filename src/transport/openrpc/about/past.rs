@@ -183,7 +183,7 @@ pub(super) fn lineage(description: &str) -> Value {
 }
 
 /// The codes of reasons.
-const CODES: [&str; 16] = [
+const CODES: [&str; 17] = [
     "not_covered",
     "blocked",
     "waits_for_dependencies",
@@ -212,7 +212,7 @@ const RETRIES: [&str; 4] = [
 ];
 
 /// Why no attempt follows although retries are left.
-const NO_ATTEMPT: [&str; 4] = ["not_retryable", "max_elapsed", "deadline", "kind"];
+const NO_ATTEMPT: [&str; 5] = ["not_retryable", "rejected", "max_elapsed", "deadline", "kind"];
 
 /// `tasks.explain`.
 #[must_use]

@@ -63,6 +63,9 @@ impl Speaker<'_> {
             Some(
                 FailureReason::Executor | FailureReason::Timeout | FailureReason::InvalidResult,
             ) => self.out_of_time(),
+            Some(FailureReason::Rejected) => {
+                Retries::left("rejected", "whoever was to do it has rejected it")
+            }
             Some(FailureReason::Deadline) => Retries::left("deadline", "its deadline has passed"),
             Some(
                 FailureReason::ExecutorNotFound
