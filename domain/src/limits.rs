@@ -93,6 +93,8 @@ pub const VIOLATIONS_MAX: usize = 100;
 pub const RETRIES_MAX: u32 = 100;
 /// Milliseconds between two attempts, and of an attempt (`timeout_seconds`): 30 days.
 pub const DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Milliseconds that a task may wait for its start (`delay_seconds`): 365 days.
+pub const START_DELAY_MS_MAX: u64 = 365 * 24 * 3600 * 1000;
 /// Codes in a list of those after which no attempt follows.
 pub const RETRY_CODES_MAX: usize = 256;
 /// The highest exit code of a program.

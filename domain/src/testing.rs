@@ -58,6 +58,8 @@ pub fn group(name: &str) -> NewTask {
             remote: false,
             start_within_ms: None,
             cancel_grace_ms: None,
+            start_at: None,
+            delay_ms: None,
         },
         copied_from: None,
     }
@@ -141,6 +143,20 @@ impl NewTask {
     #[must_use]
     pub fn by_workers(mut self) -> Self {
         self.specification.remote = true;
+        self
+    }
+
+    /// Started not before so many milliseconds after [`START`].
+    #[must_use]
+    pub fn start_at_ms(mut self, ms: u64) -> Self {
+        self.specification.start_at = Some(START.plus_ms(ms));
+        self
+    }
+
+    /// Started so long after it is ready.
+    #[must_use]
+    pub fn delay_ms(mut self, ms: u64) -> Self {
+        self.specification.delay_ms = Some(ms);
         self
     }
 

@@ -67,6 +67,8 @@ fn whole() -> Specification {
         remote: true,
         start_within_ms: Some(30_000),
         cancel_grace_ms: Some(5000),
+        start_at: Some(TIME),
+        delay_ms: Some(90_000),
     }
 }
 
@@ -82,6 +84,8 @@ fn least() -> Specification {
         remote: false,
         start_within_ms: None,
         cancel_grace_ms: None,
+        start_at: None,
+        delay_ms: None,
     }
 }
 
@@ -274,6 +278,12 @@ fn full() -> Vec<Event> {
             run_id: run("run"),
             reason: RequeueReason::Answered,
             next_attempt_at: Some(TIME),
+        }),
+        Event::TaskDeferred(TaskDeferred {
+            task_id,
+            run_id: run("run"),
+            next_attempt_at: TIME,
+            timer: Some(TimerKind::DelaySeconds),
         }),
         Event::TaskCancelled(TaskCancelled {
             task_id,

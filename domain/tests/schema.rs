@@ -56,6 +56,7 @@ fn palette() -> Vec<Value> {
         json!(0.0001),
         json!(2_592_000),
         json!(2_592_000_001_u64),
+        json!(31_536_000),
         json!(u64::MAX),
         json!(""),
         json!("x"),
@@ -98,8 +99,9 @@ fn full() -> Value {
         "dependencies": [{"id": "a", "required": true}],
         "params": {
             "retry": {"max_attempts": 2, "initial_delay_ms": 5, "multiplier": 1.5, "max_delay_ms": 9},
-            "timeout_seconds": 1.5, "deadline": "2030-01-31T12:00:00Z",
+            "timeout_seconds": 1.5, "deadline": "2030-01-31T12:00:00Z", "delay_seconds": 1.5,
         },
+        "start_at": "2030-01-31T12:00:00Z",
         "status": "pending", "progress": 0, "result": null, "error": null, "started_at": null,
         "completed_at": null, "created_at": "2026-01-31", "updated_at": "2026-01-31",
     })

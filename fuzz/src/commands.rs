@@ -90,7 +90,7 @@ impl Reader<'_> {
     }
 
     fn draft(&mut self) -> Draft {
-        Draft {
+        let mut draft = Draft {
             parent: self.byte(),
             kind: match self.byte() {
                 0xF8..=0xFF => REMOTE,
@@ -99,8 +99,13 @@ impl Reader<'_> {
             dependencies: self.dependencies(),
             priority: self.below(4),
             deadline: self.deadline(),
-            attempts: self.below(4),
-        }
+            attempts: self.byte(),
+            timer: None,
+        };
+        // The high values of the byte, so that inputs from before there were timers mean the same.
+        draft.timer = draft.attempts.checked_sub(0xE0);
+        draft.attempts %= 4;
+        draft
     }
 
     fn step(&mut self) -> Step {
@@ -131,7 +136,8 @@ impl Reader<'_> {
             15 => Step::Wait(self.below(20)),
             16 => Step::Slots(self.below(6)),
             _ => match self.byte() {
-                byte @ 0..0xC0 => Step::Ghost(byte & 1 == 1),
+                byte @ 0..0xB0 => Step::Ghost(byte & 1 == 1),
+                0xB0..0xC0 => Step::ChangeTimer(self.byte(), self.seldom().then(|| self.below(30))),
                 0xC0..0xE0 => Step::Claim(self.byte(), self.seldom().then(|| self.below(20))),
                 0xE0..0xF0 => Step::Release(self.byte(), self.seldom()),
                 0xF0..0xF8 => Step::EndLease(self.byte(), self.seldom()),

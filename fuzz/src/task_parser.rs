@@ -85,6 +85,10 @@ fn written(task: &NewTask) -> Value {
         ("user_id", task.user_id.clone().map(Value::from)),
         ("schemas", task.specification.schemas.as_ref().map(payload)),
         ("params", task.specification.params.as_ref().map(payload)),
+        (
+            "start_at",
+            task.specification.start_at.map(|at| at.to_string().into()),
+        ),
     ];
     for (name, value) in optional {
         members.extend(value.map(|v| (name.to_owned(), v)));

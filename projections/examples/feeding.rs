@@ -97,6 +97,8 @@ async fn main() {
                     remote: false,
                     start_within_ms: None,
                     cancel_grace_ms: None,
+                    start_at: None,
+                    delay_ms: None,
                 },
                 copied_from: None,
                 run_id: None,

@@ -111,6 +111,7 @@ impl Past {
             | Event::TaskSuspensionExpired(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
+            | Event::TaskDeferred(_)
             | Event::TaskCancelled(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => {}

@@ -45,6 +45,8 @@ pub struct TaskRow {
     pub params: Option<Payload>,
     /// `schemas.method`; absent for a group.
     pub method: Option<Arc<str>>,
+    /// Neither it nor a task below it starts earlier, as somebody said.
+    pub start_at: Option<Timestamp>,
     /// From `params.deadline`.
     pub deadline: Option<Timestamp>,
     /// Present when completed.
@@ -67,7 +69,7 @@ pub struct TaskRow {
     pub attempt: u32,
     /// The latest run that covers it.
     pub run_id: Option<RunId>,
-    /// While it waits for its next attempt: not before this time.
+    /// While it waits for its next attempt, or for its first by its timers: not before this time.
     pub next_attempt_at: Option<Timestamp>,
     /// While it waits for a person: `suspension_id`, `question`, `since` and `expires_at` (RFC 3339).
     pub suspension: Option<Payload>,
@@ -124,6 +126,7 @@ impl TaskRow {
             schemas: None,
             params: None,
             method: None,
+            start_at: None,
             deadline: None,
             result: None,
             error: None,
@@ -220,6 +223,7 @@ impl TaskRow {
                 self.started_at = None;
                 self.completed_at = None;
             }
+            Event::TaskDeferred(e) => self.next_attempt_at = Some(e.next_attempt_at),
             Event::TaskCancelled(e) => {
                 self.end(Status::Cancelled, time);
                 self.error = Some(Arc::from(e.error.as_str()));
@@ -290,6 +294,7 @@ impl TaskRow {
     fn specify(&mut self, s: &Specification) {
         self.show(s);
         self.method = s.method.as_deref().map(Arc::from);
+        self.start_at = s.start_at;
         self.deadline = s.deadline;
     }
 
@@ -359,6 +364,7 @@ pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
         | Event::TaskCompleted(_)
         | Event::TaskFailed(_)
         | Event::TaskRequeued(_)
+        | Event::TaskDeferred(_)
         | Event::TaskCancelled(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => None,

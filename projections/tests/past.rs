@@ -69,6 +69,8 @@ fn created(n: u32, inputs: &str) -> Event {
             remote: false,
             start_within_ms: None,
             cancel_grace_ms: None,
+            start_at: None,
+            delay_ms: None,
         },
         copied_from: None,
         run_id: None,

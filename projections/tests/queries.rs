@@ -503,6 +503,8 @@ async fn a_tree_of_a_hundred_thousand_is_built_run_and_written(engine: Engine) {
                     remote: false,
                     start_within_ms: None,
                     cancel_grace_ms: None,
+                    start_at: None,
+                    delay_ms: None,
                 },
                 copied_from: None,
                 run_id: None,

@@ -143,6 +143,7 @@ impl App {
             | Reason::Blocked(_)
             | Reason::WaitsForDependencies(_)
             | Reason::WaitsForRetry { .. }
+            | Reason::WaitsForTime(_)
             | Reason::WaitsForExecutor { .. }
             | Reason::WaitsForWorker { .. }
             | Reason::LacksInputs { .. }

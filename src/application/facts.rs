@@ -60,6 +60,7 @@ pub fn bytes(event: &Event) -> usize {
             | Event::TaskCompletionRejected(_)
             | Event::TaskReminded(_)
             | Event::TaskRequeued(_)
+            | Event::TaskDeferred(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => 0,
         }

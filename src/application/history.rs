@@ -387,6 +387,7 @@ impl Scan<'_> {
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
+            | Event::TaskDeferred(_)
             | Event::TaskCancelled(_)
             | Event::FlowArchived(_) => event.task_id() == Some(subject.task),
         };

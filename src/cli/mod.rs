@@ -37,6 +37,7 @@ mod storage;
 mod target;
 mod tasks;
 mod terminal;
+mod timing;
 mod tokens;
 mod tree;
 mod version;

@@ -5,6 +5,7 @@ pub(super) mod screen;
 
 use super::input::{Params, read_workflow};
 use super::output::{Output, member};
+use super::timing::Timing;
 use super::{Access, Api, CliError, LocalApi, file_limit, storage};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
@@ -30,6 +31,7 @@ Examples:
   taskledger run workflow.json
   taskledger run first.yaml second.yaml --url http://127.0.0.1:8000
   taskledger run workflow.json --url http://127.0.0.1:8000 --detach
+  taskledger run report.json --start-at 2026-01-31T02:00:00Z --url http://127.0.0.1:8000 --detach
   generate-tasks | taskledger run - --json
 
 Ctrl-C asks for a cancellation once and follows on; a second one leaves.
@@ -38,6 +40,9 @@ pub(super) struct Args {
     /// The workflows, or `-`
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
+
+    #[command(flatten)]
+    timing: Timing,
 
     /// Start it on a server, print its id, and do not wait
     #[arg(long)]
@@ -72,7 +77,10 @@ pub(super) async fn run(
 ) -> Result<ExitCode, CliError> {
     // All are read before one is begun.
     let read = args.files.iter().map(|file| read_workflow(file));
-    let workflows: Vec<Params> = read.collect::<Result<_, _>>()?;
+    let mut workflows: Vec<Params> = read.collect::<Result<_, _>>()?;
+    for workflow in &mut workflows {
+        args.timing.add_to_roots(workflow)?;
+    }
     let url = match &args.url {
         Some(url) => Some(url.clone()),
         None => args.access.url_of_named_context()?,

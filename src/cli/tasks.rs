@@ -319,6 +319,22 @@ mod tests {
                     "dependencies": [{"id": "x", "required": false}, {"id": "y", "required": true}]}),
             ),
             (
+                "create --name n --start-at 2026-01-31T12:00:00Z --delay 2.5 --params {\"retry_count\":1}",
+                "tasks.create",
+                json!({"name": "n", "start_at": "2026-01-31T12:00:00Z",
+                    "params": {"retry_count": 1, "delay_seconds": 2.5}}),
+            ),
+            (
+                "update a --start-at 2026-01-31T12:00:00Z",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"start_at": "2026-01-31T12:00:00Z"}}),
+            ),
+            (
+                "update a --start-at=",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"start_at": null}}),
+            ),
+            (
                 "update a --name n --priority 3",
                 "tasks.update",
                 json!({"task_id": "a", "updates": {"name": "n", "priority": 3}}),

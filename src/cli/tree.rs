@@ -190,9 +190,11 @@ fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String
         return String::new();
     }
     if let Some(at) = time(task, "next_attempt_at") {
+        let is_first = task.get("attempt").and_then(Value::as_u64).unwrap_or(0) == 0;
+        let word = if is_first { "starts" } else { "retry" };
         return match at > now {
-            true => format!("retry in {}", span(at.ms_since(now))),
-            false => "retry now".to_owned(),
+            true => format!("{word} in {}", span(at.ms_since(now))),
+            false => format!("{word} now"),
         };
     }
     let dependencies = task.get("dependencies").and_then(Value::as_array);
@@ -215,7 +217,10 @@ fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String
         false => ("blocked by", lost),
     };
     if names.is_empty() {
-        return String::new();
+        let start_at = time(task, "start_at").filter(|at| *at > now);
+        return start_at.map_or_else(String::new, |at| {
+            format!("not before {at} (in {})", span(at.ms_since(now)))
+        });
     }
     let more = names.len().saturating_sub(NAMED_MAX);
     names.truncate(NAMED_MAX);
@@ -311,12 +316,16 @@ mod tests {
         b["started_at"] = json!("2026-01-31T11:58:00Z");
         let mut c = task("c", "pending");
         c["next_attempt_at"] = json!("2026-01-31T12:00:02Z");
+        c["attempt"] = json!(1);
+        let (mut g, mut h) = (task("g", "pending"), task("h", "pending"));
+        g["next_attempt_at"] = json!("2026-01-31T14:00:00Z");
+        h["start_at"] = json!("2026-01-31T12:00:30Z");
         let (mut d, mut e) = (task("d", "pending"), task("e", "pending"));
         d["dependencies"] = dependency("b");
         e["dependencies"] = json!([{"id": "a"}, {"id": "b"}]);
         let mut f = task("f", "in_progress");
         f["suspension"] = json!({"question": "?"});
-        let children = [a, b, c, d, e, f].map(|task| json!({ "task": task }));
+        let children = [a, b, c, d, e, f, g, h].map(|task| json!({ "task": task }));
         let tree = json!({"task": task("root", "pending"), "children": children});
         let shown: Vec<String> = lines_at(&tree, now)[1..]
             .iter()
@@ -331,6 +340,8 @@ mod tests {
                 "· d  pending  waits for `b`",
                 "· e  pending  blocked by `a`",
                 "▸ f  in_progress ▰▰▰▱▱▱▱▱ 42 %  waits for a person",
+                "· g  pending  starts in 2 h 0 min",
+                "· h  pending  not before 2026-01-31T12:00:30.000000Z (in 30 s)",
             ]
         );
     }

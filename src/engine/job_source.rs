@@ -270,6 +270,8 @@ fn specification_of(row: &TaskRow, launch: &Launch) -> Specification {
         remote: false,
         start_within_ms: None,
         cancel_grace_ms: None,
+        start_at: None,
+        delay_ms: None,
     }
 }
 

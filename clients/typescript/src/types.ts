@@ -15,6 +15,8 @@ export interface RetryPolicy {
 
 /** How a task is run. Members besides these are those of its executor. */
 export interface TaskParams {
+  /** Seconds that it waits for its start once it is ready. */
+  delay_seconds?: number;
   /** Seconds that one attempt may take. */
   timeout_seconds?: number;
   /** RFC 3339; counts for everything below the task too. */
@@ -94,6 +96,8 @@ export interface Task {
   root_task_id: string;
   /** Attempts so far. */
   attempt: number;
+  /** It starts not before this time, as it says. */
+  start_at?: string;
   next_attempt_at?: string;
   /** While it waits for a person. */
   suspension?: { suspension_id: string; question: Question; since: string; expires_at?: string };

@@ -225,6 +225,7 @@ fn ended(event: &Event) -> Option<TaskId> {
         | Event::TaskAnswered(_)
         | Event::TaskSuspensionExpired(_)
         | Event::TaskRequeued(_)
+        | Event::TaskDeferred(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => None,
     }

@@ -132,6 +132,7 @@ fn payload_bytes(event: &Event) -> usize {
         | Event::TaskProgressed(_)
         | Event::TaskReminded(_)
         | Event::TaskRequeued(_)
+        | Event::TaskDeferred(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => 0,
     }

@@ -389,6 +389,11 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             update.next_attempt_at = e.next_attempt_at;
             (Some(update), None)
         }
+        Event::TaskDeferred(e) => {
+            let mut update = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
+            update.next_attempt_at = Some(e.next_attempt_at);
+            (Some(update), None)
+        }
         Event::TaskCancelled(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Cancelled, e.progress);
             update.attempt = e.attempt;

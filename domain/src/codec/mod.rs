@@ -94,13 +94,13 @@ macro_rules! events {
 }
 
 events! {
-    TaskCreated = 3,
+    TaskCreated = 4,
     TaskRenamed = 1,
     PriorityChanged = 1,
     UserChanged = 1,
     TaskMoved = 1,
     DependenciesChanged = 2,
-    TaskRespecified = 4,
+    TaskRespecified = 5,
     TaskDeleted = 1,
     RunStarted = 3,
     TaskStarted = 3,
@@ -118,6 +118,7 @@ events! {
     RunEnded = 3,
     FlowArchived = 2,
     MessageReceived = 1,
+    TaskDeferred = 1,
 }
 
 fn read<T: DeserializeOwned>(

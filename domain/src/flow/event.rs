@@ -2,6 +2,7 @@
 //! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
 
 mod archived;
+mod deferred;
 mod message;
 mod rejected;
 mod remarks;
@@ -10,6 +11,7 @@ mod specification;
 mod suspended;
 
 pub use archived::{FlowArchived, LastOwner};
+pub use deferred::{TaskDeferred, TimerKind};
 pub use message::{MessageReceived, RunOrigin};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use remarks::Remarks;
@@ -70,6 +72,8 @@ pub enum Event {
     TaskFailed(TaskFailed),
     /// A failed task became pending again.
     TaskRequeued(TaskRequeued),
+    /// A task that is ready waits for the time from which on it may start.
+    TaskDeferred(TaskDeferred),
     /// A task was stopped for good.
     TaskCancelled(TaskCancelled),
     /// A run ended: nothing of it can move any more.
@@ -103,6 +107,7 @@ impl Event {
             Self::TaskCompleted(e) => e.task_id,
             Self::TaskFailed(e) => e.task_id,
             Self::TaskRequeued(e) => e.task_id,
+            Self::TaskDeferred(e) => e.task_id,
             Self::TaskCancelled(e) => e.task_id,
             Self::RunStarted(_)
             | Self::MessageReceived(_)
@@ -136,6 +141,7 @@ impl Event {
             | Self::TaskCompleted(_)
             | Self::TaskFailed(_)
             | Self::TaskRequeued(_)
+            | Self::TaskDeferred(_)
             | Self::TaskCancelled(_)
             | Self::RunEnded(_)
             | Self::FlowArchived(_) => None,

@@ -37,9 +37,12 @@ impl Flow {
                 let i = self.ordinal(e.task_id);
                 self.at_mut(i).user = user;
             }
-            Event::TaskMoved(e) => self.moved(e.task_id, e.parent_id),
+            Event::TaskMoved(e) => self.moved(e.task_id, e.parent_id, time),
             Event::DependenciesChanged(e) => self.rewired(e.task_id, &e.dependencies, time),
-            Event::TaskRespecified(e) => self.respecified(e.task_id, &e.specification, &e.absent),
+            Event::TaskRespecified(e) => {
+                self.respecified(e.task_id, (&e.specification, &e.absent), time);
+            }
+            Event::TaskDeferred(e) => self.deferred(e, time),
             Event::TaskDeleted(e) => self.deleted(e.task_id, time),
             Event::RunStarted(e) => self.run_started(e, time),
             Event::MessageReceived(e) => {
@@ -129,7 +132,7 @@ impl Flow {
                     RequeueReason::Retry | RequeueReason::Rerun => {}
                 }
                 task.progress = Progress::ZERO;
-                task.ready_since = time.max(task.next_attempt_at);
+                self.refresh_ready_since(i, time);
                 self.set_status(i, Status::Pending, time);
             }
             Event::RunEnded(e) => self.run_ended(e.run_id),
@@ -217,6 +220,7 @@ impl Flow {
         });
         self.index.insert(e.task_id, i);
         self.bound(i, &e.specification);
+        self.set_timer(i, &e.specification);
         let wiring = Wiring::of(&e.specification);
         self.wire(i, &wiring, |id| e.dependencies.iter().any(|d| d.id == id));
         if parent != NONE {
@@ -236,6 +240,7 @@ impl Flow {
             task.run = run;
             self.check_waits(i);
             self.count_in_groups(i, Status::Pending, true);
+            self.refresh_ready_since(i, time);
             self.link(i);
         }
     }
@@ -295,7 +300,7 @@ impl Flow {
         }
     }
 
-    fn moved(&mut self, id: TaskId, to: TaskId) {
+    fn moved(&mut self, id: TaskId, to: TaskId, time: Timestamp) {
         let (i, to) = (self.ordinal(id), self.ordinal(to));
         let subtree = self.subtree(i);
         self.make_runs_stale(&subtree);
@@ -307,6 +312,9 @@ impl Flow {
         let at = siblings.partition_point(|&c| c < i);
         siblings.insert(at, i);
         self.refresh_deadlines(i);
+        if !self.timers.is_empty() {
+            self.hold_back(&subtree, time);
+        }
         subtree.iter().for_each(|&t| self.link(t));
     }
 
@@ -365,7 +373,12 @@ impl Flow {
         }
     }
 
-    fn respecified(&mut self, id: TaskId, specification: &Specification, absent: &[String]) {
+    fn respecified(
+        &mut self,
+        id: TaskId,
+        (specification, absent): (&Specification, &[String]),
+        time: Timestamp,
+    ) {
         let i = self.ordinal(id);
         let method = specification
             .method
@@ -373,7 +386,8 @@ impl Flow {
             .map_or(NONE, |m| self.methods.number(m));
         let deadline = specification.deadline.unwrap_or(Timestamp::FAR_FUTURE);
         let deadline_changed = deadline != self.at(i).deadline;
-        let touched = if deadline_changed {
+        let timer_changed = self.changes_timer(i, specification);
+        let touched = if deadline_changed || timer_changed {
             self.subtree(i)
         } else {
             vec![i]
@@ -401,6 +415,10 @@ impl Flow {
         if deadline_changed {
             self.refresh_deadlines(i);
         }
+        if timer_changed {
+            self.set_timer(i, specification);
+            self.hold_back(&touched, time);
+        }
         touched.iter().for_each(|&t| self.link(t));
     }
 
@@ -416,6 +434,7 @@ impl Flow {
         self.forget_claims(i);
         self.forget_dialogue(i);
         self.first_starts.remove(&i);
+        self.timers.remove(&i);
         let task = self.at_mut(i);
         task.lacking = false;
         task.deleted = true;

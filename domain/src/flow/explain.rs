@@ -9,9 +9,10 @@ mod blocked;
 
 use super::Capacity;
 use super::dialogues::Waits;
-use super::event::{RunKind, When};
+use super::event::{RunKind, TimerKind, When};
 use super::state::{Flow, NONE, Rank, Standing};
-use crate::schedule::gives_up_at;
+use super::timers::Hold;
+use crate::schedule::{due, gives_up_at};
 use crate::task::{Priority, Progress, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
 pub use again::Again;
@@ -142,6 +143,8 @@ pub enum Reason {
         /// When it is due.
         at: Timestamp,
     },
+    /// Pending: it is held back by what it or a group around it says of its start.
+    WaitsForTime(Held),
     /// Pending: nobody has its executor.
     WaitsForExecutor {
         /// When it fails for that.
@@ -187,6 +190,19 @@ pub enum Reason {
         /// asked to cancel.
         around: Vec<TaskRef>,
     },
+}
+
+/// What holds a task back until some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Until when.
+    pub at: Timestamp,
+    /// Milliseconds until then.
+    pub in_ms: u64,
+    /// The task that says it: itself, or a group around it.
+    pub of: TaskRef,
+    /// What that says.
+    pub timer: TimerKind,
 }
 
 /// A dependency that is not satisfied.
@@ -335,6 +351,8 @@ impl Flow {
                 can_satisfy: stuck == Stuck::No,
             });
             reasons.push(Reason::WaitsForDependencies(Listed::of(awaited)));
+            let hold = self.hold(i, now);
+            reasons.extend(hold.map(|hold| self.waits_for_time(hold, now)));
             return reasons;
         }
         let rank = Rank {
@@ -355,7 +373,11 @@ impl Flow {
         let bounds = self.bounds.get(&i);
         let within_ms = bounds.and_then(|bounds| bounds.start_within_ms);
         let until = within_ms.map(|within_ms| rank.since.plus_ms(within_ms));
-        reasons.push(if task.next_attempt_at > now {
+        let hold = self.hold(i, now);
+        let hold = hold.filter(|hold| hold.until >= task.next_attempt_at);
+        reasons.push(if let Some(hold) = hold {
+            self.waits_for_time(hold, now)
+        } else if task.next_attempt_at > now {
             Reason::WaitsForRetry {
                 at: task.next_attempt_at,
             }
@@ -381,6 +403,15 @@ impl Flow {
         reasons
     }
 
+    fn waits_for_time(&self, hold: Hold, now: Timestamp) -> Reason {
+        Reason::WaitsForTime(Held {
+            at: hold.until,
+            in_ms: hold.until.ms_since(now),
+            of: self.task_ref(hold.of),
+            timer: hold.timer,
+        })
+    }
+
     /// Ready tasks with a better rank that compete for the same slots. Cost: O(result + methods).
     fn ahead_of(&self, rank: Rank, now: Timestamp, capacity: &dyn Capacity) -> usize {
         let canonical = |method: u32| {
@@ -391,10 +422,7 @@ impl Flow {
         self.ready
             .iter()
             .filter(|(line, _)| canonical(line.method) == own)
-            .map(|(_, queue)| {
-                let before = queue.range(..rank);
-                before.filter(|other| other.since <= now).count()
-            })
+            .map(|(_, queue)| due(queue, now).take_while(|other| *other < rank).count())
             .sum()
     }
 

@@ -35,10 +35,21 @@ impl Flow {
         }
         match task.status {
             Status::Pending if task.unsatisfied == 0 && task.is_group() => {
-                put(&mut self.ready_groups, i, present);
+                count(&mut run.ready);
+                put(&mut self.ready_groups, (task.ready_since, i), present);
+                let untold = self
+                    .timers
+                    .get(&i)
+                    .is_some_and(|timer| timer.is_due_for(task));
+                put(&mut self.untold_timers, i, present && untold);
             }
             Status::Pending if task.unsatisfied == 0 => {
                 count(&mut run.ready);
+                let untold = self
+                    .timers
+                    .get(&i)
+                    .is_some_and(|timer| timer.is_due_for(task));
+                put(&mut self.untold_timers, i, present && untold);
                 let rank = Rank {
                     priority: task.priority,
                     since: task.ready_since,
@@ -106,11 +117,12 @@ impl Flow {
             .expect("each satisfied dependency was counted once");
     }
 
-    /// The time from which a task queues: now, or when its next attempt is due. Only between
-    /// `unlink` and `link`.
+    /// The time from which a task queues: now, or when its next attempt is due or something stops holding it back. Only
+    /// between `unlink` and `link`.
     pub(super) fn refresh_ready_since(&mut self, i: u32, time: Timestamp) {
+        let held = self.held_until(i);
         let task = self.at_mut(i);
-        task.ready_since = time.max(task.next_attempt_at);
+        task.ready_since = time.max(task.next_attempt_at).max(held);
     }
 
     /// Adds a task that has not ended to what the groups around it in its run wait for, or takes it out.

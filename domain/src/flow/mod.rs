@@ -12,11 +12,13 @@ mod evolve;
 pub mod explain;
 mod indexes;
 mod lines;
+mod names;
 mod overview;
 mod refusal;
 mod sound;
 mod stage;
 pub(crate) mod state;
+mod timers;
 mod waits;
 mod wires;
 
@@ -31,8 +33,9 @@ pub use event::{
     Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks, RequeueReason, RootAtEnd,
     RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification, StatusCounts, TaskAnswered,
     TaskCancelled, TaskClaimRejected, TaskCompleted, TaskCompletionRejected, TaskCreated,
-    TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
-    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, UserChanged, When,
+    TaskDeferred, TaskDeleted, TaskFailed, TaskMoved, TaskProgressed, TaskReminded, TaskRenamed,
+    TaskRequeued, TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, TimerKind,
+    UserChanged, When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

@@ -79,8 +79,7 @@ impl Flow {
         match task.status {
             Status::Pending => {
                 counts.pending += 1;
-                let is_due =
-                    task.run != NONE && task.unsatisfied == 0 && task.next_attempt_at <= now;
+                let is_due = task.run != NONE && task.unsatisfied == 0 && task.ready_since <= now;
                 if !is_due || task.is_group() {
                     return;
                 }

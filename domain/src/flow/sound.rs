@@ -26,6 +26,7 @@ impl Flow {
             && self.asks_what_runs()
             && self.ended_leases.keys().all(|i| (*i as usize) < n)
             && self.bounds.keys().all(|i| (*i as usize) < n)
+            && self.timers.keys().all(|i| (*i as usize) < n)
             && self.first_starts.keys().all(|i| (*i as usize) < n)
             && self.wires.keys().all(|i| (*i as usize) < n)
             && self.told_claims.keys().all(|i| (*i as usize) < n)

@@ -7,6 +7,8 @@
 pub(crate) use super::claim_faults::ToldClaims;
 pub(crate) use super::dialogues::Dialogue;
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
+pub(crate) use super::names::Names;
+pub(crate) use super::timers::Timer;
 pub(crate) use super::wires::Wires;
 use super::{FlowArchived, RunState, When};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
@@ -125,7 +127,7 @@ pub(crate) struct Run {
     /// Attempts under way.
     #[serde(skip)]
     pub(crate) running: u32,
-    /// Pending tasks whose dependencies are satisfied.
+    /// Pending tasks and groups whose dependencies are satisfied.
     #[serde(skip)]
     pub(crate) ready: u32,
     /// Groups under way, deepest first.
@@ -140,59 +142,6 @@ impl Run {
     /// Nothing of it is running, runnable or awaited.
     pub(crate) const fn is_still(&self) -> bool {
         self.running == 0 && self.ready == 0
-    }
-}
-
-/// Strings by number.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Names {
-    texts: Vec<Box<str>>,
-    #[serde(skip)]
-    numbers: HashMap<Box<str>, u32>,
-    /// Bytes of both, roughly.
-    #[serde(skip)]
-    bytes: usize,
-}
-
-impl Names {
-    pub(crate) fn number(&mut self, text: &str) -> u32 {
-        if let Some(&n) = self.numbers.get(text) {
-            return n;
-        }
-        let n = u32::try_from(self.texts.len()).expect("fewer names than events in a stream");
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), n);
-        self.bytes += Self::weight(text);
-        n
-    }
-
-    /// The number of a text that has one.
-    pub(crate) fn find(&self, text: &str) -> Option<u32> {
-        self.numbers.get(text).copied()
-    }
-
-    /// Both copies of a text and what holds them.
-    const fn weight(text: &str) -> usize {
-        2 * (text.len() + 32)
-    }
-
-    pub(crate) fn text(&self, number: u32) -> Option<&str> {
-        self.texts.get(number as usize).map(|t| &**t)
-    }
-
-    pub(crate) fn index(&mut self) {
-        self.numbers = self
-            .texts
-            .iter()
-            .enumerate()
-            .map(|(i, t)| (t.clone(), i as u32))
-            .collect();
-        self.bytes = self.texts.iter().map(|t| Self::weight(t)).sum();
-    }
-
-    /// Whether `number` is `NONE` or stands for a text.
-    pub(crate) fn has(&self, number: u32) -> bool {
-        number == NONE || (number as usize) < self.texts.len()
     }
 }
 
@@ -211,6 +160,8 @@ pub struct Flow {
     pub(crate) ended_leases: BTreeMap<u32, EndedLease>,
     /// Of the tasks that have some.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
+    /// Of the tasks that start later than they could.
+    pub(crate) timers: BTreeMap<u32, Timer>,
     /// When the first attempt of the run began, of the tasks whose retries are bounded in time.
     pub(crate) first_starts: BTreeMap<u32, Timestamp>,
     /// Of the tasks that have asked people.
@@ -260,9 +211,12 @@ pub struct Flow {
     /// When ready tasks must have started.
     #[serde(skip)]
     pub(crate) start_limits: BTreeSet<(Timestamp, u32)>,
-    /// Pending covered groups whose dependencies are satisfied.
+    /// Pending covered groups whose dependencies are satisfied, and from when on they may begin.
     #[serde(skip)]
-    pub(crate) ready_groups: BTreeSet<u32>,
+    pub(crate) ready_groups: BTreeSet<(Timestamp, u32)>,
+    /// Ready tasks of which it is not recorded yet from when on they may start.
+    #[serde(skip)]
+    pub(crate) untold_timers: BTreeSet<u32>,
     /// Groups under way whose covered descendants are all terminal.
     #[serde(skip)]
     pub(crate) settled_groups: BTreeSet<u32>,
@@ -397,10 +351,11 @@ impl Flow {
         // in two lists.
         let task = size_of::<Task>() + 64;
         let edge = 2 * size_of::<Edge>();
-        let names = self.methods.bytes + self.users.bytes;
+        let names = self.methods.weight_bytes() + self.users.weight_bytes();
         let leases = self.leases.len() * (size_of::<Held>() + 64)
             + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
             + self.bounds.len() * (size_of::<Bounds>() + 16)
+            + self.timers.len() * (size_of::<Timer>() + 16)
             + self.first_starts.len() * (size_of::<Timestamp>() + 16)
             + self.told_claims.len() * (size_of::<ToldClaims>() + 16);
         let tasks = self.tasks.len() * task + self.edges * edge;

@@ -15,7 +15,7 @@ use crate::flow::{Capacity, Event, Flow, Turn};
 use crate::task::Status;
 use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 pub use outside::{Offered, Outside, Waiting};
-pub(crate) use settle::{gives_up_at, settle};
+pub(crate) use settle::{due, gives_up_at, settle};
 
 /// What the engine has to do because of events that are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +130,7 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         | Event::TaskSuspensionExpired(_)
         | Event::TaskCompleted(_)
         | Event::TaskRequeued(_)
+        | Event::TaskDeferred(_)
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => None,
     }
@@ -210,7 +211,7 @@ fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
 }
 
 /// When the flow must be looked at again although nothing happens: a deadline, a time-out of an attempt
-/// outside the server, a retry that is
+/// outside the server, a retry or a start that is
 /// due, an executor that has been waited for long enough. `settled_at` is the time of the flow's
 /// last turn: what has become due since then is returned, what was ready then waits for a slot.
 /// Cost: O(methods with ready tasks); when runs wait differently long, O(tasks that wait for an
@@ -222,7 +223,8 @@ pub fn next_due(flow: &Flow, settled_at: Timestamp, capacity: &dyn Capacity) -> 
     let start_limit = flow.start_limits.first().map(|(at, _)| *at);
     let suspension = flow.suspension_dues.first().map(|(at, _)| *at);
     let deadline = deadline.into_iter().chain(time_out).chain(start_limit);
-    let deadline = deadline.chain(suspension);
+    let group = flow.ready_groups.first().map(|(since, _)| *since);
+    let deadline = deadline.chain(suspension).chain(group);
     let deadline = deadline.min();
     let unknown = |line: &Line| flow.standing(*line, capacity) == Standing::Unknown;
     if settle::waits_differ(flow) {

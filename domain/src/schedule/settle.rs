@@ -5,7 +5,8 @@ use crate::flow::decide::attempt;
 use crate::flow::state::{Line, Rank, Standing};
 use crate::flow::{
     CancelReason, Capacity, Event, FailureReason, Flow, OnExpiry, RequeueReason, SlotRequest,
-    TaskCancelled, TaskCompleted, TaskFailed, TaskReminded, TaskStarted, TaskSuspensionExpired,
+    TaskCancelled, TaskCompleted, TaskDeferred, TaskFailed, TaskReminded, TaskStarted,
+    TaskSuspensionExpired,
 };
 use crate::limits;
 use crate::task::{Progress, Status};
@@ -13,7 +14,7 @@ use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies consequences to the state and appends their events to `out`, in this order, until
-/// nothing changes: deadlines, attempts outside the server that time out, questions that nobody answers, groups that begin, groups whose members have ended, starts of
+/// nothing changes: deadlines, attempts outside the server that time out, questions that nobody answers, tasks that start later, groups that begin, groups whose members have ended, starts of
 /// ready tasks, and for each run in which nothing moves any more: its open groups, deepest first, and
 /// then its end. Cost: O(consequences * (dependents + depth)) and, a few times, O(methods with
 /// ready tasks).
@@ -71,10 +72,25 @@ pub(super) fn firsts(queue: &BTreeSet<Rank>) -> impl Iterator<Item = Rank> + '_ 
     })
 }
 
+/// The tasks of a queue whose time has come, by their places. Cost: O(those that are taken) and, for each priority,
+/// O(log tasks): those whose time has not come are not looked at.
+pub(crate) fn due(queue: &BTreeSet<Rank>, now: Timestamp) -> impl Iterator<Item = Rank> + '_ {
+    firsts(queue)
+        .filter(move |first| first.since <= now)
+        .flat_map(move |first| {
+            let until = Rank {
+                priority: first.priority,
+                since: now,
+                task: u32::MAX,
+            };
+            queue.range(first..=until).copied()
+        })
+}
+
 /// The first ready task of a line whose time has come.
 pub(crate) fn first_due(flow: &Flow, line: Line, now: Timestamp) -> Option<Rank> {
     let queue = flow.ready.get(&line)?;
-    firsts(queue).find(|rank| rank.since <= now)
+    due(queue, now).next()
 }
 
 /// Whether the oldest of a queue need not be the first to give up, because runs wait differently
@@ -309,10 +325,31 @@ impl Turn<'_> {
         }
     }
 
+    /// From when on tasks that have become ready may start, where they say it.
+    fn tell_timers(&mut self) {
+        while let Some(&i) = self.flow.untold_timers.first() {
+            let (next_attempt_at, timer) = self.flow.first_start(i, self.now);
+            let (task_id, run_id) = (self.flow.at(i).id, self.run_of(i));
+            self.emit(Event::TaskDeferred(TaskDeferred {
+                task_id,
+                run_id,
+                next_attempt_at,
+                timer,
+            }));
+        }
+    }
+
     fn begin_groups(&mut self) {
-        while let Some(&i) = self.flow.ready_groups.first() {
+        self.tell_timers();
+        while let Some(i) = self.due_group() {
             self.begin(i);
         }
+    }
+
+    /// A group that may begin now.
+    fn due_group(&self) -> Option<u32> {
+        let (since, i) = *self.flow.ready_groups.first()?;
+        (since <= self.now).then_some(i)
     }
 
     fn end_settled_groups(&mut self) {
@@ -401,7 +438,7 @@ impl Turn<'_> {
                 let event = groups::outcome(self.flow, group);
                 self.emit(event);
                 decided = true;
-                while !self.flow.settled_groups.is_empty() || !self.flow.ready_groups.is_empty() {
+                while !self.flow.settled_groups.is_empty() || self.due_group().is_some() {
                     self.begin_groups();
                     self.end_settled_groups();
                 }

@@ -93,6 +93,11 @@ pub const MEMBERS: &[Member] = &[
         },
     ),
     Member::new(
+        "start_at",
+        "No attempt of it, or of a task below it, begins before this time.",
+        || json!({"type": ["string", "null"], "format": "date-time"}),
+    ),
+    Member::new(
         "status",
         "Written by the server; a new task is pending.",
         || json!({"type": "string", "enum": ["pending"]}),
@@ -387,6 +392,12 @@ fn params() -> Value {
                 "minimum": 0.001,
                 "maximum": limits::DELAY_MS_MAX / 1000,
                 "description": "Bounds one attempt.",
+            },
+            "delay_seconds": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": limits::START_DELAY_MS_MAX / 1000,
+                "description": "How long it waits for its first start in a run once it is ready; a group with everything below it.",
             },
             "deadline": {
                 "type": ["string", "null"],

@@ -96,6 +96,9 @@ pub struct Updates {
     /// `params`; `Some(None)` removes them.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub params: Option<Option<Params>>,
+    /// `start_at`; `Some(None)` removes it.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub start_at: Option<Option<Timestamp>>,
     /// `status`, which no caller changes: the task must be in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -124,6 +127,8 @@ pub struct Schemas {
 pub struct Params {
     /// As given.
     pub raw: Payload,
+    /// From `delay_seconds`; `None` for no delay.
+    pub delay_ms: Option<u64>,
     /// From `retry` or `retry_count`.
     pub retry: Option<RetryPolicy>,
     /// From `timeout_seconds`.
@@ -150,6 +155,8 @@ impl Specification {
             inputs,
             schemas: None,
             params: None,
+            start_at: None,
+            delay_ms: None,
             method: None,
             retry: None,
             timeout_ms: None,
@@ -209,6 +216,16 @@ impl Specification {
         if let Some(params) = updates.params.clone() {
             self.set_params(params);
         }
+        if let Some(start_at) = updates.start_at {
+            self.start_at = start_at;
+        }
+        self
+    }
+
+    /// The same, started not before this time.
+    #[must_use]
+    pub const fn starting_at(mut self, start_at: Option<Timestamp>) -> Self {
+        self.start_at = start_at;
         self
     }
 
@@ -219,6 +236,7 @@ impl Specification {
     }
 
     fn set_params(&mut self, params: Option<Params>) {
+        self.delay_ms = params.as_ref().and_then(|p| p.delay_ms);
         self.start_within_ms = params.as_ref().and_then(|p| p.start_within_ms);
         self.cancel_grace_ms = params.as_ref().and_then(|p| p.cancel_grace_ms);
         self.retry = params.as_ref().and_then(|p| p.retry);
@@ -255,6 +273,7 @@ pub(super) fn task(
     let inputs = r.inputs();
     let schemas = r.schemas();
     let params = r.params();
+    let start_at = r.start_at();
     let is_specified = r.violations.len() == before;
     TaskFields {
         path: path.to_vec(),
@@ -268,7 +287,8 @@ pub(super) fn task(
             inputs.unwrap_or_else(Payload::empty),
             schemas.flatten(),
             params.flatten(),
-        ),
+        )
+        .starting_at(start_at.flatten()),
         is_specified,
     }
 }
@@ -305,6 +325,7 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         inputs: r.inputs(),
         schemas: r.schemas(),
         params: r.params(),
+        start_at: r.start_at(),
         status: map
             .get("status")
             .and_then(Value::as_str)

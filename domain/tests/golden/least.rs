@@ -135,6 +135,12 @@ pub(super) fn min() -> Vec<Event> {
             root: None,
             others: 0,
         }),
+        Event::TaskDeferred(TaskDeferred {
+            task_id,
+            run_id: run("run"),
+            next_attempt_at: TIME,
+            timer: None,
+        }),
         Event::TaskCancelled(TaskCancelled {
             task_id,
             attempt: None,

@@ -69,6 +69,10 @@ fn rich() -> Scenario {
         task("q").under("g"),
         task("declines").under("g"),
         task("completes").under("g"),
+        task("later")
+            .under("g")
+            .start_at_ms(900_000)
+            .delay_ms(60_000),
         wired,
     ]);
     s.server.remote.insert("resize".to_owned());

@@ -5,6 +5,8 @@
 mod asking;
 #[path = "model/checks.rs"]
 mod checks;
+#[path = "model/timers.rs"]
+mod timers;
 #[path = "model/waiting.rs"]
 mod waiting;
 
@@ -15,6 +17,7 @@ use taskledger_domain::flow::{
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::{RunId, TaskId, Timestamp};
+use timers::Timing;
 
 /// The method whose tasks workers claim.
 pub(crate) const REMOTE: &str = "far";
@@ -28,6 +31,8 @@ pub(crate) struct Task {
     pub(crate) attempt: u32,
     pub(crate) run: Option<RunId>,
     pub(crate) not_before: Timestamp,
+    /// What its timers have come to in its run.
+    timing: Timing,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) specification: Specification,
     pub(crate) spec_at: u64,
@@ -184,6 +189,7 @@ impl Model {
                         attempt: 0,
                         run: e.run_id,
                         not_before: now,
+                        timing: Timing::default(),
                         deadline: e.specification.deadline,
                         specification: e.specification.clone(),
                         spec_at: self.version,
@@ -223,6 +229,7 @@ impl Model {
                     task.run.is_none() || same,
                     "no change between group and method in a run"
                 );
+                self.change_timers(e.task_id, &e.specification, now);
                 self.respecify(e.task_id, &e.specification);
             }
             Event::TaskDeleted(e) => {
@@ -247,6 +254,7 @@ impl Model {
                     if task.run.is_none() {
                         task.run = Some(e.run_id);
                         task.not_before = now;
+                        task.timing = Timing::default();
                     }
                 }
                 self.runs.insert(
@@ -264,7 +272,7 @@ impl Model {
                 );
                 let task = &self.tasks[&e.task_id];
                 assert_eq!(task.run, Some(e.run_id));
-                assert!(task.not_before <= now, "started before its time");
+                assert!(self.starts_at(e.task_id) <= now, "started before its time");
                 let last = self.attempts.insert(e.task_id, e.attempt);
                 assert_eq!(
                     last,
@@ -281,6 +289,7 @@ impl Model {
                 self.move_to(e.task_id, InProgress);
                 let task = self.tasks.get_mut(&e.task_id).expect("a live task");
                 task.attempt = e.attempt;
+                task.timing.charged += 1;
                 let lease = e.lease.clone();
                 task.lease = lease.map(|l| (l.clone(), l.timeout_ms.map(|ms| now.plus_ms(ms))));
             }
@@ -380,7 +389,9 @@ impl Model {
                 self.move_to(e.task_id, Pending);
                 let task = self.tasks.get_mut(&e.task_id).expect("a live task");
                 task.not_before = e.next_attempt_at.unwrap_or(now);
+                task.timing.requeued(e.reason);
             }
+            Event::TaskDeferred(e) => self.defer(e, now),
             Event::TaskCancelled(e) => {
                 assert!(!e.error.is_empty());
                 let task = &self.tasks[&e.task_id];

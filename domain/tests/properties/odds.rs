@@ -15,15 +15,17 @@ pub(crate) fn draft() -> impl Strategy<Value = Draft> {
         0..4_u8,
         prop::option::weighted(0.15, 0..40_u8),
         0..4_u8,
+        prop::option::weighted(0.15, 0..30_u8),
     )
         .prop_map(
-            |(parent, kind, dependencies, priority, deadline, attempts)| Draft {
+            |(parent, kind, dependencies, priority, deadline, attempts, timer)| Draft {
                 parent,
                 kind,
                 dependencies,
                 priority,
                 deadline,
                 attempts,
+                timer,
             },
         )
 }
@@ -42,6 +44,7 @@ pub(crate) fn knotted_task() -> impl Strategy<Value = Draft> {
             priority: 2,
             deadline: None,
             attempts: 0,
+            timer: (parent % 5 == 0).then_some(kind * 2),
         })
 }
 
@@ -58,6 +61,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         1 => (task(), 0..3_u8).prop_map(|(t, u)| Step::ChangeUser(t, u)),
         3 => (task(), 0..=11_u8).prop_map(|(t, k)| Step::ChangeKind(t, k)),
         2 => (task(), prop::option::of(0..40_u8)).prop_map(|(t, d)| Step::ChangeDeadline(t, d)),
+        3 => (task(), prop::option::of(0..30_u8)).prop_map(|(t, d)| Step::ChangeTimer(t, d)),
         3 => (task(), any::<bool>()).prop_map(|(t, c)| Step::Delete(t, c)),
         3 => (task(), any::<bool>()).prop_map(|(t, c)| Step::Cancel(t, c)),
         14 => (task(), prop::bool::weighted(0.1)).prop_map(|(t, s)| Step::Complete(t, s)),

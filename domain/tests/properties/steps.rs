@@ -12,6 +12,8 @@ pub(crate) struct Draft {
     /// Times 100 ms from the start.
     pub(crate) deadline: Option<u8>,
     pub(crate) attempts: u8,
+    /// Times 100 ms: of three, one `start_at` from the start, one a delay, one both.
+    pub(crate) timer: Option<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +32,7 @@ pub(crate) enum Step {
     ChangeUser(u8, u8),
     ChangeKind(u8, u8),
     ChangeDeadline(u8, Option<u8>),
+    ChangeTimer(u8, Option<u8>),
     Delete(u8, bool),
     Cancel(u8, bool),
     /// An outcome; true for an attempt number that is not the current one.

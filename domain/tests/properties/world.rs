@@ -162,8 +162,25 @@ impl World {
                     deadline: d.map(|n| START.plus_ms(u64::from(n) * 100)),
                     start_within_ms: None,
                     cancel_grace_ms: None,
+                    delay_ms: None,
                 };
                 self.update(*t, |u| u.updates.params = Some(Some(params)))?
+            }
+            Step::ChangeTimer(t, n) => {
+                let (start_at, delay_ms) = timer(*n);
+                let params = Params {
+                    raw: Payload::empty(),
+                    delay_ms,
+                    retry: None,
+                    timeout_ms: None,
+                    deadline: None,
+                    start_within_ms: None,
+                    cancel_grace_ms: None,
+                };
+                self.update(*t, |u| {
+                    u.updates.start_at = Some(start_at);
+                    u.updates.params = Some(Some(params));
+                })?
             }
             Step::Delete(t, cascade) => Command::Delete {
                 task: self.any(*t)?,
@@ -361,6 +378,8 @@ impl World {
             if let Some(n) = draft.deadline {
                 task = task.deadline_ms(u64::from(n) * 100);
             }
+            let timer = timer(draft.timer);
+            (task.specification.start_at, task.specification.delay_ms) = timer;
             if draft.attempts > 1 {
                 task = task.attempts(u32::from(draft.attempts), u64::from(draft.attempts) * 150);
             }
@@ -443,4 +462,14 @@ fn method(kind: u8) -> Option<&'static str> {
         10 => Some("ghost"),
         _ => Some(REMOTE),
     }
+}
+
+/// `start_at` and a delay.
+fn timer(n: Option<u8>) -> (Option<Timestamp>, Option<u64>) {
+    let ms = n.map(|n| u64::from(n) * 100);
+    let start_at = ms
+        .filter(|ms| ms / 100 % 3 != 1)
+        .map(|ms| START.plus_ms(ms));
+    let delay_ms = ms.filter(|ms| ms / 100 % 3 != 0 && *ms > 0);
+    (start_at, delay_ms)
 }

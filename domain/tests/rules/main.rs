@@ -30,6 +30,7 @@ mod retries;
 mod runs;
 mod support;
 mod suspensions;
+mod timers;
 mod transitions;
 mod trees;
 mod unknown_executors;

@@ -181,7 +181,17 @@ impl Change {
             deadline,
             start_within_ms: None,
             cancel_grace_ms: None,
+            delay_ms: None,
         }));
+        self
+    }
+    /// `start_at` and a delay, and nothing else in `params`.
+    pub(crate) fn timers(mut self, start_at: Option<Timestamp>, delay_ms: Option<u64>) -> Self {
+        self = self.deadline(None);
+        if let Some(Some(params)) = &mut self.0.updates.params {
+            params.delay_ms = delay_ms;
+        }
+        self.0.updates.start_at = Some(start_at);
         self
     }
     /// The specification as the caller read it from the flow's history.

@@ -51,6 +51,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0004_run_status",
             include_str!("../../../migrations/postgres/read_models/0004_run_status.sql"),
         ),
+        (
+            "0005_start_at",
+            include_str!("../../../migrations/postgres/read_models/0005_start_at.sql"),
+        ),
     ])
 });
 

@@ -55,6 +55,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0004_run_status",
             include_str!("../../../migrations/sqlite/read_models/0004_run_status.sql"),
         ),
+        (
+            "0005_start_at",
+            include_str!("../../../migrations/sqlite/read_models/0005_start_at.sql"),
+        ),
     ])
 });
 

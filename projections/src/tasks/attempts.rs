@@ -68,6 +68,7 @@ impl AttemptRow {
             | Event::TaskAnswered(_)
             | Event::TaskSuspensionExpired(_)
             | Event::TaskRequeued(_)
+            | Event::TaskDeferred(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => return None,
         })

@@ -102,6 +102,7 @@ async fn load_tasks(
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
+            | Event::TaskDeferred(_)
             | Event::TaskCancelled(_)
             | Event::RunEnded(_)
             | Event::FlowArchived(_) => (None, [recorded.event.task_id(), None]),
@@ -164,6 +165,7 @@ async fn load_runs(
             Event::TaskCreated(e) => e.run_id,
             Event::TaskStarted(e) => Some(e.run_id),
             Event::TaskRequeued(e) => Some(e.run_id),
+            Event::TaskDeferred(e) => Some(e.run_id),
             Event::RunEnded(e) => Some(e.run_id),
             Event::MessageReceived(e) => Some(e.run_id),
             Event::RunStarted(e) => {

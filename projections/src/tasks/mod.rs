@@ -71,7 +71,7 @@ impl TaskProjector {
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
     // 2: runs do not count groups. 3: tasks carry the owner of their flow. 5: runs have a stage.
-    const VERSION: i64 = 5;
+    const VERSION: i64 = 6;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;

@@ -27,13 +27,14 @@ pub(super) const STATE: [&str; 9] = [
     "suspension",
 ];
 /// Written, with all of the above, when somebody edited the task.
-pub(super) const DEFINITION: [&str; 7] = [
+pub(super) const DEFINITION: [&str; 8] = [
     "parent_id",
     "parent_no",
     "user_id",
     "name",
     "priority",
     "method",
+    "start_at",
     "deadline",
 ];
 /// Written once, with all of the above.
@@ -50,7 +51,7 @@ pub(super) const IDENTITY: [&str; 6] = [
 /// The columns of a row without its body, for [`read`]; `t` is the table's alias.
 pub(crate) const COLUMNS: &str = "t.created_position, t.flow_no, t.parent_no,
     t.id, t.flow_id, t.ordinal, t.parent_id, t.user_id, t.name, t.status, t.priority,
-    t.method, t.deadline, t.progress, t.child_count, t.child_progress_sum, t.attempt,
+    t.method, t.start_at, t.deadline, t.progress, t.child_count, t.child_progress_sum, t.attempt,
     t.run_id, t.next_attempt_at, t.created_at, t.started_at, t.updated_at, t.completed_at,
     t.last_position, t.error, t.result, t.owner, t.suspension";
 /// The columns of the body, for [`read_with_body`]; `b` is the table's alias.
@@ -105,6 +106,7 @@ fn head(c: &mut Columns<'_>) -> Result<Placed, Error> {
         status: c.status()?,
         priority: c.priority()?,
         method: c.opt_text()?,
+        start_at: c.opt_time()?,
         deadline: c.opt_time()?,
         progress: c.progress()?,
         child_count: c.number()?,
@@ -166,6 +168,7 @@ pub(super) fn bind_definition(p: &Placed, args: &mut Args) {
     args.text(Arc::clone(&r.name));
     args.int(i64::from(r.priority.get()));
     args.text(r.method.clone());
+    args.time(r.start_at);
     args.time(r.deadline);
 }
 

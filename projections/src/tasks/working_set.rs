@@ -123,6 +123,7 @@ impl WorkingSet {
             | Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskRequeued(_)
+            | Event::TaskDeferred(_)
             | Event::TaskCancelled(_)
             | Event::TaskDeleted(_) => self.change(recorded, Write::State).map(|()| None),
         }?;

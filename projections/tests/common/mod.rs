@@ -194,6 +194,8 @@ impl World {
             remote: false,
             start_within_ms: None,
             cancel_grace_ms: None,
+            start_at: None,
+            delay_ms: None,
         }
     }
 

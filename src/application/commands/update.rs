@@ -67,8 +67,10 @@ impl App {
             self.is_owned_here(context, flow, foreign).await?;
             Self::keep_owner(context, updates)?;
         }
-        let respecifies =
-            updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
+        let respecifies = updates.inputs.is_some()
+            || updates.schemas.is_some()
+            || updates.params.is_some()
+            || updates.start_at.is_some();
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => Some(status),

@@ -110,6 +110,7 @@ fn versions(e: &Explanation) -> BTreeSet<Version> {
                 ended.extend(blocked.chain.last().map(|link| &link.task));
             }
             Reason::WaitsForDependencies(list) => named.extend(list.items.iter().map(|d| &d.task)),
+            Reason::WaitsForTime(held) => named.push(&held.of),
             Reason::WaitsForDescendants(below) => named.extend(&below.listed.items),
             Reason::Failed {
                 harmed_by,

@@ -55,6 +55,7 @@ types! {
     RunEnded = "run_ended",
     FlowArchived = "flow_archived",
     MessageReceived = "message_received",
+    TaskDeferred = "task_deferred",
 }
 
 impl EventType {

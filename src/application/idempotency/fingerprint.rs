@@ -12,7 +12,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::{Specification, When};
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::{GivenId, TaskFields, TaskRef, Updates};
-use taskledger_domain::{Payload, TaskId};
+use taskledger_domain::{Payload, TaskId, Timestamp};
 
 /// SHA-256 of the request in lower-case hex. Cost: O(size).
 #[must_use]
@@ -197,6 +197,7 @@ impl Canonical {
             inputs,
             schemas,
             params,
+            start_at,
             status,
         } = updates;
         self.option(name.as_deref(), Self::text);
@@ -220,6 +221,9 @@ impl Canonical {
             hash.option(raw, Self::payload);
         });
         self.option(status.as_ref(), |hash, status| hash.text(status.as_str()));
+        if let Some(start_at) = start_at {
+            self.start_at(*start_at);
+        }
     }
 
     fn specification(&mut self, specification: &Specification) {
@@ -227,7 +231,9 @@ impl Canonical {
             inputs,
             schemas,
             params,
+            start_at,
             // Read out of `schemas` and `params`.
+            delay_ms: _,
             method: _,
             retry: _,
             timeout_ms: _,
@@ -239,6 +245,17 @@ impl Canonical {
         self.payload(inputs);
         self.option(schemas.as_ref(), Self::payload);
         self.option(params.as_ref(), Self::payload);
+        if let Some(start_at) = start_at {
+            self.start_at(Some(*start_at));
+        }
+    }
+
+    /// Only where it is given: bodies without it are as they were before there was one.
+    fn start_at(&mut self, start_at: Option<Timestamp>) {
+        self.text("start_at");
+        self.option(start_at.as_ref(), |hash, at| {
+            hash.0.update(at.0.to_le_bytes());
+        });
     }
 
     fn callback(&mut self, callback: &Callback) {

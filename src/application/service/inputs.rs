@@ -152,5 +152,7 @@ pub(super) fn specification_of(row: &TaskRow) -> Specification {
         remote: true,
         start_within_ms: None,
         cancel_grace_ms: None,
+        start_at: None,
+        delay_ms: None,
     }
 }

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::cli::input::read_object;
 use crate::cli::output::{member, printable};
+use crate::cli::timing::Timing;
 use serde_json::{Value, json};
 use std::io;
 
@@ -15,6 +16,7 @@ Examples:
   taskledger tasks create --name hello --method echo_executor --inputs '{\"text\":\"hi\"}'
   taskledger tasks create --name report --parent 0f8fad5b-d9cb-469f-a165-70867728950e \\
       --depends-on 7c9e6679-7425-40de-944b-e07fc1f90ae7:optional
+  taskledger tasks create --name nightly --method echo_executor --start-at 2026-01-31T02:00:00Z
   taskledger tasks create --file tree.json")]
 pub(super) struct Args {
     /// Name of the task
@@ -41,11 +43,13 @@ pub(super) struct Args {
     /// A task to wait for; may be repeated
     #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
     depends_on: Vec<Dependency>,
+    #[command(flatten)]
+    timing: Timing,
     /// The parameters of `tasks.create` as JSON; `-` is standard input
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["name", "method", "inputs", "params", "parent", "user", "priority", "depends_on"]
+        conflicts_with_all = ["name", "method", "inputs", "params", "parent", "user", "priority", "depends_on", "start_at", "delay"]
     )]
     file: Option<String>,
 }
@@ -54,22 +58,24 @@ impl Args {
     pub(super) fn request(self) -> Result<Request, CliError> {
         let params = match &self.file {
             Some(file) => Value::Object(read_object(file)?),
-            None => Params::default()
-                .maybe("name", self.name)
-                .maybe(
-                    "schemas",
-                    self.method.map(|method| json!({"method": method})),
-                )
-                .maybe("inputs", self.inputs.map(|object| object.0))
-                .maybe("params", self.params.map(|object| object.0))
-                .maybe("parent_id", self.parent)
-                .maybe("user_id", self.user)
-                .maybe("priority", self.priority)
-                .maybe(
-                    "dependencies",
-                    (!self.depends_on.is_empty()).then(|| dependencies(&self.depends_on)),
-                )
-                .build(),
+            None => timed(
+                &self.timing,
+                Params::default()
+                    .maybe("name", self.name)
+                    .maybe(
+                        "schemas",
+                        self.method.map(|method| json!({"method": method})),
+                    )
+                    .maybe("inputs", self.inputs.map(|object| object.0))
+                    .maybe("params", self.params.map(|object| object.0))
+                    .maybe("parent_id", self.parent)
+                    .maybe("user_id", self.user)
+                    .maybe("priority", self.priority)
+                    .maybe(
+                        "dependencies",
+                        (!self.depends_on.is_empty()).then(|| dependencies(&self.depends_on)),
+                    ),
+            ),
         };
         Ok(Request {
             method: "tasks.create",
@@ -77,6 +83,12 @@ impl Args {
             show,
         })
     }
+}
+
+fn timed(timing: &Timing, task: Params) -> Value {
+    let mut task = task.0;
+    timing.add_to(&mut task);
+    Value::Object(task)
 }
 
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {

@@ -45,6 +45,9 @@ struct Changes {
     /// 0 urgent, 1 high, 2 normal, 3 low
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: Option<u8>,
+    /// Start it not before this time; an empty text removes the one that it has
+    #[arg(long, value_name = "TIME")]
+    start_at: Option<String>,
     /// The tasks to wait for from now on; may be repeated
     #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
     depends_on: Vec<Dependency>,
@@ -66,6 +69,7 @@ impl Args {
             parent,
             user,
             priority,
+            start_at,
             depends_on,
             no_dependencies,
             updates,
@@ -79,6 +83,16 @@ impl Args {
             .maybe("parent_id", parent)
             .maybe("user_id", user)
             .maybe("priority", priority)
+            .maybe(
+                "start_at",
+                start_at.map(|at| {
+                    if at.is_empty() {
+                        Value::Null
+                    } else {
+                        Value::from(at)
+                    }
+                }),
+            )
             .maybe(
                 "dependencies",
                 replaces_dependencies.then(|| dependencies(&depends_on)),

@@ -112,6 +112,9 @@ fn row_members<M: SerializeMap>(row: &TaskRow, map: &mut M) -> Result<(), M::Err
     map.serialize_entry("completed_at", &row.completed_at)?;
     map.serialize_entry("root_task_id", &row.flow_id)?;
     map.serialize_entry("attempt", &row.attempt)?;
+    if let Some(at) = row.start_at {
+        map.serialize_entry("start_at", &at)?;
+    }
     if let Some(at) = row.next_attempt_at {
         map.serialize_entry("next_attempt_at", &at)?;
     }
@@ -205,6 +208,7 @@ pub(super) mod tests {
             schemas: None,
             params: None,
             method: None,
+            start_at: None,
             deadline: None,
             result: None,
             error: None,

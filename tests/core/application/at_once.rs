@@ -205,6 +205,8 @@ async fn what_was_under_way_is_not_taken_for_what_another_server_wrote_there() {
             remote: false,
             start_within_ms: None,
             cancel_grace_ms: None,
+            start_at: None,
+            delay_ms: None,
         },
         absent: Vec::new(),
     });

@@ -45,6 +45,7 @@ mod slots;
 mod streams;
 mod stress;
 mod tickets;
+mod timers;
 mod work;
 mod workers;
 mod world;

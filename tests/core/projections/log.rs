@@ -73,6 +73,8 @@ impl Log {
             remote: false,
             start_within_ms: None,
             cancel_grace_ms: None,
+            start_at: None,
+            delay_ms: None,
         };
         let event = Event::TaskCreated(TaskCreated {
             task_id,

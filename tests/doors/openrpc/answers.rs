@@ -16,6 +16,7 @@ fn workflow() -> Value {
         {"id": "b", "name": "fails", "parent_id": "all", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.001}},
         {"id": "c", "name": "blocked", "parent_id": "all", "schemas": {"method": "echo_executor"}, "dependencies": [{"id": "b"}]},
         {"id": "d", "name": "waits", "parent_id": "all", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 60_000}, "params": {"timeout_seconds": 0.001, "retry": {"max_attempts": 2, "initial_delay_ms": 100_000, "max_delay_ms": 100_000}}},
+        {"id": "f", "name": "starts later", "parent_id": "all", "schemas": {"method": "echo_executor"}, "start_at": "2026-01-01T00:00:00Z", "params": {"delay_seconds": 100}},
         {"id": "e", "name": "gathers", "parent_id": "all", "schemas": {"method": "aggregate_results_executor"}, "dependencies": [{"id": "a"}, {"id": "b", "required": false}]},
     ]})
 }
@@ -33,9 +34,12 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
     world
         .until(&id("d"), |t| t["next_attempt_at"].is_string())
         .await;
+    world
+        .until(&id("f"), |t| t["next_attempt_at"].is_string())
+        .await;
     world.until(&id("c"), |t| t["blocked_by"].is_array()).await;
     world.until(&id("e"), |t| t["status"] == "completed").await;
-    for alias in ["all", "a", "b", "c", "d", "e"] {
+    for alias in ["all", "a", "b", "c", "d", "e", "f"] {
         call("tasks.get", json!({"task_id": id(alias)})).await;
         call("tasks.explain", json!({"task_id": id(alias)})).await;
         call("tasks.history", json!({"task_id": id(alias)})).await;
@@ -56,6 +60,12 @@ async fn every_answer_of_a_workflow_fits_its_schema() {
     )
     .await;
     call("tasks.cancel", json!({"task_id": id("d")})).await;
+    let updates = json!({"params": null, "start_at": null});
+    call(
+        "tasks.update",
+        json!({"task_id": id("f"), "updates": updates}),
+    )
+    .await;
     let ended = world.ended(&root).await;
     assert_eq!(ended["run"]["state"], "failed", "{ended}");
     document.check_result("tasks.get", &ended);

@@ -247,6 +247,7 @@ fn our_task_is_the_protocols_task_with_more_members() {
             "root_task_id",
             "run",
             "skipped",
+            "start_at",
             "suspension"
         ])
     );

@@ -342,6 +342,8 @@ impl World {
                 remote: false,
                 start_within_ms: None,
                 cancel_grace_ms: None,
+                start_at: None,
+                delay_ms: None,
             },
             copied_from: None,
             run_id: joins,

@@ -15,6 +15,7 @@ mod siblings;
 mod socket;
 mod sockets;
 mod suspensions;
+mod timers;
 
 use serde_json::{Value, json};
 use taskledger_testkit::server::Api;

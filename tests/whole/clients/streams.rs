@@ -79,7 +79,9 @@ async fn promised(api: &Api, root: &Value) -> Vec<Value> {
                 event["data"]["state"].as_str().unwrap_or_default()
             );
             let names: &[&str] = match event["type"].as_str().unwrap() {
-                "task_created" | "task_started" | "task_requeued" => &["task_status_update"],
+                "task_created" | "task_started" | "task_requeued" | "task_deferred" => {
+                    &["task_status_update"]
+                }
                 // The last message of a run is the update.
                 "run_ended" => &[&ended, "task_status_update"],
                 "task_progressed" => &["task_progress_update"],

@@ -70,6 +70,7 @@ class Task(TypedDict, total=False):
     updated_at: str
     started_at: str | None
     completed_at: str | None
+    start_at: str
     next_attempt_at: str
     blocked_by: list[JsonObject]
     run: Run

@@ -61,6 +61,8 @@ fn creation(task: TaskId, params: &Value) -> TaskCreated {
             remote: true,
             start_within_ms: None,
             cancel_grace_ms: None,
+            start_at: None,
+            delay_ms: None,
         },
         copied_from: None,
         run_id: None,

@@ -23,8 +23,10 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
     let i = find(flow, command.task)?;
     let task = flow.at(i);
     let updates = &command.updates;
-    let respecifies =
-        updates.inputs.is_some() || updates.schemas.is_some() || updates.params.is_some();
+    let respecifies = updates.inputs.is_some()
+        || updates.schemas.is_some()
+        || updates.params.is_some()
+        || updates.start_at.is_some();
     let user = updates
         .user_id
         .as_ref()

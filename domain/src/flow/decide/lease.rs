@@ -12,6 +12,7 @@ use crate::flow::event::{
 use crate::flow::refusal::{Refusal, Rejection, TransitionFault};
 use crate::flow::state::{Flow, Held, NONE, Rank, Standing, Task};
 use crate::limits;
+use crate::schedule::due;
 use crate::task::{Priority, Status};
 use crate::{LeaseId, TaskId, Timestamp};
 
@@ -121,7 +122,7 @@ fn one(flow: &Flow, id: TaskId, now: Timestamp, capacity: &dyn Capacity) -> Resu
     }
 }
 
-/// The first `many` tasks of a method. Cost: O(`many` + tasks whose time has passed or has not come).
+/// The first `many` tasks of a method. Cost: O(`many` + tasks whose time has passed).
 fn next(
     flow: &Flow,
     (method, until): (&str, Option<(Priority, Timestamp)>),
@@ -132,17 +133,16 @@ fn next(
     let lines = flow.lines_of(method);
     let lines = lines.filter(|line| flow.standing(*line, capacity) != Standing::Local);
     let queues = lines.filter_map(|line| flow.ready.get(&line));
-    let mut due: Vec<Rank> = queues
+    let mut ranks: Vec<Rank> = queues
         .flat_map(|queue| {
-            let ranks = queue.iter().copied();
-            ranks
-                .filter(|rank| rank.since <= now && in_time(flow, rank.task, now))
+            due(queue, now)
+                .filter(|rank| in_time(flow, rank.task, now))
                 .take(many)
         })
         .collect();
-    due.sort_unstable();
+    ranks.sort_unstable();
     let within = |rank: &Rank| until.is_none_or(|until| (rank.priority, rank.since) <= until);
-    let places = due.into_iter().enumerate();
+    let places = ranks.into_iter().enumerate();
     let claimed = places.take_while(|(place, rank)| *place == 0 || within(rank));
     claimed.map(|(_, rank)| rank.task).take(many).collect()
 }

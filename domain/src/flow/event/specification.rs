@@ -100,6 +100,14 @@ pub struct Specification {
     /// The protocol's `params` as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub params: Option<Payload>,
+    /// The task's `start_at`: no attempt begins earlier, here and below. Since version 4 of `TaskCreated` and version 5
+    /// of `TaskRespecified`, as what follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
+    /// From `params.delay_seconds`: milliseconds that it waits for its first start in a run once it is ready; absent
+    /// for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
     /// `schemas.method`: the executor. Absent for a group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,

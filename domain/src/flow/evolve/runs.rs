@@ -33,10 +33,11 @@ impl Flow {
             let task = self.at_mut(i);
             // A delay belongs to the run that asked for it.
             task.next_attempt_at = Timestamp::default();
-            task.ready_since = time;
             task.run = key;
             task.attempts_in_run = 0;
             task.interruptions = 0;
+            self.restart_timer(i);
+            self.refresh_ready_since(i, time);
             self.forget_claims(i);
             self.forget_dialogue(i);
             self.first_starts.remove(&i);

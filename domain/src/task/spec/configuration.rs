@@ -111,11 +111,15 @@ impl<'a> Reader<'a> {
             schema_steps: self.schema_steps,
         };
         let (retry, timeout_ms, deadline) = (r.retry(), r.timeout_ms(), r.deadline());
+        let delay_max = (limits::START_DELAY_MS_MAX / 1000) as f64;
+        let delay = r.number_in("delay_seconds", 0.0, delay_max, false);
+        let delay_ms = delay.map(|seconds| (seconds * 1000.0) as u64);
         let start_within_ms = r.seconds_as_ms("schedule_to_start_seconds", 0.001);
         let grace_max = (limits::CANCEL_GRACE_MS_MAX / 1000) as f64;
         let cancel_grace = r.number_in("cancel_grace_seconds", 0.0, grace_max, false);
         Some(Some(Params {
             raw,
+            delay_ms: delay_ms.filter(|ms| *ms > 0),
             retry,
             timeout_ms,
             deadline,
@@ -250,12 +254,25 @@ impl<'a> Reader<'a> {
         Some((seconds * 1000.0) as u64)
     }
 
+    /// `Some(None)`: null, which removes it.
+    pub(super) fn start_at(&mut self) -> Option<Option<Timestamp>> {
+        if self.map.get("start_at")?.is_null() {
+            return Some(None);
+        }
+        self.time("start_at").map(Some)
+    }
+
     fn deadline(&mut self) -> Option<Timestamp> {
-        let value = self.map.get("deadline").filter(|v| !v.is_null())?;
+        self.time("deadline")
+    }
+
+    /// A time that is not null.
+    fn time(&mut self, field: &str) -> Option<Timestamp> {
+        let value = self.map.get(field).filter(|v| !v.is_null())?;
         let parsed = value.as_str().and_then(|text| Timestamp::parse(text).ok());
         if parsed.is_none() {
             self.fault(
-                "deadline",
+                field,
                 "Invalid timestamp format",
                 "an RFC 3339 date and time with offset",
                 value,

@@ -10,17 +10,18 @@ use crate::violation::{PathSegment, Violation};
 use serde_json::{Map, Value};
 
 /// The members of `params` that the engine reads.
-pub const ENGINE_PARAMS: [&str; 6] = [
+pub const ENGINE_PARAMS: [&str; 7] = [
     "timeout_seconds",
     "retry_count",
     "retry",
     "deadline",
+    "delay_seconds",
     "schedule_to_start_seconds",
     "cancel_grace_seconds",
 ];
 
 /// What other systems call the engine's members, in lower case and without `_` and `-`.
-const OTHER_NAMES: [(&str, &str); 28] = [
+const OTHER_NAMES: [(&str, &str); 34] = [
     ("timeout", "timeout_seconds"),
     ("timeouts", "timeout_seconds"),
     ("timeoutsec", "timeout_seconds"),
@@ -49,6 +50,12 @@ const OTHER_NAMES: [(&str, &str); 28] = [
     ("retrydelay", "retry"),
     ("retrydelayms", "retry"),
     ("deadlineat", "deadline"),
+    ("delay", "delay_seconds"),
+    ("delayms", "delay_seconds"),
+    ("delaysecs", "delay_seconds"),
+    ("startdelay", "delay_seconds"),
+    ("startdelayseconds", "delay_seconds"),
+    ("initialdelayseconds", "delay_seconds"),
 ];
 
 /// The member of the engine that `name` was probably meant to be, though it is none.
@@ -127,6 +134,8 @@ mod tests {
             ("retryCount", "retry_count"),
             ("max_attempts", "retry"),
             ("deadlines", "deadline"),
+            ("delay", "delay_seconds"),
+            ("delaySeconds", "delay_seconds"),
         ] {
             let told = Some(format!("did you mean `{member}`?"));
             assert_eq!(judged(given, None), told, "{given}");
@@ -146,8 +155,8 @@ mod tests {
         let near = judged("usr_agent", Some(&["user_agent"]));
         assert_eq!(near, Some("did you mean `user_agent`?".to_owned()));
         let far = judged("tag", Some(&["user_agent"]));
-        let all = "one of: timeout_seconds, retry_count, retry, deadline, schedule_to_start_seconds, \
-                   cancel_grace_seconds, user_agent";
+        let all = "one of: timeout_seconds, retry_count, retry, deadline, delay_seconds, \
+                   schedule_to_start_seconds, cancel_grace_seconds, user_agent";
         assert_eq!(far, Some(all.to_owned()));
     }
 }

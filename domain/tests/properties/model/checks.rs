@@ -45,13 +45,14 @@ impl Model {
             }
             match task.method.as_deref() {
                 None => {
-                    assert!(!self.is_ready(*id), "a group that could begin did not");
+                    let due = self.is_ready(*id) && self.starts_at(*id) <= now;
+                    assert!(!due, "a group that could begin did not");
                     if task.status == InProgress {
                         assert!(self.awaited(*id) > 0, "a group that could end did not");
                     }
                 }
                 Some(method) => {
-                    let due = self.is_ready(*id) && task.not_before <= now;
+                    let due = self.is_ready(*id) && self.starts_at(*id) <= now;
                     let stuck = due && known(method) && method != REMOTE && free_slots > 0;
                     assert!(
                         !stuck,
@@ -59,6 +60,7 @@ impl Model {
                     );
                 }
             }
+            self.check_told(*id, now);
             let times_out_at = task.lease.as_ref().and_then(|(_, at)| *at);
             assert!(
                 times_out_at.is_none_or(|at| at > now),

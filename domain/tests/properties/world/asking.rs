@@ -13,7 +13,7 @@ impl World {
         let all = self.model.tasks.iter();
         all.filter(|(id, t)| {
             t.method.as_deref() == Some(REMOTE)
-                && t.not_before <= self.now
+                && self.model.starts_at(**id) <= self.now
                 && self.model.is_ready(**id)
         })
         .map(|(id, _)| *id)

@@ -316,6 +316,14 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 next_attempt_at: e.next_attempt_at,
             },
         ),
+        Event::TaskDeferred(e) => (
+            e.task_id,
+            Data::Deferred {
+                run_id: e.run_id,
+                next_attempt_at: e.next_attempt_at,
+                timer: e.timer,
+            },
+        ),
         Event::TaskCancelled(e) => {
             let from = if e.attempt.is_some() {
                 InProgress

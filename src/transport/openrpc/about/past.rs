@@ -131,6 +131,8 @@ fn data() -> Value {
             "reason": text("The kind of that: of a failure `executor`, `timeout`, `deadline`, `executor_not_found`, `interrupted`, `invalid_inputs`, `invalid_result`, `group`, `released`, `not_retryable`, `not_started`, `unanswered`, `declined`; of a cancellation `requested`, `deadline`; of another attempt `retry`, `rerun`, `interrupted`, `answered`."),
             "will_retry": {"type": "boolean", "description": "Whether another attempt follows by itself."},
             "next_attempt_at": time("Not before this time."),
+            "start_at": time("Of what a task executes: neither it nor a task below it starts before this time."),
+            "timer": {"type": "string", "enum": ["start_at", "delay_seconds"], "description": "Of `task_deferred`: which of its timers decides; absent when it has none any more."},
             "result": {"type": "object"},
             "progress": {"type": "number", "minimum": 0, "maximum": 1},
             "message": {"type": ["string", "object"], "description": "Of `task_progressed`: what its worker says; of `message_received`: the message."},
@@ -179,11 +181,12 @@ pub(super) fn lineage(description: &str) -> Value {
 }
 
 /// The codes of reasons.
-const CODES: [&str; 15] = [
+const CODES: [&str; 16] = [
     "not_covered",
     "blocked",
     "waits_for_dependencies",
     "waits_for_retry",
+    "waits_for_time",
     "waits_for_executor",
     "waits_for_slot",
     "waits_for_worker",

@@ -32,6 +32,8 @@ fn created(task: TaskId) -> NewEvent {
         remote: false,
         start_within_ms: None,
         cancel_grace_ms: None,
+        start_at: None,
+        delay_ms: None,
     };
     new(Event::TaskCreated(TaskCreated {
         task_id: task,

@@ -37,6 +37,9 @@ impl Generator {
         if r.chance(25) {
             task["params"] = self.params();
         }
+        if self.random.chance(7) {
+            task["start_at"] = self.start_at();
+        }
         task
     }
 
@@ -68,7 +71,9 @@ impl Generator {
 
     fn params(&mut self) -> Value {
         let r = &mut self.random;
-        match r.below(10) {
+        match r.below(12) {
+            10 => json!({"delay_seconds": *r.pick(&[0.5, 2.0, 4.0])}),
+            11 => json!({"delay_seconds": 1, "retry_count": 1}),
             0 => json!({"deadline": "2020-01-01T00:00:00Z"}),
             1 => json!({"deadline": "2126-01-01T00:00:00+02:00", "timeout_seconds": 86_400}),
             2 | 3 => json!({"retry_count": r.below(3)}),
@@ -87,6 +92,16 @@ impl Generator {
             }
             _ => json!({"colour": "red"}),
         }
+    }
+
+    /// Long ago, or soon after the beginning.
+    fn start_at(&mut self) -> Value {
+        let times = [
+            "2020-01-01T00:00:00Z",
+            "2026-01-01T00:00:08Z",
+            "2026-01-01T01:01:00+01:00",
+        ];
+        json!(*self.random.pick(&times))
     }
 
     /// A tree as a flat list with aliases, the root first.
@@ -268,7 +283,7 @@ impl Generator {
             .collect();
         let mut updates = Map::new();
         for _ in 0..=self.random.below(2) {
-            let (name, value) = match self.random.below(9) {
+            let (name, value) = match self.random.below(10) {
                 0 => ("name", json!(*self.random.pick(NAMES))),
                 1 | 2 => ("priority", json!(self.random.below(4))),
                 3 => ("inputs", json!({"n": self.random.below(5)})),
@@ -281,6 +296,8 @@ impl Generator {
                     },
                 ),
                 5 => ("params", self.params()),
+                9 if self.random.chance(30) => ("start_at", Value::Null),
+                9 => ("start_at", self.start_at()),
                 6 => (
                     "user_id",
                     self.random

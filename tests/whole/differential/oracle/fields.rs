@@ -16,6 +16,7 @@ const MEMBERS: &[&str] = &[
     "inputs",
     "schemas",
     "params",
+    "start_at",
     "result",
     "error",
     "dependencies",
@@ -30,6 +31,8 @@ const MEMBERS: &[&str] = &[
 const TEXT_MAX: usize = 255;
 /// Seconds in 30 days: the longest time-out.
 const SECONDS_MAX: f64 = 2_592_000.0;
+/// Seconds in 365 days: the longest delay.
+const DELAY_SECONDS_MAX: f64 = 31_536_000.0;
 const RETRIES_MAX: f64 = 100.0;
 /// Seconds that a worker may have to stop after a cancel.
 const GRACE_SECONDS_MAX: f64 = 3600.0;
@@ -145,6 +148,7 @@ fn fits(member: &str, value: &Value) -> bool {
         "parent_id" => value.is_null() || text.is_some_and(|t| !t.is_empty()),
         "priority" => value.is_null() || whole(value, 0.0, 3.0),
         "inputs" => value.is_object(),
+        "start_at" => value.is_null() || text.is_some_and(|t| Timestamp::parse(t).is_ok()),
         "schemas" | "params" => value.is_null() || value.is_object(),
         "dependencies" => value.is_array(),
         "status" => text == Some("pending"),
@@ -212,6 +216,9 @@ fn params(map: &Map<String, Value>, path: &str, found: &mut BTreeSet<String>) {
         number(v, 0.001, SECONDS_MAX)
     }) {
         found.insert(join(path, "schedule_to_start_seconds"));
+    }
+    if wrong("delay_seconds", &|v| number(v, 0.0, DELAY_SECONDS_MAX)) {
+        found.insert(join(path, "delay_seconds"));
     }
     if wrong("cancel_grace_seconds", &|v| {
         number(v, 0.0, GRACE_SECONDS_MAX)

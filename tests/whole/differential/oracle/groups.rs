@@ -11,7 +11,8 @@ impl Oracle {
     pub(super) fn open_groups(&mut self, run: usize) {
         for symbol in self.covered(run) {
             let task = self.task(&symbol);
-            if task.is_group() && task.status == Pending && self.is_satisfied(&symbol) {
+            let waits = task.is_group() && task.status == Pending && self.is_satisfied(&symbol);
+            if waits && self.starts_later(&symbol).is_none() {
                 self.begin(&symbol);
             }
         }

@@ -124,6 +124,7 @@ impl Oracle {
             inputs: member(map, "inputs", json!({})),
             schemas: member(map, "schemas", Value::Null),
             params: member(map, "params", Value::Null),
+            start_at: member(map, "start_at", Value::Null),
             dependencies: new.dependencies,
             status: Pending,
             result: Value::Null,
@@ -135,6 +136,7 @@ impl Oracle {
             completed: None,
             attempt: 0,
             next_attempt: None,
+            timing: Default::default(),
             ready: None,
             absent: BTreeSet::new(),
             question: None,
@@ -170,6 +172,11 @@ impl Oracle {
                 return invalid(faults);
             }
         }
+        new.start_at = updates
+            .get("start_at")
+            .cloned()
+            .unwrap_or(old.start_at.clone());
+        self.change_timers(&id, &old, &mut new);
         if let Some(list) = updates.get("dependencies").and_then(Value::as_array) {
             let read = |d: &Value| (symbol(d["id"].as_str().unwrap_or_default()), When::of(d));
             new.dependencies = list
@@ -178,7 +185,7 @@ impl Oracle {
                 .filter_map(|(s, r)| Some((s?, r)))
                 .collect();
         }
-        let specifies = ["inputs", "schemas", "params", "dependencies"]
+        let specifies = ["inputs", "schemas", "params", "start_at", "dependencies"]
             .into_iter()
             .any(given);
         if specifies {
@@ -367,7 +374,7 @@ impl Oracle {
             let above = task.parent.as_ref().and_then(|p| names.get(p));
             let spec = json!({
                 "name": task.name, "user_id": task.user, "priority": task.priority,
-                "inputs": task.inputs, "params": task.params,
+                "inputs": task.inputs, "params": task.params, "start_at": task.start_at,
                 "schemas": wires::renamed(&task.schemas, &|s| names.get(&symbol(s)?).cloned()),
             });
             list.push(New {

@@ -15,6 +15,7 @@ mod people;
 mod reads;
 mod runs;
 mod slots;
+mod timers;
 mod together;
 mod wires;
 mod work;
@@ -26,6 +27,7 @@ use people::{Question, Turn};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use taskledger_domain::Timestamp;
+use timers::Timing;
 pub(crate) use wires::is_wired;
 use work::Lease;
 pub(crate) use work::State;
@@ -109,6 +111,8 @@ pub(crate) struct Task {
     /// Null for a group.
     pub(crate) schemas: Value,
     pub(crate) params: Value,
+    /// Null for none.
+    pub(crate) start_at: Value,
     pub(crate) dependencies: Vec<(Symbol, When)>,
     pub(crate) status: Status,
     pub(crate) result: Value,
@@ -121,6 +125,8 @@ pub(crate) struct Task {
     pub(crate) attempt: u32,
     /// When it may start again after a failure.
     pub(crate) next_attempt: Option<i64>,
+    /// What its timers have come to in its run.
+    timing: Timing,
     /// Since when it could run.
     pub(crate) ready: Option<i64>,
     /// Keys of wired inputs that a result turned out not to have when it was recorded.

@@ -63,6 +63,10 @@ impl Oracle {
             "root_task_id": id(&task.flow),
             "attempt": task.attempt,
         });
+        if let Some(at) = task.start_at.as_str() {
+            let at = Timestamp::parse(at).expect("it was checked");
+            shown["start_at"] = time(at.0);
+        }
         if let Some(next) = task.next_attempt {
             shown["next_attempt_at"] = time(next);
         }

@@ -154,6 +154,7 @@ impl Oracle {
             if self.running_run_of(symbol).is_none() {
                 let task = self.tasks.get_mut(symbol).expect("covered tasks live");
                 task.turns.clear();
+                self.restart_timers(symbol);
             }
         }
         let wait = map.get("executor_wait_seconds").and_then(Value::as_f64);
@@ -205,7 +206,11 @@ impl Oracle {
         let failures = self.runs[run].failures.entry(task.to_owned()).or_default();
         *failures += 1;
         match retry_delay_ms(&self.tasks[task].params, *failures) {
-            Some(delay) => self.requeue(task, Some(self.now + delay * 1000)),
+            Some(delay) => {
+                self.requeue(task, Some(self.now + delay * 1000));
+                let failed = self.tasks.get_mut(task).expect("it runs");
+                failed.timing.charged += 1;
+            }
             None => self.fail_for_good(task, error),
         }
     }
@@ -230,8 +235,10 @@ impl Oracle {
         });
     }
 
+    /// For an attempt that does not count.
     pub(super) fn requeue(&mut self, task: &str, next_attempt: Option<i64>) {
         self.change(task, |t| {
+            t.timing.charged = t.timing.charged.saturating_sub(1);
             t.status = Pending;
             t.started = None;
             t.progress = 0.0;
@@ -348,7 +355,7 @@ impl Oracle {
         self.runs[run].covered.iter().any(|s| {
             let task = self.task(s);
             let runs = task.status == InProgress && !task.is_group();
-            let will = task.status == Pending && !task.is_group() && self.is_satisfied(s);
+            let will = task.status == Pending && self.is_satisfied(s);
             runs || will
         })
     }

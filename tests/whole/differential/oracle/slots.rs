@@ -43,6 +43,7 @@ impl Oracle {
             for run in self.awake_runs() {
                 self.pass_deadlines(run);
                 self.end_waits(run);
+                self.tell_timers(run);
                 self.open_groups(run);
                 self.note_ready(run);
                 self.give_up_executors(run);
@@ -78,10 +79,10 @@ impl Oracle {
             found.extend(self.wait_ends(run));
             for symbol in &self.runs[run].covered {
                 let task = self.task(symbol);
-                if task.status != Pending || task.is_group() || !self.is_satisfied(symbol) {
+                if task.status != Pending || !self.is_satisfied(symbol) {
                     continue;
                 }
-                if let Some(at) = task.next_attempt {
+                if let Some(at) = self.starts_later(symbol) {
                     found.push((at, task.flow.clone()));
                 }
                 if let (Some(since), true) = (task.ready, task.is_unknown()) {
@@ -135,15 +136,15 @@ impl Oracle {
     /// Notes since when tasks could run.
     fn note_ready(&mut self, run: usize) {
         for symbol in self.covered(run) {
-            let now = self.now;
             let satisfied = self.is_satisfied(&symbol);
+            let due = self.starts_later(&symbol).is_none();
+            let since = self.queues_since(&symbol);
             let task = self.tasks.get_mut(&symbol).expect("covered tasks live");
             let waits = task.status == Pending && !task.is_group();
-            let due = task.next_attempt.is_none_or(|at| at <= now);
             if !(waits && satisfied && due) {
                 task.ready = None;
             } else if task.ready.is_none() {
-                task.ready = Some(task.next_attempt.unwrap_or(now));
+                task.ready = Some(since);
             }
         }
     }
@@ -209,6 +210,7 @@ impl Oracle {
             t.status = InProgress;
             t.started = Some(now);
             t.attempt += 1;
+            t.timing.charged += 1;
             t.next_attempt = None;
             t.ready = None;
         });

@@ -84,6 +84,7 @@ impl Speaker<'_> {
             Reason::Blocked(blocked) => self.blocked(blocked),
             Reason::WaitsForDependencies(list) => self.dependencies(list),
             Reason::WaitsForRetry { at } => self.retry(*at),
+            Reason::WaitsForTime(held) => self.time(held),
             Reason::WaitsForExecutor { until } => {
                 let method = self.method();
                 said(

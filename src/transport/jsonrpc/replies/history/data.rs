@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
     CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
-    Specification, StatusCounts,
+    Specification, StatusCounts, TimerKind,
 };
 use taskledger_domain::question::Escalation;
 use taskledger_domain::task::{Priority, Progress, Status};
@@ -168,6 +168,12 @@ pub(super) enum Data<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         next_attempt_at: Option<Timestamp>,
     },
+    Deferred {
+        run_id: RunId,
+        next_attempt_at: Timestamp,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timer: Option<TimerKind>,
+    },
     Cancelled {
         status: Transition,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,6 +203,8 @@ pub(super) struct Members<'a> {
     inputs: &'a Payload,
     schemas: Option<&'a Payload>,
     params: Option<&'a Payload>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_at: Option<Timestamp>,
 }
 
 impl<'a> Members<'a> {
@@ -205,6 +213,7 @@ impl<'a> Members<'a> {
             inputs: &specification.inputs,
             schemas: specification.schemas.as_ref(),
             params: specification.params.as_ref(),
+            start_at: specification.start_at,
         }
     }
 }

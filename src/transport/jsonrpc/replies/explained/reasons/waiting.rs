@@ -4,7 +4,8 @@ use super::super::steps::Steps;
 use super::{NAMES_MAX, Said, Speaker, said};
 use serde_json::json;
 use taskledger_domain::Timestamp;
-use taskledger_domain::flow::Waits;
+use taskledger_domain::flow::explain::Held;
+use taskledger_domain::flow::{TimerKind, Waits};
 
 impl Speaker<'_> {
     pub(super) fn suspended(&self, waits: &Waits) -> Said {
@@ -22,6 +23,26 @@ impl Speaker<'_> {
             ),
             json!({"suspension_id": waits.suspension, "since": waits.since, "expires_at": until,
                 "next_steps": next}),
+        )
+    }
+
+    pub(super) fn time(&self, held: &Held) -> Said {
+        let member = match held.timer {
+            TimerKind::StartAt => "start_at",
+            TimerKind::DelaySeconds => "delay_seconds",
+        };
+        let whose = match held.of.id == self.e.task.id {
+            true => String::new(),
+            false => format!(" of the group `{}`", self.facts.name(&held.of)),
+        };
+        let (at, within) = (held.at, coarse(held.in_ms));
+        let update = json!({"task_id": held.of.id});
+        let sooner = "change or remove it, to start sooner";
+        let next = Steps::new().now("tasks.update", update, sooner).all();
+        said(
+            "waits_for_time",
+            format!("waits until {at} (in {within}), because of `{member}`{whose}"),
+            json!({"at": at, "timer": member, "of": self.task(&held.of), "next_steps": next}),
         )
     }
 
@@ -46,5 +67,43 @@ impl Speaker<'_> {
             format!("is ready, but no worker may claim it: no value for `{listed}`{more}{ends}"),
             json!({"unresolvable_refs": refs, "until": until, "next_steps": next}),
         )
+    }
+}
+
+/// Milliseconds as people say them: rounded up to seconds, the two largest units.
+fn coarse(ms: u64) -> String {
+    if ms < 1000 {
+        return format!("{ms} ms");
+    }
+    let s = ms.div_ceil(1000);
+    let units = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+    let mut left = s;
+    let parts = units.into_iter().map(|(unit, word)| {
+        let n = left / unit;
+        left %= unit;
+        (n, word)
+    });
+    let parts = parts.skip_while(|(n, _)| *n == 0).take(2);
+    let said = parts.filter(|(n, _)| *n > 0);
+    let said: Vec<_> = said.map(|(n, word)| format!("{n} {word}")).collect();
+    said.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coarse;
+
+    #[test]
+    fn a_time_is_told_in_the_two_largest_units() {
+        for (ms, said) in [
+            (250, "250 ms"),
+            (1500, "2 s"),
+            (7_199_999, "2 h"),
+            (7_500_000, "2 h 5 min"),
+            (7_205_000, "2 h"),
+            (172_800_000, "2 d"),
+        ] {
+            assert_eq!(coarse(ms), said);
+        }
     }
 }
