@@ -320,7 +320,9 @@ impl Flow {
         let at = siblings.partition_point(|&c| c < i);
         siblings.insert(at, i);
         self.refresh_deadlines(i);
-        self.hold_back(&subtree, time);
+        if !self.timers.is_empty() {
+            self.hold_back(&subtree, time);
+        }
         subtree.iter().for_each(|&t| self.link(t));
     }
 

@@ -100,11 +100,8 @@ impl Flow {
     }
 
     /// Gives pending tasks, none of which is linked, their places in the queue anew, after something that holds them
-    /// back has changed. Cost: O(tasks * depth) in flows with timers, else nothing.
+    /// back has changed: the last timer of the flow may be gone by that. Cost: O(tasks * depth).
     pub(super) fn hold_back(&mut self, tasks: &[u32], time: Timestamp) {
-        if self.timers.is_empty() {
-            return;
-        }
         for &i in tasks {
             let task = self.at(i);
             if task.status != Status::Pending || task.run == NONE {

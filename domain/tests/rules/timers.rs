@@ -213,3 +213,11 @@ fn a_flow_is_woken_once_for_each_time_at_which_something_starts() {
     }
     assert_eq!(due(&s), None);
 }
+
+#[test]
+fn what_a_group_held_back_starts_when_the_group_says_nothing_any_more() {
+    let s = given(vec![group("r").start_at_ms(1000), task("a").under("r")]);
+    let s = s.when(execute("a")).accepted();
+    let s = updating(s, change("r").timers(None, None)).accepted();
+    assert_eq!(s.status("a"), Some(InProgress));
+}
