@@ -8,9 +8,7 @@ use super::door::{Door, REQUEST_ID, context, json, parse};
 use super::{body, credentials, refusal, streams};
 use crate::application::api::{Caller, Denied};
 use crate::transport::a2a::v03::rest as v03_rest;
-use crate::transport::a2a::{
-    A2a, Agreed, Heard, Outcome, Told, artifacts, jsonrpc, keyed, out_of_time, rest,
-};
+use crate::transport::a2a::{A2a, Heard, Outcome, artifacts, jsonrpc, keyed, out_of_time, rest};
 use crate::transport::budget::Share;
 use crate::transport::figures::Carrier;
 use crate::transport::jsonrpc::envelope::Envelope;

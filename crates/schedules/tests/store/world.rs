@@ -1,13 +1,11 @@
 //! A store on one of the engines.
 
 use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_clock::SystemClock;
 use taskledger_log::postgres::Options;
-use taskledger_schedules::{SCHEDULES_FILE, ScheduleStore};
+use taskledger_schedules::ScheduleStore;
 use taskledger_testkit::postgres::Database;
 use tempfile::TempDir;
 
@@ -35,17 +33,7 @@ impl World {
         Self { place, store }
     }
 
-    /// Runs a text of SQL beside the store; on SQLite.
-    pub(crate) async fn run(&self, sql: &str) {
-        let Place::Folder(folder) = &self.place else {
-            panic!("there is no file");
-        };
-        let options = SqliteConnectOptions::new().filename(folder.path().join(SCHEDULES_FILE));
-        let mut db = options.connect().await.unwrap();
-        db.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
-    }
-
-    /// The same after a restart.
+    /// The same store, opened again as after a restart.
     pub(crate) async fn reopened(self) -> Self {
         self.store.close().await;
         Self::at(self.place).await

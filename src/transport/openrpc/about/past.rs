@@ -212,7 +212,13 @@ const RETRIES: [&str; 4] = [
 ];
 
 /// Why no attempt follows although retries are left.
-const NO_ATTEMPT: [&str; 5] = ["not_retryable", "rejected", "max_elapsed", "deadline", "kind"];
+const NO_ATTEMPT: [&str; 5] = [
+    "not_retryable",
+    "rejected",
+    "max_elapsed",
+    "deadline",
+    "kind",
+];
 
 /// `tasks.explain`.
 #[must_use]
