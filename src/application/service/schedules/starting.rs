@@ -310,21 +310,18 @@ fn told(faults: &[Violation]) -> String {
 }
 
 fn refused_as(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Invalid(faults) => {
-            let mut violations = Vec::new();
-            for fault in faults {
-                if let Fault::Value(violation) = fault {
-                    violations.push((**violation).clone());
-                }
-            }
-            match violations.is_empty() {
-                true => format!("its tasks were refused: {faults:?}"),
-                false => told(&violations),
+    let mut violations = Vec::new();
+    if let Refusal::Invalid(faults) = refusal {
+        for fault in faults {
+            if let Fault::Value(violation) = fault {
+                violations.push((**violation).clone());
             }
         }
-        other => format!("its tasks were refused: {other:?}"),
     }
+    if violations.is_empty() {
+        return format!("its tasks were refused: {refusal:?}");
+    }
+    told(&violations)
 }
 
 /// Why there are no tasks to start, in words.
