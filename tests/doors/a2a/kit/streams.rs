@@ -24,6 +24,12 @@ async fn followed(
     stream
 }
 
+/// The same of a subscription over the binding of this number.
+async fn followed_over(url: &str, i: usize, task: &Value) -> JoinHandle<Vec<Value>> {
+    let binding = all(url).await.remove(i);
+    followed(binding, SubscribeToTask, json!({"id": task["id"]})).await
+}
+
 /// Items without times, which bindings write with more or fewer digits.
 fn timeless(items: &[Value]) -> Vec<Value> {
     let mut items = items.to_vec();
@@ -146,12 +152,8 @@ async fn a_subscription_ends_when_the_task_is_cancelled_or_fails() {
             )
             .await
         };
-        let follow = async |task: &Value| {
-            let other = all(&agent.server.api.url).await.remove(i);
-            followed(other, SubscribeToTask, json!({"id": task["id"]})).await
-        };
         let task = begin(&mut *binding).await;
-        let stream = follow(&task).await;
+        let stream = followed_over(&agent.server.api.url, i, &task).await;
         binding
             .ask(CancelTask, json!({"id": task["id"]}))
             .await
@@ -163,7 +165,7 @@ async fn a_subscription_ends_when_the_task_is_cancelled_or_fails() {
             "{items:?}"
         );
         let task = begin(&mut *binding).await;
-        let stream = follow(&task).await;
+        let stream = followed_over(&agent.server.api.url, i, &task).await;
         let more = said_to(&task["id"], "tck-task-failure", "more");
         sent(&mut *binding, more, "FAILED").await;
         let items = stream.await.unwrap();
