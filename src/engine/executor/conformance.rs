@@ -31,6 +31,8 @@ enum Turn {
     Converses,
     /// Works until it is cancelled.
     Works,
+    /// Does not do it.
+    Rejects,
     /// Fails with this text.
     Fails(&'static str),
 }
@@ -62,7 +64,7 @@ const TURNS: [(&str, Turn); 21] = [
     ("tck-artifact-data", Turn::Completes(AT_ONCE, Made::Data)),
     ("tck-input-required", Turn::Asks),
     ("tck-auth-required", Turn::AsksForCredentials),
-    ("tck-reject-task", Turn::Fails("rejected")),
+    ("tck-reject-task", Turn::Rejects),
     ("tck-task-failure", Turn::Fails("failed as it was told to")),
     (
         "tck-delayed-complete",
@@ -200,6 +202,7 @@ impl Executor for ConformanceExecutor {
                 job.cancel.cancelled().await;
                 Err(stopped())
             }
+            Turn::Rejects => Err(ExecutorError::new("rejected as it was told to").rejected()),
             Turn::Fails(text) => Err(ExecutorError::new(text).not_retryable()),
         }
     }
@@ -256,7 +259,10 @@ mod tests {
         };
         assert_eq!(asked(ended("tck-input-required").await), "input");
         assert_eq!(asked(ended("tck-auth-required").await), "auth");
-        assert_eq!(ended("tck-reject-task").await, Err("rejected".to_owned()));
+        let rejected = ConformanceExecutor.attempt(job(json!({"said": "tck-reject-task"})));
+        assert!(rejected.await.is_err_and(|error| error.is_rejected()));
+        let failed = ConformanceExecutor.attempt(job(json!({"said": "tck-task-failure"})));
+        assert!(failed.await.is_err_and(|error| !error.is_rejected()));
         let before = Instant::now();
         ended("test-resubscribe-message-id-1")
             .await
