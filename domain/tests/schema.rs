@@ -258,6 +258,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
         }
         Value::Object(members) => {
             for (name, member) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
                 places(member, &format!("{at}/{name}"), found);
             }
         }
@@ -281,7 +282,7 @@ fn mutate(value: &mut Value, at: &str, mutation: Mutation) {
             };
             let holder = value.pointer_mut(around).expect("the place was found");
             if let Value::Object(members) = holder {
-                members.remove(name);
+                members.remove(&name.replace("~1", "/").replace("~0", "~"));
             } else if let Value::Array(items) = holder {
                 items.remove(name.parse::<usize>().expect("a position in an array"));
             }
