@@ -100,20 +100,21 @@ impl Turns {
     /// # Errors
     /// `Busy`: the time of the call ended before its turn came, or too many wait; nothing was done.
     pub(super) async fn wait(&self, context: &Context, tasks: usize) -> Result<Turn, Error> {
+        let early = context.early_turn.take();
         if tasks <= SMALL_CALL_TASKS_MAX {
             return Ok(Turn { _permits: None });
         }
-        match context.early_turn.take() {
+        match early {
             Some(turn) => Ok(turn),
             None => self.next(&context.caller, context.deadline).await,
         }
     }
 
     /// Waits until a call of so many bytes may be read, which costs about as much as what follows; `None` for one that
-    /// needs no turn.
+    /// needs no turn, and while as many wait as may: it may turn out to be a call that waits for none.
     ///
     /// # Errors
-    /// As [`Self::wait`].
+    /// `Busy`: the time of the call ended before its turn came; nothing was done.
     pub(super) async fn to_read(
         &self,
         caller: &Caller,
@@ -121,6 +122,9 @@ impl Turns {
         deadline: Instant,
     ) -> Result<Option<Turn>, Error> {
         if bytes <= SMALL_CALL_BYTES_MAX || caller.kind() == Kind::Anonymous {
+            return Ok(None);
+        }
+        if self.of(caller).room.available_permits() == 0 {
             return Ok(None);
         }
         self.next(caller, Some(deadline)).await.map(Some)
@@ -199,13 +203,19 @@ mod tests {
         let soon = Instant::now() + std::time::Duration::from_secs(60);
         let small = turns.to_read(&ann.caller, SMALL_CALL_BYTES_MAX, soon).await;
         assert!(small.expect("room").is_none());
-        let large = || turns.to_read(&ann.caller, SMALL_CALL_BYTES_MAX + 1, soon);
+        let caller = ann.caller.clone();
+        let large = || turns.to_read(&caller, SMALL_CALL_BYTES_MAX + 1, soon);
         let turn = large().await.expect("room").expect("a turn");
         assert!(large().now_or_never().is_none());
         ann.early_turn = EarlyTurn::of(turn);
         let first = turns.wait(&ann, LARGE).now_or_never();
         assert!(first.is_some(), "it has its turn");
         drop(first);
+        let turn = large().await.expect("room").expect("a turn");
+        ann.early_turn = EarlyTurn::of(turn);
+        let small = turns.wait(&ann, SMALL_CALL_TASKS_MAX).now_or_never();
+        assert!(small.is_some());
+        assert!(large().now_or_never().is_some(), "a small one needs none");
         assert!(
             turns.wait(&ann, LARGE).now_or_never().is_some(),
             "the first one is over"
@@ -247,6 +257,10 @@ mod tests {
         for call in &mut waiting {
             assert!(call.as_mut().now_or_never().is_none());
         }
+        let soon = Instant::now() + std::time::Duration::from_secs(60);
+        let read = turns.to_read(&ann.caller, SMALL_CALL_BYTES_MAX + 1, soon);
+        let read = read.now_or_never().expect("it does not wait");
+        assert!(read.expect("it may be read").is_none());
         let refused = turns.wait(&ann, LARGE).now_or_never();
         assert!(
             matches!(refused, Some(Err(Error::Busy { .. }))),

@@ -377,13 +377,8 @@ impl Follower {
             }
             let change = match told {
                 Told::Status(stand) => {
-                    if matches!(stand.stage, RunStage::Failed | RunStage::Cancelled) {
-                        self.app
-                            .await_position(place.position)
-                            .await
-                            .map_err(unread)?;
-                    }
-                    let status = status(&self.app, (self.run, fold.flow), stand).await?;
+                    let of = (self.run, fold.flow);
+                    let status = status(&self.app, of, stand, place.position).await?;
                     ended |= self.ends_at(status.stage);
                     Some(RunChange::Status(status))
                 }
@@ -413,11 +408,12 @@ impl Follower {
     }
 }
 
-/// How a run stands, in words.
+/// How a run stands, in words. A notice may come before the rows show its event, which is at `position`.
 async fn status(
     app: &App,
     (run, flow): (RunId, FlowId),
     stand: Stand,
+    position: Position,
 ) -> Result<RunStatus, Failure> {
     let message = match (stand.wait, stand.stage) {
         (Some(wait), _) => {
@@ -426,8 +422,11 @@ async fn status(
             Some(StatusMessage::Question(Box::new(question)))
         }
         (None, RunStage::Failed | RunStage::Cancelled | RunStage::Rejected) => {
-            let error = app.run_error(flow, run).await;
-            error.map_err(unread)?.map(StatusMessage::Error)
+            let error = async {
+                app.await_position(position).await?;
+                app.run_error(flow, run).await
+            };
+            error.await.map_err(unread)?.map(StatusMessage::Error)
         }
         (
             None,

@@ -6,7 +6,7 @@ mod written;
 use super::connection::KeptAlive;
 use super::door::{Door, REQUEST_ID, context, json, parse};
 use super::{body, credentials, refusal, streams};
-use crate::application::api::{Caller, Denied};
+use crate::application::api::{Caller, Denied, Turn};
 use crate::transport::a2a::v03::rest as v03_rest;
 use crate::transport::a2a::{A2a, Heard, Outcome, artifacts, jsonrpc, keyed, out_of_time, rest};
 use crate::transport::budget::Share;
@@ -42,6 +42,8 @@ pub(super) struct Received {
     pub(super) permit: OwnedSemaphorePermit,
     /// Its part of the bytes in hand.
     pub(super) share: Share,
+    /// In which it is read, if it is large.
+    pub(super) turn: Option<Turn>,
 }
 
 /// What is held until the last byte of a stream was sent.
@@ -161,6 +163,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 caller,
                 permit,
                 share,
+                turn: _,
             } = received;
             let deadline = Instant::now() + self.request_timeout;
             let heard = Heard {
@@ -256,10 +259,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         let bytes_max = self.body_bytes_max;
         let (bytes, share) =
             body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await?;
+        let turn = self.turn_to_read(&caller, bytes.len(), deadline).await?;
         let received = Received {
             caller,
             permit,
             share,
+            turn,
         };
         Ok((received, bytes))
     }
@@ -277,7 +282,10 @@ impl<C: Send + Sync + 'static> Door<C> {
             caller,
             permit,
             share,
+            turn,
         } = received;
+        // It was read.
+        drop(turn);
         // The version was checked before.
         let agreed = a2a.activated(written.announced(&head.headers).into_iter())?;
         let text = |name: &HeaderName| {

@@ -41,6 +41,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// What is read in the turn of its caller, and keeps it until it is carried out. Others have been read then.
+const MAKE_TASKS: [&str; 2] = ["tasks.create", "tasks.execute"];
+
 /// Characters of an `x-request-id` that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -250,11 +253,11 @@ impl<C: Send + Sync + 'static> Door<C> {
         if let Some(a2a) = &self.a2a
             && a2a_rpc::is_meant(&envelope, names_version(headers), a2a.serves_v03())
         {
-            drop(turn);
             let received = Received {
                 caller,
                 permit,
                 share,
+                turn,
             };
             // Boxed: calls of this server's own would hold room for it.
             let answer = self.a2a_call(a2a, &head, envelope, received, correlation);
@@ -262,6 +265,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         }
         let deadline = deadline + working::wait(&envelope);
         let mut context = context(&head, caller, correlation).until(Some(deadline));
+        let makes_tasks = envelope.methods().any(|it| MAKE_TASKS.contains(&it));
+        let turn = turn.filter(|_| makes_tasks);
         context.early_turn = turn.map(EarlyTurn::of).unwrap_or_default();
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some((streams::place(&self.streams)?, self.session(&head)))
@@ -304,7 +309,7 @@ impl<C: Send + Sync + 'static> Door<C> {
     }
 
     /// Waits until a call of so many bytes may be read.
-    async fn turn_to_read(
+    pub(super) async fn turn_to_read(
         &self,
         caller: &Caller,
         bytes: usize,
