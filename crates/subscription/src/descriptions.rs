@@ -195,7 +195,15 @@ impl Known {
             // What was dropped from the log is not missed.
             if event.version > flow.version {
                 flow.version = event.version;
+                let was_described = !flow.is_too_large;
                 flow.apply(&event.event);
+                if was_described && flow.is_too_large {
+                    tracing::warn!(
+                        flow.id = %id,
+                        "the names and labels of this flow exceed {FLOW_BYTES_MAX} bytes: its notices have none, and \
+                         filters by label do not choose them"
+                    );
+                }
             }
         }
         self.bytes = self.bytes - before + flow.bytes;
