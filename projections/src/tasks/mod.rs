@@ -8,6 +8,7 @@ pub(crate) mod counts;
 mod facets;
 mod flows;
 mod flush;
+mod held;
 mod labels;
 mod load;
 mod owners;

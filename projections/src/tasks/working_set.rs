@@ -10,6 +10,8 @@ use super::contradiction::Contradiction;
 use super::counts::{Deltas, Names};
 use super::facets::Facets;
 use super::flows::{Flow, Run, shift};
+pub(crate) use super::held::Task;
+pub(super) use super::held::Write;
 use super::owners::OwnerChange;
 use super::rows::Placed;
 use super::stages::{PastStatus, Said, Standing};
@@ -25,37 +27,6 @@ use taskledger_sql::int;
 pub(super) const CACHED_TASKS_MAX: usize = 8192;
 /// Bytes of result, error and labels that a cached task may hold; larger ones are dropped with their flow.
 const CACHED_OUTCOME_BYTES_MAX: usize = 4096;
-
-/// How much of a row must be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Write {
-    Nothing,
-    Figures,
-    State,
-    Definition,
-    New,
-}
-
-/// A task in memory.
-pub(crate) struct Task {
-    pub(crate) placed: Placed,
-    pub(super) write: Write,
-    pub(super) dependencies_changed: bool,
-    pub(super) specification_changed: bool,
-    pub(super) labels_changed: bool,
-}
-
-impl Task {
-    const fn of(placed: Placed, write: Write) -> Self {
-        Self {
-            placed,
-            write,
-            dependencies_changed: false,
-            specification_changed: false,
-            labels_changed: false,
-        }
-    }
-}
 
 /// A run over more tasks than are in memory: it is given to them in SQL.
 pub(crate) struct CoverInSql {

@@ -70,6 +70,8 @@ async fn only_programs_on_the_list_run() {
 async fn the_environment_is_small_and_known() {
     let mut traced = job(json!({"program": "env", "env": {"GREETING": "hi", "LANG": "de_DE"}}));
     traced.traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
+    let task = format!("TASKLEDGER_TASK_ID={}", traced.task_id);
+    let attempt = format!("TASKLEDGER_ATTEMPT_ID={}/1", traced.task_id);
     let result = executor().execute(traced).await.unwrap();
     let mut lines: Vec<_> = result["stdout"].as_str().unwrap().lines().collect();
     lines.sort_unstable();
@@ -83,8 +85,8 @@ async fn the_environment_is_small_and_known() {
             "LANG=de_DE",
             &path,
             "TASKLEDGER_ATTEMPT=1",
-            "TASKLEDGER_ATTEMPT_ID=9ff6a1a5-7d8a-4c61-8a3c-5d3f8f2b3a11/1",
-            "TASKLEDGER_TASK_ID=9ff6a1a5-7d8a-4c61-8a3c-5d3f8f2b3a11",
+            &attempt,
+            &task,
             "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ]
     );

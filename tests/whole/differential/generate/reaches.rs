@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Scripts: a few runs on servers play as many.
-const SCRIPTS: u64 = 200;
+const SCRIPTS: u64 = 600;
 
 /// Answers to calls of workers and people, and errors with their codes.
 const REACHED: &[&str] = &[
