@@ -95,7 +95,7 @@ async fn no_statement_of_a_batch_walks_over_a_table_of_postgresql() {
         .expect("a fresh schema");
     let mut tx = models.read().await.expect("a reader");
     let state = "iiiiiitttiiiibt";
-    let definition = format!("{state}bittitit");
+    let definition = format!("{state}bittitiit");
     let statements = [
         (&*UPDATE_FIGURES, "iiiiii"),
         (&*UPDATE_STATE, state),
