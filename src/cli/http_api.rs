@@ -44,6 +44,10 @@ impl Api for HttpApi {
     async fn call_keyed(&self, method: &str, params: Value, key: &str) -> Result<Value, ApiError> {
         self.answer(keyed(method, params, key)).await
     }
+
+    fn options(&self) -> &str {
+        self.target.options()
+    }
 }
 
 impl HttpApi {
@@ -60,10 +64,6 @@ impl HttpApi {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(broken)?;
         result(&body).map_err(|error| self.target.no_result(status, &headers, error))
-    }
-
-    fn options(&self) -> &str {
-        self.target.options()
     }
 }
 
