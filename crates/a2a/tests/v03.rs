@@ -132,7 +132,7 @@ fn an_authentication_that_is_no_object_is_refused() {
             let faults = asked.read().expect_err("no object");
             let fields: Vec<&str> = faults.listed.iter().map(|it| &*it.field).collect();
             assert_eq!(fields, [field], "{given}");
-            let reason = &faults.listed[0].reason;
+            let reason = &faults.listed[0].description;
             assert!(reason.contains("an object"), "{reason}");
         }
     }
