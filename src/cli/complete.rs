@@ -5,7 +5,7 @@
 
 use super::context::Contexts;
 use super::output::{list, member};
-use super::remote::Remote;
+use super::remote::{Remote, quoted};
 use super::tree::shown_status;
 use super::{Api as _, definition};
 use clap::{Arg, Parser};
@@ -118,7 +118,7 @@ impl Values {
                 contexts
                     .named()
                     .map(|(name, server)| with_help(name, server))
-                    .filter(|it| begins(it, current))
+                    .filter(|it| fits(it, current))
                     .collect(),
             );
         }
@@ -136,7 +136,7 @@ impl Values {
         Some(
             words
                 .chain(candidates)
-                .filter(|it| begins(it, current))
+                .filter(|it| fits(it, current))
                 .collect(),
         )
     }
@@ -173,7 +173,7 @@ impl Values {
             Self::Webhooks => {
                 let webhooks = all("webhooks");
                 webhooks
-                    .map(|it| with_help(&member(it, "id"), &member(it, "url")))
+                    .map(|it| with_help(&member(it, "id"), &about_webhook(it)))
                     .collect()
             }
             Self::Methods | Self::Contexts => {
@@ -190,8 +190,23 @@ fn with_help(value: &str, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help((!help.is_empty()).then(|| help.to_owned().into()))
 }
 
-fn begins(candidate: &CompletionCandidate, current: &str) -> bool {
-    candidate.get_value().to_string_lossy().starts_with(current)
+/// The description of a webhook, else the host it goes to: the rest of its URL may be a secret.
+fn about_webhook(webhook: &Value) -> String {
+    let description = member(webhook, "description");
+    if !description.is_empty() {
+        return description.chars().take(NAME_CHARS_MAX).collect();
+    }
+    let url = reqwest::Url::parse(&member(webhook, "url")).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str);
+    host.unwrap_or_default().to_owned()
+}
+
+/// Whether a candidate completes what is typed. Other callers choose names, and shells put a candidate on the line as it
+/// is: one that a shell would not read as one plain word is never offered, nor one that would be an option.
+fn fits(candidate: &CompletionCandidate, current: &str) -> bool {
+    let value = candidate.get_value().to_string_lossy();
+    let is_plain = quoted(&value) == value && !value.starts_with(['-', '=', '%']);
+    is_plain && value.starts_with(current)
 }
 
 /// The server that the options in a line name, behind the `--` of the shell's call; `None`: they are not whole yet.
@@ -282,6 +297,41 @@ mod tests {
             let arg = arg.unwrap_or_else(|| panic!("{path:?} {id}"));
             assert!(arg.get::<ArgValueCompleter>().is_some(), "{path:?} {id}");
         }
+    }
+
+    #[test]
+    fn only_plain_words_are_offered() {
+        let offered = |value: &str| fits(&CompletionCandidate::new(value), "");
+        for plain in ["echo_executor", "team/fetch:v2", "0f8f", "@last"] {
+            assert!(offered(plain), "{plain}");
+        }
+        for other in [
+            "a;rm -rf ~",
+            "$(reboot)",
+            "`reboot`",
+            "a b",
+            "a'b",
+            "a\nb",
+            "a\u{1b}[2J",
+            "~root",
+            "*",
+            "=ls",
+            "--insecure-token",
+            "",
+        ] {
+            assert!(!offered(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn webhooks_are_told_apart_without_their_urls() {
+        let answer = json!({"webhooks": [
+            {"id": "a", "url": "https://hooks.example/T0/hunter2?k=hunter2", "description": null},
+            {"id": "b", "url": "https://u:hunter2@h.example", "description": "billing"},
+        ]});
+        let found = Values::Webhooks.of_answer(&answer);
+        let help = |n: usize| found[n].get_help().unwrap().to_string();
+        assert_eq!([help(0), help(1)], ["hooks.example", "billing"]);
     }
 
     #[test]

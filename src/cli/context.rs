@@ -76,7 +76,7 @@ struct Add {
     /// Private key (PEM) of that certificate, readable by its owner only
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     client_key: Option<PathBuf>,
-    /// Proxy for requests to the server, without a password: the file would hold it
+    /// Proxy for requests to the server, without a user name or a password: the file would hold them
     #[arg(long, value_name = "URL", value_parser = proxy)]
     proxy: Option<Url>,
 }
@@ -296,9 +296,11 @@ fn name(text: &str) -> Result<String, String> {
 
 fn proxy(text: &str) -> Result<Url, String> {
     let url = remote::proxy(text)?;
-    match url.password() {
-        None => Ok(url),
-        Some(_) => Err("holds a password; expected none: set TASKLEDGER_PROXY".to_owned()),
+    match remote::holds_credentials(&url) {
+        false => Ok(url),
+        true => {
+            Err("holds a user name or a password; expected none: set TASKLEDGER_PROXY".to_owned())
+        }
     }
 }
 
@@ -355,10 +357,10 @@ mod tests {
     fn names_and_proxies_are_checked() {
         assert!(name("prod-1.eu").is_ok() && name("").is_err() && name("a b").is_err());
         assert!(proxy("http://p:3128").is_ok() && proxy("socks5://p").is_err());
-        assert!(
-            proxy("http://u:hunter2@p")
-                .unwrap_err()
-                .contains("TASKLEDGER_PROXY")
-        );
+        for secret in ["http://u:hunter2@p", "http://hunter2@p:3128"] {
+            let said = proxy(secret).unwrap_err();
+            assert!(said.contains("TASKLEDGER_PROXY"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
     }
 }

@@ -167,7 +167,7 @@ impl Access {
     /// What may be a secret is left out.
     pub(super) fn options(&self, url: Option<&str>) -> String {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        let open = |proxy: &&reqwest::Url| proxy.password().is_none();
+        let open = |proxy: &&reqwest::Url| !holds_credentials(proxy);
         let given = [
             ("--url", url.map(str::to_owned)),
             ("--context", self.context.clone()),
@@ -397,7 +397,12 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// A proxy. Its URL may hold a password, so it is not repeated.
+/// Whether a URL holds what may be a secret. A key of a proxy often stands alone, where a user name does.
+pub(super) fn holds_credentials(url: &reqwest::Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// A proxy. Its URL may hold a secret, so it is not repeated.
 pub(super) fn proxy(text: &str) -> Result<reqwest::Url, String> {
     let url = reqwest::Url::parse(text).ok();
     let usable = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());

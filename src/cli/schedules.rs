@@ -1,13 +1,15 @@
 //! `taskledger schedules`: what starts workflows and tasks at given times.
 
+mod shown;
+
 use super::input::read_text;
-use super::output::{Column, Output, Text, member, printable, short, show_table};
+use super::output::Output;
 use super::tasks::{Object, Params, json_object};
-use super::when::When;
+use super::when::{self, When};
 use super::{Api, CliError, Remote};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use std::io;
+use shown::{listed, run, shown};
 use std::process::ExitCode;
 
 /// Start workflows and tasks at given times
@@ -93,6 +95,27 @@ impl Overlap {
     }
 }
 
+/// A bound that a schedule can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Bound {
+    #[value(alias = "start_at")]
+    StartAt,
+    #[value(alias = "end_at")]
+    EndAt,
+    #[value(alias = "max_runs")]
+    MaxRuns,
+}
+
+impl Bound {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::StartAt => "start_at",
+            Self::EndAt => "end_at",
+            Self::MaxRuns => "max_runs",
+        }
+    }
+}
+
 /// What a schedule does.
 #[derive(Debug, clap::Args)]
 struct What {
@@ -120,11 +143,11 @@ struct What {
     /// What to start: a file with tasks as JSON array; `-` is standard input
     #[arg(long, value_name = "FILE", group = "what")]
     tasks: Option<String>,
-    /// No run before this time
-    #[arg(long, value_name = "TIME")]
+    /// No run before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = when::future)]
     start_at: Option<String>,
     /// No run after this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = when::future)]
     end_at: Option<String>,
     /// Runs in all
     #[arg(long, value_name = "N")]
@@ -160,6 +183,9 @@ struct Update {
     which: Which,
     #[command(flatten)]
     what: What,
+    /// A bound to take away; may be repeated
+    #[arg(long, value_enum, value_name = "MEMBER")]
+    without: Vec<Bound>,
     /// Change it only if this is its version
     #[arg(long, value_name = "N")]
     expected_version: Option<u32>,
@@ -201,12 +227,7 @@ impl Which {
 }
 
 impl What {
-    fn add_to(self, params: Params, when: &When) -> Result<Params, CliError> {
-        let time = |text: Option<String>| {
-            let at = text.map(|text| when.parse(&text)).transpose();
-            at.map(|at| at.map(|at| at.to_string()))
-                .map_err(CliError::Usage)
-        };
+    fn add_to(self, params: Params) -> Result<Params, CliError> {
         let tasks = match self.tasks {
             None => None,
             Some(file) => {
@@ -229,8 +250,8 @@ impl What {
             .maybe("time_zone", self.time_zone)
             .maybe("workflow", workflow)
             .maybe("tasks", tasks)
-            .maybe("start_at", time(self.start_at)?)
-            .maybe("end_at", time(self.end_at)?)
+            .maybe("start_at", self.start_at)
+            .maybe("end_at", self.end_at)
             .maybe("max_runs", self.max_runs)
             .maybe("overlap", self.overlap.map(Overlap::as_str))
             .maybe("catch_up_seconds", self.catch_up)
@@ -246,7 +267,7 @@ pub(super) async fn schedules(
 ) -> Result<ExitCode, CliError> {
     let (remote, method, params) = match args.command {
         Command::Create(args) => {
-            let params = args.what.add_to(args.which.params(), when)?;
+            let params = args.what.add_to(args.which.params())?;
             let params = params.with("paused", args.paused).maybe("note", args.note);
             (args.which.remote, "schedules.create", params)
         }
@@ -262,8 +283,11 @@ pub(super) async fn schedules(
             (which.remote, "schedules.get", params)
         }
         Command::Update(args) => {
-            let params = args.what.add_to(args.which.params(), when)?;
-            let params = params.maybe("expected_version", args.expected_version);
+            let params = args.what.add_to(args.which.params())?;
+            let without: Vec<&str> = args.without.iter().map(|it| it.as_str()).collect();
+            let params = params
+                .maybe("without", (!without.is_empty()).then_some(without))
+                .maybe("expected_version", args.expected_version);
             (args.which.remote, "schedules.update", params)
         }
         Command::Pause(args) => {
@@ -285,181 +309,25 @@ pub(super) async fn schedules(
             (args.which.remote, "schedules.run_now", params)
         }
     };
-    let result = remote.api()?.call(method, params.build()).await?;
+    let api = remote.api()?;
+    out.calls_with(api.options().to_owned());
+    let asked = params.build();
+    let result = api.call(method, asked.clone()).await?;
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
     match method {
-        "schedules.list" => listed(&result, when, out)?,
+        "schedules.list" => listed(&asked, &result, when, out)?,
         "schedules.delete" => out.line(match result["deleted"].as_bool() {
             Some(true) => "deleted",
             Some(false) | None => "there is no such schedule",
         })?,
-        "schedules.run_now" => run(&result, out)?,
+        "schedules.run_now" => run(&asked, &result, out)?,
         _ => shown(&result, when, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// When it is due, in one line.
-fn timing(schedule: &Value) -> String {
-    let zone = member(schedule, "time_zone");
-    let zone = match zone.as_str() {
-        "" => String::new(),
-        zone => format!(" {zone}"),
-    };
-    for name in ["cron", "rrule"] {
-        if let Some(text) = schedule.get(name).and_then(Value::as_str) {
-            return format!("{}{zone}", printable(&text.replace('\n', " ")));
-        }
-    }
-    format!("every {} s", member(schedule, "every_seconds"))
-}
-
-/// What it starts, in one line.
-fn work(schedule: &Value) -> String {
-    match (
-        schedule.get("workflow"),
-        schedule.get("tasks").and_then(Value::as_array),
-    ) {
-        (Some(workflow), _) => format!("workflow {}", member(workflow, "name")),
-        (None, Some(tasks)) if tasks.len() == 1 => "1 task".to_owned(),
-        (None, tasks) => format!("{} tasks", tasks.map_or(0, Vec::len)),
-    }
-}
-
-fn state(schedule: &Value, when: &When) -> String {
-    if schedule["paused"] == Value::Bool(true) {
-        return "paused".to_owned();
-    }
-    match when.member(schedule, "next_at").as_str() {
-        "" => "ended".to_owned(),
-        next => next.to_owned(),
-    }
-}
-
-fn listed(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
-    let found = result["schedules"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let rows: Vec<Vec<Text>> = found
-        .iter()
-        .map(|it| {
-            let counters = &it["counters"];
-            let cells = [
-                member(it, "name"),
-                state(it, when),
-                timing(it),
-                work(it),
-                member(counters, "started"),
-                member(counters, "skipped"),
-                member(counters, "missed"),
-                member(counters, "failed"),
-            ];
-            cells.map(Text::plain).into()
-        })
-        .collect();
-    let columns = [
-        Column::whole("NAME"),
-        Column::whole("NEXT"),
-        Column::short("WHEN"),
-        Column::short("STARTS"),
-        Column::whole("STARTED"),
-        Column::whole("SKIPPED").extra(),
-        Column::whole("MISSED").extra(),
-        Column::whole("FAILED").extra(),
-    ];
-    show_table(&columns, &rows, out)?;
-    match member(result, "next_after").as_str() {
-        "" => Ok(()),
-        after => out.line(format!("more: --after '{after}'")),
-    }
-}
-
-fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
-    let name = member(result, "name");
-    out.line(format!(
-        "{name}: {}, {}, version {}",
-        timing(result),
-        work(result),
-        member(result, "version")
-    ))?;
-    if result["paused"] == Value::Bool(true) {
-        let note = member(result, "note");
-        out.line(match note.as_str() {
-            "" => "paused".to_owned(),
-            note => format!("paused: {note}"),
-        })?;
-    }
-    let next = result["next"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    for (n, time) in next.iter().enumerate() {
-        let at = when.member(&json!({"at": time}), "at");
-        let label = if n == 0 { "next" } else { "    " };
-        let utc = time.as_str().unwrap_or_default();
-        out.line(match at == utc {
-            true => format!("{label}  {utc}"),
-            false => format!("{label}  {at}  {utc}"),
-        })?;
-    }
-    let counters = &result["counters"];
-    let counted: Vec<String> = ["started", "started_by_hand", "skipped", "missed", "failed"]
-        .iter()
-        .map(|name| format!("{} {}", member(counters, name), name.replace('_', " ")))
-        .collect();
-    out.line(counted.join(", "))?;
-    let error = member(result, "last_error");
-    if !error.is_empty() {
-        out.line(format!("last error: {error}"))?;
-    }
-    let runs = result["runs"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if runs.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<Vec<Text>> = runs
-        .iter()
-        .map(|run| {
-            let by = match run["by_hand"].as_bool() {
-                Some(true) => "hand",
-                Some(false) | None => "time",
-            };
-            let cells = [
-                when.member(run, "scheduled_at"),
-                by.to_owned(),
-                member(run, "outcome"),
-                member(run, "status"),
-                short(&member(run, "root_task_id")),
-                member(run, "error"),
-            ];
-            cells.map(Text::plain).into()
-        })
-        .collect();
-    let columns = [
-        Column::whole("TIME"),
-        Column::whole("BY").extra(),
-        Column::whole("OUTCOME"),
-        Column::whole("STATUS"),
-        Column::whole("ROOT"),
-        Column::wraps("ERROR"),
-    ];
-    show_table(&columns, &rows, out)
-}
-
-fn run(result: &Value, out: &mut Output) -> io::Result<()> {
-    let root = member(result, "root_task_id");
-    match member(result, "outcome").as_str() {
-        "started" => out.line(format!("started: {root}")),
-        "failed" => out.line(format!("failed: {}", member(result, "error"))),
-        "skipped" => {
-            out.line("skipped: a run goes on; `--overlap allow` starts another one beside it")
-        }
-        other => out.line(other),
-    }
-}
+#[cfg(test)]
+mod tests;

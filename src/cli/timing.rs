@@ -2,16 +2,17 @@
 
 use super::CliError;
 use super::input::Params;
+use super::when;
 use serde_json::{Map, Value};
 
 /// When a task starts, if not at once.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Timing {
-    /// Start it not before this time, such as `2026-01-31T14:00:00Z`
-    #[arg(long, value_name = "TIME")]
+    /// Start it not before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = when::future)]
     start_at: Option<String>,
     /// Start it so many seconds after it is ready
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = finite)]
     delay: Option<f64>,
 }
 
@@ -59,6 +60,13 @@ impl Timing {
     }
 }
 
+/// `inf` and `nan` are numbers to Rust, and none in JSON.
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    number.ok_or_else(|| "expected a number of seconds, such as `90` or `0.5`".to_owned())
+}
+
 /// As people write it: `5`, not `5.0`.
 fn seconds(seconds: f64) -> Value {
     if seconds.fract() == 0.0 && (0.0..=1e15).contains(&seconds) {
@@ -72,6 +80,7 @@ fn seconds(seconds: f64) -> Value {
 mod tests {
     use super::*;
     use serde_json::json;
+    use taskledger_domain::Timestamp;
 
     fn timing() -> Timing {
         Timing {
@@ -105,5 +114,32 @@ mod tests {
         let mut call = map(json!({"task_id": "x"}));
         assert!(timing().add_to_roots(&mut call).is_err());
         Timing::default().add_to_roots(&mut call).unwrap();
+    }
+
+    #[test]
+    fn times_and_delays_are_read_before_anything_is_sent() {
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            timing: Timing,
+        }
+        let read = |words: [&str; 2]| {
+            let line = <Line as clap::Parser>::try_parse_from(["x", words[0], words[1]]);
+            line.map(|line| line.timing).map_err(|it| it.to_string())
+        };
+        let at = read(["--start-at", "2026-01-31T14:00:00+01:00"]).unwrap();
+        assert_eq!(at.start_at.unwrap(), "2026-01-31T14:00:00+01:00");
+        let span = read(["--start-at", "10m"]).unwrap().start_at.unwrap();
+        assert!(Timestamp::parse(&span).is_ok(), "{span}");
+        assert_eq!(read(["--delay", "0.5"]).unwrap().delay, Some(0.5));
+        for bad in ["inf", "infinity", "nan", "1e400", "-1", "x"] {
+            let said = read(["--delay", bad]).unwrap_err();
+            assert!(
+                said.contains("expected a number of seconds") || bad == "-1",
+                "{said}"
+            );
+        }
+        let said = read(["--start-at", "yesterday"]).unwrap_err();
+        assert!(said.contains("is not a time to come"), "{said}");
     }
 }

@@ -1,6 +1,6 @@
-//! Times as people read and write them: `3 min ago`, a clock's time, `--since 1h`, `yesterday 14:00`.
+//! Times as people read and write them: `3 min ago`, a clock's time, `--since 1h`, `yesterday 14:00`, `--start-at 10m`.
 
-use super::CliError;
+use super::{CliError, storage};
 use clap::ValueEnum;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
@@ -72,6 +72,38 @@ impl When {
         })
     }
 
+    /// Reads what people write for a time to come: a span from now on (`10m`, or `in 10m`), a day (`today`, `tomorrow`,
+    /// `2026-01-31`) with or without a time (`14:00`) by the clock of this machine, or RFC 3339. Only a whole date can
+    /// name a time that has passed.
+    ///
+    /// # Errors
+    /// What would be understood.
+    pub(super) fn parse_future(&self, text: &str) -> Result<Timestamp, String> {
+        let expected = "expected a span from now on such as `90s`, `10m`, `1h` or `7d`, `today 18:00`, `tomorrow \
+                        14:00`, `2026-01-31`, `2026-01-31 14:00`, or RFC 3339";
+        let text = text.trim();
+        if let Ok(time) = Timestamp::parse(text) {
+            return Ok(time);
+        }
+        let span = text.strip_prefix("in ").map_or(text, str::trim);
+        if let Some(ms) = ms_of_span(span) {
+            let micros = i64::try_from(ms.saturating_mul(1000)).ok();
+            let at = micros.and_then(|micros| self.now.0.checked_add(micros));
+            // Such as cannot be written as RFC 3339 are too far away.
+            let at = at.filter(|at| Instant::from_microsecond(*at).is_ok());
+            return at
+                .map(Timestamp)
+                .ok_or_else(|| format!("`{text}` is too far away; {expected}"));
+        }
+        let at = self.civil(text).filter(|_| !text.starts_with("yesterday"));
+        let at = at.ok_or_else(|| format!("`{text}` is not a time to come; {expected}"))?;
+        let is_dated = text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('-');
+        match at > self.now || is_dated {
+            true => Ok(at),
+            false => Err(format!("`{text}` has passed; {expected}")),
+        }
+    }
+
     /// Puts times as servers read them into the members of parameters with these names.
     ///
     /// # Errors
@@ -99,6 +131,7 @@ impl When {
         let day = match day {
             "today" => today,
             "yesterday" => today.checked_sub(Span::new().days(1)).ok()?,
+            "tomorrow" => today.checked_add(Span::new().days(1)).ok()?,
             date => date.parse().ok()?,
         };
         let time: Time = match time {
@@ -147,6 +180,23 @@ impl Telling for When {
         }
         told.push_str(rest);
         told
+    }
+}
+
+/// A time to come, as options take it: see [`When::parse_future`]. It is given on as RFC 3339, as it was written if it is.
+///
+/// # Errors
+/// What would be understood.
+pub(super) fn future(text: &str) -> Result<String, String> {
+    let when = When {
+        now: storage::clock().now(),
+        times: Times::Utc,
+        zone: TimeZone::system(),
+    };
+    let at = when.parse_future(text)?;
+    match Timestamp::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Ok(at.to_string()),
     }
 }
 
@@ -256,6 +306,44 @@ pub(super) mod tests {
         ] {
             let said = at_noon(Times::Utc).parse(bad).unwrap_err();
             assert!(said.contains("expected a span"), "{said}");
+        }
+    }
+
+    #[test]
+    fn times_to_come_count_from_now_on() {
+        for (text, expected) in [
+            ("10m", "2026-01-31T12:10:00Z"),
+            ("in 90s", "2026-01-31T12:01:30Z"),
+            ("7d", "2026-02-07T12:00:00Z"),
+            ("0s", NOW),
+            ("tomorrow", "2026-01-31T23:00:00Z"),
+            ("tomorrow 14:00", "2026-02-01T13:00:00Z"),
+            ("18:00", "2026-01-31T17:00:00Z"),
+            ("today 18:00", "2026-01-31T17:00:00Z"),
+            ("2026-02-15 14:00", "2026-02-15T13:00:00Z"),
+            ("2026-02-15T14:00:05+01:00", "2026-02-15T13:00:05Z"),
+            // Whoever writes a date means it: periods count from such times.
+            ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+            ("2026-01-01", "2025-12-31T23:00:00Z"),
+        ] {
+            let read = at_noon(Times::Utc).parse_future(text);
+            assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
+        }
+        for (bad, why) in [
+            ("today", "has passed"),
+            ("08:30", "has passed"),
+            ("yesterday", "is not a time to come"),
+            ("yesterday 14:00", "is not a time to come"),
+            ("soon", "is not a time to come"),
+            ("-10m", "is not a time to come"),
+            ("", "is not a time to come"),
+            ("9999999d", "is too far away"),
+        ] {
+            let said = at_noon(Times::Utc).parse_future(bad).unwrap_err();
+            assert!(
+                said.contains(why) && said.contains("expected a span from now on"),
+                "{said}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ mod attempt;
 mod calls;
 mod claim;
 mod ending;
-mod pace;
+pub(super) mod pace;
 pub(super) mod program;
 mod progress;
 mod telling;

@@ -109,6 +109,35 @@ fn a_request_waits_only_if_it_says_so() {
     }
 }
 
+#[test]
+fn an_authentication_that_is_no_object_is_refused() {
+    for given in [json!("Bearer"), json!(["Bearer"]), json!(true), json!(7)] {
+        let config = json!({"url": "https://h", "authentication": given});
+        let set = json!({"taskId": "t", "pushNotificationConfig": config});
+        let sent = json!({"configuration": {"pushNotificationConfig": config}, "message": {"messageId": "m",
+            "role": "user", "parts": [{"kind": "text", "text": "x"}]}});
+        for (method, params, field) in [
+            (
+                "tasks/pushNotificationConfig/set",
+                set,
+                "pushNotificationConfig.authentication",
+            ),
+            (
+                "message/send",
+                sent,
+                "configuration.pushNotificationConfig.authentication",
+            ),
+        ] {
+            let asked = Asked::of_method(method, map(params)).expect("a method");
+            let faults = asked.read().expect_err("no object");
+            let fields: Vec<&str> = faults.listed.iter().map(|it| &*it.field).collect();
+            assert_eq!(fields, [field], "{given}");
+            let reason = &faults.listed[0].description;
+            assert!(reason.contains("an object"), "{reason}");
+        }
+    }
+}
+
 fn task(state: TaskState) -> Task {
     Task {
         id: "t".to_owned(),

@@ -1,6 +1,7 @@
 //! Where credentials come from, where they may go, and that nobody sees them.
 
 use super::*;
+use crate::cli::Api;
 use clap::Parser;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -163,23 +164,31 @@ fn a_file_without_authorities_is_named() {
 
 #[test]
 fn commands_to_paste_get_the_options_of_the_call_without_secrets() {
-    let given = remote(&[
-        "--url",
-        "http://h:1",
-        "--token-file",
-        "my token",
-        "--header",
-        "x-key: hunter2",
-        "--proxy",
+    for proxy in [
         "http://u:hunter2@p:1",
-        "--insecure-token",
-    ]);
-    assert_eq!(
-        given.options(),
-        " --url http://h:1 --token-file 'my token' --insecure-token"
-    );
+        "http://hunter2@p:1",
+        "http://:hunter2@p:1",
+    ] {
+        let given = remote(&[
+            "--url",
+            "http://h:1",
+            "--token-file",
+            "my token",
+            "--header",
+            "x-key: hunter2",
+            "--proxy",
+            proxy,
+            "--insecure-token",
+        ]);
+        assert_eq!(
+            given.options(),
+            " --url http://h:1 --token-file 'my token' --insecure-token"
+        );
+    }
     let named = remote(&["--context", "prod", "--proxy", "http://p:1"]);
     assert_eq!(named.options(), " --context prod --proxy http://p:1/");
     assert_eq!(quoted("it's"), r"'it'\''s'");
     assert_eq!(quoted(""), "''");
+    let api = remote(&["--url", "http://127.0.0.1:1"]).api().unwrap();
+    assert_eq!(Api::options(&api), " --url http://127.0.0.1:1");
 }

@@ -1,21 +1,28 @@
 //! Changes many tasks with one command: those that a list with the same options shows.
 //!
 //! The selection is made first, so that the changes do not move it. Each task is a call of its own, under an
-//! idempotency key, and is tried again when the connection breaks.
+//! idempotency key, and is tried again when the connection breaks or the server is too busy.
 
 use super::selection::{LOOKED_AT_MAX, Selection, looked_through};
 use crate::cli::output::{Output, member, short};
 use crate::cli::when::When;
+use crate::cli::worker::pace::Pace;
 use crate::cli::{Api, ApiError, CliError, ids, storage};
+use crate::clock::SharedClock;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Names that are told before anything is done.
 const NAMED_MAX: usize = 5;
-/// Calls for one task, when the connection breaks.
-const TRIES_MAX: u32 = 3;
+/// Calls for one task, when the connection breaks or the server is too busy: the pauses between them grow to 5 s, so
+/// that a server may take 15 s to restart.
+const TRIES_MAX: u32 = 8;
+/// The code with which a server is too busy.
+const TOO_BUSY: i64 = -32013;
 
 /// Options of every command that changes a selection.
 #[derive(Debug, clap::Args)]
@@ -83,9 +90,15 @@ pub(super) async fn change(
         eprintln!("{verb} {counted}");
     }
     let mut outcome = Outcome::default();
-    let run = storage::clock().uuid();
-    for task in &tasks {
-        one(task, change, &run.to_string(), api, &mut outcome).await?;
+    let clock = storage::clock();
+    let run = clock.uuid().to_string();
+    for (n, task) in tasks.iter().enumerate() {
+        let changed = one(task, change, (&run, &clock), api, &mut outcome).await;
+        if let Err(error) = changed {
+            outcome.left = tasks[n..].iter().map(|task| member(task, "id")).collect();
+            told(&outcome, (done, is_more), out)?;
+            return Err(error);
+        }
     }
     told(&outcome, (done, is_more), out)
 }
@@ -157,13 +170,51 @@ struct Outcome {
     /// They were not to be changed any more.
     passed: Vec<String>,
     failed: Vec<Value>,
+    /// An error ended all before it was known that they are changed.
+    left: Vec<String>,
+}
+
+/// Makes a call until the server has answered it, if that may be soon.
+async fn answered(
+    api: &dyn Api,
+    (method, params, key): (&str, &Value, Option<&str>),
+    clock: &SharedClock,
+) -> Result<Value, ApiError> {
+    let mut pace = Pace::new(clock.clone());
+    let mut tries = 1;
+    loop {
+        let answer = match key {
+            Some(key) => api.call_keyed(method, params.clone(), key).await,
+            None => api.call(method, params.clone()).await,
+        };
+        let error = match answer {
+            Ok(result) => return Ok(result),
+            Err(error) => error,
+        };
+        let asked = match &error {
+            ApiError::Connection(_) => None,
+            ApiError::Refused { code, data, .. } => {
+                let asked = data.get("retry_after_ms").and_then(Value::as_u64);
+                if *code != TOO_BUSY && asked.is_none() {
+                    return Err(error);
+                }
+                asked.map(Duration::from_millis)
+            }
+            ApiError::Denied { .. } | ApiError::Protocol(_) => return Err(error),
+        };
+        if tries >= TRIES_MAX {
+            return Err(error);
+        }
+        tries += 1;
+        sleep(pace.pause(asked)).await;
+    }
 }
 
 /// Changes one task. An error is only what ends all: the server cannot be reached, or wants other credentials.
 async fn one(
     task: &Value,
     change: &Change,
-    run: &str,
+    (run, clock): (&str, &SharedClock),
     api: &dyn Api,
     outcome: &mut Outcome,
 ) -> Result<(), CliError> {
@@ -171,20 +222,17 @@ async fn one(
     let mut params = change.params.clone();
     params["task_id"] = id.as_str().into();
     let key = format!("{run}-{id}");
-    let mut tries = 1;
-    let refused = loop {
-        match api.call_keyed(change.method, params.clone(), &key).await {
-            Ok(_) => {
-                outcome.done.push(id);
-                return Ok(());
-            }
-            Err(ApiError::Connection(_)) if tries < TRIES_MAX => tries += 1,
-            Err(refused @ ApiError::Refused { .. }) => break refused,
-            Err(error) => return Err(error.into()),
+    let refused = match answered(api, (change.method, &params, Some(&key)), clock).await {
+        Ok(_) => {
+            outcome.done.push(id);
+            return Ok(());
         }
+        Err(refused @ ApiError::Refused { .. }) => refused,
+        Err(error) => return Err(error.into()),
     };
     // Another task of the selection may have taken it along.
-    let now = api.call("tasks.get", json!({"task_id": id})).await;
+    let asked = json!({"task_id": id});
+    let now = answered(api, ("tasks.get", &asked, None), clock).await;
     let is_past = match &now {
         Ok(now) => {
             let status = member(now, "status");
@@ -214,11 +262,15 @@ fn told(
         done: changed,
         passed,
         failed,
+        left,
     } = outcome;
     if out.is_json() {
         let mut value = json!({done: changed, "passed_over": passed, "failed": failed});
         if is_more {
             value["more"] = true.into();
+        }
+        if !left.is_empty() {
+            value["left"] = json!(left);
         }
         out.value(&value)?;
     } else {
@@ -234,8 +286,17 @@ fn told(
         if !failed.is_empty() {
             line.push_str(&format!(", {} not", failed.len()));
         }
+        if !left.is_empty() {
+            line.push_str(&format!(", {} left", left.len()));
+        }
         out.line(line)?;
-        if is_more {
+        if is_more && changed.is_empty() {
+            // The same command would look at the same ones again.
+            out.line(format!(
+                "only the newest {LOOKED_AT_MAX} tasks were looked at: `--until TIME` reaches older ones; `--label`, \
+                 `--user`, `--parent` and a whole `--name` leave fewer of them to look at"
+            ))?;
+        } else if is_more {
             out.line("there are more: run the command again for the next ones")?;
         }
     }
@@ -246,149 +307,4 @@ fn told(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::when::{Times, tests::at_noon};
-    use async_trait::async_trait;
-    use clap::Parser;
-    use std::sync::Mutex;
-    use taskledger_terminal::testing::Buffer;
-
-    /// Five pending tasks: `t0` to `t4`. `t1` takes `t2` along, `t3` cannot be changed, and the connection breaks
-    /// once for `t4`. Keeps calls with their keys.
-    #[derive(Debug, Default)]
-    struct Server(Mutex<Vec<(String, Value, String)>>);
-
-    #[async_trait]
-    impl Api for Server {
-        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
-            self.call_keyed(method, params, "").await
-        }
-
-        async fn call_keyed(
-            &self,
-            method: &str,
-            params: Value,
-            key: &str,
-        ) -> Result<Value, ApiError> {
-            let mut calls = self.0.lock().expect("no call panics");
-            let before = calls.iter().filter(|(_, it, _)| *it == params).count();
-            calls.push((method.to_owned(), params.clone(), key.to_owned()));
-            let refused = |code| ApiError::Refused {
-                code,
-                message: "no".to_owned(),
-                data: Value::Null,
-            };
-            let id = member(&params, "task_id");
-            let task = |id: &str, status: &str| json!({"id": id, "name": id, "status": status});
-            match (method, id.as_str()) {
-                ("tasks.list", _) if params["status"] == "pending" => {
-                    let tasks = ["t0", "t1", "t2", "t3", "t4"].map(|id| task(id, "pending"));
-                    Ok(json!({ "tasks": tasks }))
-                }
-                ("tasks.list", _) => Ok(json!({"tasks": []})),
-                ("tasks.get", "t2") => Ok(task("t2", "cancelled")),
-                ("tasks.get", id) => Ok(task(id, "pending")),
-                ("tasks.cancel", "t2") => Err(refused(-32006)),
-                ("tasks.cancel", "t3") => Err(refused(-32008)),
-                ("tasks.cancel", "t4") if before == 0 => {
-                    Err(ApiError::Connection("it broke".to_owned()))
-                }
-                _ => Ok(Value::Null),
-            }
-        }
-    }
-
-    #[derive(Debug, clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
-    fn options(line: &str) -> Options {
-        Line::try_parse_from(["x"].into_iter().chain(line.split(' ')))
-            .unwrap()
-            .options
-    }
-
-    fn cancel() -> Change {
-        Change {
-            verb: ("cancel", "cancelled"),
-            method: "tasks.cancel",
-            params: json!({"reason": "r"}),
-            from: &["pending", "in_progress"],
-        }
-    }
-
-    #[tokio::test]
-    async fn each_task_of_a_selection_is_changed_and_what_became_of_it_is_told() {
-        let (server, buffer) = (Server::default(), Buffer::default());
-        let mut out = Output::to(Box::new(buffer.clone()), true, false);
-        let options = options("--label team=data --all --yes");
-        let when = at_noon(Times::Utc);
-        let code = change(&options, &cancel(), &server, &when, &mut out)
-            .await
-            .unwrap();
-        assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::FAILURE));
-        let told: Value = serde_json::from_str(&buffer.text()).unwrap();
-        assert_eq!(told["cancelled"], json!(["t0", "t1", "t4"]));
-        assert_eq!(told["passed_over"], json!(["t2"]));
-        assert_eq!(told["failed"][0]["id"], "t3");
-        let calls = server.0.into_inner().unwrap();
-        assert_eq!(calls[0].1["labels"], json!({"team": "data"}));
-        let cancels: Vec<_> = calls
-            .iter()
-            .filter(|(it, ..)| it == "tasks.cancel")
-            .collect();
-        assert_eq!(cancels.len(), 6);
-        assert_eq!(cancels[4], cancels[5], "under the same key");
-        let keys: HashSet<_> = cancels.iter().map(|(.., key)| key).collect();
-        assert_eq!(keys.len(), 5);
-        assert_eq!(cancels[0].1["reason"], "r");
-    }
-
-    #[tokio::test]
-    async fn nothing_is_done_without_a_terminal_or_consent() {
-        let (server, buffer) = (Server::default(), Buffer::default());
-        let mut out = Output::to(Box::new(buffer.clone()), false, false);
-        let when = at_noon(Times::Utc);
-        let asked = change(&options("--name x*"), &cancel(), &server, &when, &mut out).await;
-        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-            // No name fits.
-            assert!(asked.is_ok() && buffer.text() == "0 cancelled\n");
-            let asked = change(&options("--name t*"), &cancel(), &server, &when, &mut out).await;
-            let Err(CliError::Usage(why)) = asked else {
-                panic!("it was done");
-            };
-            assert!(
-                why.starts_with("5 tasks (t0, t1, t2, t3, t4) would be cancelled"),
-                "{why}"
-            );
-        }
-        let calls = server.0.into_inner().unwrap();
-        assert!(calls.iter().all(|(method, ..)| method == "tasks.list"));
-    }
-
-    #[test]
-    fn a_few_names_are_told() {
-        let tasks: Vec<Value> = (0..9)
-            .map(|n| json!({"name": format!("n{}", n / 2)}))
-            .collect();
-        assert_eq!(announced(&tasks, false), "9 tasks (n0, n1, n2, n3, n4)");
-        let tasks: Vec<Value> = (0..9).map(|n| json!({"name": format!("n{n}")})).collect();
-        assert_eq!(
-            announced(&tasks, true),
-            "the first 9 tasks (n0, n1, n2, n3, n4, ...)"
-        );
-        assert_eq!(announced(&tasks[..1], false), "1 task (n0)");
-    }
-
-    #[test]
-    fn one_task_is_named_or_several() {
-        let (none, some) = (Selection::default(), options("--status failed").which);
-        let id = "a".to_owned();
-        assert!(is_one(Some(&id), &none).unwrap());
-        assert!(!is_one(None, &some).unwrap());
-        assert!(is_one(Some(&id), &some).is_err() && is_one(None, &none).is_err());
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::cli::labels::labels;
 use crate::cli::output::member;
+use crate::cli::when::future;
 use serde_json::{Value, json};
 use std::io;
 
@@ -46,8 +47,8 @@ struct Changes {
     /// 0 urgent, 1 high, 2 normal, 3 low
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: Option<u8>,
-    /// Start it not before this time; an empty text removes the one that it has
-    #[arg(long, value_name = "TIME")]
+    /// Start it not before this time, such as `10m` from now on; an empty text removes the one that it has
+    #[arg(long, value_name = "TIME", value_parser = start)]
     start_at: Option<String>,
     /// The tasks to wait for from now on; may be repeated
     #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
@@ -115,6 +116,13 @@ impl Args {
                 .build(),
             show,
         })
+    }
+}
+
+fn start(text: &str) -> Result<String, String> {
+    match text {
+        "" => Ok(String::new()),
+        text => future(text),
     }
 }
 

@@ -12,13 +12,13 @@ const PAUSE_ASKED_MAX: Duration = Duration::from_secs(60);
 
 /// Grows with each call in vain; no two calls keep step.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(in crate::cli) struct Pace {
     clock: SharedClock,
     in_vain: u32,
 }
 
 impl Pace {
-    pub(super) fn new(clock: SharedClock) -> Self {
+    pub(in crate::cli) fn new(clock: SharedClock) -> Self {
         Self { clock, in_vain: 0 }
     }
 
@@ -28,7 +28,7 @@ impl Pace {
     }
 
     /// The pause before the next call; at least `asked`, if the server has said so.
-    pub(super) fn pause(&mut self, asked: Option<Duration>) -> Duration {
+    pub(in crate::cli) fn pause(&mut self, asked: Option<Duration>) -> Duration {
         // Random bits of a fresh id: from half of the pause to all of it.
         let jitter = self.clock.uuid().as_fields().0;
         let pause = pause(self.in_vain, jitter);

@@ -218,7 +218,8 @@ fn push(given: Value, path: &str, faults: &mut Faults) -> Value {
     let Value::Object(mut config) = given else {
         return given;
     };
-    if let Some(Value::Object(mut authentication)) = taken(&mut config, "authentication") {
+    let given = taken(&mut config, "authentication");
+    if let Some(Value::Object(mut authentication)) = given {
         let schemes = taken(&mut authentication, "schemes");
         let first = schemes.as_ref().and_then(|it| it.get(0)).cloned();
         match first {
@@ -233,6 +234,8 @@ fn push(given: Value, path: &str, faults: &mut Faults) -> Value {
             }
         }
         config.insert("authentication".to_owned(), authentication.into());
+    } else if let Some(other) = given {
+        config.insert("authentication".to_owned(), other);
     }
     Value::Object(config)
 }

@@ -65,7 +65,7 @@ fn run() -> Value {
         "scheduled_at": time("Its time."),
         "by_hand": {"type": "boolean", "description": "Whether `schedules.run_now` asked for it."},
         "outcome": {"type": "string", "enum": ["waiting", "starting", "started", "skipped", "failed"]},
-        "status": text_or_null("How the run stands, as `runs.get` says; `gone` for one that was deleted or archived."),
+        "status": text_or_null("How the run stands: `submitted`, `working`, `input_required`, `auth_required`, `completed`, `failed`, `cancelled` or `rejected`; `gone` for one that was deleted or archived."),
         "decided_at": time("When it was decided."),
         "error": text_or_null("Why it was not started."),
         "root_task_id": text_or_null("The root of the tasks, if it was started."),
