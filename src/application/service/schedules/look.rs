@@ -188,8 +188,8 @@ impl<'a> Look<'a> {
             .iter()
             .cycle()
             .skip(first % count.max(1))
-            .cloned()
             .take(count.min(RETRIES_MAX))
+            .cloned()
             .collect();
         for run in tried {
             if let Err(error) = self.begin(run).await {
