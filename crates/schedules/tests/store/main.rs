@@ -246,7 +246,7 @@ mod claims {
         let world = world.reopened().await;
         let store = &world.store;
         let turn = store.take_due(t(91), t(120), 10).await.unwrap().remove(0);
-        assert_eq!(turn.open, [starting.clone()]);
+        assert_eq!(turn.open, std::slice::from_ref(&starting));
         let started = Outcome::Started(Some(Uuid::from_u128(9)));
         assert!(
             store
@@ -380,7 +380,7 @@ mod claims {
         assert_eq!(store.soonest(t(65)).await.unwrap(), Some(t(70)));
         assert!(store.take_due(t(69), t(90), 10).await.unwrap().is_empty());
         let next = store.take_due(t(70), t(80), 10).await.unwrap().remove(0);
-        assert_eq!(next.open, [starting.clone()]);
+        assert_eq!(next.open, std::slice::from_ref(&starting));
         assert!(store.skip(kept.id, &starting, t(71)).await.unwrap());
         assert!(!store.skip(kept.id, &starting, t(71)).await.unwrap());
         let found = store.schedule(&kept.owner, &kept.name).await.unwrap();
