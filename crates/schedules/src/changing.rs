@@ -23,6 +23,17 @@ pub enum Refusal {
     Changed(u32),
 }
 
+/// What became of an order to delete a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone.
+    Gone,
+    /// There was none.
+    Absent,
+    /// A server is starting a run of it: nothing was done.
+    Held,
+}
+
 impl ScheduleStore {
     /// Keeps a new schedule.
     ///
@@ -58,6 +69,7 @@ impl ScheduleStore {
             args.time(new.cursor);
             args.time(new.next_at);
             args.time(new.due_at);
+            args.int(new.work_version.map(i64::from));
             tx.execute(ADD, args).await?;
             let found = Self::found(&mut tx, &new.owner, &new.name).await?;
             tx.commit().await?;
@@ -68,7 +80,8 @@ impl ScheduleStore {
     }
 
     /// Puts a schedule in the place of `seen`, with the next version, if it is still as it was then; whoever holds its
-    /// lease decides nothing about it any more. `None`: it is not.
+    /// lease decides nothing about it any more. When it is paused in the middle of a start, the next look comes once that
+    /// one is over. `None`: it is not.
     ///
     /// # Errors
     /// [`Error`].
@@ -93,6 +106,9 @@ impl ScheduleStore {
             args.time(new.cursor);
             args.time(new.next_at);
             args.time(new.due_at);
+            let missed = new.counters.missed.saturating_sub(seen.counters.missed);
+            args.int(i64::try_from(missed).unwrap_or(i64::MAX));
+            args.int(new.work_version.map(i64::from));
             if tx.execute(REPLACE, args).await? == 0 {
                 tx.rollback().await?;
                 return Ok(None);
@@ -116,8 +132,8 @@ impl ScheduleStore {
         self.order(work).await
     }
 
-    /// Deletes a schedule, with what is known of its runs; those go on. Returns whether there was one. `expected`: its
-    /// version.
+    /// Deletes a schedule, with what is known of its runs; those go on. Not while a server is starting one of them.
+    /// `expected`: its version.
     ///
     /// # Errors
     /// [`Error`]; within, [`Refusal::Changed`].
@@ -126,16 +142,24 @@ impl ScheduleStore {
         owner: &Owner,
         name: &Arc<str>,
         expected: Option<u32>,
-    ) -> Result<Result<bool, Refusal>, Error> {
+        now: Timestamp,
+    ) -> Result<Result<Deleted, Refusal>, Error> {
         let work = async {
             let mut tx = self.write().await?;
             let Some(found) = Self::found(&mut tx, owner, name).await? else {
                 tx.rollback().await?;
-                return Ok(Ok(false));
+                return Ok(Ok(Deleted::Absent));
             };
             if expected.is_some_and(|expected| expected != found.version) {
                 tx.rollback().await?;
                 return Ok(Err(Refusal::Changed(found.version)));
+            }
+            let mut args = tx.args();
+            args.id(found.id);
+            args.time(now);
+            if tx.fetch_optional(UNDER_WAY, args).await?.is_some() {
+                tx.rollback().await?;
+                return Ok(Ok(Deleted::Held));
             }
             for statement in [REMOVE_RUNS, REMOVE] {
                 let mut args = tx.args();
@@ -143,7 +167,7 @@ impl ScheduleStore {
                 tx.execute(statement, args).await?;
             }
             tx.commit().await?;
-            Ok(Ok(true))
+            Ok(Ok(Deleted::Gone))
         };
         self.order(work).await
     }
@@ -153,15 +177,19 @@ impl ScheduleStore {
 const COUNT: &str = "SELECT count(*) FROM schedules WHERE tenant = $1 AND owner = $2";
 const ADD: &str = "INSERT INTO schedules (id, tenant, owner, name, actor, scopes, version, definition, paused, note,
         created_at, updated_at, cursor, next_at, due_at, lease, leased_until,
-        started, started_by_hand, skipped, missed, failed, last_error)
-    VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $10, $11, $12, $13, 0, 0, 0, 0, 0, 0, 0, NULL)";
+        started, started_by_hand, skipped, missed, failed, last_error, work_version)
+    VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $10, $11, $12, $13, 0, 0, 0, 0, 0, 0, 0, NULL, $14)";
 const REPLACE: &str = "UPDATE schedules SET
         actor = $4, scopes = $5, definition = $6, paused = $7, note = $8, updated_at = $9,
-        cursor = $10, next_at = $11, due_at = $12,
-        version = version + 1, lease = lease + 1, leased_until = 0
+        cursor = $10, next_at = $11, due_at = $12, missed = missed + $13, work_version = $14,
+        version = version + 1, lease = lease + 1, waits_since = CASE WHEN $7 = 1 THEN NULL ELSE waits_since END,
+        leased_until = CASE WHEN $7 = 1 AND EXISTS (
+            SELECT 1 FROM runs WHERE schedule = $1 AND state = 'starting') THEN leased_until ELSE 0 END
     WHERE id = $1 AND version = $2 AND cursor = $3";
 const SKIP_WAITING: &str = "UPDATE runs SET state = 'skipped', decided_at = $2, at = $2
     WHERE schedule = $1 AND state = 'waiting'";
 const COUNT_SKIPPED: &str = "UPDATE schedules SET skipped = skipped + $2 WHERE id = $1";
+const UNDER_WAY: &str = "SELECT lease FROM schedules WHERE id = $1 AND leased_until > $2
+    AND EXISTS (SELECT 1 FROM runs WHERE schedule = $1 AND state = 'starting')";
 const REMOVE_RUNS: &str = "DELETE FROM runs WHERE schedule = $1";
 const REMOVE: &str = "DELETE FROM schedules WHERE id = $1";

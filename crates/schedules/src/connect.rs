@@ -93,8 +93,11 @@ impl ScheduleStore {
         let work = async {
             let mut tx = self.write().await?;
             let args = tx.args();
-            tx.execute("UPDATE schedules SET leased_until = 0", args)
-                .await?;
+            tx.execute(
+                "UPDATE schedules SET leased_until = 0, waits_since = NULL",
+                args,
+            )
+            .await?;
             Ok(tx.commit().await?)
         };
         Ok(self.order(work).await.map_err(broken)?)

@@ -120,4 +120,25 @@ impl Definition {
         let next = calendar.next_after(after)?;
         self.end_at.is_none_or(|end| next <= end).then_some(next)
     }
+
+    /// Its first times after `after` for which `counts` holds, at most `max` of them: how many, and the last. Cost:
+    /// O(that many), in one pass.
+    pub fn passed(
+        &self,
+        calendar: &Calendar,
+        after: Timestamp,
+        max: u64,
+        mut counts: impl FnMut(Timestamp) -> bool,
+    ) -> (u64, Option<Timestamp>) {
+        let (mut count, mut last) = (0, None);
+        let times = calendar.after(after);
+        for at in times.take_while(|at| self.end_at.is_none_or(|end| *at <= end)) {
+            if count >= max || !counts(at) {
+                break;
+            }
+            count += 1;
+            last = Some(at);
+        }
+        (count, last)
+    }
 }

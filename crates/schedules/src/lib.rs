@@ -15,7 +15,7 @@ mod rows;
 mod timing;
 mod turns;
 
-pub use changing::{Refusal, SCHEDULES_MAX};
+pub use changing::{Deleted, Refusal, SCHEDULES_MAX};
 pub use connect::{OpenError, SCHEDULES_FILE, STEPS};
 pub use definition::{
     CATCH_UP_SECONDS_DEFAULT, CATCH_UP_SECONDS_MAX, CATCH_UP_SECONDS_MIN, Definition,
@@ -25,7 +25,7 @@ pub use key::{flow_of, jitter_ms, key_by_hand, key_of_time};
 pub use recurrence::COUNT_MAX;
 pub use rows::{Counters, NewSchedule, Owner, Run, Schedule, State};
 pub use timing::{Calendar, EVERY_SECONDS_MAX, EXPRESSION_CHARS_MAX, Invalid, Timing};
-pub use turns::{LOOK_AGAIN_MS, Outcome, RUNS_KEPT, Step, Turn};
+pub use turns::{LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn};
 
 use std::time::Duration;
 use taskledger_sql::beside::Connections;

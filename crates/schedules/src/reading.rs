@@ -4,7 +4,7 @@ use crate::rows::{self, Owner, Run, Schedule, columns, run_columns};
 use crate::{Error, ScheduleStore};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
-use taskledger_sql::Columns;
+use taskledger_sql::{Columns, Row};
 use uuid::Uuid;
 
 impl ScheduleStore {
@@ -90,7 +90,8 @@ impl ScheduleStore {
         self.order(work).await
     }
 
-    /// When the next schedule is due that no server holds. Cost: O(1), and O(schedules that are held).
+    /// When the next schedule is due, those that a server holds not before their lease is over. Cost: O(1), and
+    /// O(schedules that are held).
     ///
     /// # Errors
     /// [`Error`].
@@ -99,13 +100,15 @@ impl ScheduleStore {
             let mut tx = self.read().await?;
             let mut args = tx.args();
             args.time(now);
-            let row = tx.fetch_optional(SOONEST, args).await?;
-            let soonest = row
-                .as_ref()
-                .map(|row| Columns::of(row).time())
-                .transpose()?;
+            let free = tx.fetch_optional(SOONEST, args).await?;
+            let mut args = tx.args();
+            args.time(now);
+            let held = tx.fetch_optional(SOONEST_HELD, args).await?;
+            let time = |row: &Row| Columns::of(row).time();
+            let free = free.as_ref().map(time).transpose()?;
+            let held = held.as_ref().map(time).transpose()?;
             tx.commit().await?;
-            Ok(soonest)
+            Ok(free.into_iter().chain(held).min())
         };
         self.order(work).await
     }
@@ -130,4 +133,10 @@ const ONE: &str = concat!(
 const SOONEST: &str = "SELECT due_at FROM schedules
     WHERE due_at IS NOT NULL AND leased_until <= $1
     ORDER BY due_at
+    LIMIT 1";
+// By the index on leased_until.
+const SOONEST_HELD: &str =
+    "SELECT CASE WHEN due_at > leased_until THEN due_at ELSE leased_until END AS soonest FROM schedules
+    WHERE due_at IS NOT NULL AND leased_until > $1 AND leased_until > 0
+    ORDER BY soonest
     LIMIT 1";

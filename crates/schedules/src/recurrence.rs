@@ -103,8 +103,13 @@ impl Recurrence {
         })
     }
 
-    pub(crate) fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let after = DateTime::<Utc>::from_timestamp_micros(after.0)?;
+    /// The times after `after`, in one pass; at most [`STEPS_MAX`] occurrences are computed.
+    pub(crate) fn after(&self, after: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
+        let begun = DateTime::<Utc>::from_timestamp_micros(after.0);
+        begun.into_iter().flat_map(|after| self.times(after))
+    }
+
+    fn times(&self, after: DateTime<Utc>) -> impl Iterator<Item = Timestamp> + '_ {
         // Two days before, so that no gap or fold of the clock hides a time.
         let near = after.with_timezone(&self.zone).naive_local() - Duration::days(2);
         let start = match self.rule.get_count() {
@@ -115,13 +120,16 @@ impl Recurrence {
         let set = RRuleSet::new(floating(start))
             .rrule(self.rule.clone())
             .limit();
-        let mut times = set.into_iter().take(STEPS_MAX);
-        let next = times.find_map(|floating| {
-            let at = self.real(floating.naive_utc())?;
-            (at > after).then_some(at)
-        })?;
-        let in_time = self.until.is_none_or(|until| next <= until);
-        in_time.then(|| Timestamp(next.timestamp_micros()))
+        let mut last = after;
+        set.into_iter()
+            .take(STEPS_MAX)
+            .filter_map(move |floating| {
+                let at = self.real(floating.naive_utc()).filter(|at| *at > last)?;
+                last = at;
+                Some(at)
+            })
+            .take_while(|at| self.until.is_none_or(|until| *at <= until))
+            .map(|at| Timestamp(at.timestamp_micros()))
     }
 
     /// The start of a period of the rule that is not after `near`, unless the first one is.

@@ -63,6 +63,8 @@ pub struct NewSchedule {
     pub next_at: Option<Timestamp>,
     /// When it is to be looked at.
     pub due_at: Option<Timestamp>,
+    /// The version that its workflow has now; `None`: it starts tasks.
+    pub work_version: Option<u32>,
 }
 
 /// A schedule that is kept.
@@ -102,6 +104,10 @@ pub struct Schedule {
     pub counters: Counters,
     /// Why a run could not be started, the last time.
     pub last_error: Option<Arc<str>>,
+    /// The version that its workflow had when it was changed last; `None`: it starts tasks.
+    pub work_version: Option<u32>,
+    /// Since when no look came to its end; `None`: the last one did.
+    pub waits_since: Option<Timestamp>,
 }
 
 /// What became of one time, or of one start by hand.
@@ -164,6 +170,8 @@ pub struct Run {
     pub error: Option<Arc<str>>,
     /// When it was decided.
     pub decided_at: Timestamp,
+    /// Whether the runs before it are cancelled before it starts.
+    pub cancels: bool,
 }
 
 impl Run {
@@ -218,6 +226,12 @@ pub(crate) fn schedule(row: &Row) -> Result<Schedule, Error> {
             failed: c.number()?,
         },
         last_error: c.opt_text()?,
+        work_version: c
+            .opt_int()?
+            .map(u32::try_from)
+            .transpose()
+            .map_err(|_| Error::Damaged("a version out of range".to_owned()))?,
+        waits_since: c.opt_time()?,
     })
 }
 
@@ -242,13 +256,14 @@ pub(crate) fn run(row: &Row) -> Result<Run, Error> {
         stage: c.opt_text()?,
         error: c.opt_text()?,
         decided_at: c.time()?,
+        cancels: c.int()? != 0,
     })
 }
 
 /// The columns of a schedule, in the order in which they are read.
 macro_rules! columns {
     () => {
-        "id, tenant, owner, name, actor, scopes, version, definition, paused, note, created_at, updated_at, cursor, next_at, due_at, lease, started, started_by_hand, skipped, missed, failed, last_error"
+        "id, tenant, owner, name, actor, scopes, version, definition, paused, note, created_at, updated_at, cursor, next_at, due_at, lease, started, started_by_hand, skipped, missed, failed, last_error, work_version, waits_since"
     };
 }
 pub(crate) use columns;
@@ -256,7 +271,7 @@ pub(crate) use columns;
 /// The columns of a run.
 macro_rules! run_columns {
     () => {
-        "key, scheduled_at, state, flow, run, stage, error, decided_at"
+        "key, scheduled_at, state, flow, run, stage, error, decided_at, cancels"
     };
 }
 pub(crate) use run_columns;

@@ -135,7 +135,19 @@ impl Calendar {
                 let next = cron.find_next_occurrence(&after.with_timezone(zone), false);
                 Some(Timestamp(next.ok()?.timestamp_micros()))
             }
-            Times::Rrule(rule) => rule.next_after(after),
+            Times::Rrule(rule) => rule.after(after).next(),
+        }
+    }
+
+    /// The times after `after`, in their order. Cost of `n` of them: O(n), in one pass. A rule may end early, after
+    /// tens of thousands of its occurrences: what follows then is found from the last one.
+    pub fn after(&self, after: Timestamp) -> Box<dyn Iterator<Item = Timestamp> + '_> {
+        match &self.0 {
+            Times::Rrule(rule) => Box::new(rule.after(after)),
+            Times::Cron(..) | Times::Every { .. } => {
+                let first = self.next_after(after);
+                Box::new(std::iter::successors(first, |last| self.next_after(*last)))
+            }
         }
     }
 
@@ -147,18 +159,10 @@ impl Calendar {
         end: Option<Timestamp>,
         count: usize,
     ) -> Vec<Timestamp> {
-        let mut times = Vec::with_capacity(count);
-        let mut last = after;
-        while times.len() < count {
-            match self.next_after(last) {
-                Some(next) if end.is_none_or(|end| next <= end) => {
-                    times.push(next);
-                    last = next;
-                }
-                Some(_) | None => break,
-            }
-        }
-        times
+        self.after(after)
+            .take_while(|next| end.is_none_or(|end| *next <= end))
+            .take(count)
+            .collect()
     }
 }
 

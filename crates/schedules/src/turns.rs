@@ -11,8 +11,14 @@ use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Tx};
 use uuid::Uuid;
 
-/// Runs of a schedule that are remembered, the newest.
+/// Runs of a schedule that are remembered when they are over, the newest.
 pub const RUNS_KEPT: u32 = 100;
+/// Runs of a schedule that may be open at a time.
+pub const OPEN_MAX: usize = 1_000;
+/// Runs that are forgotten at a time: a decision adds one.
+const FORGOTTEN_MAX: i64 = 20;
+/// Milliseconds until a schedule that cannot be read is tried again: a newer release may have written it.
+const UNREADABLE_AGAIN_MS: u64 = 30_000;
 /// Milliseconds until a time that waits, or could not be started, is looked at again.
 pub const LOOK_AGAIN_MS: u64 = 1_000;
 
@@ -46,7 +52,8 @@ pub enum Outcome {
 }
 
 impl ScheduleStore {
-    /// Takes up to `limit` schedules that are due and that no other server holds, until then.
+    /// Takes up to `limit` schedules that are due and that no other server holds, until then. Those that cannot be read
+    /// are left out, with an error in the log.
     ///
     /// # Errors
     /// [`Error`].
@@ -62,11 +69,24 @@ impl ScheduleStore {
             args.time(now);
             args.int(i64::from(limit));
             let rows = tx.fetch_all(DUE, args).await?;
-            let due = rows.iter().map(rows::schedule);
-            let due = due.collect::<Result<Vec<_>, Error>>()?;
-            let mut turns = Vec::with_capacity(due.len());
-            for schedule in due {
-                turns.push(leased(&mut tx, schedule, until).await?);
+            let mut turns = Vec::with_capacity(rows.len());
+            for row in &rows {
+                let turn = match rows::schedule(row) {
+                    Ok(schedule) => leased(&mut tx, schedule, until).await,
+                    Err(error) => Err(error),
+                };
+                match turn {
+                    Ok(turn) => turns.push(turn),
+                    Err(Error::Damaged(reason)) => {
+                        let id = Columns::of(row).id()?;
+                        tracing::error!(schedule.id = %id, %reason, "a schedule is left out");
+                        let mut args = tx.args();
+                        args.id(id);
+                        args.time(now.plus_ms(UNREADABLE_AGAIN_MS));
+                        tx.execute(LEAVE_OUT, args).await?;
+                    }
+                    Err(error @ (Error::Database(_) | Error::Late)) => return Err(error),
+                }
             }
             tx.commit().await?;
             Ok(turns)
@@ -130,7 +150,9 @@ impl ScheduleStore {
                 args.name(run.state.as_str());
                 args.id(run.flow);
                 args.time(run.decided_at);
+                args.int(i64::from(run.cancels));
                 tx.execute(PUT_RUN, args).await?;
+                Self::forget(&mut tx, schedule.id).await?;
             }
             tx.commit().await?;
             Ok(true)
@@ -174,10 +196,65 @@ impl ScheduleStore {
             args.int(i64::from(error.is_some()));
             args.text(error);
             tx.execute(COUNT_STARTED, args).await?;
+            Self::forget(&mut tx, schedule).await?;
+            tx.commit().await?;
+            Ok(true)
+        };
+        self.order(work).await
+    }
+
+    /// Forgets some of the oldest runs that are over, all but the newest.
+    async fn forget(tx: &mut Tx<'_>, schedule: Uuid) -> Result<(), Error> {
+        let mut args = tx.args();
+        args.id(schedule);
+        args.int(i64::from(RUNS_KEPT));
+        args.int(FORGOTTEN_MAX);
+        tx.execute(FORGET, args).await?;
+        Ok(())
+    }
+
+    /// Whether a run is still to be started, by whoever has this lease, now.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn may_start(
+        &self,
+        schedule: &Schedule,
+        run: &Run,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.id(schedule.id);
+            args.int(schedule.lease);
+            args.time(now);
+            args.text(run.key.clone());
+            let found = tx.fetch_optional(MAY_START, args).await?.is_some();
+            tx.commit().await?;
+            Ok(found)
+        };
+        self.order(work).await
+    }
+
+    /// Records that a run is not started after all, because its schedule was paused. Whether it was not settled before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn skip(&self, schedule: Uuid, run: &Run, at: Timestamp) -> Result<bool, Error> {
+        let work = async {
+            let mut tx = self.write().await?;
             let mut args = tx.args();
             args.id(schedule);
-            args.int(i64::from(RUNS_KEPT));
-            tx.execute(FORGET, args).await?;
+            args.text(run.key.clone());
+            args.time(at);
+            if tx.execute(SKIP, args).await? == 0 {
+                tx.rollback().await?;
+                return Ok(false);
+            }
+            let mut args = tx.args();
+            args.id(schedule);
+            tx.execute(COUNT_SKIPPED, args).await?;
             tx.commit().await?;
             Ok(true)
         };
@@ -202,6 +279,7 @@ impl ScheduleStore {
     }
 
     /// Lets go of a schedule. `due_at`: when it is to be looked at next, if nothing of it waits or is being started.
+    /// `waits`: the look did not come to its end.
     ///
     /// # Errors
     /// [`Error`].
@@ -209,6 +287,7 @@ impl ScheduleStore {
         &self,
         schedule: &Schedule,
         (next_at, due_at): (Option<Timestamp>, Option<Timestamp>),
+        waits: bool,
         now: Timestamp,
     ) -> Result<(), Error> {
         let work = async {
@@ -218,6 +297,7 @@ impl ScheduleStore {
             args.int(schedule.lease);
             args.time(next_at);
             args.time(due_at);
+            args.time(waits.then(|| schedule.waits_since.unwrap_or(now)));
             if tx.execute(LET_GO, args).await? > 0 {
                 Self::keep_looking(&mut tx, schedule.id, now).await?;
             }
@@ -294,10 +374,10 @@ const ADVANCE: &str =
     "UPDATE schedules SET cursor = $3, missed = missed + $4, skipped = skipped + $5
     WHERE id = $1 AND lease = $2";
 const PUT_RUN: &str =
-    "INSERT INTO runs (schedule, key, scheduled_at, state, flow, run, stage, error, decided_at, at)
-    VALUES ($1, $2, $3, $4, $5, NULL, NULL, NULL, $6, $6)
+    "INSERT INTO runs (schedule, key, scheduled_at, state, flow, run, stage, error, decided_at, at, cancels)
+    VALUES ($1, $2, $3, $4, $5, NULL, NULL, NULL, $6, $6, $7)
     ON CONFLICT (schedule, key) DO UPDATE SET
-        state = excluded.state, decided_at = excluded.decided_at, at = excluded.at
+        state = excluded.state, decided_at = excluded.decided_at, at = excluded.at, cancels = excluded.cancels
     WHERE runs.state = 'waiting'";
 const SETTLE: &str = "UPDATE runs SET state = $3, run = $4, error = $5, at = $6
     WHERE schedule = $1 AND key = $2 AND state = 'starting'";
@@ -305,11 +385,21 @@ const COUNT_STARTED: &str = "UPDATE schedules SET
         started = started + $2, started_by_hand = started_by_hand + $3, failed = failed + $4,
         last_error = coalesce($5, last_error)
     WHERE id = $1";
-const FORGET: &str = "DELETE FROM runs
-    WHERE schedule = $1 AND state IN ('started', 'skipped', 'failed') AND key NOT IN (
-        SELECT key FROM runs WHERE schedule = $1 ORDER BY scheduled_at DESC, key DESC LIMIT $2)";
+// By the index on scheduled_at; what is open stays.
+const FORGET: &str = "DELETE FROM runs WHERE schedule = $1 AND key IN (
+        SELECT key FROM runs
+        WHERE schedule = $1 AND (state IN ('skipped', 'failed') OR (state = 'started' AND stage IS NOT NULL))
+        ORDER BY scheduled_at DESC, key DESC LIMIT $3 OFFSET $2)";
+const LEAVE_OUT: &str = "UPDATE schedules SET due_at = $2, leased_until = 0 WHERE id = $1";
+const MAY_START: &str = "SELECT 1 FROM schedules
+    WHERE id = $1 AND lease = $2 AND leased_until > $3
+        AND EXISTS (SELECT 1 FROM runs WHERE schedule = $1 AND key = $4 AND state = 'starting')";
+const SKIP: &str = "UPDATE runs SET state = 'skipped', decided_at = $3, at = $3
+    WHERE schedule = $1 AND key = $2 AND state = 'starting'";
+const COUNT_SKIPPED: &str = "UPDATE schedules SET skipped = skipped + 1 WHERE id = $1";
 const ENDED: &str = "UPDATE runs SET stage = $3 WHERE schedule = $1 AND key = $2 AND stage IS NULL";
-const LET_GO: &str = "UPDATE schedules SET leased_until = 0, next_at = $3, due_at = $4
+const LET_GO: &str =
+    "UPDATE schedules SET leased_until = 0, next_at = $3, due_at = $4, waits_since = $5
     WHERE id = $1 AND lease = $2";
 // A start that is tried again is not tried at once, whatever else is due.
 const LOOK_AGAIN: &str = "UPDATE schedules SET due_at = $2

@@ -280,3 +280,30 @@ fn what_follows_from_a_schedule_and_a_time_is_always_the_same() {
     assert!(offsets.iter().any(|ms| *ms < 200) && offsets.iter().any(|ms| *ms > 800));
     assert_eq!(jitter_ms(id, Timestamp(7), 0), 0);
 }
+
+#[test]
+fn one_pass_finds_the_times_that_are_found_one_by_one() {
+    let timings = [
+        rule("FREQ=MINUTELY;INTERVAL=30", "Europe/Berlin"),
+        rule(
+            "FREQ=DAILY;BYHOUR=2,3;BYMINUTE=0,30;BYSECOND=0",
+            "Europe/Berlin",
+        ),
+        rule("FREQ=HOURLY;COUNT=90", "Europe/Berlin"),
+        rule("FREQ=HOURLY;UNTIL=20260330T000000Z", "Europe/Berlin"),
+        cron("*/30 * * * *", "Europe/Berlin"),
+        Timing::Every { seconds: 1_700 },
+    ];
+    // Through the gap of the clock.
+    let anchor = at("2026-03-27T12:00:00Z");
+    for timing in timings {
+        let calendar = Calendar::of(&timing, anchor).unwrap();
+        let one_by_one = std::iter::successors(calendar.next_after(anchor), |last| {
+            calendar.next_after(*last)
+        });
+        let one_by_one: Vec<_> = one_by_one.take(120).collect();
+        let pass: Vec<_> = calendar.after(anchor).take(120).collect();
+        assert!(pass.len() > 10, "{timing:?}");
+        assert_eq!(pass, one_by_one, "{timing:?}");
+    }
+}

@@ -35,9 +35,12 @@ CREATE TABLE schedules (
     missed          BIGINT NOT NULL,                   -- because no server ran in time
     failed          BIGINT NOT NULL,                   -- that could not be started
     last_error      TEXT COLLATE "C",
+    work_version    BIGINT,                            -- of its workflow, as it was when it was changed last; NULL: it starts tasks
+    waits_since     BIGINT,                            -- since when no look came to its end; NULL: the last one did
     UNIQUE (tenant, owner, name)
 );
 CREATE INDEX schedules_due ON schedules (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX schedules_held ON schedules (leased_until) WHERE leased_until > 0;
 
 -- What became of the newest times. A row that is `starting` is an intention that outlives a crash: the flow that it
 -- starts has an id that follows from the schedule and the key, so that it is started once.
@@ -52,6 +55,10 @@ CREATE TABLE runs (
     error        TEXT COLLATE "C",                  -- why it was not started
     decided_at   BIGINT NOT NULL,                   -- when it became `starting` or was skipped
     at           BIGINT NOT NULL,                   -- of the last change
+    cancels      BIGINT NOT NULL DEFAULT 0,         -- 1: runs before it are cancelled before it starts
     PRIMARY KEY (schedule, key)
 );
 CREATE INDEX runs_newest ON runs (schedule, scheduled_at);
+-- Those that are not over; the others are forgotten, but for the newest.
+CREATE INDEX runs_open ON runs (schedule, scheduled_at)
+    WHERE state IN ('waiting', 'starting') OR (state = 'started' AND stage IS NULL);

@@ -17,7 +17,7 @@ use taskledger_domain::TaskId;
 use taskledger_domain::contract::Breach;
 
 /// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v10/call";
+pub const PATH: &str = "/internal/v11/call";
 /// The version of the form.
 pub const WIRE_VERSION: u32 = 11;
 /// Stands between cover and request.

@@ -1,14 +1,17 @@
 //! Schedules. They lie beside the log, so any node answers and any node starts their runs.
 
+mod defining;
+mod look;
 mod starting;
 mod tasks;
 mod ticking;
 
+use self::defining::{changed, checked, dropped, has_other_times, never};
 use super::Service;
 use super::auth::user_for;
 use crate::application::api::schedules::{
-    Bound, CreateSchedule, Definition, Invalid, NEXT_SHOWN, Named, Overlap, Refusal, Run,
-    RunByHand, Schedule, ScheduleChanges, ShownSchedule, State, Timing, UnfitSchedule,
+    CreateSchedule, Definition, NEXT_SHOWN, Named, Overlap, Refusal, Run, RunByHand, Schedule,
+    ScheduleChanges, ShownSchedule, State, UnfitSchedule,
 };
 use crate::application::api::{Error, Failure};
 use crate::application::authorize::UseCase;
@@ -17,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Scope, Scopes};
 use taskledger_domain::{TaskId, Timestamp};
-use taskledger_schedules::{Calendar, NewSchedule, Owner, jitter_ms, key_by_hand};
+use taskledger_schedules::{Calendar, Deleted, NewSchedule, Owner, jitter_ms, key_by_hand};
 use tokio::time::sleep;
 
 /// What a caller is told to wait when the store of schedules does not answer, or another server holds a schedule, in
@@ -69,17 +72,19 @@ impl Service {
             cursor,
             next_at: None,
             due_at: None,
+            work_version: None,
             owner,
             definition,
         };
-        let new = match self.timed(new, &calendar) {
+        let mut new = match self.timed(new, &calendar) {
             Ok(new) => new,
             Err(unfit) => return Ok(Err(unfit)),
         };
         let work = (&new.owner, &new.definition.work, &new.actor, &new.scopes);
-        if let Err(unfit) = self.check_work(work, (new.id, &new.name, at)).await? {
-            return Ok(Err(unfit));
-        }
+        new.work_version = match Box::pin(self.check_work(work, (new.id, &new.name, at))).await? {
+            Ok(version) => version,
+            Err(unfit) => return Ok(Err(unfit)),
+        };
         match self.schedules.create(&new).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
@@ -136,13 +141,14 @@ impl Service {
         let mut runs = self.schedules.runs(schedule.id, RUNS_SHOWN).await?;
         for run in &mut runs {
             if run.state == State::Started && run.stage.is_none() {
-                run.stage = self.stage_of(&schedule, run).await?.shown();
+                run.stage = self.stage_of(&schedule, run, None).await?.shown();
             }
         }
         Ok(Ok(shown(schedule, runs, self.app.clock.now())))
     }
 
-    /// Changes a schedule. Its times count from now on; it acts in the name of whoever changed it last.
+    /// Changes a schedule. When its times change, those that are due are counted as missed. It acts in the name of
+    /// whoever changed it last.
     ///
     /// # Errors
     /// [`Error`]; inside, why it stays as it is.
@@ -155,7 +161,7 @@ impl Service {
     ) -> Result<Fit<ShownSchedule>, Error> {
         self.admit(context, UseCase::UpdateSchedule)?;
         let owner = owner_for(context, named.owner)?;
-        let mut work_is_checked = false;
+        let mut checked_version = None;
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
             let seen = match self.seen(&owner, &named.name, expected_version).await? {
@@ -171,19 +177,26 @@ impl Service {
             };
             new.actor = context.caller.actor().clone();
             new.scopes = scopes_for(context, &owner);
-            new.cursor = new.definition.begins_after(at).max(seen.cursor.min(at));
+            if has_other_times(&seen.definition, &new.definition) {
+                new.counters.missed += dropped(&seen, at);
+                new.cursor = new.definition.begins_after(at).max(seen.cursor.min(at));
+            }
             let started = new.counters.started;
             match new.definition.next(&calendar, new.cursor, started) {
                 None => return Ok(Err(UnfitSchedule::Invalid(never(&new.definition)))),
                 Some(first) => plan(&mut new, Some(first)),
             }
-            if !work_is_checked {
-                let work = (&owner, &new.definition.work, &new.actor, &new.scopes);
-                if let Err(unfit) = self.check_work(work, (new.id, &new.name, at)).await? {
-                    return Ok(Err(unfit));
+            new.work_version = match checked_version {
+                Some((version, work)) if work == new.definition.work => version,
+                Some(_) | None => {
+                    let work = (&owner, &new.definition.work, &new.actor, &new.scopes);
+                    match Box::pin(self.check_work(work, (new.id, &new.name, at))).await? {
+                        Ok(version) => version,
+                        Err(unfit) => return Ok(Err(unfit)),
+                    }
                 }
-                work_is_checked = true;
-            }
+            };
+            checked_version = Some((new.work_version, new.definition.work.clone()));
             if let Some(kept) = self.schedules.replace(&seen, &new, at).await? {
                 self.schedules_changed.notify_one();
                 return Ok(Ok(shown(kept, Vec::new(), at)));
@@ -233,7 +246,8 @@ impl Service {
         Err(held())
     }
 
-    /// Deletes a schedule. Runs that it has started go on. Says whether there was one.
+    /// Deletes a schedule. Runs that it has started go on. Says whether there was one. While a run of it is being started
+    /// it is not deleted.
     ///
     /// # Errors
     /// [`Error`]; inside, that its version is another one.
@@ -245,8 +259,19 @@ impl Service {
     ) -> Result<Fit<bool>, Error> {
         self.admit(context, UseCase::DeleteSchedule)?;
         let owner = owner_for(context, named.owner)?;
-        let deleted = self.schedules.delete(&owner, &named.name, expected_version);
-        Ok(deleted.await?.map_err(UnfitSchedule::NotKept))
+        for _ in 0..ROUNDS_MAX {
+            let at = self.app.clock.now();
+            let deleted = self
+                .schedules
+                .delete(&owner, &named.name, expected_version, at);
+            match deleted.await? {
+                Ok(Deleted::Gone) => return Ok(Ok(true)),
+                Ok(Deleted::Absent) => return Ok(Ok(false)),
+                Ok(Deleted::Held) => sleep(ROUND_PAUSE).await,
+                Err(refusal) => return Ok(Err(UnfitSchedule::NotKept(refusal))),
+            }
+        }
+        Err(held())
     }
 
     /// Starts a run of a schedule now, once for each idempotency key.
@@ -269,9 +294,11 @@ impl Service {
             None => key_by_hand(&self.app.clock.uuid().to_string()),
         };
         for _ in 0..ROUNDS_MAX {
-            if let Some(run) = self.run_by_hand(schedule.id, &key, overlap).await? {
+            let done = self.run_by_hand(schedule.id, &key, overlap).await;
+            // The look may have left something to do, also where it failed.
+            self.schedules_changed.notify_one();
+            if let Some(run) = done? {
                 let root = TaskId(run.flow);
-                self.schedules_changed.notify_one();
                 return Ok(Ok(RunByHand { run, root }));
             }
             if self
@@ -338,78 +365,6 @@ fn shown(schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
         next,
         runs,
     }
-}
-
-/// The times of a definition without faults.
-fn checked(definition: &Definition, created_at: Timestamp) -> Result<Calendar, Invalid> {
-    if let (Some(start), Some(end)) = (definition.start_at, definition.end_at)
-        && end < start
-    {
-        return Err(Invalid {
-            field: "end_at",
-            reason: "before `start_at`".to_owned(),
-            expected: "a time after `start_at`".to_owned(),
-            actual: end.to_string(),
-        });
-    }
-    definition.calendar(created_at)
-}
-
-/// That a schedule would never be due.
-fn never(definition: &Definition) -> Invalid {
-    let (field, actual) = match &definition.timing {
-        Timing::Cron { cron, .. } => ("cron", cron.to_string()),
-        Timing::Rrule { rrule, .. } => ("rrule", rrule.to_string()),
-        Timing::Every { seconds } => ("every_seconds", seconds.to_string()),
-    };
-    Invalid {
-        field,
-        reason: "no time is left".to_owned(),
-        expected:
-            "at least one time from now on, between `start_at` and `end_at`, within `max_runs`"
-                .to_owned(),
-        actual,
-    }
-}
-
-fn changed(definition: &mut Definition, changes: &ScheduleChanges) -> Result<(), Invalid> {
-    if let Some(timing) = &changes.timing {
-        definition.timing = timing.clone();
-    }
-    if let Some(zone) = &changes.time_zone {
-        match &mut definition.timing {
-            Timing::Cron { time_zone, .. } | Timing::Rrule { time_zone, .. } => {
-                *time_zone = zone.clone();
-            }
-            Timing::Every { .. } => {
-                return Err(Invalid {
-                    field: "time_zone",
-                    reason: "has no meaning for `every_seconds`".to_owned(),
-                    expected: "`time_zone` beside `cron` or `rrule`".to_owned(),
-                    actual: zone.to_string(),
-                });
-            }
-        }
-    }
-    if let Some(work) = &changes.work {
-        definition.work = work.clone();
-    }
-    for bound in &changes.without {
-        match bound {
-            Bound::Start => definition.start_at = None,
-            Bound::End => definition.end_at = None,
-            Bound::Runs => definition.max_runs = None,
-        }
-    }
-    definition.start_at = changes.start_at.or(definition.start_at);
-    definition.end_at = changes.end_at.or(definition.end_at);
-    definition.max_runs = changes.max_runs.or(definition.max_runs);
-    definition.overlap = changes.overlap.unwrap_or(definition.overlap);
-    let catch_up = changes.catch_up_seconds;
-    definition.catch_up_seconds = catch_up.unwrap_or(definition.catch_up_seconds);
-    let jitter = changes.jitter_seconds;
-    definition.jitter_seconds = jitter.unwrap_or(definition.jitter_seconds);
-    Ok(())
 }
 
 /// What a schedule may do that this caller makes or changes.

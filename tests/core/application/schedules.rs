@@ -1,5 +1,8 @@
 //! Schedules under a clock that stands still until it is moved: what becomes of their times.
 
+mod changes;
+mod trouble;
+
 use crate::application::broker::Broker;
 use crate::application::world::{World, caller, soon};
 use serde_json::{Value, json};

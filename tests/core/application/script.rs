@@ -25,6 +25,9 @@ struct Kindred {
     remote: bool,
 }
 
+/// The method that starts programs on the machine of the server.
+pub(crate) const PROGRAM: &str = "program";
+
 /// A directory of executors that a test fills and changes.
 #[derive(Debug)]
 pub(crate) struct TestExecutors {
@@ -113,6 +116,9 @@ impl ExecutorSnapshot for TestSnapshot {
     }
     fn is_remote(&self, method: &str) -> bool {
         self.kindred.get(method).is_some_and(|k| k.remote)
+    }
+    fn starts_programs(&self, method: &str) -> bool {
+        method == PROGRAM
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.kindred.get(method).is_some_and(|k| k.idempotent)

@@ -5,8 +5,8 @@ mod world;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{
-    Definition, NewSchedule, Outcome, Overlap, Owner, Refusal, Run, Schedule, State, Step, Timing,
-    Work, flow_of, key_of_time,
+    Definition, Deleted, NewSchedule, Outcome, Overlap, Owner, RUNS_KEPT, Refusal, Run, Schedule,
+    State, Step, Timing, Work, flow_of, key_of_time,
 };
 use uuid::Uuid;
 use world::World;
@@ -31,6 +31,9 @@ on_both!(a_schedule_is_as_it_was_kept_and_has_one_name_per_owner);
 on_both!(a_change_of_what_is_not_so_any_more_is_refused);
 on_both!(one_look_at_a_time_decides_and_a_change_takes_its_lease);
 on_both!(a_start_is_counted_once_and_found_after_a_restart);
+on_both!(what_is_over_is_forgotten_and_what_is_open_stays);
+on_both!(nothing_is_deleted_or_begun_in_the_middle_of_a_start);
+on_both!(what_cannot_be_read_holds_nothing_else_up);
 
 fn t(seconds: i64) -> Timestamp {
     Timestamp(seconds * 1_000_000)
@@ -69,6 +72,7 @@ fn new(id: u128, user: Option<&str>, name: &str) -> NewSchedule {
         cursor: t(1),
         next_at: Some(t(60)),
         due_at: Some(t(60)),
+        work_version: Some(3),
     }
 }
 
@@ -83,6 +87,7 @@ fn run(schedule: &Schedule, at: Timestamp, state: State) -> Run {
         stage: None,
         error: None,
         decided_at: at,
+        cancels: false,
     }
 }
 
@@ -137,7 +142,7 @@ mod claims {
         assert_eq!(
             world
                 .store
-                .delete(&ann, &"a".into(), Some(2))
+                .delete(&ann, &"a".into(), Some(2), t(9))
                 .await
                 .unwrap(),
             Err(Refusal::Changed(1))
@@ -145,14 +150,18 @@ mod claims {
         assert_eq!(
             world
                 .store
-                .delete(&ann, &"a".into(), Some(1))
+                .delete(&ann, &"a".into(), Some(1), t(9))
                 .await
                 .unwrap(),
-            Ok(true)
+            Ok(Deleted::Gone)
         );
         assert_eq!(
-            world.store.delete(&ann, &"a".into(), None).await.unwrap(),
-            Ok(false)
+            world
+                .store
+                .delete(&ann, &"a".into(), None, t(9))
+                .await
+                .unwrap(),
+            Ok(Deleted::Absent)
         );
         assert_eq!(
             names(world.store.schedules(&owner(None), None, 10).await.unwrap()),
@@ -188,7 +197,7 @@ mod claims {
         let first = store.take_due(t(60), t(90), 10).await.unwrap().remove(0);
         assert!(store.take_due(t(61), t(90), 10).await.unwrap().is_empty());
         assert_eq!(store.take(kept.id, t(61), t(90)).await.unwrap(), None);
-        assert_eq!(store.soonest(t(61)).await.unwrap(), None);
+        assert_eq!(store.soonest(t(61)).await.unwrap(), Some(t(90)));
         // It stood still for longer than its lease.
         let second = store.take_due(t(91), t(120), 10).await.unwrap().remove(0);
         let skipped = Step {
@@ -208,7 +217,7 @@ mod claims {
         assert!(!store.decide(&second.schedule, &skipped).await.unwrap());
         // It cannot undo when the schedule is due either.
         store
-            .let_go(&second.schedule, (None, None), t(92))
+            .let_go(&second.schedule, (None, None), false, t(92))
             .await
             .unwrap();
         assert_eq!(store.soonest(t(92)).await.unwrap(), Some(t(60)));
@@ -237,7 +246,7 @@ mod claims {
         let world = world.reopened().await;
         let store = &world.store;
         let turn = store.take_due(t(91), t(120), 10).await.unwrap().remove(0);
-        assert_eq!(turn.open, [starting.clone()]);
+        assert_eq!(turn.open, std::slice::from_ref(&starting));
         let started = Outcome::Started(Some(Uuid::from_u128(9)));
         assert!(
             store
@@ -274,10 +283,125 @@ mod claims {
             .await
             .unwrap();
         store
-            .let_go(&turn.schedule, (Some(t(120)), Some(t(120))), t(93))
+            .let_go(&turn.schedule, (Some(t(120)), Some(t(120))), false, t(93))
             .await
             .unwrap();
         let turn = store.take(kept.id, t(94), t(120)).await.unwrap().unwrap();
         assert!(turn.open.is_empty());
+        let let_go = store.let_go(&turn.schedule, (None, None), false, t(94));
+        let_go.await.unwrap();
+        // Since when looks do not come to their end is kept until one does.
+        for (now, waits, since) in [
+            (95, true, Some(95)),
+            (96, true, Some(95)),
+            (97, false, None),
+        ] {
+            let turn = store.take(kept.id, t(now), t(120)).await.unwrap();
+            let turn = turn.expect("nobody holds it");
+            let let_go = store.let_go(&turn.schedule, (None, None), waits, t(now));
+            let_go.await.unwrap();
+            let seen = store.schedule(&kept.owner, &kept.name).await.unwrap();
+            assert_eq!(seen.unwrap().waits_since, since.map(t));
+        }
+    }
+
+    pub(super) async fn what_is_over_is_forgotten_and_what_is_open_stays(world: World) {
+        let store = &world.store;
+        let kept = store.create(&new(1, None, "a")).await.unwrap().unwrap();
+        let turn = store.take(kept.id, t(0), t(900)).await.unwrap().unwrap();
+        for second in 1..=2 {
+            let starting = run(&kept, t(second), State::Starting);
+            let step = Step {
+                run: Some(starting.clone()),
+                ..Step::default()
+            };
+            assert!(store.decide(&turn.schedule, &step).await.unwrap());
+            let started = Outcome::Started(Some(Uuid::from_u128(9)));
+            let settled = store.settle(kept.id, &starting, &started, t(second));
+            assert!(settled.await.unwrap());
+        }
+        store
+            .ended(kept.id, &key_of_time(t(2)), "completed")
+            .await
+            .unwrap();
+        for second in 3..=i64::from(RUNS_KEPT) + 30 {
+            let step = Step {
+                cursor: Some(t(second)),
+                missed: 0,
+                run: Some(run(&kept, t(second), State::Skipped)),
+            };
+            assert!(store.decide(&turn.schedule, &step).await.unwrap());
+        }
+        let runs = store.runs(kept.id, 1_000).await.unwrap();
+        assert_eq!(runs.len(), RUNS_KEPT as usize + 1);
+        let oldest = runs.last().unwrap();
+        assert_eq!(
+            (oldest.scheduled_at, oldest.state),
+            (t(1), State::Started),
+            "one that goes on"
+        );
+        assert_eq!(runs[runs.len() - 2].scheduled_at, t(31));
+    }
+
+    pub(super) async fn nothing_is_deleted_or_begun_in_the_middle_of_a_start(world: World) {
+        let store = &world.store;
+        let kept = store.create(&new(1, None, "a")).await.unwrap().unwrap();
+        let turn = store.take(kept.id, t(60), t(70)).await.unwrap().unwrap();
+        let starting = run(&kept, t(60), State::Starting);
+        let step = Step {
+            cursor: Some(t(60)),
+            missed: 0,
+            run: Some(starting.clone()),
+        };
+        assert!(store.decide(&turn.schedule, &step).await.unwrap());
+        let may = async |at| {
+            let may = store.may_start(&turn.schedule, &starting, at);
+            may.await.unwrap()
+        };
+        assert!(may(t(69)).await);
+        assert!(!may(t(70)).await, "its lease is over");
+        let delete = async |at| {
+            let deleted = store.delete(&kept.owner, &kept.name, None, at);
+            deleted.await.unwrap().unwrap()
+        };
+        assert_eq!(delete(t(69)).await, Deleted::Held);
+        let seen = store.schedule(&kept.owner, &kept.name).await.unwrap();
+        let seen = seen.unwrap();
+        let mut paused = seen.clone();
+        paused.is_paused = true;
+        (paused.next_at, paused.due_at) = (None, None);
+        store
+            .replace(&seen, &paused, t(65))
+            .await
+            .unwrap()
+            .expect("it is paused");
+        assert!(!may(t(65)).await, "it was paused");
+        // The next look comes once whatever was under way is over.
+        assert_eq!(store.soonest(t(65)).await.unwrap(), Some(t(70)));
+        assert!(store.take_due(t(69), t(90), 10).await.unwrap().is_empty());
+        let next = store.take_due(t(70), t(80), 10).await.unwrap().remove(0);
+        assert_eq!(next.open, std::slice::from_ref(&starting));
+        assert!(store.skip(kept.id, &starting, t(71)).await.unwrap());
+        assert!(!store.skip(kept.id, &starting, t(71)).await.unwrap());
+        let found = store.schedule(&kept.owner, &kept.name).await.unwrap();
+        assert_eq!(found.unwrap().counters.skipped, 1);
+        assert_eq!(delete(t(71)).await, Deleted::Gone);
+    }
+
+    pub(super) async fn what_cannot_be_read_holds_nothing_else_up(world: World) {
+        let store = &world.store;
+        for (id, name) in [(1, "a"), (2, "b"), (3, "c")] {
+            store.create(&new(id, None, name)).await.unwrap().unwrap();
+        }
+        // As a newer release may write them.
+        world
+            .execute("UPDATE schedules SET definition = '{\"timing\": {\"kind\": \"tides\"}}' WHERE name <> 'b'")
+            .await;
+        let turns = store.take_due(t(60), t(90), 10).await.unwrap();
+        let names: Vec<_> = turns.iter().map(|turn| &*turn.schedule.name).collect();
+        assert_eq!(names, ["b"]);
+        assert!(store.take_due(t(61), t(90), 10).await.unwrap().is_empty());
+        let later = store.soonest(t(61)).await.unwrap().unwrap();
+        assert_eq!(later, t(90), "they are tried again");
     }
 }

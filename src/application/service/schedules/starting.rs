@@ -13,7 +13,7 @@ use crate::application::queries::Consistency;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Caller, Scope, Scopes};
+use taskledger_auth::{ANONYMOUS, Caller, Scope, Scopes};
 use taskledger_documents::Owner as DocumentOwner;
 use taskledger_domain::flow::{Fault, Refusal, RunStage};
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
@@ -21,7 +21,7 @@ use taskledger_domain::task::Labels;
 use taskledger_domain::task::call;
 use taskledger_domain::{RunId, TaskId, Timestamp, Violation};
 use taskledger_schedules::{Outcome, Owner, flow_of};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 /// Milliseconds between looks for a flow whose id is taken: in all longer than a write takes.
@@ -55,12 +55,12 @@ impl Standing {
 }
 
 impl Service {
-    /// Checks what a schedule is to start, as far as that can be known before.
+    /// Checks what a schedule is to start, as far as that can be known before; the version of its workflow.
     pub(super) async fn check_work(
         &self,
         (owner, work, actor, scopes): (&Owner, &Work, &Arc<str>, &Arc<str>),
         (id, name, at): (Uuid, &Arc<str>, Timestamp),
-    ) -> Result<Fit<()>, Error> {
+    ) -> Result<Fit<Option<u32>>, Error> {
         if let Work::Tasks { tasks } = work {
             let faults = unfit_tasks(owner, tasks);
             if !faults.is_empty() {
@@ -68,29 +68,30 @@ impl Service {
             }
         }
         let run = (flow_of(id, "check"), at);
-        let tasks = match self.tasks_for(owner, work, (id, name), run).await? {
-            Ok(tasks) => tasks,
+        let (version, tasks) = match self.tasks_for(owner, work, (id, name), run).await? {
+            Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),
         };
         let list = match call::parse_tasks(&Value::Array(tasks)) {
             Ok(list) => list,
             Err(faults) => return Ok(Err(UnfitSchedule::Tasks(faults))),
         };
+        let scopes = scopes_of(scopes, actor)?;
         let context = acting(actor, &owner.tenant, scopes, Arc::from("schedules.create"))?;
         self.app.check_new_tasks(&context, list).await?;
-        Ok(Ok(()))
+        Ok(Ok(version))
     }
 
-    /// The tasks of one run.
+    /// The tasks of one run, with the version of the workflow that they are of.
     async fn tasks_for(
         &self,
         owner: &Owner,
         work: &Work,
         (id, name): (Uuid, &Arc<str>),
         (flow, at): (Uuid, Timestamp),
-    ) -> Result<Fit<Vec<Value>>, Error> {
-        let mut tasks = match work {
-            Work::Tasks { tasks } => tasks.as_array().cloned().unwrap_or_default(),
+    ) -> Result<Fit<(Option<u32>, Vec<Value>)>, Error> {
+        let (of_version, mut tasks) = match work {
+            Work::Tasks { tasks } => (None, tasks.as_array().cloned().unwrap_or_default()),
             Work::Workflow {
                 name: document,
                 version,
@@ -121,7 +122,7 @@ impl Service {
                     labels: Labels::default(),
                 };
                 match self.written_tasks_of(read.workflow, start).await? {
-                    Ok(tasks) => tasks,
+                    Ok(tasks) => (Some(number), tasks),
                     Err(unfit) => return Ok(Err(UnfitSchedule::Workflow(unfit))),
                 }
             }
@@ -135,7 +136,7 @@ impl Service {
             tasks.iter_mut().for_each(|task| of.fill_in(task));
         }
         rooted(&mut tasks, flow, owner.user.as_deref(), &of);
-        Ok(Ok(tasks))
+        Ok(Ok((of_version, tasks)))
     }
 
     /// Starts a run: the flow has an id that follows from it, so that it begins once, whoever does it again.
@@ -146,40 +147,60 @@ impl Service {
         &self,
         schedule: &Schedule,
         run: &Run,
+        until: Instant,
     ) -> Result<Outcome, Error> {
-        let outcome = self.begun(schedule, run).await?;
-        if let Outcome::Failed(_) = outcome {
-            // An earlier try may have begun what could not be begun any more.
-            let found = self
-                .app
-                .get(
-                    &acting_for(schedule, run)?,
-                    TaskId(run.flow),
-                    Consistency::Strong,
-                )
-                .await;
-            match found {
-                Ok(view) => return Ok(Outcome::Started(view.row.run_id.map(|run| run.0))),
-                Err(Error::Refused(_)) => {}
-                Err(error) => return Err(error),
-            }
+        let outcome = self.begun(schedule, run, until).await?;
+        if let Outcome::Failed(_) = outcome
+            && let Some(begun) = self.begun_before(schedule, run, until).await?
+        {
+            // An earlier try has begun what could not be begun any more.
+            return Ok(begun);
         }
         Ok(outcome)
     }
 
-    async fn begun(&self, schedule: &Schedule, run: &Run) -> Result<Outcome, Error> {
+    /// Whether the flow of a run exists already: what became of it then.
+    ///
+    /// # Errors
+    /// [`Error`]: that is not known now.
+    pub(super) async fn begun_before(
+        &self,
+        schedule: &Schedule,
+        run: &Run,
+        until: Instant,
+    ) -> Result<Option<Outcome>, Error> {
+        let context = acting_for(schedule, run)?.until(Some(until));
+        let root = TaskId(run.flow);
+        match self.app.get(&context, root, Consistency::Strong).await {
+            Ok(view) => Ok(Some(Outcome::Started(view.row.run_id.map(|run| run.0)))),
+            Err(Error::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn begun(
+        &self,
+        schedule: &Schedule,
+        run: &Run,
+        until: Instant,
+    ) -> Result<Outcome, Error> {
         let of = (schedule.id, &schedule.name);
         let (owner, work) = (&schedule.owner, &schedule.definition.work);
         let tasks = self.tasks_for(owner, work, of, (run.flow, run.scheduled_at));
-        let tasks = match tasks.await? {
-            Ok(tasks) => tasks,
+        let (version, tasks) = match tasks.await? {
+            Ok(found) => found,
             Err(unfit) => return Ok(failed(&reason_of(&unfit))),
         };
         let list = match call::parse_tasks(&Value::Array(tasks)) {
             Ok(list) => list,
             Err(faults) => return Ok(failed(&told(&faults))),
         };
-        let context = acting_for(schedule, run)?;
+        let is_known = self.knows(schedule, version).await?;
+        let context = match is_known {
+            true => acting_for(schedule, run)?,
+            false => acting_for_unknown(schedule, run)?,
+        };
+        let context = context.until(Some(until));
         let request = Request::Execute(Execute {
             target: Target::New(list),
             allow_unknown_executors: true,
@@ -193,9 +214,37 @@ impl Service {
                 self.started_before(&context, run).await
             }
             Err(Error::Refused(refused)) => Ok(failed(&refused_as(&refused.refusal))),
-            Err(error @ Error::Forbidden { .. }) => Ok(failed(&error.to_string())),
+            Err(error @ Error::Forbidden { .. }) if is_known => Ok(failed(&error.to_string())),
+            Err(error @ Error::Forbidden { .. }) => Ok(failed(&format!(
+                "{error}: this version of the workflow was saved after the last change of the schedule, so it does not \
+                 get `exec:local`; change the schedule to run it with your scopes"
+            ))),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether the actor of a schedule knew this version of its workflow, or nobody had fewer rights than he has when it
+    /// was saved.
+    async fn knows(&self, schedule: &Schedule, version: Option<u32>) -> Result<bool, Error> {
+        let (Some(version), Work::Workflow { name, .. }) = (version, &schedule.definition.work)
+        else {
+            return Ok(true);
+        };
+        if schedule.work_version == Some(version) {
+            return Ok(true);
+        }
+        if &*schedule.actor != ANONYMOUS {
+            return Ok(false);
+        }
+        let owner = DocumentOwner {
+            tenant: schedule.owner.tenant.clone(),
+            user: schedule.owner.user.clone(),
+        };
+        // Nobody was authenticated, so everybody might do everything.
+        let after = Some(version.saturating_add(1));
+        let events = self.documents.events(&owner, name, after, 1).await?;
+        let saved = events.first().map(|event| &event.version);
+        Ok(saved.is_some_and(|it| it.version == version && &*it.saved_by == ANONYMOUS))
     }
 
     /// The run of a flow whose id is taken: it was begun before, or is being begun.
@@ -216,7 +265,12 @@ impl Service {
     }
 
     /// How a run that was started stands.
-    pub(super) async fn stage_of(&self, schedule: &Schedule, run: &Run) -> Result<Standing, Error> {
+    pub(super) async fn stage_of(
+        &self,
+        schedule: &Schedule,
+        run: &Run,
+        until: Option<Instant>,
+    ) -> Result<Standing, Error> {
         let Some(id) = run.run else {
             return Ok(Standing::Gone);
         };
@@ -225,7 +279,7 @@ impl Service {
             history: Some(0),
             artifacts: false,
         };
-        let context = acting_for(schedule, run)?;
+        let context = acting_for(schedule, run)?.until(until);
         match self.app.read_run(&context, read).await {
             Ok(view) if view.status.stage.is_end() => Ok(Standing::Ended(view.status.stage)),
             Ok(view) => Ok(Standing::Open(view.status.stage)),
@@ -235,7 +289,12 @@ impl Service {
     }
 
     /// Cancels a run that gives way to the next one.
-    pub(super) async fn cancel_run_of(&self, schedule: &Schedule, run: &Run) -> Result<(), Error> {
+    pub(super) async fn cancel_run_of(
+        &self,
+        schedule: &Schedule,
+        run: &Run,
+        until: Instant,
+    ) -> Result<(), Error> {
         let Some(id) = run.run else {
             return Ok(());
         };
@@ -246,7 +305,7 @@ impl Service {
                 schedule.name
             )),
         };
-        let context = acting_for(schedule, run)?;
+        let context = acting_for(schedule, run)?.until(Some(until));
         match self.call(&context, Request::CancelRun(cancel)).await {
             // It has ended meanwhile.
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
@@ -257,32 +316,46 @@ impl Service {
 
 /// The caller in whose name a schedule acts. Events of the run have its name and time as their correlation.
 fn acting_for(schedule: &Schedule, run: &Run) -> Result<Context, Error> {
+    let scopes = scopes_of(&schedule.scopes, &schedule.actor)?;
+    acting_with(scopes, schedule, run)
+}
+
+/// The same for a document that its actor has not seen, as anybody who writes for the owner can have saved it since: no
+/// programs on the server's machine, and for others only for the owner, to whom its root belongs (see `rooted`).
+fn acting_for_unknown(schedule: &Schedule, run: &Run) -> Result<Context, Error> {
+    let scopes = scopes_of(&schedule.scopes, &schedule.actor)?.without(Scope::ExecLocal);
+    let scopes = match schedule.owner.user {
+        Some(_) => scopes,
+        None => scopes.without(Scope::UsersAny),
+    };
+    acting_with(scopes, schedule, run)
+}
+
+fn acting_with(scopes: Scopes, schedule: &Schedule, run: &Run) -> Result<Context, Error> {
     let correlation = format!("schedule/{}/{}", schedule.name, run.scheduled_at);
     let tenant = &schedule.owner.tenant;
-    acting(
-        &schedule.actor,
-        tenant,
-        &schedule.scopes,
-        Arc::from(correlation),
-    )
+    acting(&schedule.actor, tenant, scopes, Arc::from(correlation))
+}
+
+fn scopes_of(scopes: &str, actor: &str) -> Result<Scopes, Error> {
+    let scopes = scopes.split_whitespace().map(str::parse::<Scope>);
+    let scopes = scopes.collect::<Result<Vec<_>, _>>().map(Scopes::of);
+    scopes.map_err(|_| no_caller(actor))
+}
+
+fn no_caller(actor: &str) -> Error {
+    Failure::Schedules(format!("`{actor}` is no caller with scopes")).into()
 }
 
 fn acting(
     actor: &Arc<str>,
     tenant: &Arc<str>,
-    scopes: &Arc<str>,
+    scopes: Scopes,
     correlation: Arc<str>,
 ) -> Result<Context, Error> {
-    let scopes = scopes.split_whitespace().map(str::parse::<Scope>);
-    let scopes = scopes.collect::<Result<Vec<_>, _>>().map(Scopes::of);
-    let caller = scopes
-        .ok()
-        .and_then(|scopes| Caller::described(actor, tenant, scopes, None, None, None));
-    let broken = || Failure::Schedules(format!("`{actor}` is no caller with scopes"));
-    Ok(Context::of(
-        Arc::new(caller.ok_or_else(broken)?),
-        correlation,
-    ))
+    let caller = Caller::described(actor, tenant, scopes, None, None, None);
+    let caller = caller.ok_or_else(|| no_caller(actor))?;
+    Ok(Context::of(Arc::new(caller), correlation))
 }
 
 /// Whether the flow of a run exists already.
