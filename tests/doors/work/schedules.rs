@@ -148,6 +148,10 @@ async fn what_is_wrong_is_named(api: &Api) {
             "tasks.0.nam",
         ),
         (
+            json!({"every_seconds": 60, "tasks": [{"name": "a", "inputs": {"at": ["$schedule.time"]}}]}),
+            "tasks.0.inputs.at.0",
+        ),
+        (
             json!({"every_seconds": 60, "workflow": {"nam": "a"}}),
             "workflow.name",
         ),

@@ -8,6 +8,8 @@ use uuid::Uuid;
 
 /// What tasks that a schedule starts are told of it, where their inputs ask for it.
 const PLACEHOLDERS: [&str; 3] = ["$schedule.name", "$schedule.id", "$schedule.scheduled_at"];
+/// With what they begin.
+const PREFIX: &str = "$schedule.";
 
 /// Gives the root of a run its id, its owner and the mark of its schedule.
 pub(super) fn rooted(tasks: &mut [Value], flow: Uuid, owner: Option<&str>, of: &Told) {
@@ -134,10 +136,43 @@ fn unfit_task(owner: &Owner, task: &Value, path: &[PathSegment], faults: &mut Ve
         let reason = "not the owner of the schedule";
         faults.push(Violation::new(&at("user_id"), reason, expected, user));
     }
+    if let Some(inputs) = task.get("inputs") {
+        unfit_inputs(inputs, &at("inputs"), faults);
+    }
     let children = task.get("children").and_then(Value::as_array);
     for (i, child) in children.into_iter().flatten().enumerate() {
         let below: Vec<_> = at("children").into_iter().chain([i.into()]).collect();
         unfit_task(owner, child, &below, faults);
+    }
+}
+
+/// Texts that look like what is replaced, and are not.
+fn unfit_inputs(value: &Value, path: &[PathSegment], faults: &mut Vec<Violation>) {
+    let at = |segment: PathSegment| path.iter().cloned().chain([segment]).collect::<Vec<_>>();
+    match value {
+        Value::String(text) => {
+            let is_known = PLACEHOLDERS.contains(&text.as_str());
+            if text.starts_with(PREFIX) && !is_known && faults.len() < VIOLATIONS_MAX {
+                let expected = format!("one of {}", PLACEHOLDERS.join(", "));
+                faults.push(Violation::new(
+                    path,
+                    "not replaced by anything",
+                    expected,
+                    value,
+                ));
+            }
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                unfit_inputs(item, &at(i.into()), faults);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                unfit_inputs(member, &at(name.as_str().into()), faults);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
