@@ -162,10 +162,14 @@ async fn one(
         if bytes == 0 {
             return Err("a stream has ended before its run".to_owned());
         }
-        frames.read(&buffer[..bytes], |_, data| {
+        let ended = frames.read(&buffer[..bytes], |_, data| {
             told += 1;
             has_ended |= data.windows(read.last().len()).any(|it| it == read.last());
-        })?;
+        });
+        // A subscription ends with its run.
+        if !has_ended {
+            ended?;
+        }
         if frames.is_open() && !is_open {
             is_open = true;
             opened.send(()).await.map_err(|e| e.to_string())?;
