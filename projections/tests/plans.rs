@@ -83,7 +83,7 @@ async fn large(ground: &Ground) -> (ReadModels, TaskId) {
 /// Two of three tasks have a label that is common, one in 500 one that is rare.
 fn labels(n: u64) -> Labels {
     let mut labels = std::collections::BTreeMap::new();
-    if n % 3 > 0 {
+    if !n.is_multiple_of(3) {
         labels.insert("team".to_owned(), "data".to_owned());
     }
     if n % 500 == 7 {

@@ -12,17 +12,17 @@ use taskledger_a2a::{
 };
 
 fn map(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        other => panic!("{other} is no object"),
-    }
+    let Value::Object(map) = value else {
+        panic!("{value} is no object");
+    };
+    map
 }
 
 fn parts(call: Call) -> Vec<Part> {
-    match call {
-        Call::SendMessage(request) => request.message.parts,
-        other => panic!("{other:?} sends nothing"),
-    }
+    let Call::SendMessage(request) = call else {
+        panic!("{call:?} sends nothing");
+    };
+    request.message.parts
 }
 
 #[test]
@@ -256,10 +256,11 @@ fn names_of_grpc_have_their_form() {
         };
         request.asked(Operation::GetTask).read()
     };
-    match get("tasks/t").expect("a name") {
-        Call::GetTask(request) => assert_eq!((&*request.id, request.history_length), ("t", None)),
-        other => panic!("{other:?}"),
-    }
+    let read = get("tasks/t").expect("a name");
+    let Call::GetTask(request) = read else {
+        panic!("{read:?}");
+    };
+    assert_eq!((&*request.id, request.history_length), ("t", None));
     for bad in ["", "t", "tasks/", "tasks/t/more", "jobs/t"] {
         let faults = get(bad).expect_err("no name");
         assert_eq!(faults.listed[0].field, "name", "{bad}");

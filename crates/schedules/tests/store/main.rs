@@ -1,5 +1,7 @@
 //! The store of schedules, on each engine.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
+
 mod world;
 
 use std::sync::Arc;
