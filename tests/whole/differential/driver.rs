@@ -123,7 +123,7 @@ impl Driver {
         } else {
             Value::Array(bodies)
         };
-        self.told = self.server().post(&body).await;
+        self.told = self.posted(number, calls, &body).await;
         let mut answers = match self.told.clone() {
             Value::Array(answers) => answers,
             Value::Null => Vec::new(),

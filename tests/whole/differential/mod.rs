@@ -4,6 +4,7 @@
 //! `TASKLEDGER_TEST_SEED` (first seed) and `TASKLEDGER_TEST_SCRIPTS` (how many) ask for other or more
 //! scripts. A failure prints its seed and a short script; put such a script into `regressions.rs`.
 
+mod claims;
 mod compare;
 mod contracts;
 mod driver;
