@@ -91,21 +91,9 @@ pub enum StartError {
     /// The keys of secrets cannot be used.
     #[error(transparent)]
     Keys(#[from] crate::sealing::KeysError),
-    /// Tokens cannot be opened.
+    /// A store beside the log cannot be opened.
     #[error(transparent)]
-    Tokens(#[from] taskledger_auth::store::OpenError),
-    /// What is kept of workers cannot be opened.
-    #[error(transparent)]
-    Workers(#[from] taskledger_workers::store::OpenError),
-    /// Workflow documents cannot be opened.
-    #[error(transparent)]
-    Workflows(#[from] taskledger_documents::OpenError),
-    /// Schedules cannot be opened.
-    #[error(transparent)]
-    Schedules(#[from] taskledger_schedules::OpenError),
-    /// What the agent broker keeps cannot be opened.
-    #[error(transparent)]
-    Broker(#[from] taskledger_broker::OpenError),
+    Beside(#[from] taskledger_beside::OpenError),
     /// What is kept of workers cannot be read.
     #[error(transparent)]
     WorkersRead(#[from] taskledger_workers::store::Error),

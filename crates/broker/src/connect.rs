@@ -3,12 +3,12 @@
 
 use crate::BrokerStore;
 use sqlx::migrate::Migrator;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use taskledger_log::{postgres as log, private};
+use taskledger_beside::{OpenError, Place, Settings, Survives};
+use taskledger_log::postgres as log;
 use taskledger_sql::Engine;
-use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
 use taskledger_sql::migrations::migrator;
 
 /// File of the broker in the data folder.
@@ -28,42 +28,24 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     )])
 });
 
-const SETTINGS: Settings = Settings {
-    schema: "taskledger_broker",
-    application_name: "taskledger broker",
-    // Short orders: the intake, and streams that look into their inboxes.
-    connections: 4,
-    acquire_timeout: Duration::from_secs(5),
-    statement_timeout_ms: 8_000,
-    lock_timeout_ms: 5_000,
-    statements_kept: 64,
-    // What a power cut undoes is noted again from the log; outcomes whose marks are lost are delivered again.
-    file_survives: Survives::Kill,
+static PLACE: Place = Place {
+    what: "the broker's tables",
+    file: BROKER_FILE,
+    migrations: &MIGRATIONS,
+    steps: STEPS,
+    settings: Settings {
+        schema: "taskledger_broker",
+        application_name: "taskledger broker",
+        // Short orders: the intake, and streams that look into their inboxes.
+        connections: 4,
+        acquire_timeout: Duration::from_secs(5),
+        statement_timeout_ms: 8_000,
+        lock_timeout_ms: 5_000,
+        statements_kept: 64,
+        // What a power cut undoes is noted again from the log; outcomes whose marks are lost are delivered again.
+        file_survives: Survives::Kill,
+    },
 };
-
-/// Why the store cannot be opened; the operator can mend it.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The file cannot be used.
-    #[error("the broker's tables in `{path}` cannot be opened: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::Error,
-    },
-    /// The file is of a newer program, or not ours.
-    #[error("the broker's tables in `{path}` cannot be brought up to date: {source}")]
-    Migration {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::migrate::MigrateError,
-    },
-    /// The tables in the database cannot be made or used.
-    #[error(transparent)]
-    Database(#[from] log::OpenError),
-}
 
 impl BrokerStore {
     /// Opens or makes the file in a data folder that no other process uses. `tenant`: whose log it is.
@@ -71,25 +53,8 @@ impl BrokerStore {
     /// # Errors
     /// [`OpenError`].
     pub async fn of_folder(folder: &Path, tenant: Arc<str>) -> Result<Self, OpenError> {
-        let path = folder.join(BROKER_FILE);
-        let failed = |error| match error {
-            FileError::File(source) => OpenError::File {
-                path: path.clone(),
-                source,
-            },
-            FileError::Migration(source) => OpenError::Migration {
-                path: path.clone(),
-                source,
-            },
-        };
-        let made = private::make_if_missing(&path).map_err(sqlx::Error::from);
-        made.map_err(|error| failed(error.into()))?;
-        let connections = Connections::of_file(&path, &SETTINGS, &MIGRATIONS).await;
-        Ok(Self::new(
-            Engine::Sqlite,
-            connections.map_err(failed)?,
-            tenant,
-        ))
+        let connections = PLACE.in_folder(folder).await?;
+        Ok(Self::new(Engine::Sqlite, connections, tenant))
     }
 
     /// Opens the tables of a database, made or brought up to date if need be. The log's are there. `tenant`: whose log
@@ -98,8 +63,7 @@ impl BrokerStore {
     /// # Errors
     /// [`OpenError`].
     pub async fn of_database(options: &log::Options, tenant: Arc<str>) -> Result<Self, OpenError> {
-        log::take(options, STEPS).await?;
-        let connections = Connections::of_database(&options.connect, SETTINGS);
+        let connections = PLACE.in_database(options).await?;
         Ok(Self::new(Engine::Postgres, connections, tenant))
     }
 }

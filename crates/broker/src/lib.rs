@@ -14,7 +14,7 @@ mod passed;
 mod published;
 mod sweep;
 
-pub use connect::{BROKER_FILE, OpenError, STEPS};
+pub use connect::{BROKER_FILE, STEPS};
 pub use inbox::{NAMES_MAX, Outcome, TooManyNames};
 pub use keys::Owner;
 pub use mark::{ID_BYTES_MAX, MEMBER};
@@ -23,7 +23,7 @@ pub use published::{NAMESAKES_MAX, Published};
 use passed::Passed;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_sql::beside::Connections;
+use taskledger_beside::Connections;
 use taskledger_sql::{Columns, Engine, Tx, with_sources};
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -11,14 +11,14 @@ mod reading;
 mod saving;
 mod version;
 
-pub use connect::{OpenError, STEPS, WORKFLOWS_FILE};
+pub use connect::{STEPS, WORKFLOWS_FILE};
 pub use pins::{PIN_LIFETIME_MS, Pinned};
 pub use saving::{BYTES_MAX, NAMES_MAX, Refusal, Saved, VERSIONS_MAX};
-pub use version::{Document, Event, EventKind, Form, NewVersion, Owner, Version};
+pub use version::{Document, Event, EventKind, Form, NewVersion, Version};
 
 use std::time::Duration;
-use taskledger_sql::beside::Connections;
-use taskledger_sql::{Columns, Tx, with_sources};
+use taskledger_beside::Connections;
+use taskledger_sql::{Tx, with_sources};
 use tokio::time::timeout;
 
 /// How long one order to the store may take: beyond it the connection is taken for dead.
@@ -77,15 +77,7 @@ impl DocumentStore {
 
     /// A transaction that changes something, after all that began before it.
     async fn write(&self) -> Result<Tx<'static>, Error> {
-        let mut tx = self.connections.write().await?;
-        // On SQLite the transaction itself is the lock.
-        let hold = match tx.engine() {
-            taskledger_sql::Engine::Sqlite => return Ok(tx),
-            taskledger_sql::Engine::Postgres => HOLD,
-        };
-        let args = tx.args();
-        Columns::of(&tx.fetch_one(hold, args).await?).int()?;
-        Ok(tx)
+        Ok(self.connections.write_in_turn().await?)
     }
 
     /// Closes all connections.
@@ -95,5 +87,3 @@ impl DocumentStore {
         }
     }
 }
-
-const HOLD: &str = "SELECT one FROM state WHERE one = 1 FOR UPDATE";

@@ -2,10 +2,10 @@
 
 use crate::reading::newest;
 use crate::saving::key;
-use crate::version::Owner;
 use crate::{DocumentStore, Error};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Args, Columns, Row, Tx};
 

@@ -1,9 +1,10 @@
 //! Reading what is kept.
 
 use crate::saving::key;
-use crate::version::{Document, Event, EventKind, Form, Owner, Version};
+use crate::version::{Document, Event, EventKind, Form, Version};
 use crate::{DocumentStore, Error};
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_sql::{Columns, Row, Tx};
 
 impl DocumentStore {

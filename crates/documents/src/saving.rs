@@ -1,9 +1,10 @@
 //! Saving and deleting.
 
 use crate::reading::newest;
-use crate::version::{EventKind, NewVersion, Owner, Version};
+use crate::version::{EventKind, NewVersion, Version};
 use crate::{DocumentStore, Error};
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Args, Columns, Row, Tx};
 

@@ -3,22 +3,6 @@
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 
-/// Whose a document is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The tenant.
-    pub tenant: Arc<str>,
-    /// The user; `None`: nobody, as without authentication.
-    pub user: Option<Arc<str>>,
-}
-
-impl Owner {
-    /// Empty stands for nobody: no user has an empty name.
-    pub(crate) fn column(&self) -> Arc<str> {
-        self.user.clone().unwrap_or_else(|| Arc::from(""))
-    }
-}
-
 /// How a document was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

@@ -1,8 +1,9 @@
 //! Making, changing and deleting schedules.
 
-use crate::rows::{self, NewSchedule, Owner, Schedule};
+use crate::rows::{self, NewSchedule, Schedule};
 use crate::{Error, ScheduleStore};
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_sql::Columns;
 

@@ -2,11 +2,11 @@
 
 use crate::ScheduleStore;
 use sqlx::migrate::Migrator;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-use taskledger_log::{postgres as log, private};
-use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
+use taskledger_beside::{OpenError, Place, Settings, Survives};
+use taskledger_log::postgres as log;
 use taskledger_sql::migrations::migrator;
 
 /// File of the schedules in the data folder.
@@ -26,41 +26,23 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     )])
 });
 
-const SETTINGS: Settings = Settings {
-    schema: "taskledger_schedules",
-    application_name: "taskledger schedules",
-    // Calls that people make, and the looks of one server.
-    connections: 2,
-    acquire_timeout: Duration::from_secs(5),
-    statement_timeout_ms: 8_000,
-    lock_timeout_ms: 5_000,
-    statements_kept: 64,
-    file_survives: Survives::PowerCut,
+static PLACE: Place = Place {
+    what: "the schedules",
+    file: SCHEDULES_FILE,
+    migrations: &MIGRATIONS,
+    steps: STEPS,
+    settings: Settings {
+        schema: "taskledger_schedules",
+        application_name: "taskledger schedules",
+        // Calls that people make, and the looks of one server.
+        connections: 2,
+        acquire_timeout: Duration::from_secs(5),
+        statement_timeout_ms: 8_000,
+        lock_timeout_ms: 5_000,
+        statements_kept: 64,
+        file_survives: Survives::PowerCut,
+    },
 };
-
-/// Why the store cannot be opened; the operator can mend it.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The file cannot be used.
-    #[error("the schedules in `{path}` cannot be opened: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::Error,
-    },
-    /// The file is of a newer program, or not ours.
-    #[error("the schedules in `{path}` cannot be brought up to date: {source}")]
-    Migration {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::migrate::MigrateError,
-    },
-    /// The tables in the database cannot be made or used.
-    #[error(transparent)]
-    Database(#[from] log::OpenError),
-}
 
 impl ScheduleStore {
     /// Opens or makes the file in a data folder that no other process uses.
@@ -68,39 +50,24 @@ impl ScheduleStore {
     /// # Errors
     /// [`OpenError`].
     pub async fn of_folder(folder: &Path) -> Result<Self, OpenError> {
-        let path = folder.join(SCHEDULES_FILE);
-        let failed = |error| match error {
-            FileError::File(source) => OpenError::File {
-                path: path.clone(),
-                source,
-            },
-            FileError::Migration(source) => OpenError::Migration {
-                path: path.clone(),
-                source,
-            },
-        };
-        let made = private::make_if_missing(&path).map_err(sqlx::Error::from);
-        made.map_err(|error| failed(error.into()))?;
-        let connections = Connections::of_file(&path, &SETTINGS, &MIGRATIONS).await;
-        let store = Self::new(connections.map_err(failed)?);
+        let store = Self::new(PLACE.in_folder(folder).await?);
         // Whoever held a lease was an earlier process: no other one uses the folder.
-        store.end_leases().await.map_err(failed)?;
+        let ended = store.end_leases().await;
+        ended.map_err(|error| {
+            let broken = sqlx::Error::Protocol(error.to_string());
+            PLACE.unusable(folder.join(SCHEDULES_FILE), broken.into())
+        })?;
         Ok(store)
     }
 
-    async fn end_leases(&self) -> Result<(), FileError> {
-        let broken = |error: crate::Error| sqlx::Error::Protocol(error.to_string());
+    async fn end_leases(&self) -> Result<(), crate::Error> {
         let work = async {
             let mut tx = self.write().await?;
             let args = tx.args();
-            tx.execute(
-                "UPDATE schedules SET leased_until = 0, waits_since = NULL",
-                args,
-            )
-            .await?;
+            tx.execute(END_LEASES, args).await?;
             Ok(tx.commit().await?)
         };
-        Ok(self.order(work).await.map_err(broken)?)
+        self.order(work).await
     }
 
     /// Opens the tables of a database, made or brought up to date if need be. The log's are there.
@@ -108,8 +75,8 @@ impl ScheduleStore {
     /// # Errors
     /// [`OpenError`].
     pub async fn of_database(options: &log::Options) -> Result<Self, OpenError> {
-        log::take(options, STEPS).await?;
-        let connections = Connections::of_database(&options.connect, SETTINGS);
-        Ok(Self::new(connections))
+        Ok(Self::new(PLACE.in_database(options).await?))
     }
 }
+
+const END_LEASES: &str = "UPDATE schedules SET leased_until = 0, waits_since = NULL";

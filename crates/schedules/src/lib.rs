@@ -16,20 +16,20 @@ mod timing;
 mod turns;
 
 pub use changing::{Deleted, Refusal, SCHEDULES_MAX};
-pub use connect::{OpenError, SCHEDULES_FILE, STEPS};
+pub use connect::{SCHEDULES_FILE, STEPS};
 pub use definition::{
     CATCH_UP_SECONDS_DEFAULT, CATCH_UP_SECONDS_MAX, CATCH_UP_SECONDS_MIN, Definition,
     JITTER_SECONDS_MAX, MAX_RUNS_MAX, Overlap, Work,
 };
 pub use key::{flow_of, jitter_ms, key_by_hand, key_of_time};
 pub use recurrence::COUNT_MAX;
-pub use rows::{Counters, NewSchedule, Owner, Run, Schedule, State};
+pub use rows::{Counters, NewSchedule, Run, Schedule, State};
 pub use timing::{Calendar, EVERY_SECONDS_MAX, EXPRESSION_CHARS_MAX, Invalid, Timing};
 pub use turns::{LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn};
 
 use std::time::Duration;
-use taskledger_sql::beside::Connections;
-use taskledger_sql::{Columns, Tx, with_sources};
+use taskledger_beside::Connections;
+use taskledger_sql::{Tx, with_sources};
 use tokio::time::timeout;
 
 /// How long one order to the store may take: beyond it the connection is taken for dead.
@@ -88,15 +88,7 @@ impl ScheduleStore {
 
     /// A transaction that changes something, after all that began before it.
     async fn write(&self) -> Result<Tx<'static>, Error> {
-        let mut tx = self.connections.write().await?;
-        // On SQLite the transaction itself is the lock.
-        let hold = match tx.engine() {
-            taskledger_sql::Engine::Sqlite => return Ok(tx),
-            taskledger_sql::Engine::Postgres => HOLD,
-        };
-        let args = tx.args();
-        Columns::of(&tx.fetch_one(hold, args).await?).int()?;
-        Ok(tx)
+        Ok(self.connections.write_in_turn().await?)
     }
 
     /// Closes all connections.
@@ -106,5 +98,3 @@ impl ScheduleStore {
         }
     }
 }
-
-const HOLD: &str = "SELECT one FROM state WHERE one = 1 FOR UPDATE";

@@ -1,8 +1,9 @@
 //! Reading what is kept.
 
-use crate::rows::{self, Owner, Run, Schedule, columns, run_columns};
+use crate::rows::{self, Run, Schedule, columns, run_columns};
 use crate::{Error, ScheduleStore};
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Row};
 use uuid::Uuid;

@@ -3,25 +3,10 @@
 use crate::definition::Definition;
 use crate::{Error, ScheduleStore};
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Row, Tx};
 use uuid::Uuid;
-
-/// Whose a schedule is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The tenant.
-    pub tenant: Arc<str>,
-    /// The user; `None`: nobody, as without authentication.
-    pub user: Option<Arc<str>>,
-}
-
-impl Owner {
-    /// Empty stands for nobody: no user has an empty name.
-    pub(crate) fn column(&self) -> Arc<str> {
-        self.user.clone().unwrap_or_else(|| Arc::from(""))
-    }
-}
 
 /// How often what happened to the times of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,7 +1,7 @@
 //! Connections to a small set of tables that lies beside the log: a file of its own in the data folder, or a
 //! schema of its own in the database.
 
-use crate::{Tx, is_at_rest};
+use crate::{Engine, Error, Tx, is_at_rest};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -147,6 +147,23 @@ impl Connections {
         }
     }
 
+    /// The same, after all of its kind that began before it: on PostgreSQL it holds the only row of the table `state`.
+    ///
+    /// # Errors
+    /// The database does not answer; retry.
+    pub async fn write_in_turn(&self) -> Result<Tx<'static>, Error> {
+        let mut tx = self.write().await?;
+        match tx.engine() {
+            // The transaction itself is the lock.
+            Engine::Sqlite => {}
+            Engine::Postgres => {
+                let args = tx.args();
+                tx.fetch_one(HOLD, args).await?;
+            }
+        }
+        Ok(tx)
+    }
+
     /// A transaction that changes something that a power cut may undo: its commit does not wait for the disk,
     /// on a file only where its [`Survives`] says so.
     ///
@@ -231,3 +248,5 @@ async fn set_up(db: &mut PgConnection, settings: Settings) -> Result<(), sqlx::E
     .await?;
     Ok(())
 }
+
+const HOLD: &str = "SELECT one FROM state WHERE one = 1 FOR UPDATE";

@@ -1,13 +1,16 @@
 //! What the tests of all packages share: a throwaway database, the program as a process and calls to
 //! it, clusters under load, receivers of requests, a name server, places for read models.
 //!
-//! Used by tests only. Without features it is no more than [`postgres`], so that the tests of a small
-//! crate do not compile all others; `rows` adds `ground`, `servers` adds the rest.
+//! Used by tests only. Without features it is no more than [`postgres`] and [`evidence`], so that the tests of a small
+//! crate do not compile all others; `stores` adds `beside`, `rows` adds `ground`, `servers` adds the rest.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+pub mod evidence;
 pub mod postgres;
 
+#[cfg(feature = "stores")]
+pub mod beside;
 #[cfg(feature = "rows")]
 pub mod ground;
 #[cfg(any(feature = "rows", feature = "servers"))]

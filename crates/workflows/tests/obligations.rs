@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use taskledger_testkit::evidence;
 
 const TABLE: &str = include_str!("../../../docs/workflow-obligations.md");
 /// Obligations, numbered from 1.
@@ -16,11 +17,6 @@ struct Row<'t> {
     tests: Vec<(&'t str, Vec<&'t str>)>,
 }
 
-/// What stands in backticks.
-fn quoted(text: &str) -> Vec<&str> {
-    text.split('`').skip(1).step_by(2).collect()
-}
-
 /// The rows of all tables, without their heads.
 fn rows(text: &str) -> Vec<Row<'_>> {
     let lines = text.lines().filter(|line| line.starts_with("| "));
@@ -29,37 +25,13 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         let (rest, shown) = line.rsplit_once(" | ")?;
         let (name, kept) = rest.split_once(" | ").unwrap_or(("", rest));
         let is_head = shown.trim() == "shown by";
-        let tests = shown.split(';').map(|of_file| {
-            let (file, names) = of_file.split_once("`:").unwrap_or((of_file, ""));
-            (file.trim().trim_matches('`'), quoted(names))
-        });
         (!is_head).then(|| Row {
             name: name.trim(),
             kept: kept.trim(),
-            tests: tests.collect(),
+            tests: evidence::named(shown),
         })
     });
     rows.collect()
-}
-
-/// Whether a source has a test of this name.
-fn has_test(source: &str, name: &str) -> bool {
-    let lines: Vec<&str> = source.lines().map(str::trim).collect();
-    let declared = |line: &str| {
-        let behind = ["fn ", "async fn "]
-            .iter()
-            .find_map(|it| line.strip_prefix(it));
-        let rest = behind.and_then(|it| it.strip_prefix(name));
-        rest.is_some_and(|rest| rest.starts_with('('))
-    };
-    let is_test = |line: &str| line == "#[test]" || line.starts_with("#[tokio::test");
-    lines.iter().enumerate().any(|(at, line)| {
-        let mut above = lines[..at].iter().rev();
-        declared(line)
-            && above
-                .find(|it| !it.starts_with("///"))
-                .is_some_and(|it| is_test(it))
-    })
 }
 
 /// What is wrong with the rows, given what each file holds.
@@ -86,7 +58,9 @@ fn faults(rows: &[Row<'_>], source: impl Fn(&str) -> Option<String>) -> Vec<Stri
                 faults.push(format!("there is no file `{file}`"));
                 continue;
             };
-            let gone = names.iter().filter(|name| !has_test(source, name));
+            let gone = names
+                .iter()
+                .filter(|name| evidence::body(source, name).is_none());
             faults.extend(gone.map(|name| format!("`{file}` has no test `{name}`")));
         }
     }

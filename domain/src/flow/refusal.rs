@@ -202,6 +202,20 @@ impl Refusal {
     /// Ids listed in a refusal, so that its answer stays small.
     pub const IDS_MAX: usize = 1000;
 
+    /// Whether a task was refused because its id has been given before.
+    #[must_use]
+    pub fn is_of_taken_id(&self) -> bool {
+        let Self::Invalid(faults) = self else {
+            return false;
+        };
+        faults.iter().any(|fault| {
+            matches!(
+                fault,
+                Fault::IdTaken { .. } | Fault::IdTakenMeanwhile { .. } | Fault::TaskStored { .. }
+            )
+        })
+    }
+
     /// The family, by which several refusals of one command have an order.
     #[must_use]
     pub const fn kind(&self) -> Kind {

@@ -11,7 +11,8 @@ use crate::application::api::{Error, Failure};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use std::sync::Arc;
-use taskledger_documents::{NewVersion, Owner, Pinned};
+use taskledger_beside::Owner;
+use taskledger_documents::{NewVersion, Pinned};
 use taskledger_domain::task::call::TaskList;
 
 /// What a caller is told to wait when the store of documents does not answer, in milliseconds.
@@ -396,8 +397,8 @@ fn shown(found: taskledger_documents::Document) -> Result<KeptDocument, Error> {
     })
 }
 
-/// Whose documents are meant.
-fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<Owner, Error> {
+/// Whose documents or schedules are meant.
+pub(super) fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<Owner, Error> {
     Ok(Owner {
         tenant: context.caller.tenant().clone(),
         user: user_for(context, asked)?,

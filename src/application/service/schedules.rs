@@ -8,7 +8,7 @@ mod ticking;
 
 use self::defining::{changed, checked, dropped, has_other_times, never};
 use super::Service;
-use super::auth::user_for;
+use super::documents::owner_for;
 use crate::application::api::schedules::{
     CreateSchedule, Definition, NEXT_SHOWN, Named, Overlap, Refusal, Run, RunByHand, Schedule,
     ScheduleChanges, ShownSchedule, State, UnfitSchedule,
@@ -19,8 +19,9 @@ use crate::application::context::Context;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Scope, Scopes};
+use taskledger_beside::Owner;
 use taskledger_domain::{TaskId, Timestamp};
-use taskledger_schedules::{Calendar, Deleted, NewSchedule, Owner, jitter_ms, key_by_hand};
+use taskledger_schedules::{Calendar, Deleted, NewSchedule, jitter_ms, key_by_hand};
 use tokio::time::sleep;
 
 /// What a caller is told to wait when the store of schedules does not answer, or another server holds a schedule, in
@@ -377,14 +378,6 @@ fn scopes_for(context: &Context, owner: &Owner) -> Arc<str> {
         false => scopes,
     };
     Arc::from(scopes.to_string())
-}
-
-/// Whose schedules are meant.
-fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<Owner, Error> {
-    Ok(Owner {
-        tenant: context.caller.tenant().clone(),
-        user: user_for(context, asked)?,
-    })
 }
 
 fn held() -> Error {

@@ -9,7 +9,6 @@ use crate::application::api::{Cancel, Consistency, Error, Execute, Refused, Requ
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::flow::{Fault, Refusal};
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
 use taskledger_domain::task::{Status as TaskStatus, call};
 use taskledger_domain::{TaskId, Timestamp};
@@ -111,7 +110,7 @@ impl Bus {
         accepted: Accepted,
         refused: Box<Refused>,
     ) -> Result<(), Status> {
-        let is_taken = is_taken(&refused.refusal);
+        let is_taken = refused.refusal.is_of_taken_id();
         let Some(row) = self.stored(context, accepted.id, is_taken).await else {
             return Err(match is_taken {
                 true => Status::already_exists(
@@ -318,19 +317,6 @@ fn placed(
         }
     }
     Ok(is_below)
-}
-
-/// Whether a task was refused because its id has been given before.
-fn is_taken(refusal: &Refusal) -> bool {
-    let Refusal::Invalid(faults) = refusal else {
-        return false;
-    };
-    faults.iter().any(|fault| {
-        matches!(
-            fault,
-            Fault::IdTaken { .. } | Fault::IdTakenMeanwhile { .. } | Fault::TaskStored { .. }
-        )
-    })
 }
 
 /// The member of a message from which a member of the task was made.

@@ -13,8 +13,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/net", &[]),
     (
         "crates/auth",
-        &["clock", "domain", "log", "net", "sealing", "sql"],
+        &["beside", "clock", "domain", "log", "net", "sealing", "sql"],
     ),
+    ("crates/beside", &["log", "sql"]),
     ("crates/sql", &["domain"]),
     ("crates/log", &["clock", "domain"]),
     (
@@ -24,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "crates/webhooks",
         &[
+            "beside",
             "clock",
             "domain",
             "log",
@@ -35,14 +37,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/sealing", &["clock", "log"]),
-    ("crates/broker", &["domain", "log", "sql"]),
-    ("crates/documents", &["domain", "log", "sql"]),
-    ("crates/schedules", &["domain", "log", "sql"]),
+    ("crates/broker", &["beside", "domain", "log", "sql"]),
+    ("crates/documents", &["beside", "domain", "log", "sql"]),
+    ("crates/schedules", &["beside", "domain", "log", "sql"]),
     ("crates/a2a", &[]),
     ("crates/a2a-client", &["a2a", "event-stream"]),
     ("crates/event-stream", &[]),
     ("crates/eventbus", &[]),
-    ("crates/workers", &["domain", "log", "sql"]),
+    ("crates/workers", &["beside", "domain", "log", "sql"]),
     ("crates/workflows", &["domain"]),
     // Knows nothing of this server: everything it learns comes over HTTP.
     ("crates/conformance", &["clock", "net", "terminal"]),

@@ -2,11 +2,11 @@
 
 use super::AuthStore;
 use sqlx::migrate::Migrator;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-use taskledger_log::{postgres as log, private};
-use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
+use taskledger_beside::{OpenError, Place, Settings, Survives};
+use taskledger_log::postgres as log;
 use taskledger_sql::migrations::migrator;
 
 /// File of tokens and audit in the data folder.
@@ -54,41 +54,23 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-const SETTINGS: Settings = Settings {
-    schema: "taskledger_auth",
-    application_name: "taskledger auth",
-    // Look-ups, changes, the keeper.
-    connections: 4,
-    acquire_timeout: Duration::from_secs(5),
-    statement_timeout_ms: 8_000,
-    lock_timeout_ms: 5_000,
-    statements_kept: 64,
-    file_survives: Survives::PowerCut,
+static PLACE: Place = Place {
+    what: "the tokens",
+    file: AUTH_FILE,
+    migrations: &MIGRATIONS,
+    steps: STEPS,
+    settings: Settings {
+        schema: "taskledger_auth",
+        application_name: "taskledger auth",
+        // Look-ups, changes, the keeper.
+        connections: 4,
+        acquire_timeout: Duration::from_secs(5),
+        statement_timeout_ms: 8_000,
+        lock_timeout_ms: 5_000,
+        statements_kept: 64,
+        file_survives: Survives::PowerCut,
+    },
 };
-
-/// Why the store cannot be opened; the operator can mend it.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The file cannot be used.
-    #[error("the tokens in `{path}` cannot be opened: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::Error,
-    },
-    /// The file is of a newer program, or not ours.
-    #[error("the tokens in `{path}` cannot be brought up to date: {source}")]
-    Migration {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::migrate::MigrateError,
-    },
-    /// The tables in the database cannot be made or used.
-    #[error(transparent)]
-    Database(#[from] log::OpenError),
-}
 
 impl AuthStore {
     /// Opens or makes the file in a data folder that no other process uses.
@@ -96,21 +78,7 @@ impl AuthStore {
     /// # Errors
     /// [`OpenError`].
     pub async fn of_folder(folder: &Path) -> Result<Self, OpenError> {
-        let path = folder.join(AUTH_FILE);
-        let failed = |error| match error {
-            FileError::File(source) => OpenError::File {
-                path: path.clone(),
-                source,
-            },
-            FileError::Migration(source) => OpenError::Migration {
-                path: path.clone(),
-                source,
-            },
-        };
-        let made = private::make_if_missing(&path).map_err(sqlx::Error::from);
-        made.map_err(|error| failed(error.into()))?;
-        let connections = Connections::of_file(&path, &SETTINGS, &MIGRATIONS).await;
-        Ok(Self::new(connections.map_err(failed)?))
+        Ok(Self::new(PLACE.in_folder(folder).await?))
     }
 
     /// Opens the tables of a database, made or brought up to date if need be. The log's are there.
@@ -118,8 +86,6 @@ impl AuthStore {
     /// # Errors
     /// [`OpenError`].
     pub async fn of_database(options: &log::Options) -> Result<Self, OpenError> {
-        log::take(options, STEPS).await?;
-        let connections = Connections::of_database(&options.connect, SETTINGS);
-        Ok(Self::new(connections))
+        Ok(Self::new(PLACE.in_database(options).await?))
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod secrets;
 mod tokens;
 
 pub use audit::{AuditFilter, AuditRow, append};
-pub use connect::{AUTH_FILE, OpenError, STEPS};
+pub use connect::{AUTH_FILE, STEPS};
 pub use denied::{DENIED_MAX, DeniedJwt, DeniedRow};
 pub(crate) use denied::{count_denied, deny};
 pub use secrets::{SecretOwner, SecretRow};
@@ -20,8 +20,8 @@ pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow, TokenState};
 pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 
 use std::time::Duration;
+use taskledger_beside::Connections;
 use taskledger_domain::Timestamp;
-use taskledger_sql::beside::Connections;
 use taskledger_sql::{Columns, Tx, in_slices, with_sources};
 use tokio::time::timeout;
 
@@ -90,15 +90,7 @@ impl AuthStore {
     /// # Errors
     /// [`Error::Database`].
     pub async fn write(&self) -> Result<Tx<'static>, Error> {
-        let mut tx = self.connections.write().await?;
-        let args = tx.args();
-        // On SQLite the transaction itself is the lock.
-        let held = match tx.engine() {
-            taskledger_sql::Engine::Sqlite => GENERATION,
-            taskledger_sql::Engine::Postgres => HOLD,
-        };
-        tx.fetch_one(held, args).await?;
-        Ok(tx)
+        Ok(self.connections.write_in_turn().await?)
     }
 
     /// The same, and all servers forget what they know within a second of its commit.
@@ -157,5 +149,4 @@ impl AuthStore {
 }
 
 const GENERATION: &str = "SELECT generation FROM state WHERE one = 1";
-const HOLD: &str = "SELECT generation FROM state WHERE one = 1 FOR UPDATE";
 const RAISE: &str = "UPDATE state SET generation = generation + 1 WHERE one = 1";

@@ -137,7 +137,7 @@ async fn what_cannot_be_written_yet_is_written_later(world: World) {
     log.flow_read(&root(), &Origin::default(), Arc::from("flow-1"));
     let rename = async |from: &str, to: &str| {
         let sql = format!("ALTER TABLE {from} RENAME TO {to}");
-        world.place.run(&sql).await.unwrap();
+        world.run(&sql).await.unwrap();
     };
 
     rename("audit", "away").await;
@@ -205,10 +205,7 @@ async fn rows_are_never_changed_and_removed_after_400_days(world: World) {
     let origin = Origin::default();
     let revoked = world.tokens.revoke(&root(), &origin, old.token.id()).await;
     revoked.unwrap().unwrap();
-    let changed = world
-        .place
-        .run("UPDATE audit SET principal = 'nobody'")
-        .await;
+    let changed = world.run("UPDATE audit SET principal = 'nobody'").await;
     let told = changed.unwrap_err().to_string();
     assert!(told.contains("never changed"), "{told}");
 

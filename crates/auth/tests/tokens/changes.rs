@@ -270,7 +270,6 @@ async fn without_its_audit_row_nothing_changes(world: World) {
     let kept = world.made(service("ci", reader())).await;
     let before = world.tokens.store().tokens(None, 0, 10).await.unwrap();
     world
-        .place
         .run("ALTER TABLE audit RENAME TO audit_away")
         .await
         .unwrap();

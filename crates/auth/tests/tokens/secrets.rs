@@ -136,7 +136,7 @@ async fn without_an_audit_row_nothing_changes(world: World) {
         .set(by(), &ann, &named("a"), &secret(TEXT))
         .await
         .unwrap();
-    world.place.run("DROP TABLE audit").await.unwrap();
+    world.run("DROP TABLE audit").await.unwrap();
     assert!(
         vault
             .set(by(), &ann, &named("a"), &secret("another text"))
@@ -182,11 +182,7 @@ async fn a_value_in_another_row_does_not_open(world: World) {
         .set(by(), &owner(Some("ann")), &named("a"), &secret(TEXT))
         .await
         .unwrap();
-    world
-        .place
-        .run("UPDATE secrets SET owner = 'bob'")
-        .await
-        .unwrap();
+    world.run("UPDATE secrets SET owner = 'bob'").await.unwrap();
     let stolen = opened(&vault, &owner(Some("bob")), &["a"])
         .await
         .unwrap_err();

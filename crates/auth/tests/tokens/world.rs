@@ -1,59 +1,27 @@
 //! A store with its tokens, and people who use them.
 
-use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
-use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_auth::store::{AUTH_FILE, AuditFilter, AuditRow, AuthStore};
 use taskledger_auth::tokens::{Created, New, Refusal};
 use taskledger_auth::{
     AdminTokens, AuditLog, Caller, Denial, Kind, Name, Origin, Scope, Scopes, Tokens,
 };
-use taskledger_clock::{Clock, ManualClock, SystemClock};
+use taskledger_clock::{Clock, ManualClock};
 use taskledger_domain::Timestamp;
-use taskledger_log::postgres::Options;
-use taskledger_testkit::postgres::Database;
-use tempfile::TempDir;
+use taskledger_testkit::beside::Opening;
+pub(crate) use taskledger_testkit::beside::Place;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Timestamp = Timestamp(1_767_225_600_000_000);
 pub(crate) const SECOND: u64 = 1_000;
 pub(crate) const DAY: u64 = 24 * 3_600 * SECOND;
 
-pub(crate) enum Place {
-    Folder(TempDir),
-    Database(Database),
-}
-
-impl Place {
-    pub(crate) async fn open(&self) -> Arc<AuthStore> {
-        Arc::new(match self {
-            Self::Folder(folder) => AuthStore::of_folder(folder.path()).await.unwrap(),
-            Self::Database(database) => {
-                let options = PgConnectOptions::from_str(database.url()).unwrap();
-                let options = Options::new(options, Arc::new(SystemClock::default()));
-                AuthStore::of_database(&options).await.unwrap()
-            }
-        })
-    }
-
-    /// Runs a text of SQL beside the store.
-    pub(crate) async fn run(&self, sql: &str) -> Result<(), sqlx::Error> {
-        let sql = AssertSqlSafe(sql.to_owned());
-        match self {
-            Self::Folder(folder) => {
-                let options = SqliteConnectOptions::new().filename(folder.path().join(AUTH_FILE));
-                options.connect().await?.execute(sql).await?;
-            }
-            Self::Database(database) => {
-                let mut db = PgConnection::connect(database.url()).await?;
-                db.execute("SET search_path = taskledger_auth").await?;
-                db.execute(sql).await?;
-            }
-        }
-        Ok(())
-    }
+pub(crate) async fn open(place: &Place) -> Arc<AuthStore> {
+    let opened = match place.opening() {
+        Opening::Folder(folder) => AuthStore::of_folder(folder).await,
+        Opening::Database(options) => AuthStore::of_database(&options).await,
+    };
+    Arc::new(opened.unwrap())
 }
 
 pub(crate) struct World {
@@ -64,16 +32,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn on_sqlite() -> Self {
-        Self::at(Place::Folder(tempfile::tempdir().unwrap())).await
+        Self::at(Place::folder()).await
     }
 
     pub(crate) async fn on_postgres() -> Self {
-        Self::at(Place::Database(Database::create().await)).await
+        Self::at(Place::database().await).await
+    }
+
+    /// Runs a text of SQL beside the store.
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), sqlx::Error> {
+        self.place.run(AUTH_FILE, "taskledger_auth", sql).await
     }
 
     async fn at(place: Place) -> Self {
         let clock = Arc::new(ManualClock::at(START));
-        let tokens = Self::tokens(place.open().await, clock.clone(), AdminTokens::default());
+        let tokens = Self::tokens(open(&place).await, clock.clone(), AdminTokens::default());
         Self {
             clock,
             tokens,
@@ -95,7 +68,7 @@ impl World {
         let store = match &self.place {
             // One process has the file.
             Place::Folder(_) => self.tokens.store().clone(),
-            Place::Database(_) => self.place.open().await,
+            Place::Database(_) => open(&self.place).await,
         };
         Self::tokens(store, self.clock.clone(), AdminTokens::default())
     }

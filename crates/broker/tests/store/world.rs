@@ -1,23 +1,11 @@
 //! A store on one of the engines.
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
-use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_broker::{BROKER_FILE, BrokerStore};
-use taskledger_clock::SystemClock;
-use taskledger_log::postgres::Options;
-use taskledger_testkit::postgres::Database;
+use taskledger_testkit::beside::{Opening, Place};
 use taskledger_testkit::postgres::admin::Admin;
-use tempfile::TempDir;
 
 pub(crate) const TENANT: &str = "main";
-
-enum Place {
-    Folder(TempDir),
-    Database(Database),
-}
 
 pub(crate) struct World {
     place: Place,
@@ -26,11 +14,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn on_sqlite() -> Self {
-        Self::at(Place::Folder(tempfile::tempdir().unwrap())).await
+        Self::at(Place::folder()).await
     }
 
     pub(crate) async fn on_postgres() -> Self {
-        Self::at(Place::Database(Database::create().await)).await
+        Self::at(Place::database().await).await
     }
 
     async fn at(place: Place) -> Self {
@@ -54,14 +42,10 @@ impl World {
         Admin::of(database).await
     }
 
-    /// Runs a text of SQL beside the store; on SQLite.
+    /// Runs a text of SQL beside the store.
     pub(crate) async fn run(&self, sql: &str) {
-        let Place::Folder(folder) = &self.place else {
-            panic!("there is no file");
-        };
-        let options = SqliteConnectOptions::new().filename(folder.path().join(BROKER_FILE));
-        let mut db = options.connect().await.unwrap();
-        db.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
+        let run = self.place.run(BROKER_FILE, "taskledger_broker", sql);
+        run.await.unwrap();
     }
 
     /// The same after a restart.
@@ -73,12 +57,9 @@ impl World {
 
 async fn open(place: &Place) -> BrokerStore {
     let tenant = Arc::from(TENANT);
-    match place {
-        Place::Folder(folder) => BrokerStore::of_folder(folder.path(), tenant).await.unwrap(),
-        Place::Database(database) => {
-            let options = PgConnectOptions::from_str(database.url()).unwrap();
-            let options = Options::new(options, Arc::new(SystemClock::default()));
-            BrokerStore::of_database(&options, tenant).await.unwrap()
-        }
-    }
+    let opened = match place.opening() {
+        Opening::Folder(folder) => BrokerStore::of_folder(folder, tenant).await,
+        Opening::Database(options) => BrokerStore::of_database(&options, tenant).await,
+    };
+    opened.unwrap()
 }

@@ -5,9 +5,8 @@
 mod world;
 
 use std::sync::Arc;
-use taskledger_documents::{
-    DocumentStore, Error, EventKind, Form, NewVersion, Owner, Refusal, Saved,
-};
+use taskledger_beside::Owner;
+use taskledger_documents::{DocumentStore, Error, EventKind, Form, NewVersion, Refusal, Saved};
 use taskledger_domain::Timestamp;
 use world::World;
 

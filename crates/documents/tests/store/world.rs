@@ -1,20 +1,7 @@
 //! A store on one of the engines.
 
-use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
-use std::str::FromStr;
-use std::sync::Arc;
-use taskledger_clock::SystemClock;
 use taskledger_documents::{DocumentStore, WORKFLOWS_FILE};
-use taskledger_log::postgres::Options;
-use taskledger_testkit::postgres::Database;
-use tempfile::TempDir;
-
-enum Place {
-    Folder(TempDir),
-    Database(Database),
-}
+use taskledger_testkit::beside::{Opening, Place};
 
 pub(crate) struct World {
     place: Place,
@@ -23,11 +10,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn on_sqlite() -> Self {
-        Self::at(Place::Folder(tempfile::tempdir().unwrap())).await
+        Self::at(Place::folder()).await
     }
 
     pub(crate) async fn on_postgres() -> Self {
-        Self::at(Place::Database(Database::create().await)).await
+        Self::at(Place::database().await).await
     }
 
     async fn at(place: Place) -> Self {
@@ -35,14 +22,10 @@ impl World {
         Self { place, store }
     }
 
-    /// Runs a text of SQL beside the store; on SQLite.
+    /// Runs a text of SQL beside the store.
     pub(crate) async fn run(&self, sql: &str) {
-        let Place::Folder(folder) = &self.place else {
-            panic!("there is no file");
-        };
-        let options = SqliteConnectOptions::new().filename(folder.path().join(WORKFLOWS_FILE));
-        let mut db = options.connect().await.unwrap();
-        db.execute(AssertSqlSafe(sql.to_owned())).await.unwrap();
+        let run = self.place.run(WORKFLOWS_FILE, "taskledger_workflows", sql);
+        run.await.unwrap();
     }
 
     /// The same after a restart.
@@ -53,12 +36,9 @@ impl World {
 }
 
 async fn open(place: &Place) -> DocumentStore {
-    match place {
-        Place::Folder(folder) => DocumentStore::of_folder(folder.path()).await.unwrap(),
-        Place::Database(database) => {
-            let options = PgConnectOptions::from_str(database.url()).unwrap();
-            let options = Options::new(options, Arc::new(SystemClock::default()));
-            DocumentStore::of_database(&options).await.unwrap()
-        }
-    }
+    let opened = match place.opening() {
+        Opening::Folder(folder) => DocumentStore::of_folder(folder).await,
+        Opening::Database(options) => DocumentStore::of_database(&options).await,
+    };
+    opened.unwrap()
 }

@@ -5,10 +5,11 @@
 mod world;
 
 use std::sync::Arc;
+use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{
-    Definition, Deleted, NewSchedule, Outcome, Overlap, Owner, RUNS_KEPT, Refusal, Run, Schedule,
-    State, Step, Timing, Work, flow_of, key_of_time,
+    Definition, Deleted, NewSchedule, Outcome, Overlap, RUNS_KEPT, Refusal, Run, Schedule, State,
+    Step, Timing, Work, flow_of, key_of_time,
 };
 use uuid::Uuid;
 use world::World;

@@ -3,13 +3,13 @@
 use super::{Error, Store};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgListener, PgPool};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
+use taskledger_beside::{self as beside, Connections, Place, Settings, Survives};
 use taskledger_clock::SharedClock;
-use taskledger_log::{postgres as log, private};
+use taskledger_log::postgres as log;
 use taskledger_sealing::{Keyring, KeysError};
-use taskledger_sql::beside::{Connections, FileError, Settings, Survives};
 use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
 use tokio::time::{sleep, timeout};
@@ -71,16 +71,22 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 
 /// The schema, which is also the channel on which servers hear of new deliveries.
 const SCHEMA: &str = "taskledger_webhooks";
-const SETTINGS: Settings = Settings {
-    schema: SCHEMA,
-    application_name: "taskledger webhooks",
-    // Outbox, worker, sweeper, calls, and one that listens.
-    connections: 6,
-    acquire_timeout: Duration::from_secs(10),
-    statement_timeout_ms: 20_000,
-    lock_timeout_ms: 10_000,
-    statements_kept: 128,
-    file_survives: Survives::PowerCut,
+static PLACE: Place = Place {
+    what: "the webhooks",
+    file: WEBHOOKS_FILE,
+    migrations: &MIGRATIONS,
+    steps: STEPS,
+    settings: Settings {
+        schema: SCHEMA,
+        application_name: "taskledger webhooks",
+        // Outbox, worker, sweeper, calls, and one that listens.
+        connections: 6,
+        acquire_timeout: Duration::from_secs(10),
+        statement_timeout_ms: 20_000,
+        lock_timeout_ms: 10_000,
+        statements_kept: 128,
+        file_survives: Survives::PowerCut,
+    },
 };
 /// How long a connection that listens may take to be made, and the pause before the next try.
 const LISTEN_WAIT: Duration = Duration::from_secs(5);
@@ -89,25 +95,9 @@ const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Why the store cannot be opened; the operator can mend it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file cannot be used.
-    #[error("the webhooks in `{path}` cannot be opened: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::Error,
-    },
-    /// The file is of a newer program, or not ours.
-    #[error("the webhooks in `{path}` cannot be brought up to date: {source}")]
-    Migration {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: sqlx::migrate::MigrateError,
-    },
-    /// The tables in the database cannot be made or used.
+    /// The tables cannot be made or used.
     #[error(transparent)]
-    Database(#[from] log::OpenError),
+    Tables(#[from] beside::OpenError),
     /// The store does not answer.
     #[error(transparent)]
     Store(#[from] Error),
@@ -126,21 +116,7 @@ impl Store {
         keys: Keyring,
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
-        let path = folder.join(WEBHOOKS_FILE);
-        let failed = |error| match error {
-            FileError::File(source) => OpenError::File {
-                path: path.clone(),
-                source,
-            },
-            FileError::Migration(source) => OpenError::Migration {
-                path: path.clone(),
-                source,
-            },
-        };
-        let made = private::make_if_missing(&path).map_err(sqlx::Error::from);
-        made.map_err(|error| failed(error.into()))?;
-        let connections = Connections::of_file(&path, &SETTINGS, &MIGRATIONS).await;
-        let store = Self::new(connections.map_err(failed)?, keys, clock);
+        let store = Self::new(PLACE.in_folder(folder).await?, keys, clock);
         store.end_leases().await?;
         store.refuse_unknown_keys().await?;
         Ok(store)
@@ -163,9 +139,7 @@ impl Store {
         keys: Keyring,
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
-        log::take(options, STEPS).await?;
-        let connections = Connections::of_database(&options.connect, SETTINGS);
-        let store = Self::new(connections, keys, clock);
+        let store = Self::new(PLACE.in_database(options).await?, keys, clock);
         store.refuse_unknown_keys().await?;
         Ok(store)
     }

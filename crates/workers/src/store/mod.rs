@@ -11,15 +11,15 @@ mod presence;
 mod renewals;
 mod tickets;
 
-pub use connect::{OpenError, STEPS, WORKERS_FILE};
+pub use connect::{STEPS, WORKERS_FILE};
 pub use drains::{DRAINS_MAX, TooManyDrains};
 pub use methods::{METHODS_BYTES_MAX, METHODS_MAX};
 pub use presence::{News, PRESENCE_KEPT_MS};
 pub use renewals::{RENEWALS_KEPT_MS, Renewal};
 
 use std::time::Duration;
+use taskledger_beside::Connections;
 use taskledger_domain::{LeaseId, Timestamp};
-use taskledger_sql::beside::Connections;
 use taskledger_sql::{Args, Columns, MultiRow, Tx, in_slices, with_sources};
 use tokio::time::timeout;
 

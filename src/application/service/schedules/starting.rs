@@ -14,13 +14,13 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{ANONYMOUS, Caller, Scope, Scopes};
-use taskledger_documents::Owner as DocumentOwner;
+use taskledger_beside::Owner;
 use taskledger_domain::flow::{Fault, Refusal, RunStage};
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
 use taskledger_domain::task::Labels;
 use taskledger_domain::task::call;
 use taskledger_domain::{RunId, TaskId, Timestamp, Violation};
-use taskledger_schedules::{Outcome, Owner, flow_of};
+use taskledger_schedules::{Outcome, flow_of};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -104,12 +104,8 @@ impl Service {
                 ] {
                     trigger.entry(key).or_insert(Value::from(value));
                 }
-                let kept_by = DocumentOwner {
-                    tenant: owner.tenant.clone(),
-                    user: owner.user.clone(),
-                };
                 let version = (*version, "version");
-                let (number, read) = match self.kept_workflow(&kept_by, document, version).await? {
+                let (number, read) = match self.kept_workflow(owner, document, version).await? {
                     Ok(found) => found,
                     Err(unfit) => return Ok(Err(UnfitSchedule::Workflow(unfit))),
                 };
@@ -210,7 +206,7 @@ impl Service {
         match self.call(&context, request).await {
             Ok(Reply::Started(Started { run, .. })) => Ok(Outcome::Started(Some(run.0))),
             Ok(_) => Err(Failure::Broken("no reply to new tasks".to_owned()).into()),
-            Err(Error::Refused(refused)) if is_taken(&refused.refusal) => {
+            Err(Error::Refused(refused)) if refused.refusal.is_of_taken_id() => {
                 self.started_before(&context, run).await
             }
             Err(Error::Refused(refused)) => Ok(failed(&refused_as(&refused.refusal))),
@@ -236,13 +232,12 @@ impl Service {
         if &*schedule.actor != ANONYMOUS {
             return Ok(false);
         }
-        let owner = DocumentOwner {
-            tenant: schedule.owner.tenant.clone(),
-            user: schedule.owner.user.clone(),
-        };
         // Nobody was authenticated, so everybody might do everything.
         let after = Some(version.saturating_add(1));
-        let events = self.documents.events(&owner, name, after, 1).await?;
+        let events = self
+            .documents
+            .events(&schedule.owner, name, after, 1)
+            .await?;
         let saved = events.first().map(|event| &event.version);
         Ok(saved.is_some_and(|it| it.version == version && &*it.saved_by == ANONYMOUS))
     }
@@ -356,19 +351,6 @@ fn acting(
     let caller = Caller::described(actor, tenant, scopes, None, None, None);
     let caller = caller.ok_or_else(|| no_caller(actor))?;
     Ok(Context::of(Arc::new(caller), correlation))
-}
-
-/// Whether the flow of a run exists already.
-fn is_taken(refusal: &Refusal) -> bool {
-    let Refusal::Invalid(faults) = refusal else {
-        return false;
-    };
-    faults.iter().any(|fault| {
-        matches!(
-            fault,
-            Fault::IdTaken { .. } | Fault::IdTakenMeanwhile { .. } | Fault::TaskStored { .. }
-        )
-    })
 }
 
 fn told(faults: &[Violation]) -> String {

@@ -1,9 +1,9 @@
 //! The tasks of a run as they are written: what each run of a schedule changes of them, and what they may not say.
 
 use serde_json::{Value, json};
+use taskledger_beside::Owner;
 use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::{PathSegment, Violation};
-use taskledger_schedules::Owner;
 use uuid::Uuid;
 
 /// What tasks that a schedule starts are told of it, where their inputs ask for it.

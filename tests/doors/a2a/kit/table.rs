@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use taskledger_testkit::evidence;
 
 const TABLE: &str = include_str!("../../../../docs/reference/a2a-requirements.md");
 /// Obligations of this project, numbered from 1.
@@ -27,11 +28,6 @@ struct Row<'t> {
     tests: Vec<(&'t str, Vec<&'t str>)>,
 }
 
-/// What stands in backticks.
-fn quoted(text: &str) -> Vec<&str> {
-    text.split('`').skip(1).step_by(2).collect()
-}
-
 /// The rows of the tables whose last column is `shown by`.
 fn rows(text: &str) -> Vec<Row<'_>> {
     let mut is_shown = false;
@@ -45,38 +41,14 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         if *shown == "shown by" {
             is_shown = true;
         } else if is_shown && line.starts_with("| ") {
-            let tests = shown.split(';').map(|of_file| {
-                let (file, names) = of_file.split_once("`:").unwrap_or((of_file, ""));
-                (file.trim().trim_matches('`'), quoted(names))
-            });
             rows.push(Row {
                 id,
                 said: said.to_vec(),
-                tests: tests.collect(),
+                tests: evidence::named(shown),
             });
         }
     }
     rows
-}
-
-/// The body of a test of this name; `None` if there is none.
-fn body<'s>(source: &'s str, name: &str) -> Option<&'s str> {
-    let declared = format!("fn {name}(");
-    let mut places = source.match_indices(&declared);
-    places.find_map(|(at, _)| {
-        let line = source[..at].rfind('\n').map_or(0, |end| end + 1);
-        let mut above = source[..line].lines().rev().map(str::trim);
-        let above = above.find(|line| !line.starts_with("///"));
-        let is_marked = above.is_some_and(|it| it == "#[test]" || it.starts_with("#[tokio::test"));
-        // A macro makes a test for each place.
-        let is_listed = source.contains(&format!("    {name},\n"))
-            && ["in_both_places!(", "on_both_engines!("]
-                .iter()
-                .any(|it| source.contains(it));
-        let rest = &source[at..];
-        let end = rest.find("\n}\n").unwrap_or(rest.len());
-        (is_marked || is_listed).then(|| &rest[..end])
-    })
 }
 
 /// What is wrong with the rows, given what each file holds.
@@ -114,7 +86,7 @@ fn faults(rows: &[Row<'_>], source: impl Fn(&str) -> Option<String>) -> Vec<Stri
                 faults.push(format!("{}: no test of `{file}` is named", row.id));
             }
             for name in names {
-                match body(source, name) {
+                match evidence::body(source, name) {
                     Some(body) => {
                         is_over_all |=
                             *file == MATRIX || OVER_ALL.iter().any(|it| body.contains(it));

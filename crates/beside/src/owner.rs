@@ -1,0 +1,20 @@
+//! Whose something is that is kept by name.
+
+use std::sync::Arc;
+
+/// Whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// The user; `None`: nobody, as without authentication.
+    pub user: Option<Arc<str>>,
+}
+
+impl Owner {
+    /// The user as a column. Empty stands for nobody: no user has an empty name.
+    #[must_use]
+    pub fn column(&self) -> Arc<str> {
+        self.user.clone().unwrap_or_else(|| Arc::from(""))
+    }
+}
