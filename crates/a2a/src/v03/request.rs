@@ -139,6 +139,13 @@ fn taken(members: &mut Map<String, Value>, name: &str) -> Option<Value> {
     camel.or(snake)
 }
 
+fn object(value: Value) -> Option<Map<String, Value>> {
+    let Value::Object(members) = value else {
+        return None;
+    };
+    Some(members)
+}
+
 /// The task, which is called `id` where 1.0 calls it `taskId`.
 fn of_task(old: &mut Map<String, Value>) -> Map<String, Value> {
     let id = taken(old, "id");
@@ -197,12 +204,10 @@ fn configuration_of(given: Value, faults: &mut Faults) -> Value {
 fn configured(mut old: Map<String, Value>, faults: &mut Faults) -> Map<String, Value> {
     let task = taken(&mut old, "taskId");
     let path = "pushNotificationConfig";
-    let mut members = match taken(&mut old, path).map(|it| push(it, path, faults)) {
-        Some(Value::Object(members)) => members,
-        Some(
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_),
-        )
-        | None => {
+    let config = taken(&mut old, path).map(|it| push(it, path, faults));
+    let mut members = match config.and_then(object) {
+        Some(members) => members,
+        None => {
             faults.note(Fault::new(path, "missing; an object is required"));
             // Its members are not missed as well.
             Map::from_iter([("url".to_owned(), Value::from("-"))])
@@ -297,29 +302,15 @@ fn part(given: Value, form: Form, path: &str, faults: &mut Faults) -> Value {
             }
             None => missing("text", "a string", &mut new),
         },
-        (Some(Some("file")), _) => match taken(&mut old, "file") {
-            Some(Value::Object(file)) => new = file_of(file),
-            Some(
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_),
-            )
-            | None => missing("file", "an object with `uri` or `bytes`", &mut new),
+        (Some(Some("file")), _) => match taken(&mut old, "file").and_then(object) {
+            Some(file) => new = file_of(file),
+            None => missing("file", "an object with `uri` or `bytes`", &mut new),
         },
-        (Some(Some("data")), _) => match taken(&mut old, "data") {
-            Some(Value::Object(data)) => {
+        (Some(Some("data")), _) => match taken(&mut old, "data").and_then(object) {
+            Some(data) => {
                 new.insert("data".to_owned(), unwrapped(data, &mut metadata));
             }
-            Some(
-                Value::Null
-                | Value::Bool(_)
-                | Value::Number(_)
-                | Value::String(_)
-                | Value::Array(_),
-            )
-            | None => missing("data", "an object", &mut new),
+            None => missing("data", "an object", &mut new),
         },
         (None, Form::Proto) => {
             match taken(&mut old, "file") {

@@ -327,13 +327,8 @@ fn faults(violations: &[Violation], source: &Source) -> Faults {
     faults
 }
 
-/// One task of the configured method, whose inputs are the message.
-fn whole(parts: &[Part], method: &str) -> Result<Plan, Error> {
-    let mut inputs = json!({"text": Part::texts_of(parts).unwrap_or_default()});
-    let is_text = |part: &Part| matches!(part.content, Content::Text(_));
-    if !parts.iter().all(is_text) {
-        inputs["parts"] = parts.iter().map(Wire::to_json).collect();
-    }
+/// One task of a method, which the whole message has asked for.
+fn of_method(method: &str, inputs: Value) -> Result<Plan, Error> {
     let task = json!({"name": method, "schemas": {"method": method}, "inputs": inputs});
     let source = Source(vec![Piece {
         part: 0,
@@ -342,6 +337,16 @@ fn whole(parts: &[Part], method: &str) -> Result<Plan, Error> {
         tasks: 1,
     }]);
     read(Value::Array(vec![task]), source)
+}
+
+/// One task of the configured method, whose inputs are the message.
+fn whole(parts: &[Part], method: &str) -> Result<Plan, Error> {
+    let mut inputs = json!({"text": Part::texts_of(parts).unwrap_or_default()});
+    let is_text = |part: &Part| matches!(part.content, Content::Text(_));
+    if !parts.iter().all(is_text) {
+        inputs["parts"] = parts.iter().map(Wire::to_json).collect();
+    }
+    of_method(method, inputs)
 }
 
 /// Clients that build data from `double`s send 2.0 for 2: they mean the integer.

@@ -1,28 +1,23 @@
 //! The gRPC service of 0.3. Connections, credentials and time limits are the listener's.
 
-use super::super::grpc::{IDEMPOTENCY_KEY, Within};
-use super::super::{A2a, Agreed, Heard, Outcome, Told, keyed, out_of_time};
+use super::super::grpc::{Brought, Items, answered, in_time, items, taken, with_extensions};
+use super::super::{A2a, Agreed, Heard, Outcome};
 use super::card_of;
-use crate::transport::eventbus::Came;
-use std::pin::Pin;
 use std::sync::Arc;
 use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::grpc::status::with_code;
-use taskledger_a2a::operation::{Answer, Call};
+use taskledger_a2a::operation::Answer;
 use taskledger_a2a::v03::grpc::{self as wire, A2aService, Old, pb};
 use taskledger_a2a::v03::{self, Answering};
-use taskledger_a2a::{Error, ErrorKind, Operation, headers};
-use tokio::time::timeout_at;
-use tokio_stream::{Stream, StreamExt};
-use tonic::metadata::{MetadataMap, MetadataValue};
+use taskledger_a2a::{Error, Operation, headers};
 use tonic::{Request, Response, Status};
 
 /// [`A2a`], shared by all calls.
 #[derive(Debug, Clone)]
 pub(in super::super::super) struct Shared(pub(in super::super::super) Arc<A2a>);
 
-/// The items of a stream.
-type Items = Pin<Box<dyn Stream<Item = Result<pb::StreamResponse, Status>> + Send>>;
+/// The extensions by the name of 0.3, and by that of later versions.
+const EXTENSIONS: [&str; 2] = [v03::EXTENSIONS, headers::EXTENSIONS];
 
 /// What a call leads to, and how it is answered.
 struct Asked {
@@ -38,33 +33,16 @@ impl Shared {
         operation: Operation,
         request: Request<M>,
     ) -> Result<Asked, Error> {
-        let (metadata, mut extensions, message) = request.into_parts();
-        let came = extensions
-            .remove::<Came>()
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "the call has no caller"))?;
-        let text = |name: &str| metadata.get(name).and_then(|it| it.to_str().ok());
-        let agreed = self
-            .0
-            .agreed_v03(text(headers::VERSION), announced(&metadata))?;
+        let (brought, message) = Brought::of(request)?;
+        let announced = brought.announced(&EXTENSIONS);
+        let agreed = self.0.agreed_v03(brought.version(), announced)?;
         let asked = message.asked(operation);
         let answering = asked.answering;
         let call = asked.read()?;
-        let within = (!call.waits()).then(|| extensions.remove::<Within>());
-        let deadline = within.flatten().map(|it| it.0);
-        let mut heard = Heard {
-            context: keyed(came.context, text(IDEMPOTENCY_KEY))?,
-            nodes: agreed.nodes,
-            v03: true,
-            ending: came.ending,
-            last_event: text("last-event-id").map(Arc::from),
-        };
-        heard.context = heard.context.until(deadline);
-        let outcome = match deadline {
-            None => self.carried_out(&heard, operation, call).await?,
-            Some(deadline) => {
-                let asked = timeout_at(deadline, self.carried_out(&heard, operation, call)).await;
-                asked.unwrap_or_else(|_| Err(out_of_time()))?
-            }
+        let (heard, deadline) = brought.heard(&agreed, call.waits(), true)?;
+        let outcome = match card_of(&self.0, operation) {
+            Some(card) => Outcome::Answer(card),
+            None => in_time(deadline, self.0.call(&heard, call)).await?,
         };
         Ok(Asked {
             outcome,
@@ -72,18 +50,6 @@ impl Shared {
             agreed,
             answering,
         })
-    }
-
-    async fn carried_out(
-        &self,
-        heard: &Heard,
-        operation: Operation,
-        call: Call,
-    ) -> Result<Outcome, Error> {
-        match card_of(&self.0, operation) {
-            Some(card) => Ok(Outcome::Answer(card)),
-            None => self.0.call(heard, call).await,
-        }
     }
 
     async fn answer<M: Old, T>(
@@ -94,33 +60,21 @@ impl Shared {
     ) -> Result<Response<T>, Status> {
         let asked = self.outcome(operation, request).await;
         let asked = asked.map_err(|error| refused(operation, error))?;
-        let message = match asked.outcome {
-            Outcome::Answer(answer) => take(answer),
-            Outcome::Stream(_) => None,
-        };
-        let message = message.ok_or_else(|| Status::internal("an answer of another kind"))?;
-        Ok(with_extensions(message, &asked.agreed))
+        let message = answered(asked.outcome, take)?;
+        Ok(with_extensions(message, &asked.agreed, v03::EXTENSIONS))
     }
 
     async fn stream<M: Old>(
         &self,
         operation: Operation,
         request: Request<M>,
-    ) -> Result<Response<Items>, Status> {
-        let asked = self.outcome(operation, request).await;
-        let asked = asked.map_err(|error| refused(operation, error))?;
-        let Outcome::Stream(followed) = asked.outcome else {
-            return Err(Status::internal("an answer of another kind"));
-        };
+    ) -> Result<Response<Items<pb::StreamResponse>>, Status> {
+        let refused = move |error| refused(operation, error);
+        let asked = self.outcome(operation, request).await.map_err(refused)?;
         let answering = asked.answering;
-        let told = followed.told(asked.heard.ending);
-        let items = told.filter_map(move |told| match told {
-            Told::Item(_, item) => Some(Ok(wire::item(*item, answering))),
-            Told::Silence => None,
-            Told::Failed(error) => Some(Err(refused(operation, error))),
-        });
-        let items: Items = Box::pin(items);
-        Ok(with_extensions(items, &asked.agreed))
+        let item = move |it| wire::item(it, answering);
+        let items = items(asked.outcome, asked.heard, item, refused)?;
+        Ok(with_extensions(items, &asked.agreed, v03::EXTENSIONS))
     }
 }
 
@@ -129,40 +83,10 @@ fn refused(operation: Operation, error: Error) -> Status {
     with_code(&error, v03::error::grpc_code(error.kind))
 }
 
-/// Extensions by the name of 0.3, and by that of later versions.
-fn announced(metadata: &MetadataMap) -> impl Iterator<Item = &str> {
-    let names = [v03::EXTENSIONS, headers::EXTENSIONS];
-    let all = names
-        .into_iter()
-        .flat_map(|name| metadata.get_all(name).iter());
-    all.filter_map(|it| it.to_str().ok())
-}
-
-fn with_extensions<T>(message: T, agreed: &Agreed) -> Response<T> {
-    let mut response = Response::new(message);
-    let echo = agreed.echo.as_deref();
-    if let Some(value) = echo.and_then(|it| MetadataValue::try_from(it).ok()) {
-        response.metadata_mut().insert(v03::EXTENSIONS, value);
-    }
-    response
-}
-
-/// One kind of answer as a message.
-macro_rules! taken {
-    ($kind:ident, $to:expr) => {
-        |answer| {
-            let Answer::$kind(it) = answer else {
-                return None;
-            };
-            Some($to(it))
-        }
-    };
-}
-
 #[tonic::async_trait]
 impl A2aService for Shared {
-    type SendStreamingMessageStream = Items;
-    type TaskSubscriptionStream = Items;
+    type SendStreamingMessageStream = Items<pb::StreamResponse>;
+    type TaskSubscriptionStream = Items<pb::StreamResponse>;
 
     async fn send_message(
         &self,
@@ -175,7 +99,7 @@ impl A2aService for Shared {
     async fn send_streaming_message(
         &self,
         request: Request<pb::SendMessageRequest>,
-    ) -> Result<Response<Items>, Status> {
+    ) -> Result<Response<Items<pb::StreamResponse>>, Status> {
         self.stream(Operation::SendStreamingMessage, request).await
     }
 
@@ -198,7 +122,7 @@ impl A2aService for Shared {
     async fn task_subscription(
         &self,
         request: Request<pb::TaskSubscriptionRequest>,
-    ) -> Result<Response<Items>, Status> {
+    ) -> Result<Response<Items<pb::StreamResponse>>, Status> {
         self.stream(Operation::SubscribeToTask, request).await
     }
 

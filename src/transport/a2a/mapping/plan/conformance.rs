@@ -1,6 +1,6 @@
 //! Messages of the official conformance kit: what they begin with says what is to happen.
 
-use super::{Form, Piece, Plan, Source, read, unless_taken};
+use super::{Plan, unless_taken};
 use serde_json::{Map, Value, json};
 use taskledger_a2a::{Error, Message, Part};
 
@@ -47,14 +47,7 @@ pub(crate) fn plan(
     if said.starts_with(DIRECT) {
         return Ok(Plan::Direct(DIRECT_TEXT));
     }
-    let task = json!({"name": method, "schemas": {"method": method}, "inputs": {"said": said}});
-    let source = Source(vec![Piece {
-        part: 0,
-        form: Form::Whole,
-        first: 0,
-        tasks: 1,
-    }]);
-    read(Value::Array(vec![task]), source)
+    super::of_method(method, json!({"said": said}))
 }
 
 #[cfg(test)]
