@@ -28,6 +28,7 @@ mod sending;
 mod sockets;
 mod streams;
 mod tls;
+mod turns;
 mod welcome;
 
 pub use admin::{Admin, Shows};

@@ -11,8 +11,8 @@ use super::pacing::Pace;
 use super::peers::Peers;
 use super::published::Published;
 use super::scrape::Scraped;
-use super::{Inside, Options, refusal, sending, streams};
-use crate::application::api::{Authenticate, Caller, Cut, EarlyTurn, Session, Turn};
+use super::{Inside, Options, refusal, sending, streams, turns};
+use crate::application::api::{Authenticate, Caller, Cut, Session};
 use crate::application::context::valid_traceparent;
 use crate::application::{Context as CallContext, Service};
 use crate::clock::SharedClock;
@@ -40,9 +40,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// What is read in the turn of its caller, and keeps it until it is carried out. Others have been read then.
-const MAKE_TASKS: [&str; 2] = ["tasks.create", "tasks.execute"];
 
 /// Characters of an `x-request-id` that is taken over.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -265,9 +262,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         }
         let deadline = deadline + working::wait(&envelope);
         let mut context = context(&head, caller, correlation).until(Some(deadline));
-        let makes_tasks = envelope.methods().any(|it| MAKE_TASKS.contains(&it));
-        let turn = turn.filter(|_| makes_tasks);
-        context.early_turn = turn.map(EarlyTurn::of).unwrap_or_default();
+        context.early_turn = turns::kept(turn, &envelope);
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
             Some((streams::place(&self.streams)?, self.session(&head)))
         } else {
@@ -306,20 +301,6 @@ impl<C: Send + Sync + 'static> Door<C> {
             answered: detaching.await,
             stream,
         })
-    }
-
-    /// Waits until a call of so many bytes may be read.
-    pub(super) async fn turn_to_read(
-        &self,
-        caller: &Caller,
-        bytes: usize,
-        deadline: Instant,
-    ) -> Result<Option<Turn>, Box<Response>> {
-        let Some(service) = &self.service else {
-            return Ok(None);
-        };
-        let turn = service.turn_to_read(caller, bytes, deadline).await;
-        turn.map_err(|error| Box::new(refusal::too_busy(&error.to_string())))
     }
 
     /// 200 with a body, 204 without one. A long answer keeps its place until it is sent; a stream has
