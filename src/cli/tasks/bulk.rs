@@ -34,6 +34,13 @@ pub(super) struct Options {
     pub(super) yes: bool,
 }
 
+impl Options {
+    /// Whether several tasks are meant, where no `task` is named.
+    pub(super) fn are_meant(&self, task: Option<&String>) -> bool {
+        task.is_none() && !self.which.is_empty()
+    }
+}
+
 /// What is done to each task.
 pub(super) struct Change {
     /// For people: `cancel`, `cancelled`.

@@ -31,8 +31,15 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// What is said of each task.
+    fn said(&self) -> Params {
+        Params::default()
+            .flag("cascade", self.cascade)
+            .maybe("reason", self.reason.clone())
+    }
+
     pub(super) fn is_bulk(&self) -> bool {
-        self.task_id.is_none() && !self.several.which.is_empty()
+        self.several.are_meant(self.task_id.as_ref())
     }
 
     pub(super) async fn bulk(
@@ -44,10 +51,7 @@ impl Args {
         let change = Change {
             verb: ("cancel", "cancelled"),
             method: "tasks.cancel",
-            params: Params::default()
-                .flag("cascade", self.cascade)
-                .maybe("reason", self.reason)
-                .build(),
+            params: self.said().build(),
             from: &["in_progress", "pending"],
         };
         bulk::change(&self.several, &change, api, when, out).await
@@ -57,11 +61,7 @@ impl Args {
         bulk::is_one(self.task_id.as_ref(), &self.several.which)?;
         Ok(Request {
             method: "tasks.cancel",
-            params: Params::default()
-                .maybe("task_id", self.task_id)
-                .flag("cascade", self.cascade)
-                .maybe("reason", self.reason)
-                .build(),
+            params: self.said().maybe("task_id", self.task_id).build(),
             show,
         })
     }

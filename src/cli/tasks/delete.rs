@@ -27,8 +27,13 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// What is said of each task.
+    fn said(&self) -> Params {
+        Params::default().flag("cascade", self.cascade)
+    }
+
     pub(super) fn is_bulk(&self) -> bool {
-        self.task_id.is_none() && !self.several.which.is_empty()
+        self.several.are_meant(self.task_id.as_ref())
     }
 
     pub(super) async fn bulk(
@@ -40,7 +45,7 @@ impl Args {
         let change = Change {
             verb: ("delete", "deleted"),
             method: "tasks.delete",
-            params: Params::default().flag("cascade", self.cascade).build(),
+            params: self.said().build(),
             from: &["pending"],
         };
         bulk::change(&self.several, &change, api, when, out).await
@@ -50,10 +55,7 @@ impl Args {
         bulk::is_one(self.task_id.as_ref(), &self.several.which)?;
         Ok(Request {
             method: "tasks.delete",
-            params: Params::default()
-                .maybe("task_id", self.task_id)
-                .flag("cascade", self.cascade)
-                .build(),
+            params: self.said().maybe("task_id", self.task_id).build(),
             show,
         })
     }

@@ -67,7 +67,8 @@ fn lines(result: &Value, out: &Output) -> Vec<Text> {
             }
         }
         for step in list(reason, "next_steps") {
-            let can = Text::of(Style::Dim, "  you can: ").with(Style::Good, command(step, out));
+            let can =
+                Text::of(Style::Dim, "  you can: ").with(Style::Good, command(step, reason, out));
             lines.push(can.whole());
             let why = out.sentence(&member(step, "why"));
             lines.push(Text::plain(STEP).with(Style::Dim, why).hanging(STEP));
@@ -97,8 +98,8 @@ fn attempt(attempt: &Value, out: &Output) -> Text {
     line
 }
 
-/// The command that does what a step says, to be pasted; the call itself where no command does.
-fn command(step: &Value, out: &Output) -> String {
+/// The command that does what a step says, to be pasted; the call itself where no command does. `reason`: to which it belongs.
+fn command(step: &Value, reason: &Value, out: &Output) -> String {
     let params = step.get("params").unwrap_or(&Value::Null);
     let id = member(params, "task_id");
     let known = |names: &[&str]| {
@@ -112,7 +113,15 @@ fn command(step: &Value, out: &Output) -> String {
         "tasks.retry" if known(&["task_id"]) => format!("tasks retry {id}"),
         "tasks.execute" if known(&["task_id"]) => format!("tasks execute {id}"),
         "tasks.get" if known(&["task_id"]) => format!("tasks get {id}"),
-        "tasks.update" if known(&["task_id"]) => format!("tasks update {id} --depends-on ID"),
+        "tasks.update" if known(&["task_id"]) => {
+            let change = match (&*member(reason, "code"), &*member(reason, "timer")) {
+                ("waits_for_time", "start_at") => "--start-at TIME",
+                ("waits_for_time", _) => "--params JSON",
+                ("lacks_inputs", _) => "--updates JSON",
+                _ => "--depends-on ID",
+            };
+            format!("tasks update {id} {change}")
+        }
         "tasks.respond" if known(&["task_id", "suspension_id"]) => format!("respond {id} ANSWER"),
         "tasks.cancel" if known(&["task_id", "cascade"]) => match flag("cascade") {
             true => format!("tasks cancel {id} --cascade"),
@@ -167,7 +176,7 @@ fn task(task: &Value) -> Text {
 #[cfg(test)]
 mod tests {
     use super::{Output, Text, command, lines};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn piped() -> Output {
         Output::to(Box::new(Vec::new()), false, false)
@@ -219,15 +228,35 @@ mod tests {
             ),
         ] {
             let step = json!({"method": method, "params": params});
-            assert_eq!(command(&step, &piped()), pasted);
+            assert_eq!(command(&step, &Value::Null, &piped()), pasted);
         }
         let mut out = piped();
         out.calls_with(" --url http://h:1 --token-file t".to_owned());
         let step = json!({"method": "tasks.retry", "params": {"task_id": "i"}});
         assert_eq!(
-            command(&step, &out),
+            command(&step, &Value::Null, &out),
             "taskledger tasks retry i --url http://h:1 --token-file t"
         );
+    }
+
+    #[test]
+    fn an_update_names_the_option_that_mends_the_reason() {
+        for (reason, option) in [
+            (
+                json!({"code": "waits_for_time", "timer": "start_at"}),
+                "--start-at TIME",
+            ),
+            (
+                json!({"code": "waits_for_time", "timer": "delay_seconds"}),
+                "--params JSON",
+            ),
+            (json!({"code": "lacks_inputs"}), "--updates JSON"),
+            (json!({"code": "blocked"}), "--depends-on ID"),
+        ] {
+            let step = json!({"method": "tasks.update", "params": {"task_id": "i"}});
+            let pasted = command(&step, &reason, &piped());
+            assert_eq!(pasted, format!("taskledger tasks update i {option}"));
+        }
     }
 
     #[test]

@@ -37,8 +37,8 @@ impl Args {
     }
 
     pub(super) fn is_bulk(&self) -> bool {
-        let which = &self.several.which;
-        self.task_id.is_none() && (self.all_failed_children.is_some() || !which.is_empty())
+        // No task is named beside them.
+        self.all_failed_children.is_some() || self.several.are_meant(self.task_id.as_ref())
     }
 
     pub(super) async fn bulk(
