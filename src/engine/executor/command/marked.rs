@@ -106,8 +106,12 @@ mod tests {
         };
         let (mut first, mut second) = (started(mine), started(other));
         let entry = format!("{VARIABLE}={}", id(task, mine));
-        // `setsid` and `sleep`, once that has begun. Before, it may be one process or the other.
-        while found_with(&entry).await.is_empty() {
+        // `setsid` becomes `sleep`. While it does, it has no environment that could be read.
+        let sleeps = |pid: &Pid| {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
+            name.is_ok_and(|name| name == "sleep\n") && has(*pid, &entry)
+        };
+        while !found_with(&entry).await.iter().any(sleeps) {
             tokio::task::yield_now().await;
         }
         assert!(end(task, mine).await > 0);
