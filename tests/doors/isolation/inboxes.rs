@@ -114,11 +114,9 @@ async fn first<T: Debug>(stream: Result<tonic::Response<Streaming<T>>, Status>) 
     match told {
         Ok(text) => (200, text),
         Err(status) => {
-            let number = match status.code() {
-                Code::Unauthenticated => 401,
-                Code::PermissionDenied => 403,
-                _ => 400,
-            };
+            let known = [(Code::Unauthenticated, 401), (Code::PermissionDenied, 403)];
+            let found = known.iter().find(|(code, _)| *code == status.code());
+            let number = found.map_or(400, |(_, number)| *number);
             (number, format!("{:?}: {}", status.code(), status.message()))
         }
     }
