@@ -6,7 +6,7 @@
 # Further arguments go to cargo-nextest. Needs a Rust toolchain from rustup; on Debian and Ubuntu it
 # also installs a C compiler (SQLite is compiled in) and, without --fast, PostgreSQL, of which it
 # starts a throwaway server on a port of its own, and the clients that are tested against: Chromium,
-# and packages for Node.js and Python, below target/.
+# Go with gRPC, and packages for Node.js, Python and Rust, below target/.
 set -euo pipefail
 cd "$(dirname "$0")"
 . ./.ci/tools.sh

@@ -108,17 +108,62 @@ need_python() {
     need_packages "Python 3.10 or newer with venv" python3 python3-venv
 }
 
+# Where Debian puts the sources of Go libraries.
+GO_LIBRARIES=/usr/share/gocode
+
+# Go with gRPC, and what generates its code.
+need_go() {
+    if command -v go >/dev/null && command -v protoc >/dev/null && command -v protoc-gen-go >/dev/null \
+        && command -v protoc-gen-go-grpc >/dev/null && [ -e "$GO_LIBRARIES/src/google.golang.org/grpc/clientconn.go" ] \
+        && [ -e "$GO_LIBRARIES/src/github.com/golang/protobuf/proto/proto.go" ]; then
+        return
+    fi
+    # gRPC alone would bring version 1.3 of golang/protobuf, which cannot write messages of today's generated code.
+    need_packages "Go with gRPC" golang-go golang-google-grpc-dev golang-google-protobuf-dev \
+        golang-github-golang-protobuf-1-5-dev protobuf-compiler protoc-gen-go protoc-gen-go-grpc
+}
+
+# The agent of `examples/agents/go`, in `target/clients/go`, with the libraries of Debian in place of those that `go mod`
+# downloads. Made anew only when it, the protocol or Go has changed.
+need_go_agent() {
+    need_go
+    local agent=examples/agents/go protocol=crates/eventbus/proto older=tests/whole/clients/go/connect.go
+    local folder=$PWD/target/clients/go module=taskledger-example-agent wanted
+    wanted=$(cat "$agent"/*.go "$older" "$protocol/eventbus.proto" "$GO_LIBRARIES/src/google.golang.org/grpc/version.go" \
+        | sha256sum && go version && protoc-gen-go --version && protoc-gen-go-grpc --version)
+    if [ "$(cat "$folder/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
+    echo "building $agent" >&2
+    rm -rf "$folder/src" "$folder/made-from"
+    mkdir -p "$folder/src/$module"
+    cp "$agent"/*.go "$folder/src/$module"
+    if ! grep -q '^func NewClient(' "$GO_LIBRARIES/src/google.golang.org/grpc/clientconn.go"; then
+        cp "$older" "$folder/src/$module"
+    fi
+    protoc -I "$protocol" --go_out="$folder/src" --go_opt="Meventbus.proto=$module/pb" \
+        --go-grpc_out="$folder/src" --go-grpc_opt="Meventbus.proto=$module/pb" eventbus.proto
+    GO111MODULE=off GOFLAGS='' GOTOOLCHAIN=local GOCACHE="$folder/cache" GOPATH="$folder:$GO_LIBRARIES" \
+        go build -o "$folder/agent" "$module"
+    echo "$wanted" > "$folder/made-from"
+}
+
+# The official client of Agent2Agent in Rust with the steps of `tests/whole/clients/rust`, below `target/clients/rust`.
+need_rust_client() {
+    cargo build --quiet --locked --manifest-path tests/whole/clients/rust/Cargo.toml --target-dir target/clients/rust
+}
+
 # The clients of `tests/whole/clients`, at the versions that its locks name, in `target/clients`, where the
 # tests look for them. Made anew only when a lock or an interpreter has changed.
 need_clients() {
     need_typescript_client
+    need_rust_client
+    need_go_agent
     need_chromium
     need_python
     local locks=tests/whole/clients folder=target/clients wanted
     wanted=$(cat "$locks/package-lock.json" "$locks"/requirements*.txt && node --version && python3 --version)
     if [ "$(cat "$folder/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
     echo "installing the clients of $locks into $folder" >&2
-    rm -rf "$folder"
+    rm -rf "$folder/made-from" "$folder/node_modules" "$folder/python" "$folder/a2a-0.3"
     mkdir -p "$folder"
     cp "$locks/package.json" "$locks/package-lock.json" "$folder"
     npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund --loglevel=error >&2

@@ -2,6 +2,7 @@
 //! What the services do is theirs.
 
 mod calls;
+mod held;
 
 use super::connection::KeptAlive;
 use super::door::{Door, context};
@@ -10,7 +11,7 @@ use crate::application::Service as Application;
 use crate::application::api::Denied;
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, grpc as a2a, v03};
-use crate::transport::eventbus::{Came, Polled, Shared, undecodable};
+use crate::transport::eventbus::{Came, Shared, undecodable};
 use crate::transport::figures::Figures;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -18,6 +19,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::response::Response;
 use calls::{Lasting, unknown_call};
+use held::held;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,15 +234,22 @@ impl<C: Send + Sync + 'static> Door<C> {
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
             return refused(&Status::unavailable("the server has too many requests"));
         };
+        let arrived = Instant::now();
         let given = given_timeout(&head);
         let allowed = given.map_or(self.request_timeout, |it| it.min(self.request_timeout));
-        let deadline = Instant::now() + allowed;
+        let deadline = arrived + allowed;
+        // What lasts is cut off only by who calls. One that is too far away to be a time is none.
+        let cut_off = given.and_then(|it| arrived.checked_add(it));
         let bytes_max = message_bytes_max + PREFIX_BYTES;
         let received = body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await;
         let (bytes, share) = match received {
             Ok(received) => received,
             Err(refusal) => return refused(&unreceived(refusal.status(), message_bytes_max)),
         };
+        if cut_off.is_some_and(|it| it <= Instant::now()) {
+            let late = "the call was out of time before it was begun";
+            return refused(&Status::deadline_exceeded(late));
+        }
         // Only calls of the bus are told what is wrong with what they have sent.
         let sent = match of {
             Of::Bus => bytes.clone(),
@@ -290,9 +299,9 @@ impl<C: Send + Sync + 'static> Door<C> {
             // It waits for as long as a run: what it has sent is not counted meanwhile, and dropped once it is decoded.
             drop((permit, share));
             let answer = answered(&mut service, request);
-            let response = match given {
+            let response = match cut_off {
                 None => explained(answer.await),
-                Some(given) => match tokio::time::timeout(given, answer).await {
+                Some(cut_off) => match tokio::time::timeout_at(cut_off, answer).await {
                     Ok(response) => explained(response),
                     Err(_) => refused(&Status::deadline_exceeded(
                         "the task goes on; it can be read, and followed",
@@ -302,13 +311,20 @@ impl<C: Send + Sync + 'static> Door<C> {
             drop((place, watched));
             return response;
         }
-        let response = explained(answered(&mut service, request).await);
+        let begun = answered(&mut service, request);
+        let begun = match cut_off {
+            None => Ok(begun.await),
+            Some(cut_off) => tokio::time::timeout_at(cut_off, begun).await,
+        };
         drop((permit, share));
+        let Ok(response) = begun.map(explained) else {
+            let late = "the stream did not begin in time; it may have begun something";
+            return refused(&Status::deadline_exceeded(late));
+        };
         let alive = KeptAlive::default();
         // Until the last byte is sent, or the client goes away.
         let kept = (place, watched, alive.clone(), ending.drop_guard());
-        let polled = response.extensions().get::<Polled>().cloned();
-        let mut response = response.map(|body| held(body, polled, kept));
+        let mut response = held(response, cut_off, kept);
         response.extensions_mut().insert(alive);
         response
     }
@@ -343,46 +359,6 @@ fn told(answer: Response, call: &str, sent: &[u8]) -> Response {
     match is_internal.then(|| undecodable(call, sent)).flatten() {
         Some(status) => refused(&status),
         None => answer,
-    }
-}
-
-/// A body with what is held until it was sent; trailers go through.
-fn held(body: Body, polled: Option<Polled>, kept: impl Send + 'static) -> Body {
-    Body::new(Held {
-        body,
-        polled,
-        _kept: Box::new(kept),
-    })
-}
-
-struct Held {
-    body: Body,
-    polled: Option<Polled>,
-    _kept: Box<dyn std::any::Any + Send>,
-}
-
-impl http_body::Body for Held {
-    type Data = bytes::Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
-        // HTTP/2 asks for more only when the client's window has room beyond what it was given.
-        if let Some(polled) = &self.polled {
-            polled.again();
-        }
-        std::pin::Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    // A refusal has headers and nothing else: clients look for its status in the frame that ends the stream.
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        self.body.size_hint()
     }
 }
 

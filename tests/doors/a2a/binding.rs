@@ -295,7 +295,7 @@ struct Grpc {
     token: Option<String>,
 }
 
-fn with_version<T>(message: T, token: Option<&str>) -> Request<T> {
+pub(super) fn with_version<T>(message: T, token: Option<&str>) -> Request<T> {
     let mut request = Request::new(message);
     let version = "1.0".parse().unwrap();
     request.metadata_mut().insert("a2a-version", version);
@@ -322,7 +322,7 @@ fn read<T: Wire>(request: Value) -> T {
     T::from_json(request).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
-fn send_message(request: Value) -> pb::SendMessageRequest {
+pub(super) fn send_message(request: Value) -> pb::SendMessageRequest {
     let request: SendMessageRequest = read(request);
     let given = request.configuration;
     pb::SendMessageRequest {

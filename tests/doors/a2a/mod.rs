@@ -4,6 +4,7 @@
 
 pub(crate) mod binding;
 mod card;
+mod deadlines;
 mod faults;
 mod kit;
 mod lives;

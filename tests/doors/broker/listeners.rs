@@ -30,7 +30,7 @@ async fn client_at(url: &str) -> EventBusClient<Channel> {
     EventBusClient::new(endpoint.connect().await.unwrap())
 }
 
-async fn bus_with(flags: &[&str]) -> Bus {
+pub(super) async fn bus_with(flags: &[&str]) -> Bus {
     let folder = Folder::new();
     let server = Server::start_with(&folder, flags).await;
     let peer = super::Peer::of(&server).await;

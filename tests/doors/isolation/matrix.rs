@@ -1,6 +1,7 @@
 //! The matrix: use case x caller x object. Each use case has a row; one without does not compile.
 
 use super::a2a::{self, Named};
+use super::inboxes::{self, Inbox};
 use super::world::{Callers, Nodes, World};
 use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
@@ -20,6 +21,10 @@ struct Object {
     lease: String,
     /// The run of that task.
     run: String,
+    /// The agent that it has published tasks as.
+    agent: String,
+    /// Two of those, which `inboxes::fill` publishes: one that has ended, and one that says how far it is.
+    published: [String; 2],
 }
 
 impl Object {
@@ -36,6 +41,8 @@ impl Object {
             claimed: fresh(),
             lease: fresh(),
             run: fresh(),
+            agent: "nobody-else".to_owned(),
+            published: [fresh(), fresh()],
         }
     }
 
@@ -49,6 +56,8 @@ impl Object {
             .replace(&self.claimed, "CLAIMED")
             .replace(&self.lease, "LEASE")
             .replace(&self.run, "RUN")
+            .replace(&self.published[0], "ENDED")
+            .replace(&self.published[1], "WORKING")
             .replace(&delivery, "DELIVERY")
     }
 }
@@ -61,6 +70,8 @@ enum Asked {
     Get(String),
     /// An operation of Agent2Agent, over every binding.
     A2a(Operation, Value),
+    /// What a requester of the EventBus is told.
+    Inbox(Inbox),
 }
 
 /// Every way in which a use case can name an object; empty for those that name none.
@@ -223,13 +234,15 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             rows.map(|(operation, request)| Asked::A2a(operation, request))
                 .collect()
         }
+        UseCase::ReadInbox => {
+            let rows = inboxes::rows(&object.agent, &own.agent, &object.published);
+            rows.into_iter().map(Asked::Inbox).collect()
+        }
         // They name no object: `owners.rs` looks at what they show.
         UseCase::WatchRun
         // Asked for behind a message alone, which names the run.
         | UseCase::AwaitRun
         | UseCase::ListWebhooks
-        // Asked for through gRPC: `broker/strangers.rs`.
-        | UseCase::ReadInbox
         | UseCase::SetSecret
         | UseCase::ListSecrets
         | UseCase::DeleteSecret
@@ -277,6 +290,7 @@ async fn answer(world: &Callers, token: Option<&str>, asked: &Asked) -> (u16, St
             world.send(world.as_caller(request, token)).await
         }
         Asked::A2a(operation, request) => a2a::answers(world, token, *operation, request).await,
+        Asked::Inbox(inbox) => inboxes::answer(world, token, inbox).await,
     }
 }
 
@@ -285,10 +299,11 @@ fn shown(asked: &Asked) -> String {
         Asked::Call(method, params) => format!("{method} {params}"),
         Asked::Get(path) => format!("GET {path}"),
         Asked::A2a(operation, request) => format!("{operation:?} {request}"),
+        Asked::Inbox(inbox) => format!("{inbox:?}"),
     }
 }
 
-/// A flow with a child, and a webhook with a delivery, of this caller.
+/// A flow with a child, and a webhook with a delivery, of this caller. The tasks of its agent are not published yet.
 async fn given_object(world: &Callers, token: &str) -> Object {
     let tasks = json!({"tasks": [{"id": "root", "name": "root"},
         {"id": "child", "name": "child", "parent_id": "root"}]});
@@ -317,14 +332,17 @@ async fn given_object(world: &Callers, token: &str) -> Object {
         json!({"tasks": [{"name": "remote", "schemas": {"type": "remote", "method": "m"}}]});
     let started = world.call(token, "tasks.execute", remote).await;
     let claimed = started["root_task_id"].as_str().unwrap().to_owned();
-    let claim = world
-        .call(token, "tasks.claim", json!({"task_id": claimed}))
-        .await;
+    // Longer than the test takes: a lease that ends is an event.
+    let claim = json!({"task_id": claimed, "lease_seconds": 300});
+    let claim = world.call(token, "tasks.claim", claim).await;
     let lease = claim["claims"][0]["lease"]["token"]
         .as_str()
         .unwrap()
         .to_owned();
+    let clock = SystemClock::default();
     Object {
+        agent: token.to_owned(),
+        published: [clock.uuid().to_string(), clock.uuid().to_string()],
         run: started["run_id"].as_str().unwrap().to_owned(),
         claimed,
         lease,
@@ -349,6 +367,9 @@ async fn assert_foreign_is_absent(world: &Callers) {
     let deleted = given_object(world, "ann").await;
     let gone = json!({"task_id": deleted.root, "cascade": true});
     world.call("ann", "tasks.delete", gone).await;
+    for (token, object) in [("ann", &foreign), ("bob", &own), ("ann", &deleted)] {
+        inboxes::fill(world, token, &object.published).await;
+    }
     let absent = Object::absent();
     for case in UseCase::ALL {
         let rows = row(*case, &absent, &own);
@@ -390,17 +411,22 @@ async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
                 // Fresh ones, because some use cases change or remove them.
                 let object = given_object(&world, "ann").await;
                 let own = given_object(&world, token).await;
+                if *case == UseCase::ReadInbox {
+                    inboxes::fill(&world, "ann", &object.published).await;
+                }
                 let missing = &row(*case, &absent, &own)[n];
                 let refused = told(&world, token, missing, &absent).await;
                 let asked = &row(*case, &object, &own)[n];
                 let found = told(&world, token, asked, &object).await;
                 // Nothing joins two flows, whoever owns them; a list below a parent is empty for all; a lease is
-                // good only together with the principal that claimed; a receiver that was not made is absent.
+                // good only together with the principal that claimed; a receiver that was not made is absent; an inbox is
+                // the principal's own, whatever agents it may speak for.
                 let is_alike = shown(asked).contains("dependencies")
                     || shown(asked).contains(r#""tasks""#)
                     || shown(asked).contains(r#""updates":{"parent_id""#)
                     || shown(asked).contains(r#""as_of":1"#)
                     || (token == "chief" && shown(asked).contains(r#""lease""#))
+                    || (token == "chief" && *case == UseCase::ReadInbox)
                     || shown(asked).starts_with("GetTaskPushNotificationConfig")
                     || *case == UseCase::ListTasks;
                 assert!(
@@ -424,7 +450,7 @@ async fn credentials_without_the_scope_of_a_use_case_are_told_which_is_missing()
         for asked in row(*case, &own, &own) {
             let (status, text) = answer(&world, Some("reader"), &asked).await;
             let is_refused = match asked {
-                Asked::A2a(..) => status == 403,
+                Asked::A2a(..) | Asked::Inbox(_) => status == 403,
                 Asked::Call(..) | Asked::Get(_) => {
                     text.contains("-32004") && text.contains(scope.as_str())
                 }
@@ -451,7 +477,7 @@ async fn without_credentials_every_use_case_is_refused_with_401() {
             for token in [None, Some("nobody")] {
                 let (status, text) = answer(&world, token, &asked).await;
                 assert_eq!(status, 401, "{case:?}: {}: {text}", shown(&asked));
-                let told = ["-32004", "UNAUTHENTICATED"];
+                let told = ["-32004", "UNAUTHENTICATED", "Unauthenticated"];
                 assert!(told.iter().any(|it| text.contains(it)), "{text}");
             }
         }

@@ -6,6 +6,7 @@
 mod a2a;
 mod credentials;
 mod events;
+mod inboxes;
 mod issuer;
 mod matrix;
 mod owners;

@@ -1,5 +1,6 @@
-// The official client in JavaScript, unchanged, over one binding: eighteen steps. Prints a line for each; fails at the
-// first that goes wrong. Push and the extended card are skipped only where the card does not declare them.
+// The official client in JavaScript, unchanged, over one binding: eighteen steps, with the token in TOKEN if there is one.
+// Prints a line for each; fails at the first that goes wrong. Push and the extended card are skipped only where the card
+// does not declare them.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -48,9 +49,17 @@ const transports = {
     "HTTP+JSON": () => new RestTransportFactory(),
     GRPC: () => new GrpcTransportFactory(),
 };
+const authorization = `Bearer ${process.env.TOKEN}`;
+const withToken = {
+    before: async (args) => {
+        args.options = { ...args.options, serviceParameters: { ...args.options?.serviceParameters, authorization } };
+    },
+    after: async () => {},
+};
 const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
     transports: [transports[binding]()],
     preferredTransports: [binding],
+    clientConfig: { interceptors: process.env.TOKEN ? [withToken] : [] },
 });
 const client = await new ClientFactory({ ...options, transports: [transports[binding]()] }).createFromUrl(url);
 const card = await client.getAgentCard();

@@ -1,11 +1,13 @@
-"""The official client in Python, unchanged, over one binding: eighteen steps. Prints a line for each; fails at the first
-that goes wrong. Push and the extended card are skipped only where the card does not declare them."""
+"""The official client in Python, unchanged, over one binding: eighteen steps, with the token in TOKEN if there is one. Prints
+a line for each; fails at the first that goes wrong. Push and the extended card are skipped only where the card does not
+declare them."""
 
 import asyncio
+import os
 import sys
 import uuid
 
-from a2a.client import ClientConfig, create_client
+from a2a.client import AuthInterceptor, ClientConfig, CredentialService, create_client
 from a2a.client.card_resolver import A2ACardResolver
 from a2a.types import (
     CancelTaskRequest,
@@ -28,6 +30,7 @@ import grpc
 import httpx
 
 URL, BINDING = sys.argv[1:3]
+TOKEN = os.environ.get("TOKEN")
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 ECHO = {"name": "echo", "schemas": {"method": "echo_executor"}, "inputs": {"n": 7}}
 SHORT = {"name": "short", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 300}}
@@ -37,6 +40,13 @@ ASK = {
     "schemas": {"method": "approval_executor"},
     "inputs": {"question": "Which colour?", "response_type": "text"},
 }
+
+
+class Credentials(CredentialService):
+    """What the card asks for, whatever it calls it."""
+
+    async def get_credentials(self, scheme, context):
+        return TOKEN
 
 
 def request(*parts, now=False, history=None, **members):
@@ -74,7 +84,8 @@ async def main():
             grpc_channel_factory=channel,
             supported_protocol_bindings=[BINDING],
         )
-        return await create_client(URL, config)
+        interceptors = [AuthInterceptor(Credentials())] if TOKEN else []
+        return await create_client(URL, config, interceptors=interceptors)
 
     card = await A2ACardResolver(http, URL).get_agent_card()
     assert card.name == "taskledger", card

@@ -1,6 +1,6 @@
 //! Executes tasks of the type `text.words`: counts the words of a text.
 
-use prost_types::{Struct, Value, value::Kind};
+use prost_types::{Struct, Timestamp, Value, value::Kind};
 use std::{env, error::Error, time::Duration, time::SystemTime};
 use taskledger_eventbus::*;
 use tonic::transport::{Channel, Endpoint};
@@ -30,10 +30,8 @@ async fn serve(bus: &mut EventBusClient<Channel>) -> Result<(), Status> {
     });
     let mut tasks = bus.subscribe_to_tasks(request).await?.into_inner();
     while let Some(task) = tasks.message().await? {
-        let result = Some(count(&task));
-        let request = with_token(PublishTaskResultRequest { result });
-        match bus.publish_task_result(request).await {
-            Ok(_) => println!("executed {}", task.task_id),
+        match execute(bus, &task).await {
+            Ok(()) => println!("executed {}", task.task_id),
             // It has ended without us, for example because it was cancelled.
             Err(end) if end.code() == Code::FailedPrecondition => {
                 println!("gave up {}", task.task_id)
@@ -44,14 +42,37 @@ async fn serve(bus: &mut EventBusClient<Channel>) -> Result<(), Status> {
     Err(Status::unavailable("the stream has ended"))
 }
 
+async fn execute(bus: &mut EventBusClient<Channel>, task: &TaskMessage) -> Result<(), Status> {
+    let progress = TaskProgress {
+        task_id: task.task_id.clone(),
+        status: TaskStatus::InProgress.into(),
+        progress_message: "counting".into(),
+        progress_percentage: 50,
+        executor_agent_id: AGENT.into(),
+        updated_at: Some(now()),
+        ..TaskProgress::default()
+    };
+    let progress = Some(progress);
+    let request = with_token(PublishTaskProgressRequest { progress });
+    bus.publish_task_progress(request).await?;
+    let result = Some(count(task));
+    let request = with_token(PublishTaskResultRequest { result });
+    bus.publish_task_result(request).await?;
+    Ok(())
+}
+
 #[expect(clippy::disallowed_methods, reason = "an agent has its own clock")]
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
 fn count(task: &TaskMessage) -> TaskResult {
     let mut result = TaskResult {
         task_id: task.task_id.clone(),
         ..TaskResult::default()
     };
     result.executor_agent_id = AGENT.into();
-    result.completed_at = Some(SystemTime::now().into());
+    result.completed_at = Some(now());
     let text = task
         .parameters
         .as_ref()

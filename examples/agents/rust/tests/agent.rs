@@ -4,12 +4,17 @@ use prost_types::value::Kind;
 use prost_types::{Struct, Timestamp, Value};
 use std::net::TcpListener;
 use std::process::Stdio;
+use std::time::Duration;
 use taskledger_eventbus::{
     EventBusClient, PublishTaskRequest, SubscribeToTaskResultsRequest, TaskMessage, TaskStatus,
 };
 use taskledger_testkit::program::{command, command_of};
 use taskledger_testkit::server::{Folder, Server};
+use tokio::time::timeout;
 use tonic::transport::Endpoint;
+
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn started(folder: &Folder, listen: &str) -> Server {
     let mut serve = command();
@@ -34,14 +39,25 @@ async fn words(url: &str, id: &str, text: &str) -> Option<Kind> {
         created_at: Some(Timestamp::default()),
         ..TaskMessage::default()
     };
-    let task = Some(task);
-    bus.publish_task(PublishTaskRequest { task })
-        .await
-        .expect("the task is accepted");
     let asked = SubscribeToTaskResultsRequest {
         requester_agent_id: "requester".to_owned(),
         task_ids: vec![id.to_owned()],
     };
+    let progress = bus.subscribe_to_task_progress(asked.clone()).await;
+    let mut progress = progress.expect("progress is told").into_inner();
+    let task = Some(task);
+    bus.publish_task(PublishTaskRequest { task })
+        .await
+        .expect("the task is accepted");
+    let half = async {
+        // What has just begun may be told first.
+        while let Some(told) = progress.message().await.expect("the stream goes on") {
+            if told.progress_percentage == 50 {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, half).await.expect("progress comes");
     let results = bus.subscribe_to_task_results(asked).await;
     let mut results = results.expect("there is an inbox").into_inner();
     let result = results.message().await.expect("the stream goes on");
