@@ -108,6 +108,12 @@ need_python() {
     need_packages "Python 3.10 or newer with venv" python3 python3-venv
 }
 
+# The library with which a test sets the clock of a server.
+need_faketime() {
+    if compgen -G "/usr/lib/*/faketime/libfaketimeMT.so.1" >/dev/null; then return; fi
+    need_packages "libfaketime" libfaketime
+}
+
 # The clients of `tests/whole/clients`, at the versions that its locks name, in `target/clients`, where the
 # tests look for them. Made anew only when a lock or an interpreter has changed.
 need_clients() {
