@@ -24,5 +24,6 @@ if [ "${1:-}" = --fast ]; then
     exec cargo nextest run --workspace --locked --profile fast --lib --bins --test '[!w]*' "$@"
 fi
 need_clients
+need_faketime
 cargo test --workspace --doc --locked --quiet
 ./.ci/with-postgres cargo nextest run --workspace --locked "$@"

@@ -151,6 +151,12 @@ need_rust_client() {
     cargo build --quiet --locked --manifest-path tests/whole/clients/rust/Cargo.toml --target-dir target/clients/rust
 }
 
+# The library with which a test sets the clock of a server.
+need_faketime() {
+    if compgen -G "/usr/lib/*/faketime/libfaketimeMT.so.1" >/dev/null; then return; fi
+    need_packages "libfaketime" libfaketime
+}
+
 # The clients of `tests/whole/clients`, at the versions that its locks name, in `target/clients`, where the
 # tests look for them. Made anew only when a lock or an interpreter has changed.
 need_clients() {

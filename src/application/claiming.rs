@@ -4,19 +4,19 @@ use super::App;
 use super::api::work::{Begun, ClaimHere, Left, Wanted};
 use super::context::Context;
 use super::error::Error;
-use super::flows::Flows;
 use super::guard::Guard;
-use super::leases::Holding;
+use super::leases::{Holding, Term};
 use super::leasing;
 use super::offers::{Ask, Reservation, Told, Waiting};
 use super::sending::metadata;
 use super::task_names::TaskNames;
+use super::untold::Untold;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::contract::Broken;
 use taskledger_domain::flow::{Argument, Claimable, Command, Flow, Refusal};
-use taskledger_domain::{FlowId, Metadata, TaskId, Timestamp};
+use taskledger_domain::{FlowId, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
 /// Offers in a row that turn out to be none, after which a worker that does not wait gets nothing.
@@ -27,51 +27,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 const RETRY_AFTER_MS: u64 = 1000;
 /// Tasks of flows of one node that a worker may hold at once.
 const LEASES_PER_WORKER_MAX: usize = 10_000;
-
-/// Attempts that have begun and whose worker has not been told of them. Dropping it gives them back, if their flow
-/// is of this node: else their leases end.
-#[derive(Debug)]
-pub(super) struct Untold {
-    flows: Arc<Flows>,
-    metadata: Metadata,
-    begun: Vec<Begun>,
-}
-
-impl Untold {
-    pub(super) fn is_empty(&self) -> bool {
-        self.begun.is_empty()
-    }
-
-    pub(super) fn begun(&self) -> &[Begun] {
-        &self.begun
-    }
-
-    /// They are told from now on.
-    pub(super) fn told(mut self) -> Vec<Begun> {
-        std::mem::take(&mut self.begun)
-    }
-}
-
-impl Drop for Untold {
-    fn drop(&mut self) {
-        if self.begun.is_empty() {
-            return;
-        }
-        let (flows, metadata) = (self.flows.clone(), self.metadata.clone());
-        let begun = std::mem::take(&mut self.begun);
-        self.flows.tasks.spawn(async move {
-            for begun in begun {
-                let release = Command::Release {
-                    task: begun.task,
-                    attempt: begun.attempt,
-                    lease: begun.lease,
-                };
-                // Else its lease ends.
-                let _ = flows.tell(begun.flow, release, metadata.clone()).await;
-            }
-        });
-    }
-}
 
 impl App {
     /// Begins attempts of flows of this node, without waiting for any.
@@ -109,9 +64,9 @@ impl App {
         mut reserved: Vec<Reservation>,
     ) -> Result<Untold, Error> {
         let (mut all, mut misses) = (self.untold(context, Vec::new()), 0);
-        while all.begun.len() < claim.max && misses < MISSES_MAX {
+        while all.begun().len() < claim.max && misses < MISSES_MAX {
             let places: usize = reserved.iter().map(|it: &Reservation| it.many.max(1)).sum();
-            let left = (claim.max - all.begun.len()).saturating_sub(places);
+            let left = (claim.max - all.begun().len()).saturating_sub(places);
             match self.reserved(context, methods, left) {
                 Ok(more) => reserved.extend(more),
                 Err(error) if reserved.is_empty() && all.is_empty() => return Err(error),
@@ -127,7 +82,7 @@ impl App {
                 match outcome {
                     Ok(more) => {
                         misses += usize::from(more.is_empty());
-                        all.begun.extend(more.told());
+                        all.extend(more.told());
                     }
                     Err(error) => failed = Some(error),
                 }
@@ -257,7 +212,7 @@ impl App {
         let (tell, told) = oneshot::channel();
         self.flows.tasks.spawn(async move {
             let begun = flows.claim(wanted, metadata, guard).await.map(|begun| {
-                untold.begun = begun;
+                untold.extend(begun);
                 untold
             });
             let is_failed = matches!(
@@ -325,7 +280,7 @@ impl App {
             begun.map(|held| leasing::begun(held, None)).collect(),
         );
         for held in taken {
-            match self.flows.renew(&held, Some(claim.lease_ms)).await {
+            match self.flows.renew(&held, Term::AtLeast(claim.lease_ms)).await {
                 Ok(Some(_)) => kept.push(held.lease),
                 Ok(None) => {}
                 // It ends, or the worker asks again.
@@ -334,17 +289,13 @@ impl App {
                 }
             }
         }
-        untold.begun.retain(|begun| kept.contains(&begun.lease));
+        untold.retain(|begun| kept.contains(&begun.lease));
         Ok(untold)
     }
 
     /// Attempts whose worker has not been told of them.
     pub(super) fn untold(&self, context: &Context, begun: Vec<Begun>) -> Untold {
-        Untold {
-            flows: self.flows.clone(),
-            metadata: metadata(context),
-            begun,
-        }
+        Untold::new(self.flows.clone(), metadata(context), begun)
     }
 
     async fn claim_task(

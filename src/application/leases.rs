@@ -99,6 +99,15 @@ pub(super) enum Source {
     Loaded { is_renewed: bool },
 }
 
+/// For how many milliseconds a renewed lease holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Term {
+    /// So many, even if that is less than what is left of it: its worker says so.
+    Exactly(u64),
+    /// So many, or what is left of it.
+    AtLeast(u64),
+}
+
 #[derive(Debug)]
 struct Record {
     holding: Holding,
@@ -246,14 +255,8 @@ impl Leases {
             .map(|record| record.holding.clone())
     }
 
-    /// Lets the lease hold until `until`, if it still holds at `now`; an earlier time changes nothing.
-    /// `None`: it is not held any more.
-    pub(super) fn extend(
-        &self,
-        lease: LeaseId,
-        until: Timestamp,
-        now: Timestamp,
-    ) -> Option<Holding> {
+    /// Lets the lease hold for so long from `now`, if it still holds then. `None`: it is not held any more.
+    pub(super) fn renew(&self, lease: LeaseId, term: Term, now: Timestamp) -> Option<Holding> {
         let mut inner = self.inner();
         let Inner {
             records, expiring, ..
@@ -263,7 +266,11 @@ impl Leases {
         if record.ending || holding.expires_at <= now {
             return None;
         }
-        if until > holding.expires_at {
+        let until = match term {
+            Term::Exactly(ms) => now.plus_ms(ms),
+            Term::AtLeast(ms) => now.plus_ms(ms).max(holding.expires_at),
+        };
+        if until != holding.expires_at {
             expiring.remove(&(holding.expires_at, lease));
             holding.expires_at = until;
             expiring.insert((until, lease));

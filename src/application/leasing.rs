@@ -5,7 +5,7 @@ use super::api::work::{Begun, LeaseLoss, StopReason};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::guard::Guard;
-use super::leases::{Holding, Source};
+use super::leases::{Holding, Source, Term};
 use super::mailbox::Answer;
 use super::offers::OnItsWay;
 use super::ownership::Place;
@@ -27,6 +27,9 @@ const END_AGAIN_MS: u64 = 1000;
 /// Milliseconds that a lease holds at least after its flow has come to this process: neither a restart nor
 /// a move may end an attempt whose worker had nobody to renew its lease with.
 const ARRIVAL_GRACE_MS: u64 = 10_000;
+
+/// How often a renewal is stored while others of the same lease are.
+const STORED_MAX: usize = 3;
 
 /// What a worker asks a flow for.
 #[derive(Debug)]
@@ -225,33 +228,39 @@ impl Flows {
         Ok(next_attempt_at)
     }
 
-    /// Lets a lease hold `lease_ms` from now, or as long as it was claimed for; gives until when it holds. Not an
-    /// event.
+    /// Lets a lease hold for so long from now; gives until when it holds. Not an event.
     ///
     /// # Errors
     /// [`Error`]; `Elsewhere`. `None`: the lease does not hold any more.
     pub(super) async fn renew(
         self: &Arc<Self>,
         held: &Holding,
-        lease_ms: Option<u64>,
+        term: Term,
     ) -> Result<Option<Timestamp>, Error> {
-        let now = self.clock.now();
-        let until = now.plus_ms(lease_ms.unwrap_or(held.lease_ms));
         // First here, so that nobody ends it meanwhile; what is not stored holds until a restart.
-        let Some(extended) = self.leases.extend(held.lease, until, now) else {
+        let Some(renewed) = self.leases.renew(held.lease, term, self.clock.now()) else {
             return Ok(None);
         };
-        let renewal = Renewal {
+        let mut renewal = Renewal {
             flow: held.flow,
             task: held.task,
             attempt: held.attempt,
             lease: held.lease,
-            expires_at: extended.expires_at,
+            expires_at: renewed.expires_at,
         };
-        self.leases.renewals.renew(renewal).await?;
+        for _ in 0..STORED_MAX {
+            self.leases.renewals.renew(renewal).await?;
+            // Another renewal may have been stored meanwhile, and been overtaken by this one.
+            match self.leases.get(held.lease) {
+                Some(now) if now.expires_at != renewal.expires_at => {
+                    renewal.expires_at = now.expires_at;
+                }
+                Some(_) | None => break,
+            }
+        }
         // Another node may have read the renewals before this one was stored.
         self.stay(held.flow)?;
-        Ok(Some(extended.expires_at))
+        Ok(Some(renewed.expires_at))
     }
 
     fn stay(&self, flow: FlowId) -> Result<(), Error> {
@@ -262,7 +271,7 @@ impl Flows {
         }
     }
 
-    /// Keeps the leases of a flow that was loaded, until the latest time that anybody was told of.
+    /// Keeps the leases of a flow that was loaded, until the time that was said last, and for a moment at least.
     ///
     /// # Errors
     /// The renewals cannot be read.
@@ -278,9 +287,8 @@ impl Flows {
         let grace = self.clock.now().plus_ms(ARRIVAL_GRACE_MS);
         let mut tickets = Vec::new();
         for mut leased in unknown {
-            let known = leased.expires_at.max(grace);
             let until = renewed.get(&leased.lease).copied();
-            leased.expires_at = until.map_or(known, |until| until.max(known));
+            leased.expires_at = until.unwrap_or(leased.expires_at).max(grace);
             let slot = self
                 .slots
                 .occupy(&leased.method, leased.task, leased.attempt);

@@ -68,6 +68,7 @@ mod suspending;
 mod task_names;
 mod ticketing;
 mod timers;
+mod untold;
 mod validation;
 pub mod watching;
 mod working;

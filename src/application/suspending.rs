@@ -218,7 +218,7 @@ impl App {
                     outputs.map_or(Ok(()), |outputs| outputs.check(&result))
                 });
                 if let Err(fault) = checked {
-                    return Err(output_broken(task, &row.name, fault));
+                    return Err(output_broken(task, Some(&row.name), fault));
                 }
                 let result = Payload::checked(&result).map_err(|unfit| {
                     let found = unfit.found().into();

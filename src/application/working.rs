@@ -5,14 +5,14 @@
 
 use super::App;
 use super::api::work::{
-    Complete, Ended, Fail, HeldLease, LeaseLoss, LeaseOf, Release, Renew, Renewed,
+    Complete, Ended, Fail, HeldLease, LeaseLoss, LeaseOf, Output, Release, Renew, Renewed,
 };
 use super::context::Context;
 use super::error::Error;
-use super::leases::Holding;
+use super::leases::{Holding, Term};
 use super::leasing::loss;
 use super::sending::{engine_metadata, metadata};
-use taskledger_domain::contract::{Breach, Broken, OutputFault, Outputs};
+use taskledger_domain::contract::{Breach, Broken, OutputFault, Outputs, TooLarge};
 use taskledger_domain::flow::{
     Argument, Command, Done, Event, FailureReason, Flow, Kind, Outdated,
 };
@@ -28,7 +28,7 @@ enum Said<'a> {
 }
 
 impl App {
-    /// Lets a lease hold for longer, and records how far its attempt is.
+    /// Says for how long a lease holds from now on, and records how far its attempt is.
     ///
     /// # Errors
     /// [`Error`]; `LeaseNotHeld`.
@@ -39,7 +39,7 @@ impl App {
             return Err(not_held(task, LeaseLoss::Unknown));
         };
         if let Some(held) = self.flows.held((flow, task), lease, holder).await?
-            && let Some(expires_at) = self.flows.renew(&held, renew.lease_ms).await?
+            && let Some(expires_at) = self.flows.renew(&held, term(&renew, &held)).await?
         {
             self.report(context, &held, &renew).await?;
             let stop = None;
@@ -125,6 +125,12 @@ impl App {
             output,
             remarks,
         } = complete;
+        let output = match output {
+            Output::Whole(output) => output,
+            Output::TooLarge(large) => {
+                return Err(Box::pin(self.too_large(context, (task, lease), large)).await);
+            }
+        };
         let result = output.clone();
         let command = |attempt| {
             let complete = Command::Complete {
@@ -174,17 +180,54 @@ impl App {
         let Err(fault) = checked else {
             return Ok(());
         };
+        self.reject(context, held, &name, &fault).await?;
+        Err(output_broken(held.task, Some(&name), fault))
+    }
+
+    /// What is answered to an output that is too large, whoever sends it. That is recorded of an attempt that is held.
+    async fn too_large(
+        &self,
+        context: &Context,
+        (task, lease): (TaskId, LeaseId),
+        large: TooLarge,
+    ) -> Error {
+        let fault = OutputFault::of_size(large);
+        let held = match self.holding(context, task, lease).await {
+            Ok(held) => held,
+            Err(Error::LeaseNotHeld { .. }) => return output_broken(task, None, fault),
+            Err(error) => return error,
+        };
+        let current = |row: &TaskRow| row.attempt == held.attempt;
+        let name = match self.declared((held.flow, task), current).await {
+            Ok((name, _)) => name,
+            Err(error) => return error,
+        };
+        match self.reject(context, &held, &name, &fault).await {
+            // It may have ended meanwhile.
+            Ok(()) | Err(Error::Outdated(Outdated::Attempt)) => {
+                output_broken(task, Some(&name), fault)
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// Records what is wrong with an output.
+    async fn reject(
+        &self,
+        context: &Context,
+        held: &Holding,
+        name: &str,
+        fault: &OutputFault,
+    ) -> Result<(), Error> {
         let reject = Command::RejectCompletion {
             task: held.task,
             attempt: held.attempt,
             lease: held.lease,
             fault: fault.clone(),
-            phase_name: Some(name.as_ref().to_owned()),
+            phase_name: Some(name.to_owned()),
         };
-        self.flows
-            .tell(held.flow, reject, metadata(context))
-            .await?;
-        Err(output_broken(held.task, &name, fault))
+        let told = self.flows.tell(held.flow, reject, metadata(context));
+        told.await.map(|_| ())
     }
 
     /// The failure of an attempt.
@@ -341,6 +384,13 @@ impl App {
     }
 }
 
+/// A term that the worker names counts also if it is shorter than what is left.
+fn term(renew: &Renew, held: &Holding) -> Term {
+    renew
+        .lease_ms
+        .map_or(Term::AtLeast(held.lease_ms), Term::Exactly)
+}
+
 const fn ended(task: TaskId, status: Status) -> Ended {
     Ended {
         task,
@@ -349,9 +399,9 @@ const fn ended(task: TaskId, status: Status) -> Ended {
     }
 }
 
-/// The result of a task is not what it declares.
-pub(super) fn output_broken(task: TaskId, name: &str, fault: OutputFault) -> Error {
-    let phase_name = Some(name.to_owned());
+/// The result of a task is not what it declares, or too large. Named where it is the caller's.
+pub(super) fn output_broken(task: TaskId, name: Option<&str>, fault: OutputFault) -> Error {
+    let phase_name = name.map(str::to_owned);
     let broken = Broken::Output(fault);
     let breach = Box::new(Breach { phase_name, broken });
     Error::ContractBroken { task, breach }

@@ -154,7 +154,7 @@ pub enum Command {
         attempt: u32,
         /// The lease.
         lease: LeaseId,
-        /// When it ended, renewals included.
+        /// When it ended: as it was claimed, or as its worker last said.
         expired_at: Timestamp,
     },
     /// After a restart: attempts that are under way, but not on this server any more, have ended. Those

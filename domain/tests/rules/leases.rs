@@ -265,12 +265,22 @@ fn a_lease_that_ends_uses_up_an_interruption_and_no_retry() {
 }
 
 #[test]
-fn a_lease_holds_at_least_until_the_time_in_its_start() {
-    let mut s = claimed(running(vec![remote("a")]), "a", "l");
-    s.now = s.now.plus_ms(LEASE_MS - 1);
-    let s = ends(s, "a", 1, "l").accepted().then(&[("a", InProgress)]);
+fn a_lease_ends_at_the_time_that_was_said_last_and_not_before() {
+    let s = claimed(running(vec![remote("a")]), "a", "l");
+    // Sooner than it was claimed for.
+    let expired_at = s.now.plus_ms(LEASE_MS / 2);
+    let end = Command::EndLease {
+        task: id("a"),
+        attempt: 1,
+        lease: lease("l"),
+        expired_at,
+    };
+    let s = s.after_ms(LEASE_MS / 2 - 1).when(end.clone());
+    let mut s = s.accepted().then(&[("a", InProgress)]);
     assert!(s.last.as_ref().unwrap().0.is_empty());
-    let _ = s.after_ms(1_000_000).then(&[("a", InProgress)]);
+    s.now = expired_at;
+    let s = s.when(end).accepted().then(&[("a", Pending)]);
+    let _ = s.after_ms(1_000_000).then(&[("a", Pending)]);
 }
 
 #[test]

@@ -4,10 +4,12 @@ use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::contract::Breach;
+use taskledger_domain::contract::{Breach, TooLarge};
 use taskledger_domain::flow::{Remarks, Turn};
+use taskledger_domain::payload::Unfit;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
@@ -153,7 +155,8 @@ pub struct Renew {
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
-    /// Milliseconds that it holds from now on; as claimed unless it is said.
+    /// Milliseconds that it holds from now on, even if that is less than what is left of it; as claimed, or what is
+    /// left, unless it is said.
     pub lease_ms: Option<u64>,
     /// How far it is.
     pub progress: Option<Progress>,
@@ -171,9 +174,43 @@ pub struct Complete {
     /// The lease.
     pub lease: LeaseId,
     /// The result.
-    pub output: Payload,
+    pub output: Output,
     /// What it says beside it.
     pub remarks: Option<Remarks>,
+}
+
+/// What a worker says that came of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// A result as tasks can have it.
+    Whole(Payload),
+    /// One with more bytes than a result may have, of which the door has kept its size: it is refused, and the history
+    /// tells that.
+    TooLarge(TooLarge),
+}
+
+impl Output {
+    /// Of an object, which may be too large. Cost: O(bytes).
+    ///
+    /// # Errors
+    /// It has too many levels.
+    pub fn of(members: &Map<String, Value>) -> Result<Self, Unfit> {
+        match Payload::checked(members) {
+            Ok(whole) => Ok(Self::Whole(whole)),
+            Err(Unfit::TooLarge(bytes)) => Ok(Self::TooLarge(TooLarge::of(members, bytes))),
+            Err(unfit @ Unfit::TooDeep(_)) => Err(unfit),
+        }
+    }
+
+    /// The result, if it can be one.
+    #[must_use]
+    pub const fn whole(&self) -> Option<&Payload> {
+        match self {
+            Self::Whole(whole) => Some(whole),
+            Self::TooLarge(_) => None,
+        }
+    }
 }
 
 /// A worker could not do it.

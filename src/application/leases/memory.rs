@@ -42,9 +42,7 @@ impl MemoryRenewals {
 #[async_trait]
 impl Renewals for MemoryRenewals {
     async fn renew(&self, renewal: Renewal) -> Result<(), store::Error> {
-        let mut all = self.all();
-        let kept = all.entry(renewal.lease).or_insert(renewal);
-        kept.expires_at = kept.expires_at.max(renewal.expires_at);
+        self.all().insert(renewal.lease, renewal);
         Ok(())
     }
 

@@ -4,10 +4,13 @@
 //! of the flow. Hints may get lost: they are repeated while there is something to hint at.
 
 use super::Service;
-use crate::application::api::work::{Begun, ClaimHere, Hint};
-use crate::application::api::{Reply, Request};
+use super::peers::PEER_WAIT;
+use crate::application::api::work::{ClaimHere, Hint};
+use crate::application::api::{Error, Reply, Request};
 use crate::application::context::Context;
 use crate::application::ownership::Node;
+use crate::application::routing;
+use crate::application::untold::Untold;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,14 +73,14 @@ impl Service {
     }
 
     /// Asks the other nodes, one after the other, until one has something.
-    pub(super) async fn claim_of_others(&self, context: &Context, here: &ClaimHere) -> Vec<Begun> {
+    pub(super) async fn claim_of_others(&self, context: &Context, here: &ClaimHere) -> Untold {
         for node in self.others() {
             let begun = self.claim_at(context, here, &node).await;
             if !begun.is_empty() {
                 return begun;
             }
         }
-        Vec::new()
+        self.untold(context)
     }
 
     /// Asks the node that has given a hint.
@@ -86,23 +89,39 @@ impl Service {
         context: &Context,
         here: &ClaimHere,
         node: Uuid,
-    ) -> Vec<Begun> {
+    ) -> Untold {
         let others = self.others();
         match others.iter().find(|other| other.id == node) {
             Some(node) => self.claim_at(context, here, node).await,
-            None => Vec::new(),
+            None => self.untold(context),
         }
     }
 
-    async fn claim_at(&self, context: &Context, here: &ClaimHere, node: &Node) -> Vec<Begun> {
-        match self.at(context, node, &Request::Claim(here.clone())).await {
-            Ok(Reply::Claimed(begun)) => begun,
-            Ok(_) => Vec::new(),
-            Err(error) => {
-                // What it may have begun goes to somebody else when its lease ends.
-                tracing::debug!(node.id = %node.id, %error, "a node gave no answer to a claim");
-                Vec::new()
+    /// Asks a node, to the end also when whoever asks goes away meanwhile: what it has begun is given back then.
+    pub(super) async fn claim_at(
+        &self,
+        context: &Context,
+        here: &ClaimHere,
+        node: &Arc<Node>,
+    ) -> Untold {
+        let Some(forward) = self.forward.clone() else {
+            return self.untold(context);
+        };
+        let mut untold = self.untold(context);
+        let (context, node) = (context.clone(), node.clone());
+        let claim = Request::Claim(here.clone());
+        let asked = async move {
+            match routing::at(&*forward, &context, &node, &claim, PEER_WAIT).await {
+                Ok(Reply::Claimed(begun)) => untold.extend(begun),
+                Ok(_) => {}
+                Err(error) => {
+                    // What it may have begun goes to somebody else when its lease ends.
+                    tracing::debug!(node.id = %node.id, %error, "a node gave no answer to a claim");
+                }
             }
-        }
+            Ok(untold)
+        };
+        let asked = self.to_the_end(asked).await;
+        asked.unwrap_or_else(|_: Error| self.untold(&self.of_this_node()))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long another node may take for its answer.
-const PEER_WAIT: Duration = Duration::from_secs(5);
+pub(super) const PEER_WAIT: Duration = Duration::from_secs(5);
 
 impl Service {
     /// The nodes but this one; none for a server that is alone.

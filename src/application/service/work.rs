@@ -7,11 +7,12 @@ use crate::application::api::work::{
 };
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
-use crate::application::claiming::Untold;
 use crate::application::context::Context;
 use crate::application::offers::{Told, Waiting};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
 use crate::application::routing;
+use crate::application::untold::Untold;
+use futures_util::future::join_all;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,22 +78,19 @@ impl Service {
         };
         let heard_at = claim.heard_at;
         let untold = match &here.wanted {
-            Wanted::Task(_) => {
-                let claim = Request::Claim(here);
-                let begun = begun(Box::pin(self.anywhere(context, claim)).await?)?;
-                self.app.untold(context, begun)
-            }
+            Wanted::Task(_) => Box::pin(self.claim_anywhere(context, here)).await?,
             Wanted::Left(_) => {
                 let own = Box::pin(self.app.claim_here(context, &here)).await?;
-                let asked = Request::Claim(here);
-                let others = Box::pin(self.ask_others(context, &asked)).await;
-                let mut begun = own.told();
-                for reply in others {
-                    if let Reply::Claimed(more) = reply {
-                        begun.extend(more);
-                    }
+                let others = self.others();
+                let asked = others
+                    .iter()
+                    .map(|node| self.claim_at(context, &here, node));
+                let mut all = self.untold(context);
+                all.extend(own.told());
+                for more in Box::pin(join_all(asked)).await {
+                    all.extend(more.told());
                 }
-                self.app.untold(context, begun)
+                all
             }
             Wanted::Methods(methods) => {
                 match self
@@ -117,7 +115,6 @@ impl Service {
                     }
                 }
                 Err(error) => {
-                    // Those of other nodes; what is still to be given back when this is dropped is of this one.
                     Box::pin(self.give_back(context, untold.begun())).await;
                     let _ = untold.told();
                     return Err(error);
@@ -139,6 +136,45 @@ impl Service {
         Box::pin(routing::anywhere(&**forward, context, request, here)).await
     }
 
+    /// Attempts of flows of any node, when there are some.
+    pub(super) fn untold(&self, context: &Context) -> Untold {
+        let none = self.app.untold(context, Vec::new());
+        match &self.forward {
+            Some(forward) => none.anywhere(forward, context),
+            None => none,
+        }
+    }
+
+    /// Claims a task, on whichever node its flow is. Goes on when whoever asks goes away meanwhile: what has begun is
+    /// given back then.
+    async fn claim_anywhere(&self, context: &Context, here: ClaimHere) -> Result<Untold, Error> {
+        let Some(forward) = self.forward.clone() else {
+            return self.app.claim_here(context, &here).await;
+        };
+        let mut untold = self.untold(context);
+        let (app, context) = (self.app.clone(), context.clone());
+        self.to_the_end(async move {
+            let own = |_| async {
+                let begun = Box::pin(app.claim_here(&context, &here)).await?;
+                Ok(Reply::Claimed(begun.told()))
+            };
+            let claim = Request::Claim(here.clone());
+            let claimed = routing::anywhere(&*forward, &context, claim, own).await?;
+            untold.extend(begun(claimed)?);
+            Ok(untold)
+        })
+        .await
+    }
+
+    /// Carries something out to its end, also when whoever waits for it goes away.
+    pub(super) async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let ended = self.app.flows.tasks.spawn(work).await;
+        ended.unwrap_or(Err(Error::OutcomeUnknown))
+    }
+
     /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait with.
     async fn wait(
         &self,
@@ -155,8 +191,7 @@ impl Service {
         };
         let mut begun = Box::pin(app.claim_here(context, &now())).await?;
         if begun.is_empty() {
-            let others = Box::pin(self.claim_of_others(context, &now())).await;
-            begun = app.untold(context, others);
+            begun = Box::pin(self.claim_of_others(context, &now())).await;
         }
         let mut waiting: Option<Waiting> = None;
         let again = Duration::from_millis(ASK_AGAIN_MS);
@@ -193,8 +228,7 @@ impl Service {
                     begun = Box::pin(offered).await?;
                 }
                 Ok(Some(Told::There(node))) => {
-                    let there = Box::pin(self.claim_there(context, &now(), node)).await;
-                    begun = app.untold(context, there);
+                    begun = Box::pin(self.claim_there(context, &now(), node)).await;
                 }
                 Ok(Some(Told::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
                     return Ok(None);

@@ -10,7 +10,7 @@ use super::values::{invalid, json_of, name_of, time_of};
 use super::{Bus, LEASE_MS, status};
 use crate::application::Context;
 use crate::application::api::work::{
-    Claim, Complete, Connection, Fail, LeaseLoss, LeaseOf, Renew, Wanted,
+    Claim, Complete, Connection, Fail, LeaseLoss, LeaseOf, Output, Renew, Wanted,
 };
 use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
 use sha2::{Digest, Sha256};
@@ -27,12 +27,14 @@ use tokio::sync::MutexGuard;
 use tokio::time::Instant;
 use tonic::Status;
 
+/// The member with what a task has produced.
+const RESULT: &str = "result";
 /// What stands in `error` when an agent gives no reason.
 const NO_REASON: &str = "the agent gave no reason";
 
 /// How a task ends, as an agent says it.
 enum End {
-    Completed(Payload),
+    Completed(Output),
     Failed(String),
     Cancelled(String),
 }
@@ -93,7 +95,7 @@ impl Bus {
         let renew = Renew {
             task: spoken.task,
             lease,
-            lease_ms: Some(LEASE_MS),
+            lease_ms: None,
             progress: Some(Progress::from_millionths(u32::from(percent) * 10_000)),
             message: message.map(|it| it.chars().take(MESSAGE_CHARS_MAX).collect()),
             remarks,
@@ -120,19 +122,17 @@ impl Bus {
         let execution = execution.map(|it| remark(it, "execution_metadata", REMARK_BYTES_MAX));
         let execution = execution.transpose()?;
         let result = said.result;
-        let result = result.map(|it| remark(it, "result", PAYLOAD_BYTES_MAX));
-        let result = result.transpose()?;
         let reason = match said.error_message.is_empty() {
             true => NO_REASON.to_owned(),
             false => said.error_message,
         };
         let (end, remarks) = match TaskStatus::try_from(said.status) {
             Ok(TaskStatus::Completed) => {
-                let output = result.unwrap_or_else(Payload::empty);
-                (End::Completed(output), Remarks::of(None, execution))
+                let output = result.map_or_else(|| Ok(Output::Whole(Payload::empty())), output);
+                (End::Completed(output?), Remarks::of(None, execution))
             }
-            Ok(TaskStatus::Failed) => (End::Failed(reason), Remarks::of(result, execution)),
-            Ok(TaskStatus::Cancelled) => (End::Cancelled(reason), Remarks::of(result, execution)),
+            Ok(TaskStatus::Failed) => (End::Failed(reason), partial(result, execution)?),
+            Ok(TaskStatus::Cancelled) => (End::Cancelled(reason), partial(result, execution)?),
             Ok(TaskStatus::Unspecified | TaskStatus::Pending | TaskStatus::InProgress) | Err(_) => {
                 return Err(invalid(
                     "status",
@@ -229,7 +229,7 @@ impl Bus {
                 Some(answered) => answered,
                 None => Err(status::of(&*self.clock, Error::Refused(refused))),
             },
-            Err(error) => Err(status::of(&*self.clock, error)),
+            Err(error) => Err(status::of_members(&*self.clock, error, said_of)),
         }
     }
 
@@ -243,7 +243,9 @@ impl Bus {
         let row = self.row(context, task).await?;
         let is_equal = match (row.status, end) {
             (TaskState::Pending | TaskState::InProgress, _) => return Ok(None),
-            (TaskState::Completed, End::Completed(output)) => row.result.as_ref() == Some(output),
+            (TaskState::Completed, End::Completed(Output::Whole(output))) => {
+                row.result.as_ref() == Some(output)
+            }
             (TaskState::Failed, End::Failed(error))
             | (TaskState::Cancelled, End::Cancelled(error)) => row
                 .error
@@ -423,6 +425,32 @@ fn stamped(given: Option<prost_types::Timestamp>, field: &str) -> Result<(), Sta
     let given =
         given.ok_or_else(|| Status::invalid_argument(format!("{field} cannot be empty")))?;
     time_of(given, field).map(|_| ())
+}
+
+/// What is kept of a task that was not completed.
+fn partial(
+    result: Option<prost_types::Struct>,
+    execution: Option<Payload>,
+) -> Result<Option<Remarks>, Status> {
+    let result = result.map(|it| remark(it, RESULT, PAYLOAD_BYTES_MAX));
+    Ok(Remarks::of(result.transpose()?, execution))
+}
+
+/// What a task has produced.
+fn output(given: prost_types::Struct) -> Result<Output, Status> {
+    let output = Output::of(&json_of(given, RESULT)?);
+    output.map_err(|unfit| {
+        let (reason, expected) = (unfit.reason(), unfit.expected());
+        invalid(RESULT, format!("{reason}, expected {expected}"))
+    })
+}
+
+/// What agents call a member of an end.
+fn said_of<'a>(field: &'a str, _: &str) -> &'a str {
+    match field {
+        "output" => RESULT,
+        field => field,
+    }
 }
 
 /// What a task can keep of a struct.

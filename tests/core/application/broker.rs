@@ -5,11 +5,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger::application::api::work::{
-    Claim, Claimed, Claims, Complete, Connection, Ended, Fail, LeaseLoss, Release, Renew, Renewed,
-    Wanted,
+    Claim, Claimed, Claims, Complete, Connection, Ended, Fail, LeaseLoss, Output, Release, Renew,
+    Renewed, Wanted,
 };
 use taskledger::application::api::{Reply, Request};
 use taskledger::application::limits::{Limits, Options};
+use taskledger::application::routing::Forward;
 use taskledger::application::{Context, Error, Service, service};
 use taskledger::clock::SharedClock;
 use taskledger::egress::{self, Egress, Policy, SystemLookup};
@@ -65,6 +66,15 @@ impl Broker {
     }
 
     pub(crate) async fn over(w: World) -> Self {
+        Self::made(w, None).await
+    }
+
+    /// The same on a node that reaches others.
+    pub(crate) async fn reaching(w: World, others: Arc<dyn Forward>) -> Self {
+        Self::made(w, Some(others)).await
+    }
+
+    async fn made(w: World, forward: Option<Arc<dyn Forward>>) -> Self {
         w.executors.add_remote("resize", 100);
         let folder = tempfile::tempdir().unwrap();
         let clock: SharedClock = w.clock.clone();
@@ -110,7 +120,7 @@ impl Broker {
             schedules: Arc::new(schedules.unwrap()),
             broker: Arc::new(broker.unwrap()),
             workers: workers.await.unwrap(),
-            forward: None,
+            forward,
             limits: Arc::new(Limits::new(&Options::default(), usage, clock)),
             metrics: None,
         });
@@ -212,7 +222,7 @@ impl Broker {
         let complete = Complete {
             task: held.task.id,
             lease: held.lease,
-            output: object(&output),
+            output: Output::Whole(object(&output)),
             remarks: None,
         };
         self.ended(context, Request::Complete(complete)).await
@@ -248,15 +258,29 @@ impl Broker {
         self.renew_as(&caller(), held).await
     }
 
+    /// The same for so many milliseconds from now.
+    pub(crate) async fn renew_for(&self, held: &Claimed, lease_ms: u64) -> Result<Renewed, Error> {
+        self.renewed(&caller(), held, Some(lease_ms)).await
+    }
+
     pub(crate) async fn renew_as(
         &self,
         context: &Context,
         held: &Claimed,
     ) -> Result<Renewed, Error> {
+        self.renewed(context, held, None).await
+    }
+
+    async fn renewed(
+        &self,
+        context: &Context,
+        held: &Claimed,
+        lease_ms: Option<u64>,
+    ) -> Result<Renewed, Error> {
         let renew = Renew {
             task: held.task.id,
             lease: held.lease,
-            lease_ms: None,
+            lease_ms,
             progress: None,
             message: None,
             remarks: None,

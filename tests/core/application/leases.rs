@@ -181,6 +181,40 @@ async fn a_renewed_lease_holds_longer_and_renewals_are_not_events() {
 }
 
 #[tokio::test]
+async fn a_renewal_that_says_so_makes_a_lease_shorter() {
+    let b = Broker::running().await;
+    b.execute(json!([task("a", "resize")])).await;
+    let held = b.claim("a").await;
+    let long = b.renew_for(&held, 10 * LEASE_MS).await.unwrap().expires_at;
+    assert_eq!(long, START.plus_ms(10 * LEASE_MS));
+    // One that says nothing takes nothing away.
+    assert_eq!(b.renew(&held).await.unwrap().expires_at, long);
+    let short = b.renew_for(&held, 5_000).await.unwrap().expires_at;
+    assert_eq!(short, START.plus_ms(5_000));
+    b.after_ms(4_999).await;
+    assert_eq!(b.w.status("a").await, Some(Status::InProgress));
+    b.after_ms(1).await;
+    assert_eq!(b.w.status("a").await, Some(Status::Pending));
+    assert_eq!(lost(b.renew(&held).await), LeaseLoss::Lost);
+}
+
+#[tokio::test]
+async fn a_lease_that_was_made_shorter_stays_so_in_the_next_server() {
+    let b = Broker::new().await;
+    b.execute(json!([task("a", "resize")])).await;
+    let held = b.claim("a").await;
+    b.renew_for(&held, 10 * LEASE_MS).await.unwrap();
+    b.renew_for(&held, 15_000).await.unwrap();
+    let b = b.restarted().await.run().await;
+    b.w.app.flows.wake(flow("a"));
+    b.after_ms(0).await;
+    b.after_ms(14_999).await;
+    assert_eq!(b.w.status("a").await, Some(Status::InProgress));
+    b.after_ms(1).await;
+    assert_eq!(b.w.status("a").await, Some(Status::Pending));
+}
+
+#[tokio::test]
 async fn renewals_outlive_a_restart() {
     let b = Broker::running().await;
     b.execute(json!([task("a", "resize")])).await;

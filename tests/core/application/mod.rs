@@ -26,6 +26,7 @@ mod explain;
 mod fair_share;
 mod faults;
 mod gathered_claims;
+mod hang_ups;
 mod history;
 mod leases;
 mod metadata;

@@ -5,8 +5,9 @@ use crate::application::world::{
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use taskledger::application::ownership::{Node, Place, Refuted};
+use taskledger::application::ownership::{Census, Node, Place, Refuted};
 use taskledger::application::{Consistency, Error, Ownership, Partitions};
 use taskledger::store::{EventStore, Fence, NewEvent};
 use taskledger_domain::flow::{Event, Kind, TaskDeleted};
@@ -21,6 +22,8 @@ pub(crate) struct Hand {
     /// With the fence of each.
     here: Mutex<HashMap<u8, Fence>>,
     other: Mutex<Option<Arc<Node>>>,
+    /// Whether it counts the nodes.
+    counts: AtomicBool,
 }
 
 impl Ownership for Hand {
@@ -43,6 +46,19 @@ impl Ownership for Hand {
         }
         Refuted::Partition
     }
+    fn census(&self) -> Option<Census> {
+        let me = Arc::new(Node {
+            id: id("this node").0,
+            url: Arc::from("http://this"),
+        });
+        self.counts.load(Ordering::Relaxed).then(|| Census {
+            me: me.id,
+            partitions: self.here.lock().unwrap().len(),
+            nodes: vec![(me, 1), (other(), 1)],
+            folds: false,
+            moves: 0,
+        })
+    }
 }
 
 fn other() -> Arc<Node> {
@@ -57,6 +73,7 @@ impl Hand {
         let hand = Arc::new(Self {
             here: Mutex::default(),
             other: Mutex::new(Some(other())),
+            counts: AtomicBool::new(false),
         });
         let make = Make {
             ownership: Some(hand.clone()),
@@ -85,6 +102,11 @@ impl Hand {
             here.insert(partition, raised(w, partition).await);
         }
         *self.here.lock().unwrap() = here;
+    }
+
+    /// From now on it tells that there is another node.
+    pub(crate) fn count(&self) {
+        self.counts.store(true, Ordering::Relaxed);
     }
 
     /// They are not here any more; nobody has been told.

@@ -154,13 +154,14 @@ async fn the_history_shows_what_agents_said_and_the_task_has_no_result() {
 #[tokio::test]
 async fn what_is_too_large_is_refused_with_its_name_and_ends_nothing() {
     let bus = Bus::start().await;
-    bus.publish(task("t", "x")).await.unwrap();
+    let id = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d12";
+    bus.publish(task(id, "x")).await.unwrap();
     let large = |bytes: usize| Some(one("k", Kind::StringValue("x".repeat(bytes))));
     let refused = [
-        progresses(&bus, "t", large(300_000)).await,
-        ends(&bus, "t", TaskStatus::Completed, (None, large(300_000))).await,
-        ends(&bus, "t", TaskStatus::Failed, (large(2_000_000), None)).await,
-        ends(&bus, "t", TaskStatus::Completed, (large(2_000_000), None)).await,
+        progresses(&bus, id, large(300_000)).await,
+        ends(&bus, id, TaskStatus::Completed, (None, large(300_000))).await,
+        ends(&bus, id, TaskStatus::Failed, (large(2_000_000), None)).await,
+        ends(&bus, id, TaskStatus::Completed, (large(2_000_000), None)).await,
     ];
     let names = [
         "progress_data: ",
@@ -173,8 +174,22 @@ async fn what_is_too_large_is_refused_with_its_name_and_ends_nothing() {
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
         assert!(refused.message().starts_with(name), "{refused}");
     }
-    // Nothing of it was recorded.
-    ends(&bus, "t", TaskStatus::Completed, (large(900_000), None))
+    // Of a result that would have completed the task, its size is recorded.
+    let refusals = json!({"task_id": id, "types": ["task_completion_rejected"]});
+    let history = bus.server.api.call("tasks.history", refusals).await;
+    let [refusal] = history["events"].as_array().unwrap().as_slice() else {
+        panic!("{history}");
+    };
+    let told = &refusal["data"];
+    assert_eq!(
+        (&told["error"], &told["key"], &told["bytes"]),
+        (
+            &json!("OutputTooLargeError"),
+            &json!("k"),
+            &json!(2_000_008)
+        )
+    );
+    ends(&bus, id, TaskStatus::Completed, (large(900_000), None))
         .await
         .unwrap();
     let told = next(&mut bus.results("requester", &[]).await).await;

@@ -172,6 +172,63 @@ async fn a_claim_behind_a_question_is_a_fact_once() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_output_that_is_too_large_is_a_fact_once_and_the_attempt_goes_on() {
+    let site = Site::new(json!({"events": KINDS})).await;
+    let api = &site.server.api;
+    let query = "?from=beginning&types=task_completion_rejected";
+    let mut stream = sse::open(api, query, None).await;
+    let ids = started(api).await;
+    let claimed = claim(api).await;
+    let large = json!({"output": {"n": 1, "text": "x".repeat(1024 * 1024)}});
+    let complete = held(&claimed, large);
+
+    let refusal = api.refusal("tasks.complete", complete.clone()).await;
+    assert_eq!(refusal.code, -32602, "{refusal:?}");
+    assert_eq!(refusal.data["field"], "output");
+    assert_eq!(refusal.data["error"], "OutputTooLargeError");
+    assert_eq!(refusal.data["phase_name"], "a");
+    assert_eq!(
+        (&refusal.data["key"], &refusal.data["limit"]),
+        (&json!("text"), &json!(1024 * 1024))
+    );
+    let again = api.refusal("tasks.complete", complete.clone()).await;
+    assert_eq!(again.data, refusal.data);
+    // Somebody who does not hold the task is told no name, and nothing is recorded.
+    let mut other = complete.clone();
+    other["lease"] = json!("00000000-0000-4000-8000-000000000000");
+    let of_nobody = api.refusal("tasks.complete", other).await;
+    assert_eq!(of_nobody.code, -32602);
+    assert_eq!(of_nobody.data["phase_name"], Value::Null);
+
+    let types = json!({"task_id": ids["a"], "types": ["task_completion_rejected"]});
+    let history = api.call("tasks.history", types).await;
+    let [entry] = history["events"].as_array().unwrap().as_slice() else {
+        panic!("{history}");
+    };
+    let mut data = entry["data"].clone();
+    data.as_object_mut().unwrap().remove("attempt");
+    assert_told(&data, &refusal);
+    let told = stream.events(1).await[0].json();
+    assert_told(&told["contract_error"], &refusal);
+    let look = async || {
+        let sent = site.receiver.requests();
+        let mut bodies = sent
+            .iter()
+            .map(|request| serde_json::from_slice::<Value>(&request.body).unwrap());
+        bodies.find(|body| body["type"] == "task_completion_rejected")
+    };
+    let body = api.eventually("the refusal is sent", look).await;
+    assert_eq!(body["contract_error"], told["contract_error"]);
+
+    let fits = held(&claimed, json!({"output": {"n": 1}}));
+    api.call("tasks.complete", fits.clone()).await;
+    // What is too large is never the outcome that was recorded.
+    assert_eq!(api.refusal("tasks.complete", complete).await.code, -32602);
+    api.call("tasks.complete", fits).await;
+    site.server.stop().await;
+}
+
 #[tokio::test]
 async fn a_result_that_is_too_large_says_key_size_and_limit() {
     let folder = Folder::new();

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod broker;
+mod clock;
 mod connections;
 mod cut_off;
 mod end_sessions;

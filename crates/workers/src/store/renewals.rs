@@ -26,8 +26,7 @@ pub struct Renewal {
 }
 
 impl WorkerStore {
-    /// Keeps that leases hold until then; an earlier time than the one that is kept changes nothing.
-    /// Survives a kill of the process once it returns.
+    /// Keeps that leases hold until then, in place of what is kept of them. Survives a kill of the process once it returns.
     ///
     /// # Errors
     /// [`Error`].
@@ -82,8 +81,7 @@ static RENEW: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "INSERT INTO renewals (lease, flow, task, attempt, expires_at)",
         5,
-        "ON CONFLICT (lease) DO UPDATE SET expires_at = excluded.expires_at
-            WHERE excluded.expires_at > renewals.expires_at",
+        "ON CONFLICT (lease) DO UPDATE SET expires_at = excluded.expires_at",
     )
 });
 /// By the index `renewals_flow`.

@@ -247,18 +247,17 @@ pub(super) fn release(flow: &Flow, named: Named) -> Decision {
 }
 
 /// The attempt is lost: after a rest it goes to somebody else while interruptions of the run are left, else the
-/// task fails. Changes nothing before the time until which the lease holds at least.
+/// task fails. Changes nothing before its time.
 pub(super) fn end(flow: &Flow, named: Named, expired_at: Timestamp, now: Timestamp) -> Decision {
     let task = current(flow, named)?;
     let held = held(flow, task);
-    if now < held.expires_at {
+    if now < expired_at {
         return Ok((Vec::new(), Done::Status(Status::InProgress)));
     }
     let again = task.interruptions < limits::INTERRUPTIONS_PER_RUN_MAX;
     let error = format!(
-        "lost by worker `{}`, whose lease ended at {}",
-        held.worker,
-        expired_at.max(held.expires_at)
+        "lost by worker `{}`, whose lease ended at {expired_at}",
+        held.worker
     );
     let mut events = vec![failed(task, error, FailureReason::Interrupted, again)];
     if again {

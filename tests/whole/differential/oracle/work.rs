@@ -168,8 +168,10 @@ impl Oracle {
         let asked = map.get("lease_seconds").and_then(Value::as_f64);
         match &lease.state {
             State::Held => {
-                let until = now + micros(asked.unwrap_or(lease.seconds));
-                lease.until = lease.until.max(until);
+                lease.until = match asked {
+                    Some(seconds) => now + micros(seconds),
+                    None => lease.until.max(now + micros(lease.seconds)),
+                };
                 Ok(json!({"expires_at": time(lease.until), "cancel_requested": false}))
             }
             State::Stopped(reason, until) if now < *until => Ok(json!({

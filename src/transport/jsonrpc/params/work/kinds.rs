@@ -2,6 +2,7 @@
 
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
 use super::super::tokens::kinds::each;
+use crate::application::api::work::Output;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::KEY_CHARS_MAX;
@@ -158,6 +159,26 @@ impl Kind for Fraction {
         } else {
             Err(Fault::new("out of range", expected).into())
         }
+    }
+}
+
+/// What came of a task: a JSON object. How large it is, is for the service to refuse, which records that.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome;
+
+impl Kind for Outcome {
+    type Out = Output;
+
+    fn schema(&self) -> Value {
+        Object.schema()
+    }
+
+    fn parse(&self, value: &Value) -> Result<Output, Refusal> {
+        let members = value
+            .as_object()
+            .ok_or_else(|| Fault::new("not an object", "an object"))?;
+        let output = Output::of(members);
+        Ok(output.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?)
     }
 }
 

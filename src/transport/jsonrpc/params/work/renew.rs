@@ -6,14 +6,14 @@ use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, TaskId, Violation};
 
-/// Whose lease is to hold longer, and what the worker says besides.
+/// Whose lease is renewed, and what the worker says besides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// The claimed task.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,
-    /// Milliseconds from now; absent: as it was claimed.
+    /// Milliseconds from now; absent: as it was claimed, or what is left.
     pub lease_ms: Option<u64>,
     /// How much is done.
     pub progress: Option<Progress>,
@@ -27,7 +27,7 @@ impl Parameters for Params {
         let lease_s = reader.optional(
             "lease_seconds",
             lease_seconds(),
-            "How long the lease holds from now on; without it as long as it was claimed for. A time that is shorter than what is left changes nothing.",
+            "How long the lease holds from now on, also if that is less than what is left of it. Without it the lease holds for as long as it was claimed for, or for what is left if that is more.",
         );
         let about = "How much is done. Recorded at most once a second, and the first 1; what comes between is not recorded.";
         let progress = reader.optional("progress", Fraction, about);

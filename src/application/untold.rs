@@ -1,0 +1,99 @@
+//! Attempts that have begun and whose worker has not been told of them: nobody works on them if whoever asked goes
+//! away, so they are given back instead of being lost with their leases.
+
+use super::api::Request;
+use super::api::work::{Begun, Release};
+use super::context::Context;
+use super::error::Error;
+use super::flows::Flows;
+use super::routing::{self, Forward};
+use std::sync::Arc;
+use std::time::Duration;
+use taskledger_domain::Metadata;
+use taskledger_domain::flow::Command;
+
+/// How long another node may take to be given something back; else the lease ends.
+const GIVE_BACK_WAIT: Duration = Duration::from_secs(5);
+
+/// See the module. Dropping it gives them back.
+#[derive(Debug)]
+pub(super) struct Untold {
+    flows: Arc<Flows>,
+    metadata: Metadata,
+    /// The way to flows of other nodes, and as whom.
+    elsewhere: Option<(Arc<dyn Forward>, Context)>,
+    begun: Vec<Begun>,
+}
+
+impl Untold {
+    /// Of flows of this node.
+    pub(super) const fn new(flows: Arc<Flows>, metadata: Metadata, begun: Vec<Begun>) -> Self {
+        Self {
+            flows,
+            metadata,
+            elsewhere: None,
+            begun,
+        }
+    }
+
+    /// The same for flows of any node.
+    pub(super) fn anywhere(mut self, forward: &Arc<dyn Forward>, context: &Context) -> Self {
+        let context = context.clone().until(None);
+        self.elsewhere = Some((forward.clone(), context));
+        self
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    pub(super) fn begun(&self) -> &[Begun] {
+        &self.begun
+    }
+
+    pub(super) fn extend(&mut self, more: impl IntoIterator<Item = Begun>) {
+        self.begun.extend(more);
+    }
+
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Begun) -> bool) {
+        self.begun.retain(keep);
+    }
+
+    /// They are told from now on.
+    pub(super) fn told(mut self) -> Vec<Begun> {
+        std::mem::take(&mut self.begun)
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if self.begun.is_empty() {
+            return;
+        }
+        let (flows, metadata) = (self.flows.clone(), self.metadata.clone());
+        let elsewhere = self.elsewhere.take();
+        let begun = std::mem::take(&mut self.begun);
+        self.flows.tasks.spawn(async move {
+            for begun in begun {
+                let Begun { task, lease, .. } = begun;
+                let release = Command::Release {
+                    task,
+                    attempt: begun.attempt,
+                    lease,
+                };
+                // Whatever is not given back is offered again when its lease ends.
+                let told = flows.tell(begun.flow, release, metadata.clone()).await;
+                if let Err(Error::Elsewhere(Some(node))) = told
+                    && let Some((forward, context)) = &elsewhere
+                {
+                    let release = Request::Release(Release { task, lease });
+                    let given =
+                        routing::at(&**forward, context, &node, &release, GIVE_BACK_WAIT).await;
+                    if let Err(error) = given {
+                        tracing::debug!(task.id = %task, %error, "a claim that nobody was told of was not given back");
+                    }
+                }
+            }
+        });
+    }
+}
