@@ -150,7 +150,12 @@ class Cases:
             ("diff", "n", {"from_version": 1, "to_version": 2}, {"name": "n", "from": 1, "to": 2}),
             ("diff", "n", {"document": "a: b"}, {"name": "n", "document": "a: b"}),
             ("delete", "n", {"owner": "o"}, {"name": "n", "owner": "o"}),
-            ("run", "n", {"trigger": {}, "execute": False, "user_id": "u"}, None),
+            (
+                "run",
+                "n",
+                {"trigger": {}, "execute": False, "user_id": "u", "labels": {"a": "b"}},
+                None,
+            ),
             ("dry_run", "a: b", {"outputs": {"p": {}}, "trigger": {"x": 1}}, None),
             ("progress", "id", {}, {"root_task_id": "id"}),
             ("schemas", "a: b", {"phase": "p"}, {"document": "a: b", "phase": "p"}),

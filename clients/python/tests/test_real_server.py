@@ -109,7 +109,8 @@ class Clients(OnServer):
         self.assertEqual(client.workflows_diff("Saved", document=document)["to"], None)
         played = client.workflows_dry_run(document, trigger={"q": 1}, outputs={"fetch": {"n": 2}})
         self.assertEqual(played["phases"], [{"phase": "fetch", "status": "completed"}])
-        run = client.workflows_run("Saved", version=1, trigger={"q": 1})
+        run = client.workflows_run("Saved", version=1, trigger={"q": 1}, labels={"team": "data"})
+        self.assertEqual(client.get(run["root_task_id"])["labels"], {"team": "data"})
         self.assertEqual(run["version"], 1)
         self.assertEqual(client.workflows_progress(run["root_task_id"])["counts"]["total"], 1)
         of = client.workflows_progress(run["root_task_id"])["workflow"]

@@ -122,7 +122,8 @@ workflow:
   assert.equal((await workflows.diff("Saved", { document })).to, null);
   const played = await workflows.dryRun(document, { trigger: { q: 1 }, outputs: { fetch: { n: 2 } } });
   assert.deepEqual(played.phases, [{ phase: "fetch", status: "completed" }]);
-  const run = await workflows.run("Saved", { version: 1, trigger: { q: 1 } });
+  const run = await workflows.run("Saved", { version: 1, trigger: { q: 1 }, labels: { team: "data" } });
+  assert.deepEqual((await client.get(run.root_task_id)).labels, { team: "data" });
   assert.equal(run.version, 1);
   assert.equal((await workflows.progress(run.root_task_id)).counts.total, 1);
   assert.equal((await workflows.progress(run.root_task_id)).workflow.saved_version, 1);
