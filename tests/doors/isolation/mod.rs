@@ -12,4 +12,5 @@ mod owners;
 mod quotas;
 mod random;
 mod revocation;
+mod schedules;
 pub(crate) mod world;
