@@ -77,7 +77,7 @@ completions() {
     "$1" completions bash > "$work/completions/taskledger.bash"
     "$1" completions zsh > "$work/completions/_taskledger"
     "$1" completions fish > "$work/completions/taskledger.fish"
-    "$1" man "$work/man" >&2
+    "$1" man "$work/man" >/dev/null
 }
 
 archive() {

@@ -30,8 +30,8 @@ use machine::Machine;
 use report::Report;
 use scenarios::long_log::LongLog;
 use scenarios::{
-    a2a, a2a_follow, broker, callers, create, growth, large_tree, list, mixed, read, rebuild,
-    replay, start, trace, wired, workers, workflow,
+    a2a, a2a_follow, broker, callers, create, growth, hash_chain, large_tree, list, mixed, read,
+    rebuild, replay, start, trace, wired, workers, workflow,
 };
 use std::path::Path;
 use std::process::ExitCode;
@@ -60,6 +60,7 @@ enum Scenario {
     Rebuild,
     Replay,
     Growth,
+    HashChain,
     LargeTree,
     FanoutServer,
     FanoutStalled,
@@ -72,6 +73,7 @@ enum Scenario {
 #[rustfmt::skip]
 const SCENARIOS: &[(&str, bool, Scenario, &str)] = &[
     ("limit", true, Scenario::Limit, "what storage and HTTP do at best: plain inserts, a POST that stores nothing"),
+    ("hash-chain", true, Scenario::HashChain, "the log alone: appends, and what of them is the SHA-256 chain (SQLite)"),
     ("start", true, Scenario::Start, "start on an empty store, idle memory"),
     ("create", true, Scenario::Create, "tasks.create: 1 to 256 connections, batches of 100, trees of 1,000"),
     ("get", true, Scenario::Get, "tasks.get"),
@@ -230,6 +232,7 @@ async fn one(
         Scenario::Rebuild => rebuild::rebuild(args, long_log, report).await,
         Scenario::Replay => replay::replay(args, long_log, report).await,
         Scenario::Growth => growth::growth(args, long_log, report).await,
+        Scenario::HashChain => hash_chain::hash_chain(args, report).await,
         Scenario::LargeTree => large_tree::large_tree(args, report).await,
         Scenario::FanoutServer => fanout::fanout(args, Part::Server, report).await,
         Scenario::FanoutStalled => fanout::fanout(args, Part::Stalled, report).await,

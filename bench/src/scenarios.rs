@@ -6,6 +6,7 @@ pub(crate) mod broker;
 pub(crate) mod callers;
 pub(crate) mod create;
 pub(crate) mod growth;
+pub(crate) mod hash_chain;
 pub(crate) mod large_tree;
 pub(crate) mod list;
 pub(crate) mod long_log;

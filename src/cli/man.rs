@@ -2,7 +2,9 @@
 
 use super::output::Output;
 use super::{CliError, definition};
-use std::path::PathBuf;
+use clap::Command;
+use clap_mangen::Man;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Write man pages into a folder, one for each command
@@ -27,9 +29,23 @@ pub(super) fn man(args: &Args, out: &mut Output) -> Result<ExitCode, CliError> {
         ))
     };
     std::fs::create_dir_all(&args.folder).map_err(unusable)?;
-    clap_mangen::generate_to(definition::command(), &args.folder).map_err(unusable)?;
+    let mut program = definition::command().disable_help_subcommand(true);
+    program.build();
+    pages(&program, &args.folder).map_err(unusable)?;
     if !out.is_json() {
         out.line(format!("man pages are in `{shown}`"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of a command, and those of the commands below it. All name the program as their source: by itself a page would
+/// name the last word of its command.
+fn pages(command: &Command, folder: &Path) -> std::io::Result<()> {
+    let inner = command.get_subcommands();
+    for command in inner.filter(|inner| !inner.is_hide_set()) {
+        pages(command, folder)?;
+    }
+    let source = concat!("taskledger ", env!("CARGO_PKG_VERSION"));
+    let page = Man::new(command.clone()).source(source);
+    page.generate_to(folder).map(drop)
 }

@@ -35,6 +35,8 @@ Such a server's user needs, in the database and once `migrate` has run:
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_workers TO server;
   GRANT USAGE ON SCHEMA taskledger_workflows TO server;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_workflows TO server;
+  GRANT USAGE ON SCHEMA taskledger_broker TO server;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_broker TO server;
   GRANT USAGE ON SCHEMA taskledger_schedules TO server;
   GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA taskledger_schedules TO server;")]
 pub(super) struct Args {
@@ -76,4 +78,58 @@ pub(super) async fn migrate(args: Args, out: &mut Output) -> Result<ExitCode, Cl
         out.line(format!("up to date: {storage}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args as _;
+    use std::path::{Path, PathBuf};
+
+    /// Files with SQL below a folder.
+    fn migrations(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("the folder can be read");
+        let paths = entries.map(|entry| entry.expect("it can be read").path());
+        let found = paths.flat_map(|path| match path.is_dir() {
+            true => migrations(&path),
+            false => vec![path],
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn the_grants_are_for_every_schema_that_is_made() {
+        let help = Args::augment_args(clap::Command::new("migrate"))
+            .render_long_help()
+            .to_string();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // Where the first schema is made.
+        let mut files = migrations(&root.join("migrations/postgres"));
+        files.push(root.join("crates/log/src/postgres/migrations.rs"));
+        let mut schemas = Vec::new();
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("the file can be read");
+            let made = text.lines().filter_map(|line| {
+                let name = line.strip_prefix("CREATE SCHEMA ")?;
+                let name = name.trim_start_matches("IF NOT EXISTS ");
+                Some(name.trim_end_matches(';').to_owned())
+            });
+            let counts = text.contains("AS IDENTITY") || text.contains("CREATE SEQUENCE");
+            schemas.extend(made.map(|name| (name, counts)));
+        }
+        assert!(schemas.len() >= 7, "{schemas:?}");
+        for (schema, counts) in schemas {
+            let on = [
+                format!("USAGE ON SCHEMA {schema}"),
+                format!("SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema}"),
+                format!("USAGE ON ALL SEQUENCES IN SCHEMA {schema}"),
+            ];
+            for right in &on[..if counts { 3 } else { 2 }] {
+                assert!(
+                    help.contains(&format!("GRANT {right} TO server;")),
+                    "{right}"
+                );
+            }
+        }
+    }
 }

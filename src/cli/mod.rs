@@ -308,6 +308,7 @@ mod tests {
             "context add prod --server https://h --client-cert c --client-key k".to_owned(),
             "events query --flow @last --since yesterday".to_owned(),
             "events tail --since 1h --flow @last".to_owned(),
+            "events tail --label team=data --label stage".to_owned(),
             "serve --tls-cert c --tls-key k --tls-client-ca a".to_owned(),
             "tasks --url http://h:1 list".to_owned(),
             "tasks list --url http://h:1".to_owned(),

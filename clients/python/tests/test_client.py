@@ -40,7 +40,8 @@ class Blocking:
             return [item async for item in iterator]
 
         def call(*args: Any, **options: Any) -> Any:
-            if name in ("list", "history", "workflows_list", "workflows_versions"):
+            listed = ("list", "history", "workflows_list", "workflows_versions", "schedules_list")
+            if name in listed:
                 return self._run(collect(method(*args, **options)))
             return self._run(method(*args, **options))
 
@@ -149,7 +150,12 @@ class Cases:
             ("diff", "n", {"from_version": 1, "to_version": 2}, {"name": "n", "from": 1, "to": 2}),
             ("diff", "n", {"document": "a: b"}, {"name": "n", "document": "a: b"}),
             ("delete", "n", {"owner": "o"}, {"name": "n", "owner": "o"}),
-            ("run", "n", {"trigger": {}, "execute": False, "user_id": "u"}, None),
+            (
+                "run",
+                "n",
+                {"trigger": {}, "execute": False, "user_id": "u", "labels": {"a": "b"}},
+                None,
+            ),
             ("dry_run", "a: b", {"outputs": {"p": {}}, "trigger": {"x": 1}}, None),
             ("progress", "id", {}, {"root_task_id": "id"}),
             ("schemas", "a: b", {"phase": "p"}, {"document": "a: b", "phase": "p"}),
@@ -189,6 +195,84 @@ class Cases:
         self.assertEqual(
             self.fake.params_of("workflows.versions")[1],
             {"name": "n", "owner": "o", "before": 2, "limit": 100},
+        )
+
+    def test_schedules(self) -> None:
+        client = self.client()
+        tasks = [{"name": "poll", "schemas": {"method": "echo_executor"}}]
+        workflow = {"name": "Report", "inputs": {"q": 1}}
+        policy = {"overlap": "queue", "catch_up_seconds": 600, "jitter_seconds": 5, "max_runs": 3}
+        zoned = {"cron": "0 2 * * *", "time_zone": "Europe/Berlin", "workflow": workflow}
+        bounds = {"start_at": "2026-01-01T00:00:00Z", "end_at": "2027-01-01T00:00:00Z"}
+        for name, options in [
+            ("create", {"every_seconds": 60, "tasks": tasks, "paused": True, "note": "n"}),
+            ("create", {**zoned, **policy, **bounds, "owner": "o"}),
+            ("get", {"owner": ""}),
+            ("update", {"rrule": "FREQ=DAILY", "without": ("end_at", "max_runs")}),
+            ("update", {**zoned, **policy, "owner": "o"}),
+            ("pause", {}),
+            ("pause", {"paused": False, "note": "n", "owner": "o"}),
+            ("delete", {"expected_version": 3}),
+            ("run_now", {"overlap": "allow", "owner": "o"}),
+        ]:
+            with self.subTest(name):
+                method, told = f"schedules.{name}", {"deleted": True, "name": "n"}
+                self.fake.methods[method] = lambda params, told=told: told
+                self.fake.calls.clear()
+                is_repeated = name != "create"
+                if is_repeated:
+                    self.fake.fault(method, Drop())
+                answer = getattr(client, f"schedules_{name}")("n", **options)
+                self.assertEqual(answer, True if name == "delete" else told)
+                expected: dict[str, Any] = {"name": "n", **options}
+                if "without" in expected:
+                    expected["without"] = ["end_at", "max_runs"]
+                self.assertEqual(self.fake.params_of(method), [expected] * (1 + is_repeated))
+                keys = {str(call.get("metadata")) for call in self.fake.calls}
+                self.assertEqual((len(keys), keys == {"None"}), (1, name != "run_now"))
+
+    def test_changes_of_schedules_that_could_be_refused_the_second_time_are_made_once(self) -> None:
+        for name, options in (
+            ("create", {"every_seconds": 60, "tasks": []}),
+            ("update", {"expected_version": 1, "overlap": "skip"}),
+        ):
+            self.fake.methods[f"schedules.{name}"] = lambda params: {}
+            self.fake.fault(f"schedules.{name}", Drop())
+            with self.assertRaises(taskledger.TransportError):
+                getattr(self.client(), f"schedules_{name}")("n", **options)
+            self.assertEqual(len(self.fake.params_of(f"schedules.{name}")), 1)
+
+    def test_schedules_are_listed_page_by_page(self) -> None:
+        lists: dict[Any, Any] = {
+            "0": {"schedules": [{"name": "a"}, {"name": "b"}], "next_after": "b"},
+            "b": {"schedules": [{"name": "c"}], "next_after": None},
+        }
+        self.fake.methods["schedules.list"] = lambda params: lists[params.get("after")]
+        listed = self.client().schedules_list(owner="o", after="0", page_size=2)
+        self.assertEqual([each["name"] for each in listed], ["a", "b", "c"])
+        self.assertEqual(
+            self.fake.params_of("schedules.list")[1], {"owner": "o", "after": "b", "limit": 2}
+        )
+
+    def test_labels_choose_tasks_and_events(self) -> None:
+        self.fake.methods["tasks.create"] = lambda params: params
+        self.fake.methods["tasks.list"] = lambda params: {"tasks": []}
+        client = self.client()
+        created = client.create("x", labels={"team": "red"}, start_at="2026-01-01T00:00:00Z")
+        self.assertEqual(
+            created,
+            {"name": "x", "labels": {"team": "red"}, "start_at": "2026-01-01T00:00:00Z"},
+        )
+        self.assertEqual([*client.list(labels={"team": "red", "batch": None})], [])
+        self.assertEqual(
+            self.fake.params_of("tasks.list")[0]["labels"], {"team": "red", "batch": None}
+        )
+        self.fake.streams.append(lambda stream: stream.event("p1", "e", {"id": "a"}))
+        events = client.events(labels={"team": "red & blue", "empty": "", "batch": None})
+        self.assertEqual(next(events).id, "p1")
+        events.close()
+        self.assertEqual(
+            sorted(self.fake.opened[0][0]["label"]), ["batch", "empty=", "team=red & blue"]
         )
 
     def test_a_key_of_the_caller_is_sent(self) -> None:

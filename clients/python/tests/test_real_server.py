@@ -24,6 +24,7 @@ from taskledger import (
     Suspend,
     Worker,
 )
+from taskledger.schedules import Schedule, ScheduleRun
 from taskledger.types import EventType
 
 from .real_refusals import Refusals, check_revocation
@@ -108,7 +109,8 @@ class Clients(OnServer):
         self.assertEqual(client.workflows_diff("Saved", document=document)["to"], None)
         played = client.workflows_dry_run(document, trigger={"q": 1}, outputs={"fetch": {"n": 2}})
         self.assertEqual(played["phases"], [{"phase": "fetch", "status": "completed"}])
-        run = client.workflows_run("Saved", version=1, trigger={"q": 1})
+        run = client.workflows_run("Saved", version=1, trigger={"q": 1}, labels={"team": "data"})
+        self.assertEqual(client.get(run["root_task_id"])["labels"], {"team": "data"})
         self.assertEqual(run["version"], 1)
         self.assertEqual(client.workflows_progress(run["root_task_id"])["counts"]["total"], 1)
         of = client.workflows_progress(run["root_task_id"])["workflow"]
@@ -123,6 +125,59 @@ class Clients(OnServer):
         self.assertEqual(events, ["deleted", "saved", "saved"])
         with self.assertRaises(taskledger.WorkflowNotFound):
             client.workflows_run("Saved")
+
+    def test_schedules(self) -> None:
+        client = self.client
+        tasks = [{"name": "poll", "schemas": {"method": "echo_executor"}}]
+        made = client.schedules_create(
+            "nightly", cron="0 2 * * *", time_zone="Europe/Berlin", tasks=tasks, note="n"
+        )
+        self.assertEqual((made["version"], made["overlap"], len(made["next"])), (1, "skip", 5))
+        self.assertEqual({*made} - {*Schedule.__annotations__}, {"next", "runs"})
+        with self.assertRaises(taskledger.ScheduleChanged) as raised:
+            client.schedules_create("nightly", every_seconds=60, tasks=tasks)
+        self.assertEqual(raised.exception.version, 1)
+        client.schedules_create("weekly", rrule="FREQ=WEEKLY", max_runs=2, tasks=tasks)
+        client.schedules_update("weekly", overlap="allow", without=["max_runs"])
+        with self.assertRaises(taskledger.ScheduleChanged):
+            client.schedules_update("weekly", jitter_seconds=5, expected_version=1)
+        changed = client.schedules_update("weekly", jitter_seconds=5, expected_version=2)
+        self.assertEqual((changed["max_runs"], changed["jitter_seconds"]), (None, 5))
+        names = [each["name"] for each in client.schedules_list(page_size=1)]
+        self.assertEqual(names, ["nightly", "weekly"])
+        self.assertTrue(client.schedules_pause("nightly", note="until Monday")["paused"])
+        run = client.schedules_run_now("nightly", idempotency_key="by hand")
+        self.assertEqual((run["by_hand"], run["outcome"]), (True, "started"))
+        again = client.schedules_run_now("nightly", idempotency_key="by hand")
+        self.assertEqual(again["run_id"], run["run_id"])
+        self.assertEqual({*run}, {*ScheduleRun.__annotations__})
+        root = run["root_task_id"]
+        assert root is not None, "it was started"
+        self.assertEqual(client.wait(root, timeout=30).state, "completed")
+        shown = client.schedules_get("nightly")
+        self.assertEqual([each["status"] for each in shown["runs"]], ["completed"])
+        self.assertEqual(shown["counters"]["started_by_hand"], 1)
+        self.assertFalse(client.schedules_pause("nightly", paused=False)["paused"])
+        self.assertTrue(client.schedules_delete("weekly", expected_version=3))
+        self.assertFalse(client.schedules_delete("weekly"))
+        with self.assertRaises(taskledger.ScheduleNotFound):
+            client.schedules_get("weekly")
+        with self.assertRaises(taskledger.WorkflowNotFound):
+            client.schedules_create("report", cron="@daily", workflow={"name": "Absent"})
+
+    def test_labels_choose_tasks_and_events_and_a_start_is_put_off(self) -> None:
+        client = self.client
+        labels = {"team": "red & blue", "batch": "7"}
+        task = {"name": "labelled", "schemas": {"method": "echo_executor"}, "labels": labels}
+        root = client.create(tasks=[task])["id"]
+        client.create("another", labels={"team": "green", "batch": "7"})
+        for chosen in ({"team": "red & blue"}, {"team": "red & blue", "batch": None}):
+            self.assertEqual([each["id"] for each in client.list(labels=chosen)], [root])
+        with client.events(labels={"team": "red & blue"}, start="beginning") as events:
+            first = next(events)
+        self.assertEqual((first.task_id, first.data["labels"]), (root, labels))
+        later = client.create("later", start_at="2126-01-01T00:00:00+01:00")["id"]
+        self.assertEqual(client.get(later)["start_at"], "2125-12-31T23:00:00.000000Z")
 
     def test_types_of_events_are_those_of_the_server(self) -> None:
         with self.assertRaises(InvalidParams) as raised:

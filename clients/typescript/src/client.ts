@@ -2,6 +2,7 @@
 
 import { Backoff, sleep } from "./backoff.js";
 import { BusyError, ConnectionError, InternalError, RpcError } from "./errors.js";
+import { SchedulesClient } from "./schedules.js";
 import { events, follow, type StreamOptions } from "./streams.js";
 import { isUnsent, Transport, type TransportOptions } from "./transport.js";
 import type {
@@ -68,11 +69,18 @@ const KEYED: ReadonlySet<string> = new Set([
   "tasks.retry",
   "workflows.create",
   "workflows.run",
+  "schedules.run_now",
 ]);
 
 /** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
 const REPEATABLE =
-  /^(workflows\.(validate|dry_run|get|list|versions|diff|progress|schemas|save|delete)|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(schedules\.(list|get|update|pause|delete)|workflows\.(validate|dry_run|get|list|versions|diff|progress|schemas|save|delete)|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+
+/** Whether doing a call twice is doing it once. A change of a version that is expected makes another one, so it is not. */
+function isRepeatable(method: string, params: object): boolean {
+  if (method === "schedules.update" && (params as { expected_version?: number }).expected_version !== undefined) return false;
+  return REPEATABLE.test(method);
+}
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */
 export class Client {
@@ -80,6 +88,8 @@ export class Client {
   readonly workers: WorkersClient;
   /** Workflow documents. */
   readonly workflows: WorkflowsClient;
+  /** Schedules, which start workflows or tasks at given times. */
+  readonly schedules: SchedulesClient;
   readonly #transport: Transport;
   readonly #retryForMs: number;
   readonly #timeoutMs: number;
@@ -91,6 +101,7 @@ export class Client {
     this.#timeoutMs = options.timeoutMs ?? 60_000;
     this.workers = new WorkersClient(this);
     this.workflows = new WorkflowsClient(this);
+    this.schedules = new SchedulesClient(this);
   }
 
   /**
@@ -110,7 +121,7 @@ export class Client {
         return (await this.#transport.call(method, body, { signal, timeoutMs })) as T;
       } catch (error) {
         if (error instanceof RpcError) error.idempotencyKey = key;
-        const wait = waitAfter(error, key !== undefined || REPEATABLE.test(method), backoff);
+        const wait = waitAfter(error, key !== undefined || isRepeatable(method, params), backoff);
         if (wait === undefined || performance.now() + wait > giveUpAt) throw error;
         await sleep(wait, signal);
       }

@@ -129,6 +129,17 @@ export class WorkflowChangedError extends RpcError {
   }
 }
 
+/** -31014: no such schedule, or not for this caller. */
+export class ScheduleNotFoundError extends RpcError {}
+
+/** -31015: the name of a schedule is taken, or its version is not the expected one; nothing was changed. */
+export class ScheduleChangedError extends RpcError {
+  /** The version of the schedule. */
+  get version(): number | undefined {
+    return (this.data["version"] as number | null | undefined) ?? undefined;
+  }
+}
+
 /** An error of RFC-0024: what a task declares of its inputs and outputs was not kept. */
 export class ContractError extends RpcError {
   /** The task. */
@@ -210,6 +221,8 @@ const CLASSES: ReadonlyMap<number, new (code: number, message: string, data: Err
     [-31011, NotSuspendedError],
     [-31012, WorkflowNotFoundError],
     [-31013, WorkflowChangedError],
+    [-31014, ScheduleNotFoundError],
+    [-31015, ScheduleChangedError],
     [-31021, InputWiringError],
     [-31022, UnresolvableInputError],
     [-31023, UpstreamIntentSuspendedError],

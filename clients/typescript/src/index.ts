@@ -5,4 +5,5 @@ export * from "./errors.js";
 export type { StreamOptions } from "./streams.js";
 export type { Token, TransportOptions } from "./transport.js";
 export type * from "./types.js";
+export * from "./schedules.js";
 export * from "./workflows.js";

@@ -55,6 +55,7 @@ async function* opened(transport: Transport, query: EventsQuery, last: string | 
   if (query.task !== undefined) asked.set("task", query.task);
   if (query.user !== undefined) asked.set("user", query.user);
   if (query.types !== undefined) asked.set("types", query.types.join(","));
+  for (const [key, value] of Object.entries(query.labels ?? {})) asked.append("label", value === null ? key : `${key}=${value}`);
   if (query.from !== undefined) asked.set("from", String(query.from));
   const headers: Record<string, string> = { accept: "text/event-stream" };
   if (last !== undefined) headers["last-event-id"] = last;

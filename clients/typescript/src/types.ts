@@ -51,8 +51,11 @@ export interface TaskInput {
   inputs?: JsonObject;
   schemas?: TaskSchemas | null;
   params?: TaskParams | null;
-  dependencies?: (string | { id: string; required?: boolean })[];
+  /** `when: "always"`: also when the other one failed, was cancelled, or can no longer run. */
+  dependencies?: (string | { id: string; required?: boolean; when?: "always" })[];
   children?: TaskInput[];
+  /** RFC 3339: it starts not before this time. */
+  start_at?: string | null;
   /** What it is found by: at most 32 keys with texts. */
   labels?: Record<string, string> | null;
   [member: string]: unknown;
@@ -374,6 +377,8 @@ export interface EventsQuery {
   task?: string;
   user?: string;
   types?: EventType[];
+  /** Only events of tasks with these labels: each key with its value, or null for any. */
+  labels?: Record<string, string | null>;
   /** Where to begin; `now` unless given. */
   from?: "now" | "beginning" | number;
   /** `id` of the last event that arrived; wins over `from`. */

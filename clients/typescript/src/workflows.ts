@@ -192,12 +192,12 @@ export class WorkflowsClient {
   }
 
   /**
-   * Creates the tasks of one run; with `execute` it begins at once.
+   * Creates the tasks of one run; with `execute` it begins at once. `labels` are those of the root of the run.
    * @throws InputWiringError if only references are wrong, else InvalidParamsError; `data.faults` has all with their lines.
    */
   create(
     document: WorkflowDocument,
-    more: { trigger?: JsonObject; user_id?: string; strict?: boolean; execute?: boolean } = {},
+    more: { trigger?: JsonObject; user_id?: string; labels?: Record<string, string>; strict?: boolean; execute?: boolean } = {},
     options?: CallOptions,
   ): Promise<Workflow> {
     return this.#client.call("workflows.create", { document, ...more }, options);
@@ -285,12 +285,13 @@ export class WorkflowsClient {
   }
 
   /**
-   * Creates the tasks of one run of a saved document, and begins it unless `execute` is false.
+   * Creates the tasks of one run of a saved document, and begins it unless `execute` is false. `labels` are those of
+   * the root of the run.
    * @throws WorkflowNotFoundError
    */
   run(
     name: string,
-    more: WorkflowOwner & { version?: number; trigger?: JsonObject; user_id?: string; execute?: boolean } = {},
+    more: WorkflowOwner & { version?: number; trigger?: JsonObject; user_id?: string; labels?: Record<string, string>; execute?: boolean } = {},
     options?: CallOptions,
   ): Promise<Workflow> {
     return this.#client.call("workflows.run", { name, ...more }, options);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import {
-  BusyError, Client, ConnectionError, InternalError, InvalidParamsError, LeaseNotHeldError, MissingOutputError, RpcError, TaskNotFoundError, UnauthorizedError, UnresolvableInputError, WorkflowNotFoundError,
+  BusyError, Client, ConnectionError, InternalError, InvalidParamsError, LeaseNotHeldError, MissingOutputError, RpcError, ScheduleChangedError, ScheduleNotFoundError, TaskNotFoundError, UnauthorizedError, UnresolvableInputError, WorkflowNotFoundError,
 } from "taskledger";
 import { FakeServer } from "./fake.mjs";
 
@@ -23,7 +23,7 @@ test("errors are of the class of their code, with data and violations", async ()
   const server = await serve();
   const client = new Client({ url: server.url });
   const fault = { field: "limit", reason: "too large", expected: "1 to 1000", actual: 5000, path: ["limit"] };
-  for (const [code, Class] of [[-32602, InvalidParamsError], [-32001, TaskNotFoundError], [-31010, LeaseNotHeldError], [-31012, WorkflowNotFoundError], [-31022, UnresolvableInputError], [-31024, MissingOutputError], [-32004, UnauthorizedError], [-1, RpcError]]) {
+  for (const [code, Class] of [[-32602, InvalidParamsError], [-32001, TaskNotFoundError], [-31010, LeaseNotHeldError], [-31012, WorkflowNotFoundError], [-31014, ScheduleNotFoundError], [-31015, ScheduleChangedError], [-31022, UnresolvableInputError], [-31024, MissingOutputError], [-32004, UnauthorizedError], [-1, RpcError]]) {
     server.faults.set("tasks.get", [error(code, { errors: [fault], extra: 7 })]);
     const caught = await client.get("x").catch((e) => e);
     assert.equal(caught.constructor, Class);
@@ -108,6 +108,75 @@ test("saved workflow documents and their versions are listed page by page", asyn
   for await (const { version } of client.workflows.versions("n", { limit: 2 })) versions.push(version);
   assert.deepEqual(versions, [3, 2, 1]);
   assert.deepEqual(server.called("workflows.versions").map(([, params]) => params), [{ name: "n", limit: 2 }, { name: "n", limit: 2, before: 2 }]);
+});
+
+test("schedules: every call with its parameters, repeated when the connection is lost, and runs under one key", async () => {
+  const tasks = [{ name: "poll", schemas: { method: "echo_executor" } }];
+  const policy = { overlap: "queue", catch_up_seconds: 600, jitter_seconds: 5, max_runs: 3 };
+  const zoned = { cron: "0 2 * * *", time_zone: "Europe/Berlin", workflow: { name: "Report", inputs: { q: 1 } } };
+  const calls = [
+    ["get", [{ owner: "" }]],
+    ["update", [{ rrule: "FREQ=DAILY", without: ["end_at", "max_runs"], owner: "o" }]],
+    ["update", [{ ...zoned, ...policy }]],
+    ["pause", []],
+    ["pause", [{ paused: false, note: "n", owner: "o" }]],
+    ["delete", [{ expected_version: 3 }]],
+    ["runNow", [{ overlap: "allow", owner: "o" }]],
+  ];
+  const methodOf = (name) => `schedules.${name === "runNow" ? "run_now" : name}`;
+  const server = await serve({ results: Object.fromEntries([["create"], ...calls].map(([name]) => [methodOf(name), (params) => ({ of: params })])) });
+  const client = new Client({ url: server.url });
+  for (const [name, more] of calls) {
+    const params = { name: "n", ...more[0] };
+    const before = server.called(methodOf(name)).length;
+    server.faults.set(methodOf(name), ["drop"]);
+    assert.deepEqual(await client.schedules[name]("n", ...more), { of: params }, name);
+    const made = server.called(methodOf(name)).slice(before);
+    assert.deepEqual(made.map(([, given]) => given), [params, params], name);
+    const keys = new Set(made.map(([, , , metadata]) => metadata?.idempotency_key));
+    assert.equal(keys.size, 1, name);
+    assert.equal(keys.has(undefined), name !== "runNow", name);
+  }
+  const definition = { every_seconds: 60, tasks, paused: true, note: "n", owner: "o" };
+  assert.deepEqual(await client.schedules.create("n", definition), { of: { name: "n", ...definition } });
+});
+
+test("changes of schedules that could be refused the second time are made once", async () => {
+  const server = await serve({ results: { "schedules.create": () => ({}), "schedules.update": () => ({}) } });
+  const client = new Client({ url: server.url });
+  for (const [name, more] of [["create", { every_seconds: 60, tasks: [] }], ["update", { expected_version: 1, overlap: "skip" }]]) {
+    server.faults.set(`schedules.${name}`, ["drop"]);
+    await assert.rejects(client.schedules[name]("n", more), ConnectionError);
+    assert.equal(server.called(`schedules.${name}`).length, 1, name);
+  }
+});
+
+test("schedules are listed page by page", async () => {
+  const pages = { 0: { schedules: [{ name: "a" }, { name: "b" }], next_after: "b" }, b: { schedules: [{ name: "c" }], next_after: null } };
+  const server = await serve({ results: { "schedules.list": ({ after }) => pages[after] } });
+  const names = [];
+  for await (const { name } of new Client({ url: server.url }).schedules.list({ owner: "o", after: "0", limit: 2 })) names.push(name);
+  assert.deepEqual(names, ["a", "b", "c"]);
+  assert.deepEqual(server.called("schedules.list").map(([, params]) => params), [{ owner: "o", after: "0", limit: 2 }, { owner: "o", after: "b", limit: 2 }]);
+});
+
+test("labels choose the events of a stream", async () => {
+  let asked;
+  const server = await serve({
+    http: (request, response) => {
+      if (!request.url.startsWith("/events")) return false;
+      asked = new URL(request.url, "http://x").searchParams;
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('id: p1\nevent: task_completed\ndata: {"id":"a"}\n\n');
+      return true;
+    },
+  });
+  const labels = { team: "red & blue", empty: "", batch: null };
+  for await (const event of new Client({ url: server.url }).events({ labels })) {
+    assert.equal(event.id, "p1");
+    break;
+  }
+  assert.deepEqual(asked.getAll("label"), ["team=red & blue", "empty=", "batch"]);
 });
 
 test("reads have no key; what might be done twice is not repeated", async () => {

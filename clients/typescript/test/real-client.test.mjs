@@ -1,7 +1,7 @@
 // The client against the real server.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { AlreadyExecutingError, Client, InvalidParamsError, TaskNotFoundError, WorkflowChangedError, WorkflowNotFoundError } from "taskledger";
+import { AlreadyExecutingError, Client, InvalidParamsError, ScheduleChangedError, ScheduleNotFoundError, TaskNotFoundError, WorkflowChangedError, WorkflowNotFoundError } from "taskledger";
 import { binary, Server } from "./server.mjs";
 
 const options = { skip: binary ? false : "TASKLEDGER_BIN is not set" };
@@ -122,7 +122,8 @@ workflow:
   assert.equal((await workflows.diff("Saved", { document })).to, null);
   const played = await workflows.dryRun(document, { trigger: { q: 1 }, outputs: { fetch: { n: 2 } } });
   assert.deepEqual(played.phases, [{ phase: "fetch", status: "completed" }]);
-  const run = await workflows.run("Saved", { version: 1, trigger: { q: 1 } });
+  const run = await workflows.run("Saved", { version: 1, trigger: { q: 1 }, labels: { team: "data" } });
+  assert.deepEqual((await client.get(run.root_task_id)).labels, { team: "data" });
   assert.equal(run.version, 1);
   assert.equal((await workflows.progress(run.root_task_id)).counts.total, 1);
   assert.equal((await workflows.progress(run.root_task_id)).workflow.saved_version, 1);
@@ -134,4 +135,51 @@ workflow:
   for await (const { event } of workflows.versions("Saved", { limit: 1 })) events.push(event);
   assert.deepEqual(events, ["deleted", "saved", "saved"]);
   await assert.rejects(workflows.run("Saved"), WorkflowNotFoundError);
+});
+
+test("schedules are made, listed, changed, paused, run by hand and deleted", options, async () => {
+  const { schedules } = client;
+  const tasks = [echo({ n: 1 })];
+  const made = await schedules.create("nightly", { cron: "0 2 * * *", time_zone: "Europe/Berlin", tasks, note: "n" });
+  assert.deepEqual([made.version, made.overlap, made.next.length], [1, "skip", 5]);
+  const taken = await schedules.create("nightly", { every_seconds: 60, tasks }).catch((e) => e);
+  assert.deepEqual([taken.constructor, taken.version], [ScheduleChangedError, 1]);
+  await schedules.create("weekly", { rrule: "FREQ=WEEKLY", max_runs: 2, tasks });
+  await schedules.update("weekly", { overlap: "allow", without: ["max_runs"] });
+  await assert.rejects(schedules.update("weekly", { jitter_seconds: 5, expected_version: 1 }), ScheduleChangedError);
+  const changed = await schedules.update("weekly", { jitter_seconds: 5, expected_version: 2 });
+  assert.deepEqual([changed.max_runs, changed.jitter_seconds], [null, 5]);
+  const names = [];
+  for await (const { name } of schedules.list({ limit: 1 })) names.push(name);
+  assert.deepEqual(names, ["nightly", "weekly"]);
+  assert.equal((await schedules.pause("nightly", { note: "until Monday" })).paused, true);
+  const run = await schedules.runNow("nightly", {}, { idempotencyKey: "by hand" });
+  assert.deepEqual([run.by_hand, run.outcome], [true, "started"]);
+  assert.equal((await schedules.runNow("nightly", {}, { idempotencyKey: "by hand" })).run_id, run.run_id);
+  for await (const event of client.events({ flow: run.root_task_id, from: "beginning" })) if (event.data.final) break;
+  const shown = await schedules.get("nightly");
+  assert.deepEqual(shown.runs.map(({ status }) => status), ["completed"]);
+  assert.equal(shown.counters.started_by_hand, 1);
+  assert.equal((await schedules.pause("nightly", { paused: false })).paused, false);
+  assert.deepEqual(await schedules.delete("weekly", { expected_version: 3 }), { deleted: true });
+  assert.deepEqual(await schedules.delete("weekly"), { deleted: false });
+  await assert.rejects(schedules.get("weekly"), ScheduleNotFoundError);
+  await assert.rejects(schedules.create("report", { cron: "@daily", workflow: { name: "Absent" } }), WorkflowNotFoundError);
+});
+
+test("labels choose tasks and events, and a start is put off", options, async () => {
+  const labels = { team: "red & blue", batch: "7" };
+  const { id } = await client.create(echo({}, { labels }));
+  await client.create(echo({}, { labels: { team: "green", batch: "7" } }));
+  for (const chosen of [{ team: "red & blue" }, { team: "red & blue", batch: null }]) {
+    const found = [];
+    for await (const task of client.list({ labels: chosen })) found.push(task.id);
+    assert.deepEqual(found, [id]);
+  }
+  for await (const event of client.events({ labels: { team: "red & blue" }, from: "beginning" })) {
+    assert.deepEqual([event.data.task_id, event.data.labels], [id, labels]);
+    break;
+  }
+  const later = await client.create({ name: "later", start_at: "2126-01-01T00:00:00+01:00" });
+  assert.equal((await client.get(later.id)).start_at, "2125-12-31T23:00:00.000000Z");
 });

@@ -1,5 +1,5 @@
 // Compiled, not run: what the types of the package promise to those who use it.
-import { Client, InvalidParamsError, type Claim, type EventType, type Task, type TaskEvent, type Violation } from "taskledger";
+import { Client, InvalidParamsError, type Claim, type EventType, type ScheduleRun, type Task, type TaskEvent, type Violation } from "taskledger";
 import { FinalError, Worker, type Context, type WorkerEnd } from "taskledger/worker";
 
 export async function client(): Promise<void> {
@@ -27,6 +27,13 @@ export async function client(): Promise<void> {
     const { counts } = await client.workflows.progress(root_task_id);
     [run_id, counts.ready] satisfies [string | undefined, number];
   }
+  for await (const { name, counters } of client.schedules.list()) {
+    const { next, runs } = await client.schedules.get(name);
+    [next[0], runs[0]?.outcome, counters.missed] satisfies [string | undefined, ScheduleRun["outcome"] | undefined, number];
+  }
+  // @ts-expect-error: there is no such policy
+  client.schedules.create("nightly", { cron: "@daily", tasks: [{ name: "a" }], overlap: "wait" });
+  client.events({ labels: { team: "red", batch: null } });
   const { claims } = await client.workers.claim({ methods: ["m"], wait_seconds: 10 });
   claims satisfies Claim[];
   const health = await client.call<{ status: string }>("system.health");

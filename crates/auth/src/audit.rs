@@ -55,6 +55,18 @@ words! {
         SecretDelete = "secret.delete",
         /// A secret was shown: that of a webhook endpoint, which is the object.
         SecretShown = "secret.shown",
+        /// A schedule was made; the object is its name, as of the next four.
+        ScheduleCreate = "schedule.create",
+        /// A schedule was changed.
+        ScheduleUpdate = "schedule.update",
+        /// A schedule was paused.
+        SchedulePause = "schedule.pause",
+        /// A schedule was resumed.
+        ScheduleResume = "schedule.resume",
+        /// A schedule was deleted.
+        ScheduleDelete = "schedule.delete",
+        /// A run of a schedule was started by hand; the object is the name of the schedule.
+        ScheduleRun = "schedule.run_now",
         /// Flows were archived or deleted.
         Retention = "retention",
         /// The read models were made anew.

@@ -74,6 +74,12 @@ impl NewTask {
         self.depend(json!({"id": dependency, "required": false}))
     }
 
+    /// After this task has ended, or can no longer run.
+    #[must_use]
+    pub fn after_always(self, dependency: &str) -> Self {
+        self.depend(json!({"id": dependency, "when": "always"}))
+    }
+
     fn depend(mut self, dependency: Value) -> Self {
         let list = self.fields.entry("dependencies").or_insert(json!([]));
         if let Value::Array(list) = list {

@@ -8,11 +8,11 @@ use taskledger_domain::Timestamp;
 
 /// Seconds within which a missed time is made up unless the schedule says otherwise.
 pub const CATCH_UP_SECONDS_DEFAULT: u64 = 60;
-/// Fewer would count times as missed that are late because a server is busy.
+/// Seconds of `catch_up_seconds` at least: fewer would count times as missed that are late because a server is busy.
 pub const CATCH_UP_SECONDS_MIN: u64 = 10;
-/// A leap year.
+/// Seconds of `catch_up_seconds` at most: a leap year.
 pub const CATCH_UP_SECONDS_MAX: u64 = 366 * 24 * 3600;
-/// Seconds by which a start may be put off: a day.
+/// Seconds by which a start may be put off (`jitter_seconds`): a day.
 pub const JITTER_SECONDS_MAX: u64 = 24 * 3600;
 /// Runs that `max_runs` may ask for.
 pub const MAX_RUNS_MAX: u64 = 1_000_000_000;

@@ -13,7 +13,7 @@ use chrono_tz::Tz;
 use rrule::{Frequency, RRule, RRuleSet, Unvalidated, Validated};
 use taskledger_domain::Timestamp;
 
-/// Occurrences that `COUNT` may ask for: they are counted from the first one each time.
+/// Times that `COUNT` of a recurrence rule may ask for: they are counted from the first one each time.
 pub const COUNT_MAX: u32 = 10_000;
 /// Occurrences that one look computes: more than two years have of [`TIMES_A_DAY_MAX`].
 const STEPS_MAX: usize = 50_000;

@@ -13,7 +13,7 @@ use taskledger_domain::Timestamp;
 
 /// Characters of a cron expression or a recurrence rule.
 pub const EXPRESSION_CHARS_MAX: usize = 1_000;
-/// Seconds of a period at most: a leap year.
+/// Seconds of a period (`every_seconds`) at most: a leap year.
 pub const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 
 /// What a cron expression is, for messages.

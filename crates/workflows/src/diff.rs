@@ -9,8 +9,9 @@ use std::collections::{HashMap, HashSet};
 use crate::limits;
 use crate::node::short;
 use crate::path::Path;
+use crate::timers;
 use crate::types::Named;
-use crate::workflow::{Input, Phase, Retry, SkipWhen, Source, Validation, Workflow};
+use crate::workflow::{Input, Phase, Retry, SkipWhen, Source, StartAt, Validation, Workflow};
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,9 +256,17 @@ impl<'w> Comparison<'w> {
                 map(&after.initial_state),
             ),
             ("retry", retry(before), retry(after)),
+            ("delay_seconds", delay_seconds(before), delay_seconds(after)),
         ] {
             self.note(&path.key(key), &one, &other);
         }
+        let asks = after.start_at.as_ref().is_some_and(StartAt::is_of_trigger);
+        self.note_if_changed(
+            &path.key("start_at"),
+            &start_at(before),
+            &start_at(after),
+            asks.then_some("triggers that were accepted may be refused"),
+        );
         let may = after.skip_when.as_ref().is_some_and(SkipWhen::may_hold);
         self.note_if_changed(
             &path.key("skip_when"),
@@ -383,6 +392,18 @@ fn skip_when(phase: &Phase) -> Value {
             })
         }
     }
+}
+
+fn start_at(phase: &Phase) -> Value {
+    match &phase.start_at {
+        None => Value::Null,
+        Some(StartAt::At(at)) => Value::from(at.to_string()),
+        Some(StartAt::Value { reference, .. }) => Value::from(reference.as_str()),
+    }
+}
+
+fn delay_seconds(phase: &Phase) -> Value {
+    phase.delay_seconds.map_or(Value::Null, timers::seconds)
 }
 
 fn retry(phase: &Phase) -> Value {

@@ -27,6 +27,7 @@ mod schemas;
 mod skip;
 mod sound;
 mod tasks;
+mod timers;
 mod types;
 mod workflow;
 mod yaml;
@@ -36,7 +37,7 @@ pub use faults::{Fault, VALIDATION, WIRING};
 pub use play::{Played, Unplayable};
 pub use schemas::{NoSchemas, PhaseSchemas};
 pub use tasks::{ROOT, RunOf, UnfitTrigger, alias};
-pub use workflow::{Backoff, Input, Phase, Retry, SkipWhen, Source, Validation, Workflow};
+pub use workflow::{Backoff, Input, Phase, Retry, SkipWhen, Source, StartAt, Validation, Workflow};
 
 use faults::Faults;
 use node::Node;

@@ -12,10 +12,11 @@ use crate::outline::Outline;
 use crate::reference::Consumer;
 use crate::retry;
 use crate::skip;
+use crate::timers;
 use crate::types::Named;
 use crate::workflow::Phase;
 
-const ACTED_ON: [&str; 10] = [
+const ACTED_ON: [&str; 12] = [
     "title",
     "description",
     "assign",
@@ -25,6 +26,8 @@ const ACTED_ON: [&str; 10] = [
     "inputs",
     "outputs",
     "retry",
+    "start_at",
+    "delay_seconds",
     "skip_when",
 ];
 /// Known to the reference package; kept and not acted on.
@@ -81,6 +84,7 @@ pub(crate) fn read(
         faults: members.faults,
     };
     let inputs = inputs::read(members, &consumer, types, not_acted_on);
+    let start_at = timers::start_at(members, &initial_state);
     let constraints = members.texts("constraints", "a list of strings");
     let phase = Phase {
         name: outline.name(index).to_owned(),
@@ -98,6 +102,8 @@ pub(crate) fn read(
             .map(|(_, text, _)| text.to_owned())
             .collect(),
         retry: retry::read(members, not_acted_on),
+        start_at,
+        delay_seconds: timers::delay_seconds(members),
         skip_when,
         initial_state,
         kept,

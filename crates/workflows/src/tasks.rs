@@ -11,6 +11,7 @@ use taskledger_domain::task::RetryPolicy;
 use crate::fit;
 use crate::limits;
 use crate::skip::Plan;
+use crate::timers::{self, NoTime};
 use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 
@@ -85,6 +86,19 @@ pub enum UnfitTrigger {
         "so many phases are skipped that what depends on them would have too many dependencies"
     )]
     TooManySkipped,
+    /// What a phase names as its `start_at` is no time.
+    #[error(
+        "`start_at` of phase `{phase}`: `{reference}` must be {}, found {found}",
+        NoTime::EXPECTED
+    )]
+    NoTime {
+        /// Name of the phase.
+        phase: String,
+        /// The reference, as written.
+        reference: String,
+        /// What it is, shortened.
+        found: String,
+    },
     /// A value is not of the type that an input declares.
     #[error("input `{key}` of phase `{phase}`: `{reference}` is not of its type: {reason}")]
     Unlike {
@@ -159,7 +173,9 @@ impl Workflow {
                 continue;
             }
             let wired = Wired::of(phase, trigger, &upstream, &types, &mut left)?;
-            tasks.push(self.task(phase, alias(i), wired, &plan.depends_on[i]));
+            let mut task = self.task(phase, alias(i), wired, &plan.depends_on[i]);
+            phase.put_off(&mut task, trigger)?;
+            tasks.push(task);
         }
         Ok(tasks)
     }
@@ -202,6 +218,9 @@ impl Workflow {
         }
         if let Some(retry) = &phase.retry {
             task["params"] = json!({"retry": retry.params()});
+        }
+        if let Some(seconds) = phase.delay_seconds.filter(|seconds| *seconds > 0.0) {
+            task["params"]["delay_seconds"] = timers::seconds(seconds);
         }
         task
     }
@@ -346,6 +365,25 @@ pub(crate) fn bytes(value: &Value) -> usize {
 }
 
 impl Phase {
+    /// Has its task begin not before its `start_at`.
+    fn put_off(&self, task: &mut Value, trigger: &Map<String, Value>) -> Result<(), UnfitTrigger> {
+        let Some(start_at) = &self.start_at else {
+            return Ok(());
+        };
+        match start_at.resolved(trigger, &self.initial_state) {
+            Ok(None) => {}
+            Ok(Some(at)) => task["start_at"] = json!(at),
+            Err(NoTime { found }) => {
+                return Err(UnfitTrigger::NoTime {
+                    phase: self.name.clone(),
+                    reference: start_at.reference().unwrap_or_default().to_owned(),
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether its task has the types of the document: it declares outputs, or of which types its inputs from
     /// phases are.
     pub(crate) fn is_typed(&self) -> bool {

@@ -1,6 +1,7 @@
 //! A document without faults.
 
 use serde_json::{Map, Value};
+use taskledger_domain::Timestamp;
 
 /// A workflow: phases, what each takes and gives, and what is kept of the document.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +60,10 @@ pub struct Phase {
     pub constraints: Vec<String>,
     /// `retry`.
     pub retry: Option<Retry>,
+    /// `start_at`.
+    pub start_at: Option<StartAt>,
+    /// `delay_seconds`.
+    pub delay_seconds: Option<f64>,
     /// `skip_when`, if it is understood.
     pub skip_when: Option<SkipWhen>,
     /// Keys of the phase that are not acted on, with their values.
@@ -90,6 +95,20 @@ pub enum Source {
         key: String,
         /// JSON pointer into the value.
         pointer: Option<String>,
+    },
+}
+
+/// The time before which a phase does not begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartAt {
+    /// The same in every run.
+    At(Timestamp),
+    /// A value that is known when the run is created; when there is none, or null, nothing is held back.
+    Value {
+        /// The reference, as written.
+        reference: String,
+        /// The trigger or the initial state.
+        source: Source,
     },
 }
 

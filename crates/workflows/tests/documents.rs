@@ -26,6 +26,8 @@ mod schemas;
 mod skip;
 #[path = "documents/tasks.rs"]
 mod tasks;
+#[path = "documents/timers.rs"]
+mod timers;
 #[path = "documents/together.rs"]
 mod together;
 

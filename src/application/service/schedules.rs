@@ -1,11 +1,13 @@
 //! Schedules. They lie beside the log, so any node answers and any node starts their runs.
 
+mod audited;
 mod defining;
 mod look;
 mod starting;
 mod tasks;
 mod ticking;
 
+use self::audited::Audited;
 use self::defining::{changed, checked, dropped, has_other_times, never};
 use super::Service;
 use super::documents::owner_for;
@@ -18,7 +20,7 @@ use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Scope, Scopes};
+use taskledger_auth::{Action, Scope, Scopes};
 use taskledger_beside::Owner;
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_schedules::{Calendar, Deleted, NewSchedule, jitter_ms, key_by_hand};
@@ -86,12 +88,22 @@ impl Service {
             Ok(version) => version,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        if let Some(found) = self.schedules.schedule(&new.owner, &new.name).await? {
+            let exists = Refusal::Exists(found.version);
+            return Ok(Err(UnfitSchedule::NotKept(exists)));
+        }
+        let named = (&new.owner, &new.name);
+        let mut audited = Audited::new((self, context), Action::ScheduleCreate, named);
+        audited.begin().await?;
         match self.schedules.create(&new).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
                 Ok(Ok(shown(schedule, Vec::new(), at)))
             }
-            Err(refusal) => Ok(Err(UnfitSchedule::NotKept(refusal))),
+            Err(refusal) => {
+                audited.refused().await;
+                Ok(Err(UnfitSchedule::NotKept(refusal)))
+            }
         }
     }
 
@@ -163,18 +175,20 @@ impl Service {
         self.admit(context, UseCase::UpdateSchedule)?;
         let owner = owner_for(context, named.owner)?;
         let mut checked_version = None;
+        let of = (&owner, &named.name);
+        let mut audited = Audited::new((self, context), Action::ScheduleUpdate, of);
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
             let seen = match self.seen(&owner, &named.name, expected_version).await? {
                 Ok(seen) => seen,
-                Err(unfit) => return Ok(Err(unfit)),
+                Err(unfit) => return Ok(audited.refusal(unfit).await),
             };
             let mut new = seen.clone();
             let calendar = changed(&mut new.definition, &changes)
                 .and_then(|()| checked(&new.definition, seen.created_at));
             let calendar = match calendar {
                 Ok(calendar) => calendar,
-                Err(invalid) => return Ok(Err(UnfitSchedule::Invalid(invalid))),
+                Err(invalid) => return Ok(audited.refusal(UnfitSchedule::Invalid(invalid)).await),
             };
             new.actor = context.caller.actor().clone();
             new.scopes = scopes_for(context, &owner);
@@ -184,7 +198,10 @@ impl Service {
             }
             let started = new.counters.started;
             match new.definition.next(&calendar, new.cursor, started) {
-                None => return Ok(Err(UnfitSchedule::Invalid(never(&new.definition)))),
+                None => {
+                    let never = UnfitSchedule::Invalid(never(&new.definition));
+                    return Ok(audited.refusal(never).await);
+                }
                 Some(first) => plan(&mut new, Some(first)),
             }
             new.work_version = match checked_version {
@@ -193,17 +210,19 @@ impl Service {
                     let work = (&owner, &new.definition.work, &new.actor, &new.scopes);
                     match Box::pin(self.check_work(work, (new.id, &new.name, at))).await? {
                         Ok(version) => version,
-                        Err(unfit) => return Ok(Err(unfit)),
+                        Err(unfit) => return Ok(audited.refusal(unfit).await),
                     }
                 }
             };
             checked_version = Some((new.work_version, new.definition.work.clone()));
+            audited.begin().await?;
             if let Some(kept) = self.schedules.replace(&seen, &new, at).await? {
                 self.schedules_changed.notify_one();
                 return Ok(Ok(shown(kept, Vec::new(), at)));
             }
             sleep(ROUND_PAUSE).await;
         }
+        audited.refused().await;
         Err(held())
     }
 
@@ -219,12 +238,18 @@ impl Service {
     ) -> Result<Fit<ShownSchedule>, Error> {
         self.admit(context, UseCase::PauseSchedule)?;
         let owner = owner_for(context, named.owner)?;
+        let action = match is_paused {
+            true => Action::SchedulePause,
+            false => Action::ScheduleResume,
+        };
+        let mut audited = Audited::new((self, context), action, (&owner, &named.name));
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
             let seen = match self.seen(&owner, &named.name, None).await? {
                 Ok(seen) => seen,
-                Err(unfit) => return Ok(Err(unfit)),
+                Err(unfit) => return Ok(audited.refusal(unfit).await),
             };
+            audited.begin().await?;
             let mut new = seen.clone();
             new.is_paused = is_paused;
             new.note = note.clone();
@@ -244,6 +269,7 @@ impl Service {
             }
             sleep(ROUND_PAUSE).await;
         }
+        audited.refused().await;
         Err(held())
     }
 
@@ -260,6 +286,14 @@ impl Service {
     ) -> Result<Fit<bool>, Error> {
         self.admit(context, UseCase::DeleteSchedule)?;
         let owner = owner_for(context, named.owner)?;
+        match self.seen(&owner, &named.name, expected_version).await? {
+            Ok(_) => {}
+            Err(UnfitSchedule::Absent) => return Ok(Ok(false)),
+            Err(unfit) => return Ok(Err(unfit)),
+        }
+        let of = (&owner, &named.name);
+        let mut audited = Audited::new((self, context), Action::ScheduleDelete, of);
+        audited.begin().await?;
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
             let deleted = self
@@ -267,11 +301,15 @@ impl Service {
                 .delete(&owner, &named.name, expected_version, at);
             match deleted.await? {
                 Ok(Deleted::Gone) => return Ok(Ok(true)),
-                Ok(Deleted::Absent) => return Ok(Ok(false)),
+                Ok(Deleted::Absent) => {
+                    audited.refused().await;
+                    return Ok(Ok(false));
+                }
                 Ok(Deleted::Held) => sleep(ROUND_PAUSE).await,
-                Err(refusal) => return Ok(Err(UnfitSchedule::NotKept(refusal))),
+                Err(refusal) => return Ok(audited.refusal(UnfitSchedule::NotKept(refusal)).await),
             }
         }
+        audited.refused().await;
         Err(held())
     }
 
@@ -294,6 +332,16 @@ impl Service {
             Some(given) => key_by_hand(&format!("{}/{}", context.caller.actor(), given.key)),
             None => key_by_hand(&self.app.clock.uuid().to_string()),
         };
+        // A call that is repeated starts nothing.
+        if let Some(run) = self.schedules.run(schedule.id, &key).await?
+            && run.state != State::Starting
+        {
+            let root = TaskId(run.flow);
+            return Ok(Ok(RunByHand { run, root }));
+        }
+        let of = (&owner, &named.name);
+        let mut audited = Audited::new((self, context), Action::ScheduleRun, of);
+        audited.begin().await?;
         for _ in 0..ROUNDS_MAX {
             let done = self.run_by_hand(schedule.id, &key, overlap).await;
             // The look may have left something to do, also where it failed.
@@ -308,10 +356,11 @@ impl Service {
                 .await?
                 .is_none()
             {
-                return Ok(Err(UnfitSchedule::Absent));
+                return Ok(audited.refusal(UnfitSchedule::Absent).await);
             }
             sleep(ROUND_PAUSE).await;
         }
+        audited.refused().await;
         Err(held())
     }
 

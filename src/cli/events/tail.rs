@@ -2,6 +2,7 @@
 
 use crate::cli::event_stream::{Door, Event, EventStream, JsonEvent, Piece, Told, Wanted};
 use crate::cli::following::{Begin, Place, Remarks, place_of, say, stopped, types};
+use crate::cli::labels::selector;
 use crate::cli::output::{Output, list, member};
 use crate::cli::watch::lines;
 use crate::cli::when::When;
@@ -19,6 +20,7 @@ Examples:
   taskledger events tail --from beginning --types task_failed | jq .error
   taskledger events tail --flow @last --url http://127.0.0.1:8000
   taskledger events tail --since 1h
+  taskledger events tail --label team=data --label stage
 
 In a pipe, and with --json, a line is JSON: the name of the event, the place behind it (`cursor`), and its data. When
 the connection is lost it is made again, and each event is written once. Ctrl-C says how to go on later.")]
@@ -37,6 +39,9 @@ pub(super) struct Args {
     /// Only these events, with commas
     #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
     types: Vec<String>,
+    /// Only events of tasks with this label: KEY=VALUE, or KEY for any value; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
     /// Begin with the first event at this time or later: `15m`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "last_event_id"])]
     since: Option<String>,
@@ -53,6 +58,8 @@ impl Args {
             .map(|text| when.parse(text))
             .transpose();
         let since = since.map_err(|why| CliError::Usage(format!("--since: {why}")))?;
+        // The server chooses; what is no label is told with the name of the option.
+        selector(&self.labels)?;
         let target = self.remote.target()?;
         let api = HttpApi::of(target.clone())?;
         let resolve = async |id: &Option<String>| match id {
@@ -71,7 +78,8 @@ impl Args {
             ];
             let given = parameters.into_iter();
             let given = given.filter_map(|(name, value)| value.map(|value| (name, value)));
-            Door::Events(given.collect())
+            let labels = self.labels.iter().map(|label| ("label", label.clone()));
+            Door::Events(given.chain(labels).collect())
         };
         let wanted = |from, after| Wanted {
             target: target.clone(),

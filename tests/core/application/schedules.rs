@@ -1,6 +1,7 @@
 //! Schedules under a clock that stands still until it is moved: what becomes of their times.
 
 mod changes;
+mod many;
 mod trouble;
 
 use crate::application::broker::Broker;

@@ -382,6 +382,26 @@ fn the_limits_are_those_of_the_rules() {
     }
     text.push('\n');
     is_current("docs/reference/limits.md", "limits", &text);
+    limits_of_schedules();
+}
+
+/// A part of the same page: two tests would write it at once.
+fn limits_of_schedules() {
+    let sources = [
+        include_str!("../../../crates/schedules/src/changing.rs"),
+        include_str!("../../../crates/schedules/src/timing.rs"),
+        include_str!("../../../crates/schedules/src/recurrence.rs"),
+        include_str!("../../../crates/schedules/src/definition.rs"),
+        include_str!("../../../crates/schedules/src/turns.rs"),
+    ];
+    let found: Vec<_> = sources.iter().flat_map(|source| limits(source)).collect();
+    assert_eq!(found.len(), 12, "all of them are found");
+    let mut text = String::from("\n| limit | of what |\n|---|---|\n");
+    for (value, meaning) in found {
+        let _ = writeln!(text, "| {} | {} |", grouped(value), cell(&meaning));
+    }
+    text.push('\n');
+    is_current("docs/reference/limits.md", "schedules", &text);
 }
 
 #[test]

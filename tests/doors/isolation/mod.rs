@@ -13,4 +13,5 @@ mod owners;
 mod quotas;
 mod random;
 mod revocation;
+mod schedules;
 pub(crate) mod world;

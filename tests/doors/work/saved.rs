@@ -251,6 +251,36 @@ async fn a_run_says_of_which_document_it_is_and_what_was_left_out() {
 }
 
 #[tokio::test]
+async fn phases_of_a_saved_document_begin_when_it_says() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let later = "  mail:\n    assign: mailer\n    start_at: $trigger.due\n  remind:\n    assign: mailer\n    delay_seconds: 3600\n";
+    saved(api, &document("fetcher", later)).await;
+    let run = json!({"name": "Report", "trigger": {"q": 1, "due": "2126-01-01T00:00:00+01:00"}});
+    let run = api.call("workflows.run", run).await;
+    let of = async |phase: usize| {
+        let id = &run["phases"][phase]["task_id"];
+        api.call("tasks.get", json!({"task_id": id})).await
+    };
+    let mail = of(2).await;
+    assert_eq!(mail["start_at"], "2125-12-31T23:00:00.000000Z", "{mail}");
+    assert_eq!(mail["next_attempt_at"], mail["start_at"]);
+    let remind = of(3).await;
+    assert_eq!(remind["params"]["delay_seconds"], 3600);
+    assert!(remind["next_attempt_at"].is_string(), "{remind}");
+    let claims = json!({"methods": ["mailer"], "worker": "w", "max": 5});
+    assert_eq!(api.call("tasks.claim", claims).await["claims"], json!([]));
+    let wrong = json!({"name": "Report", "trigger": {"q": 1, "due": "soon"}});
+    let refusal = api.refusal("workflows.run", wrong).await;
+    assert_eq!(
+        (refusal.code, &refusal.data["field"]),
+        (-32602, &json!("trigger")),
+        "{refusal:?}"
+    );
+}
+
+#[tokio::test]
 async fn documents_outlive_a_restart_of_the_server() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

@@ -1,5 +1,7 @@
 //! Schedules over JSON-RPC, on both engines.
 
+mod audit;
+
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use taskledger_testkit::cluster::Cluster;

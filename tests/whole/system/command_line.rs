@@ -305,6 +305,12 @@ async fn man_pages_and_features_are_those_of_the_program() {
             text.contains(".SH OPTIONS") || text.contains(".SH SUBCOMMANDS"),
             "{page}"
         );
+        let title = text.lines().find(|line| line.starts_with(".TH "));
+        let source = concat!("\"taskledger ", env!("CARGO_PKG_VERSION"), "\"");
+        assert!(
+            title.is_some_and(|title| title.contains(source)),
+            "{title:?}"
+        );
     }
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -400,3 +400,39 @@ async fn what_cannot_be_followed_is_told_and_a_foreign_place_is_not_silently_ski
     let nobody = refused(&["events", "tail"]).await.refused(4);
     assert!(nobody.contains("cannot reach"), "{nobody}");
 }
+
+#[tokio::test]
+async fn the_server_chooses_events_by_labels() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let url = server.api.url.as_str();
+    let create = async |name: &str, labels: Value| {
+        let params = json!({"name": name, "labels": labels});
+        server.api.call("tasks.create", params).await;
+    };
+    create("a", json!({"team": "data", "stage": "1"})).await;
+    create("b", json!({"team": "web", "stage": "1"})).await;
+    create("c", json!({"team": "data"})).await;
+    create("d", json!({"team": "data", "stage": ""})).await;
+    let chosen = async |labels: &[&str], count: usize| {
+        let tail = ["events", "tail", "--from", "beginning", "--url", url];
+        let mut following = Following::start(&[&tail, labels].concat());
+        let lines = following.lines(count).await;
+        following.ask_to_stop();
+        let ended = following.end().await;
+        assert_eq!(ended.lines, Vec::<String>::new(), "{labels:?}");
+        let name = |line: &String| -> String {
+            let event: Value = serde_json::from_str(line).unwrap();
+            event["name"].as_str().expect(line).to_owned()
+        };
+        lines.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(chosen(&["--label", "team=data"], 3).await, ["a", "c", "d"]);
+    let both = ["--label", "team=data", "--label", "stage"];
+    assert_eq!(chosen(&both, 2).await, ["a", "d"]);
+    assert_eq!(chosen(&["--label", "stage="], 1).await, ["d"]);
+    let bad = run(["events", "tail", "--label", "=x", "--url", url]).await;
+    let bad = bad.refused(2);
+    assert!(bad.contains("--label =x: "), "{bad}");
+    server.stop().await;
+}

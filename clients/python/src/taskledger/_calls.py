@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from ._protocol import RetryPolicy, without_none
+from ._schedules import ScheduleCalls
 from ._workflows import WorkflowCalls
 from .types import (
     Claims,
@@ -28,7 +29,7 @@ from .types import (
 )
 
 
-class Calls(WorkflowCalls):
+class Calls(WorkflowCalls, ScheduleCalls):
     """One method for each common method of the server, with the same name and parameters.
 
     Parameters that are ``None`` are not sent. What is taken and given back is described by the
@@ -65,12 +66,14 @@ class Calls(WorkflowCalls):
         dependencies: JsonObjects | None = None,
         params: JsonObject | None = None,
         labels: dict[str, str] | None = None,
+        start_at: str | None = None,
         idempotency_key: str | None = None,
     ) -> Created:
         """Stores a task, a tree (``children``), or several ``tasks`` that refer to each other by
         id or name.
 
-        ``priority``: 0 urgent to 3 low. Nothing runs before ``execute``.
+        ``priority``: 0 urgent to 3 low. ``start_at``: no start before this time (RFC 3339).
+        Nothing runs before ``execute``.
         """
         members = without_none(
             name=name,
@@ -85,6 +88,7 @@ class Calls(WorkflowCalls):
             dependencies=dependencies,
             params=params,
             labels=labels,
+            start_at=start_at,
         )
         answer = self.call("tasks.create", members, idempotency_key=idempotency_key)
         return cast(Created, answer)

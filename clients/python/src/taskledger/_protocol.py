@@ -27,7 +27,7 @@ Token = str | Callable[[], str]
 
 _KEYED = frozenset(
     [f"tasks.{name}" for name in ("create", "update", "delete", "execute", "cancel", "copy")]
-    + ["tasks.retry", "workflows.create", "workflows.run"]
+    + ["tasks.retry", "workflows.create", "workflows.run", "schedules.run_now"]
 )
 """Methods that take an idempotency key; others refuse one."""
 
@@ -38,11 +38,14 @@ _REPEATABLE = frozenset(
     + [f"tasks.{name}" for name in ("suspend", "respond", "sibling_output")]
     + [f"workflows.{name}" for name in ("validate", "dry_run", "get", "list", "versions", "diff")]
     + [f"workflows.{name}" for name in ("progress", "save", "delete", "schemas")]
+    + [f"schedules.{name}" for name in ("list", "get", "update", "pause", "delete")]
     + [f"webhooks.{name}" for name in ("get", "list", "secret", "deliveries", "update")]
     + [f"webhooks.{name}" for name in ("delete", "enable", "disable")]
     + ["tokens.list", "tokens.revoke", "audit.list", "rpc.discover"]
 )
 _REPEATABLE_OF = ("workers.", "system.", "secrets.")
+# With these members a repetition would be refused, as the first time has made another version.
+_ONCE_WITH = {"schedules.update": "expected_version"}
 # With these members a repetition is known to be one.
 _NAMED_BY = {"webhooks.create": "id", "tokens.create": "id", "webhooks.redeliver": "request_key"}
 
@@ -192,6 +195,8 @@ class Settings:
 
 def is_repeatable(method: str, params: JsonObject, idempotency_key: str | None) -> bool:
     """Whether a call that may have been carried out can be made again."""
+    if params.get(_ONCE_WITH.get(method, "")) is not None:
+        return False
     return (
         idempotency_key is not None
         or method in _KEYED

@@ -114,11 +114,18 @@ class Resumption:
         task: str | None = None,
         user: str | None = None,
         types: tuple[str, ...] | None = None,
+        labels: dict[str, str | None] | None = None,
         start: str | int = "now",
         last_event_id: str | None = None,
     ) -> None:
         query = {"flow": flow, "task": task, "user": user, "types": ",".join(types or ()) or None}
-        self._query = {name: value for name, value in query.items() if value is not None}
+        self._query: dict[str, Any] = {
+            name: value for name, value in query.items() if value is not None
+        }
+        if labels:
+            self._query["label"] = [
+                key if value is None else f"{key}={value}" for key, value in labels.items()
+            ]
         self._start = start
         self.parser = Parser(last_event_id)
         self._seen: set[str] = set()
@@ -133,7 +140,7 @@ class Resumption:
             headers["last-event-id"] = self.parser.last_event_id
         else:
             query["from"] = self._start
-        return "/events?" + urlencode(query), headers
+        return "/events?" + urlencode(query, doseq=True), headers
 
     def feed(self, piece: bytes) -> Iterator[Event]:
         """The events in ``piece``, without those that came before."""

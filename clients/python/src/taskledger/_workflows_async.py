@@ -54,18 +54,24 @@ class AsyncWorkflowCalls:
         *,
         trigger: JsonObject | None = None,
         user_id: str | None = None,
+        labels: dict[str, str] | None = None,
         strict: bool | None = None,
         execute: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Workflow:
         """Creates the tasks of one run of a workflow document; with ``execute`` it begins at once,
-        and ``wait`` takes the answer.
+        and ``wait`` takes the answer. ``labels`` are those of the root of the run.
 
         :raises InputWiringError: only its references are wrong.
         :raises InvalidParams: it has other faults; ``data["faults"]`` has all with their lines.
         """
         members = without_none(
-            document=document, trigger=trigger, user_id=user_id, strict=strict, execute=execute
+            document=document,
+            trigger=trigger,
+            user_id=user_id,
+            labels=labels,
+            strict=strict,
+            execute=execute,
         )
         answer = await self.call("workflows.create", members, idempotency_key=idempotency_key)
         return cast(Workflow, answer)
@@ -214,12 +220,14 @@ class AsyncWorkflowCalls:
         version: int | None = None,
         trigger: JsonObject | None = None,
         user_id: str | None = None,
+        labels: dict[str, str] | None = None,
         execute: bool | None = None,
         owner: str | None = None,
         idempotency_key: str | None = None,
     ) -> Workflow:
         """Creates the tasks of one run of a saved document, and begins it unless ``execute`` is
         false; ``wait`` takes the answer. ``version``: the newest unless it is given.
+        ``labels`` are those of the root of the run.
 
         :raises WorkflowNotFound: there is no such workflow or version.
         """
@@ -228,6 +236,7 @@ class AsyncWorkflowCalls:
             version=version,
             trigger=trigger,
             user_id=user_id,
+            labels=labels,
             execute=execute,
             owner=owner,
         )

@@ -207,17 +207,18 @@ class AsyncClient(AsyncCalls):
         task: str | None = None,
         user: str | None = None,
         types: Iterable[str] | None = None,
+        labels: dict[str, str | None] | None = None,
         start: str | int = "now",
         last_event_id: str | None = None,
         reconnect: bool = True,
     ) -> AsyncEventStream:
         """What happens, as it happens: an iterator of ``Event`` that goes on after disconnects.
 
-        Only events of one ``flow`` (the id of its root), ``task``, or ``user``, and of these
-        ``types``. ``start`` is ``now``, ``beginning`` or a position of the history;
-        ``last_event_id`` goes on behind an event and wins over ``start``. An event of type
-        ``reset`` says that something is missing. With ``reconnect=False`` the iterator ends with
-        the first connection. ::
+        Only events of one ``flow`` (the id of its root), ``task``, or ``user``, of these
+        ``types``, and of tasks with these ``labels`` (``None`` for any value). ``start`` is
+        ``now``, ``beginning`` or a position of the history; ``last_event_id`` goes on behind an
+        event and wins over ``start``. An event of type ``reset`` says that something is missing.
+        With ``reconnect=False`` the iterator ends with the first connection. ::
 
             async with client.events(flow=root_id) as events:
                 async for event in events:
@@ -229,6 +230,7 @@ class AsyncClient(AsyncCalls):
             task=task,
             user=user,
             types=None if types is None else tuple(types),
+            labels=labels,
             start=start,
             last_event_id=last_event_id,
         )

@@ -41,6 +41,8 @@ __all__ = [
     "Retryable",
     "RpcError",
     "RunFailed",
+    "ScheduleChanged",
+    "ScheduleNotFound",
     "TaskNotFound",
     "TaskledgerError",
     "TimedOut",
@@ -255,6 +257,19 @@ class WorkflowChanged(RpcError, code=-31013):
     @property
     def version(self) -> int | None:
         """The newest version; ``None``: none is kept."""
+        return self.data.get("version")
+
+
+class ScheduleNotFound(RpcError, code=-31014):
+    """No such schedule, or one that the caller may not see."""
+
+
+class ScheduleChanged(RpcError, code=-31015):
+    """The name is taken, or the version is not the expected one; nothing was changed."""
+
+    @property
+    def version(self) -> int | None:
+        """The version of the schedule."""
         return self.data.get("version")
 
 

@@ -189,6 +189,7 @@ mod tests {
         "semantics/methods.read",
         "semantics/methods.ours",
         "semantics/methods.idempotency",
+        "semantics/labels",
         "semantics/inputs",
         "semantics/errors",
         "semantics/guarantees",

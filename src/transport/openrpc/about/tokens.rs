@@ -223,7 +223,7 @@ pub fn deny() -> About {
 #[must_use]
 pub fn audit() -> About {
     about(
-        "Shows who did what, newest first: changes of tokens and secrets, failed logins, reads of flows of \
+        "Shows who did what, newest first: changes of tokens, secrets and schedules, failed logins, reads of flows of \
          others, imports, rebuilds, retention and starts. Entries are kept for 400 days. Needs the scope \
          `admin`.",
         "page",

@@ -1,11 +1,13 @@
 //! What the documents leave open and this project decided, one file for each subject.
 
+mod cleaning;
 mod dependencies;
 mod errors;
 mod groups;
 mod guarantees;
 mod ids;
 mod inputs;
+mod labels;
 mod limits;
 mod looks;
 mod methods_change;
@@ -32,12 +34,14 @@ pub(super) fn clauses() -> Vec<Clause> {
         retries::clauses(),
         groups::clauses(),
         dependencies::clauses(),
+        cleaning::clauses(),
         runs::clauses(),
         methods_execute::clauses(),
         methods_change::clauses(),
         methods_copy::clauses(),
         methods_read::clauses(),
         methods_ours::clauses(),
+        labels::clauses(),
         inputs::clauses(),
         errors::clauses(),
         guarantees::clauses(),
