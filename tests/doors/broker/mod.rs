@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod blocked;
 mod delivery;
 mod hostile;
 mod listeners;
