@@ -41,7 +41,7 @@ pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, NamedRejection, Reply, Started,
     TaskIds,
 };
-pub use requests::{Cancel, Copy, Delete, Execute, Request, Retry, Target, Update};
+pub use requests::{Cancel, Copy, Delete, Execute, IdCheck, Request, Retry, Target, Update};
 pub use system::{
     COMMAND_EXECUTOR, Check, DRAINING, Deliveries, Draining, ExecutorView, Health, NodeHealth,
     NodeShare, Rebuild, SlotUsage,

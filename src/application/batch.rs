@@ -2,7 +2,7 @@
 
 use super::error::{Error, Failure};
 use super::figures::Ended;
-use super::mailbox::{self, Answer, Begins, Order};
+use super::mailbox::{self, Answer, Order};
 use super::ports::Started;
 use super::slots::Held;
 use crate::store::{Append, ClaimKey, Fence, NewClaim, NewEvent};
@@ -109,7 +109,7 @@ impl Batch {
         let mut claimed = Vec::new();
         for event in events {
             if let Event::TaskCreated(created) = &event
-                && (created.parent_id.is_some() || order.begins == Begins::Chosen)
+                && (created.parent_id.is_some() || order.begins.claims())
             {
                 let key = ClaimKey::Task(created.task_id);
                 claimed.push(key.clone());

@@ -3,7 +3,7 @@
 mod update;
 
 use super::App;
-use super::api::{Cancel, Created, Reply, Started, Target, TaskIds};
+use super::api::{Cancel, Created, IdCheck, Reply, Started, Target, TaskIds};
 use super::authorize::UseCase;
 use super::context::Context;
 use super::defaults;
@@ -39,6 +39,8 @@ pub struct ExecuteOptions {
     pub callback: Option<CallbackId>,
     /// The message that it is begun by.
     pub origin: Option<Box<RunOrigin>>,
+    /// When ids that the caller chose for new tasks are looked up.
+    pub id_check: IdCheck,
 }
 
 impl Default for ExecuteOptions {
@@ -48,6 +50,7 @@ impl Default for ExecuteOptions {
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
             callback: None,
             origin: None,
+            id_check: IdCheck::First,
         }
     }
 }
@@ -157,8 +160,10 @@ impl App {
         options: ExecuteOptions,
     ) -> Result<Reply, Error> {
         let mut faults = list.passed_deadlines(self.clock.now());
-        let taken = self.taken(&list).await?.into_iter();
-        faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
+        if options.id_check == IdCheck::First {
+            let taken = self.taken(&list).await?.into_iter();
+            faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
+        }
         let (mut resolved, names) = self.resolve(list, faults).await?;
         Self::refuse_stored_parent(&resolved)
             .and_then(|()| self.admit(context, &mut resolved.tasks))
@@ -194,7 +199,8 @@ impl App {
             command,
             begins,
             reply,
-            foreign: Refusal::FlowNotFound { flow },
+            // Also one that is somebody else's: nobody has it twice.
+            foreign: Refusal::invalid([Fault::IdTakenMeanwhile { id: task }]),
         };
         self.command(context, key, sending)
             .await

@@ -178,7 +178,9 @@ impl<'a> Driver<'a> {
                     continue;
                 }
             };
-            if self.state.is_none() {
+            let is_loaded = self.state.is_some();
+            let is_assumed = !is_loaded && order.begins == Begins::Chosen;
+            if !is_loaded {
                 assert!(
                     !in_flight,
                     "the state is resident while an append is in flight"
@@ -198,22 +200,30 @@ impl<'a> Driver<'a> {
                 }
             }
             self.decide_with_ends(order).await;
+            if is_assumed {
+                self.forget_assumption();
+            }
         }
     }
 
     /// Brings the flow into memory for an order that begins it or not; gives the order that must be
     /// decided before that one.
     async fn load(&mut self, begins: Begins, fence: Option<Fence>) -> Result<Option<Order>, Error> {
-        if begins == Begins::Minted {
-            self.state = Some(Resident {
-                fence,
-                ..Resident::default()
-            });
-            return Ok(None);
+        match begins {
+            Begins::Minted | Begins::Chosen => {
+                self.state = Some(Resident {
+                    fence,
+                    ..Resident::default()
+                });
+                Ok(None)
+            }
+            Begins::No | Begins::Contested => {
+                let loaded = loading::load(self.flows, self.mailbox.flow, fence).await?;
+                let (state, recovery) = loaded;
+                self.state = Some(state);
+                Ok(recovery)
+            }
         }
-        let (state, recovery) = loading::load(self.flows, self.mailbox.flow, fence).await?;
-        self.state = Some(state);
-        Ok(recovery)
     }
 
     fn decide(&mut self, mut order: Order) {
@@ -395,9 +405,10 @@ impl<'a> Driver<'a> {
                 entry.order.command = Some(Command::Wake);
             }
             // Somebody has written to the flow: from now on it is loaded.
-            if entry.order.begins == Begins::Minted {
-                entry.order.begins = Begins::No;
-            }
+            entry.order.begins = match entry.order.begins {
+                Begins::Minted | Begins::No => Begins::No,
+                Begins::Chosen | Begins::Contested => Begins::Contested,
+            };
             self.again.push_back(entry.order);
         }
         assert!(

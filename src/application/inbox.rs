@@ -5,7 +5,7 @@
 //! (`crates/broker`); what they returned is read from the log.
 
 use super::App;
-use super::api::broker::{Attempt, End, Ended, Running};
+use super::api::broker::{Attempt, Blocked, End, Ended, Hindrance, Running};
 use super::context::Context;
 use super::error::{Error, Failure};
 use super::limits::StreamPlace;
@@ -111,6 +111,21 @@ impl Inbox {
         let Some(recorded) = found.first().filter(|it| it.version == outcome.version) else {
             return Ok(None);
         };
+        if let Some((by, how)) = hindrance(&recorded.event, outcome.task_id) {
+            let by = match by {
+                Some(by) => Some(by),
+                None => self.missing(outcome.task_id).await?,
+            };
+            let by = match by {
+                Some(by) => Some(self.called(by).await?),
+                None => None,
+            };
+            return Ok(Some(Ended {
+                end: End::Blocked(Blocked { by, how }),
+                worker: None,
+                remarks: None,
+            }));
+        }
         let Some((end, attempt, remarks)) = end(&recorded.event) else {
             return Ok(None);
         };
@@ -135,6 +150,35 @@ impl Inbox {
             worker,
             remarks: remarks.cloned(),
         }))
+    }
+
+    /// What a task waits for still, the first of it.
+    async fn missing(&self, task: TaskId) -> Result<Option<TaskId>, Error> {
+        let status = async |task| -> Result<_, Error> {
+            let seen = self.app.get(&self.context, task, Consistency::Strong).await;
+            match seen {
+                Ok(view) => Ok(Some(view.row)),
+                Err(Error::Refused(_)) => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        let Some(row) = status(task).await? else {
+            return Ok(None);
+        };
+        for dependency in &row.dependencies {
+            let other = status(dependency.id).await?;
+            if other.is_none_or(|it| it.status != Status::Completed) {
+                return Ok(Some(dependency.id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the requester calls a task that it has published, or else its id.
+    async fn called(&self, task: TaskId) -> Result<Arc<str>, Error> {
+        let found = self.store.published(&self.owner.tenant, task).await?;
+        let own = found.filter(|it| it.owner == self.owner && it.requester == self.requester);
+        Ok(own.map_or_else(|| Arc::from(task.to_string()), |it| it.external_id))
     }
 
     /// What agents call a task of this inbox; `None`: it is not of this inbox.
@@ -254,6 +298,21 @@ impl Said {
         }
         false
     }
+}
+
+/// Why a task cannot run any more, if that follows from an event of another one, and which that is.
+fn hindrance(event: &Event, task: TaskId) -> Option<(Option<TaskId>, Hindrance)> {
+    if let Event::RunEnded(_) = event {
+        return Some((None, Hindrance::NotRun));
+    }
+    let (by, how) = if let Event::TaskFailed(e) = event {
+        (e.task_id, Hindrance::Failed)
+    } else if let Event::TaskCancelled(e) = event {
+        (e.task_id, Hindrance::Cancelled)
+    } else {
+        return None;
+    };
+    (by != task).then_some((Some(by), how))
 }
 
 /// The end that an event is, of which attempt, and what was said beside it.

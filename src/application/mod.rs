@@ -42,6 +42,7 @@ mod loading;
 mod looking;
 pub mod mailbox;
 pub mod naming;
+mod new_methods;
 mod offers;
 pub mod outcomes;
 mod overview;
@@ -73,7 +74,7 @@ mod validation;
 pub mod watching;
 mod working;
 
-pub use api::Target;
+pub use api::{IdCheck, Target};
 pub use commands::ExecuteOptions;
 pub use context::Context;
 pub use directory::Directory;

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskledger_auth::Reach;
 use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, Timestamp};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, broadcast, oneshot};
 
 /// Workers that may wait on a node at once.
 pub(super) const WAITING_MAX: usize = 20_000;
@@ -35,6 +35,8 @@ pub(super) const WAITING_MAX: usize = 20_000;
 const HINTED_MAX: usize = 256;
 /// Tasks of each of them that are counted.
 const HINTED_TASKS_MAX: usize = 64;
+/// Methods that have appeared and that a worker has not looked at yet; with more, it looks at all methods.
+const APPEARED_MAX: usize = 1024;
 
 /// The number of a worker that does not wait; those that do count from 1.
 const NOBODY: u64 = 0;
@@ -91,6 +93,24 @@ pub(super) struct Offers {
     held_back: AtomicBool,
     /// Methods with offers that nobody here wants, for the other nodes.
     unwanted: Notify,
+    /// For workers that do not know beforehand what they want.
+    appeared: broadcast::Sender<Appeared>,
+}
+
+/// There is something of a method of which there was nothing.
+#[derive(Debug, Clone)]
+pub(super) struct Appeared {
+    pub(super) method: Arc<str>,
+    pub(super) of: Whose,
+}
+
+/// Whose tasks these are.
+#[derive(Debug, Clone)]
+pub(super) enum Whose {
+    /// Of flows of this node with this owner.
+    Owner(Option<Arc<str>>),
+    /// Nobody here knows: another node has given a hint.
+    Elsewhere,
 }
 
 impl fmt::Debug for Offers {
@@ -107,6 +127,7 @@ impl Offers {
             closed: AtomicBool::new(false),
             held_back: AtomicBool::new(false),
             unwanted: Notify::new(),
+            appeared: broadcast::Sender::new(APPEARED_MAX),
         })
     }
 
@@ -170,7 +191,13 @@ impl Offers {
     ) {
         self.flows.store(inner.flows(), Ordering::Release);
         let matches = self.matches(&mut inner, methods.iter());
+        let appeared = inner.take_appeared();
         drop(inner);
+        for (method, owner) in appeared {
+            let of = Whose::Owner(owner);
+            // Nobody need listen.
+            let _ = self.appeared.send(Appeared { method, of });
+        }
         self.hand_out_with(matches, |of| (of == flow).then(|| coming.one()));
     }
 
@@ -346,8 +373,17 @@ impl Offers {
         }
     }
 
+    /// Methods from now on of which there is something and was nothing, on this node or, as far as it hears of them, others.
+    pub(super) fn appearing(&self) -> broadcast::Receiver<Appeared> {
+        self.appeared.subscribe()
+    }
+
     /// Tells workers here that another node has offers of these methods, as many as there are.
     pub(super) fn hint(&self, elsewhere: uuid::Uuid, methods: &[(Arc<str>, usize)]) {
+        for (method, _) in methods {
+            let (method, of) = (method.clone(), Whose::Elsewhere);
+            let _ = self.appeared.send(Appeared { method, of });
+        }
         let told = self.inner().hint(methods);
         for tell in told {
             let _ = tell.send(Told::There(elsewhere));

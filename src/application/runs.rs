@@ -9,7 +9,7 @@ mod view;
 
 use super::App;
 use super::api::runs::{CancelRun, FollowUp, FollowedUp, RunOrigin, StartRun};
-use super::api::{Consistency, Reply};
+use super::api::{Consistency, IdCheck, Reply};
 use super::commands::ExecuteOptions;
 use super::context::Context;
 use super::error::{Error, Failure};
@@ -67,6 +67,7 @@ impl App {
             executor_wait_ms,
             callback,
             origin: Some(Box::new(origin)),
+            id_check: IdCheck::First,
         };
         self.execute(&context.keyed_as(STARTS), target, options)
             .await

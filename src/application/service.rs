@@ -279,6 +279,7 @@ impl Service {
                 target,
                 allow_unknown_executors,
                 executor_wait_ms,
+                id_check,
                 callback,
             }) => {
                 self.starting(context, UseCase::ExecuteTasks, callback, async |callback| {
@@ -287,6 +288,7 @@ impl Service {
                         executor_wait_ms,
                         callback,
                         origin: None,
+                        id_check,
                     };
                     app.execute(context, target, options).await
                 })

@@ -1,6 +1,8 @@
-//! Follows the log for the broker: notes which tasks were published and how they ended, and forgets flows that were
+//! Follows the log for the broker: notes which tasks were published, how they ended and which cannot run any more, and forgets flows that were
 //! archived. Owns the loop. Each server does it, so that each is woken by what it notes or finds noted; the store
 //! takes every event once. Reads the log, writes nothing but the store of the broker.
+
+mod blocked;
 
 use crate::store::{self, EventStore};
 use crate::subscription::feed::Feed;
@@ -9,9 +11,12 @@ use std::time::Duration;
 use taskledger_broker::BrokerStore;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Recorded};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+/// How long events are gathered to be noted together while none of them is an end, and up to how many.
+const GATHER: Duration = Duration::from_millis(20);
+const GATHERED_EVENTS: usize = 1024;
 /// Pause after a failure; each is twice the one before, up to the last.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
@@ -75,9 +80,18 @@ impl Follower {
 
     async fn step(&self, feed: &mut Feed) -> Result<(), Stopped> {
         let after = feed.position();
-        let events = feed.next().await?;
+        let mut events = feed.next().await?;
+        // Nobody waits for what is published, but requesters for ends.
+        let until = Instant::now() + GATHER;
+        while events.len() < GATHERED_EVENTS && !events.iter().any(|it| ends(&it.event)) {
+            match timeout_at(until, feed.next()).await {
+                Ok(more) => events.extend(more?),
+                Err(_) => break,
+            }
+        }
         let upto = feed.position();
-        let place = self.store.intake(after, &events, upto).await?;
+        let blocked = blocked::blocked(&*self.log, &self.store, &events).await?;
+        let place = self.store.intake(after, &events, &blocked, upto).await?;
         if place != upto {
             feed.seek(place);
         }
@@ -89,6 +103,17 @@ impl Follower {
         }
         Ok(())
     }
+}
+
+/// Whether requesters may have to be told of an event.
+fn ends(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::TaskCompleted(_)
+            | Event::TaskFailed(_)
+            | Event::TaskCancelled(_)
+            | Event::RunEnded(_)
+    )
 }
 
 /// The flows that end in the archive with one of these events, which are their last.

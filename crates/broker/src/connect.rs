@@ -16,16 +16,28 @@ pub const BROKER_FILE: &str = "broker.db";
 /// The tables on PostgreSQL.
 pub const STEPS: log::Steps = log::Steps {
     purpose: "broker",
-    steps: &[(
-        "0001_broker",
-        include_str!("../../../migrations/postgres/broker/0001_broker.sql"),
-    )],
+    steps: &[
+        (
+            "0001_broker",
+            include_str!("../../../migrations/postgres/broker/0001_broker.sql"),
+        ),
+        (
+            "0002_blocked",
+            include_str!("../../../migrations/postgres/broker/0002_blocked.sql"),
+        ),
+    ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    migrator(&[(
-        "0001_broker",
-        include_str!("../../../migrations/sqlite/broker/0001_broker.sql"),
-    )])
+    migrator(&[
+        (
+            "0001_broker",
+            include_str!("../../../migrations/sqlite/broker/0001_broker.sql"),
+        ),
+        (
+            "0002_blocked",
+            include_str!("../../../migrations/sqlite/broker/0002_blocked.sql"),
+        ),
+    ])
 });
 
 static PLACE: Place = Place {

@@ -4,6 +4,7 @@
 use crate::keys::Owner;
 use crate::published::Published;
 use crate::{BrokerStore, Error, ROWS_MAX, stored};
+use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::{FlowId, Position, Recorded, TaskId, Timestamp, Version};
 use taskledger_sql::{Args, Columns, MultiRow, Row, Tx};
@@ -19,7 +20,8 @@ pub struct TooManyNames {
     pub found: usize,
 }
 
-/// One end of a published task. Its content is that of the event at `version` of `flow`.
+/// One end of a published task. Its content is that of the event at `version` of `flow`: the one that ended it, or, where
+/// it is another task's or a run's, the one because of which it cannot run any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Its place in all inboxes, from 1; rises in the order of the log and is never given again.
@@ -28,7 +30,7 @@ pub struct Outcome {
     pub task_id: TaskId,
     /// Its flow.
     pub flow: FlowId,
-    /// The event that ended it, in its flow.
+    /// The event, in its flow.
     pub version: Version,
     /// The same event in the log.
     pub position: Position,
@@ -44,16 +46,28 @@ pub struct Outcome {
     pub delivered_at: Option<Timestamp>,
 }
 
-/// An end that is to be noted.
-pub(crate) struct New<'a> {
-    pub(crate) number: u64,
-    pub(crate) task: &'a Published,
-    pub(crate) end: &'a Recorded,
+impl Outcome {
+    /// The same, not noted yet: how a published task has come to its end with an event of its flow.
+    pub(crate) fn of(number: u64, task: &Published, end: &Recorded, at: Timestamp) -> Self {
+        Self {
+            number,
+            task_id: task.task_id,
+            flow: end.flow,
+            version: end.version,
+            position: end.position,
+            owner: task.owner.clone(),
+            requester: task.requester.clone(),
+            external_id: task.external_id.clone(),
+            at,
+            delivered_at: None,
+        }
+    }
 }
 
 impl BrokerStore {
     /// The outcomes for an agent of an owner that were not delivered, by number, at most `limit` (and [`ROWS_MAX`]) of
-    /// those above `after`. Cost: O(rows of the answer).
+    /// those above `after`. Cost: O(rows of the answer); no query for what this process has noted a moment ago, of which
+    /// another server may have marked some since.
     ///
     /// # Errors
     /// [`Error`].
@@ -64,15 +78,24 @@ impl BrokerStore {
         after: u64,
         limit: u32,
     ) -> Result<Vec<Outcome>, Error> {
+        let limit = limit.min(ROWS_MAX);
+        // Whoever begins is told what no server has marked.
+        let kept = match after {
+            0 => None,
+            _ => self.recent.above(owner, requester, after, limit as usize),
+        };
+        if let Some(found) = kept {
+            return Ok(found);
+        }
         let work = async {
             let mut tx = self.read().await?;
             let mut args = tx.args();
-            args.bytes(owner.inbox(requester));
+            args.bytes(owner.inbox(requester).to_vec());
             args.text(owner.tenant.clone());
             args.text(owner.actor.clone());
             args.text(requester.clone());
             args.int(stored(after));
-            args.int(i64::from(limit.min(ROWS_MAX)));
+            args.int(i64::from(limit));
             let rows = tx.fetch_all(UNDELIVERED, args).await?;
             let found = rows.iter().map(outcome).collect::<Result<_, Error>>()?;
             tx.commit().await?;
@@ -100,8 +123,8 @@ impl BrokerStore {
         names.sort_unstable();
         names.dedup();
         let bind = |name: &Arc<str>, args: &mut Args| {
-            args.bytes(owner.name(name));
-            args.bytes(owner.inbox(requester));
+            args.bytes(owner.name(name).to_vec());
+            args.bytes(owner.inbox(requester).to_vec());
             args.text(owner.tenant.clone());
             args.text(owner.actor.clone());
             args.text(requester.clone());
@@ -142,6 +165,7 @@ impl BrokerStore {
             let marked = rows.iter().map(|row| Ok(Columns::of(row).number()?));
             let mut marked = marked.collect::<Result<Vec<u64>, Error>>()?;
             tx.commit().await?;
+            self.recent.delivered(&numbers, at);
             marked.sort_unstable();
             Ok(marked)
         };
@@ -149,24 +173,60 @@ impl BrokerStore {
     }
 }
 
-/// Adds outcomes. An event has one.
-pub(crate) async fn add(tx: &mut Tx<'_>, outcomes: &[New<'_>]) -> Result<(), Error> {
-    let bind = |new: &New<'_>, args: &mut Args| {
-        let New { number, task, end } = new;
-        args.int(stored(*number));
-        args.id(task.task_id.0);
-        args.id(end.flow.0);
-        args.int(stored(end.version));
-        args.position(end.position);
-        args.text(task.owner.tenant.clone());
-        args.text(task.owner.actor.clone());
-        args.text(task.requester.clone());
-        args.text(task.external_id.clone());
-        args.bytes(task.owner.inbox(&task.requester));
-        args.bytes(task.owner.name(&task.external_id));
-        args.time(end.time);
+/// An outcome that is to be noted.
+pub(crate) struct New {
+    pub(crate) outcome: Outcome,
+    /// The task cannot run, and has not ended.
+    pub(crate) is_blocked: bool,
+}
+
+/// Those of some tasks whose latest outcome is that they cannot run. Cost: one query, O(tasks).
+pub(crate) async fn blocked(
+    tx: &mut Tx<'_>,
+    tasks: &[&Published],
+) -> Result<HashSet<TaskId>, Error> {
+    if tasks.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let bind = |it: &&Published, args: &mut Args| {
+        args.bytes(it.owner.name(&it.external_id).to_vec());
+        args.bytes(it.owner.inbox(&it.requester).to_vec());
+        args.id(it.task_id.0);
     };
-    Ok(ADD.execute(tx, outcomes, bind).await?)
+    let rows = BLOCKED.fetch(tx, tasks, bind).await?;
+    let task = |row: &Row| Ok(TaskId(Columns::of(row).id()?));
+    rows.iter().map(task).collect()
+}
+
+/// Adds outcomes, but those of tasks that have come to their end with the same event before. Returns what was added.
+pub(crate) async fn add(tx: &mut Tx<'_>, outcomes: Vec<New>) -> Result<Vec<Outcome>, Error> {
+    if outcomes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bind = |New {
+                    outcome: it,
+                    is_blocked,
+                }: &New,
+                args: &mut Args| {
+        args.int(stored(it.number));
+        args.id(it.task_id.0);
+        args.id(it.flow.0);
+        args.int(stored(it.version));
+        args.position(it.position);
+        args.text(it.owner.tenant.clone());
+        args.text(it.owner.actor.clone());
+        args.text(it.requester.clone());
+        args.text(it.external_id.clone());
+        args.bytes(it.owner.inbox(&it.requester).to_vec());
+        args.bytes(it.owner.name(&it.external_id).to_vec());
+        args.time(it.at);
+        args.int(i64::from(*is_blocked));
+    };
+    let rows = ADD.fetch(tx, &outcomes, bind).await?;
+    let added = rows.iter().map(|row| Ok(Columns::of(row).number()?));
+    let added = added.collect::<Result<HashSet<u64>, Error>>()?;
+    let outcomes = outcomes.into_iter().map(|new| new.outcome);
+    Ok(outcomes.filter(|it| added.contains(&it.number)).collect())
 }
 
 fn outcome(row: &Row) -> Result<Outcome, Error> {
@@ -208,6 +268,17 @@ static LATEST: LazyLock<MultiRow> = LazyLock::new(|| {
         ") AS asked)",
     )
 });
+// By `outcomes_name`, once for each task.
+static BLOCKED: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "SELECT task_id FROM outcomes WHERE blocked = 1 AND number IN (
+           SELECT (SELECT max(o.number) FROM outcomes o
+                   WHERE o.name = asked.column1 AND o.inbox = asked.column2 AND o.task_id = asked.column3)
+           FROM (",
+        3,
+        ") AS asked)",
+    )
+});
 static DELIVER: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH told (number, at) AS (",
@@ -221,8 +292,9 @@ static DELIVER: LazyLock<MultiRow> = LazyLock::new(|| {
 static ADD: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "INSERT INTO outcomes
-           (number, task_id, flow_id, version, position, tenant, actor, requester, external_id, inbox, name, at)",
-        12,
-        "ON CONFLICT (position) DO NOTHING",
+           (number, task_id, flow_id, version, position, tenant, actor, requester, external_id, inbox, name, at,
+            blocked)",
+        13,
+        "ON CONFLICT (position, task_id) DO NOTHING RETURNING number",
     )
 });

@@ -4,34 +4,67 @@
 //! All of a batch is one transaction under the lock of the state, so servers that read the same events note each once,
 //! and numbers become visible in their order.
 
+use crate::inbox::{self, New, Outcome};
 use crate::mark::mark;
 use crate::published::{Published, add, among};
-use crate::{BrokerStore, Error, State, inbox, stored};
+use crate::{BrokerStore, Error, State, stored};
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::flow::Event;
-use taskledger_domain::{Position, Recorded, TaskId};
+use taskledger_domain::flow::{Event, TaskCreated};
+use taskledger_domain::{Position, Recorded, TaskId, Timestamp};
 use taskledger_sql::{Engine, Tx};
+
+/// A task that cannot run any more unless somebody steps in, published or not.
+#[derive(Debug, Clone)]
+pub struct Blocked {
+    /// The task.
+    pub task: TaskId,
+    /// The event because of which it is so: the end of what it waited for, or of its run.
+    pub cause: Arc<Recorded>,
+    /// The event that told: its position and time.
+    pub told: (Position, Timestamp),
+}
+
+/// How a task has come to its end, of which it is not known whether it was published.
+struct End<'a> {
+    task: TaskId,
+    kind: EndKind,
+    event: &'a Recorded,
+    at: Timestamp,
+}
+
+/// What its requester may know of the end of a task before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndKind {
+    /// It was under way.
+    Own,
+    /// It was cancelled before it began: nothing new of one that could not.
+    Unbegun,
+    /// It cannot begin.
+    Blocked,
+}
 
 /// What a batch may come to.
 #[derive(Default)]
 struct Batch<'a> {
     published: Vec<Published>,
-    /// Ends of tasks of which it is not known whether they were published.
-    ends: Vec<(TaskId, &'a Recorded)>,
+    ends: Vec<End<'a>>,
 }
 
 impl Batch<'_> {
+    /// The tasks that end.
     fn tasks(&self) -> Vec<TaskId> {
-        tasks(&self.ends)
+        let mut tasks: Vec<TaskId> = self.ends.iter().map(|end| end.task).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        tasks
     }
 }
 
-fn tasks(ends: &[(TaskId, &Recorded)]) -> Vec<TaskId> {
-    let mut tasks: Vec<TaskId> = ends.iter().map(|(task, _)| *task).collect();
-    tasks.sort_unstable();
-    tasks.dedup();
-    tasks
+/// Whether a task is created as one that was published.
+#[must_use]
+pub fn publishes(created: &TaskCreated) -> bool {
+    mark(created).is_some()
 }
 
 impl BrokerStore {
@@ -50,12 +83,13 @@ impl BrokerStore {
     /// [`Error`].
     pub async fn newest(&self) -> Result<u64, Error> {
         let newest = self.state().await?.newest;
+        self.recent.ended_elsewhere(newest);
         self.wake(newest);
         Ok(newest)
     }
 
-    /// Notes what follows from `batch`, all events of the log above `after` up to `upto` in their order, and moves the
-    /// place to `upto`. Events that are dealt with already are passed over, whoever did it. Returns the place
+    /// Notes what follows from `batch`, all events of the log above `after` up to `upto` in their order, and which tasks are
+    /// `blocked` by then, and moves the place to `upto`. Events that are dealt with already are passed over, whoever did it. Returns the place
     /// afterwards, behind which to read on: below `after`, nothing was noted, because events between them are missing;
     /// above `upto`, another server is ahead.
     ///
@@ -69,9 +103,10 @@ impl BrokerStore {
         &self,
         after: Position,
         batch: &[Arc<Recorded>],
+        blocked: &[Blocked],
         upto: Position,
     ) -> Result<Position, Error> {
-        let sorted = self.sorted(batch.iter());
+        let sorted = self.sorted(batch.iter(), blocked.iter());
         if sorted.published.is_empty() {
             if self.is_irrelevant(&sorted).await? && self.passed.pass(after, upto) {
                 return Ok(upto);
@@ -81,9 +116,13 @@ impl BrokerStore {
         }
         let state = match self.noted_by_others(upto).await? {
             Some(state) => state,
-            None => self.order(self.note(after, batch, upto)).await?,
+            None => {
+                let note = self.note(after, (batch, blocked), sorted, upto);
+                self.order(note).await?
+            }
         };
         self.passed.store(state.position, upto);
+        self.recent.ended_elsewhere(state.newest);
         self.wake(state.newest);
         Ok(state.position)
     }
@@ -92,6 +131,9 @@ impl BrokerStore {
     async fn is_irrelevant(&self, batch: &Batch<'_>) -> Result<bool, Error> {
         if batch.ends.is_empty() {
             return Ok(true);
+        }
+        if !self.recent.among(&batch.tasks()).is_empty() {
+            return Ok(false);
         }
         let work = async {
             let mut tx = self.read().await?;
@@ -129,19 +171,29 @@ impl BrokerStore {
     async fn note(
         &self,
         after: Position,
-        events: &[Arc<Recorded>],
+        (events, blocked): (&[Arc<Recorded>], &[Blocked]),
+        sorted: Batch<'_>,
         upto: Position,
     ) -> Result<State, Error> {
-        let (mut tx, state) = self.hold().await?;
-        if state.position < self.passed.rests_on(after) || state.position >= upto {
+        let (mut tx, before) = self.hold().await?;
+        if before.position < self.passed.rests_on(after) || before.position >= upto {
             tx.rollback().await?;
-            return Ok(state);
+            return Ok(before);
         }
-        let is_new = |it: &&Arc<Recorded>| it.position > state.position && it.position <= upto;
-        let batch = self.sorted(events.iter().filter(is_new));
+        // Another server may have noted the first of them.
+        let is_new = |at: Position| at > before.position && at <= upto;
+        let is_all_new =
+            before.position <= after && events.last().is_none_or(|it| it.position <= upto);
+        let batch = match is_all_new {
+            true => sorted,
+            false => self.sorted(
+                events.iter().filter(|it| is_new(it.position)),
+                blocked.iter().filter(|it| is_new(it.told.0)),
+            ),
+        };
         add(&mut tx, &batch.published).await?;
-        let newest = note_ends(&mut tx, &batch.ends, state.newest).await?;
-        if newest > state.newest {
+        let (newest, outcomes) = self.note_ends(&mut tx, &batch, before.newest).await?;
+        if newest > before.newest {
             sync(&mut tx).await?;
         }
         let state = State {
@@ -150,7 +202,56 @@ impl BrokerStore {
         };
         put(&mut tx, state).await?;
         tx.commit().await?;
+        self.recent.published(batch.published);
+        self.recent.ended(before.newest, newest, outcomes);
         Ok(state)
+    }
+
+    /// Adds outcomes of those tasks that were published, numbered behind `newest`. Gives the newest number, and what was
+    /// added.
+    async fn note_ends(
+        &self,
+        tx: &mut Tx<'_>,
+        batch: &Batch<'_>,
+        newest: u64,
+    ) -> Result<(u64, Vec<Outcome>), Error> {
+        let mut tasks = batch.tasks();
+        let known = self.recent.among(&tasks).into_iter();
+        let known = known.chain(batch.published.iter().cloned());
+        let mut published: HashMap<TaskId, Published> =
+            known.map(|task| (task.task_id, task)).collect();
+        tasks.retain(|task| !published.contains_key(task));
+        let stored = among(tx, &tasks).await?.into_iter();
+        published.extend(stored.map(|task| (task.task_id, task)));
+        let known = batch
+            .ends
+            .iter()
+            .filter_map(|end| Some((published.get(&end.task)?, end)));
+        let known: Vec<(&Published, &End<'_>)> = known.collect();
+        let asked = known.iter().filter(|(_, end)| end.kind != EndKind::Own);
+        let asked: Vec<&Published> = asked.map(|(task, _)| *task).collect();
+        let mut blocked = inbox::blocked(tx, &asked).await?;
+        let mut numbered = Vec::with_capacity(known.len());
+        for (task, end) in known {
+            // The first end of what never began counts.
+            let is_told = match end.kind {
+                EndKind::Own => {
+                    blocked.remove(&end.task);
+                    false
+                }
+                EndKind::Unbegun => blocked.contains(&end.task),
+                EndKind::Blocked => !blocked.insert(end.task),
+            };
+            if !is_told {
+                let number = newest + 1 + numbered.len() as u64;
+                numbered.push(New {
+                    outcome: Outcome::of(number, task, end.event, end.at),
+                    is_blocked: end.kind == EndKind::Blocked,
+                });
+            }
+        }
+        let newest = newest + numbered.len() as u64;
+        Ok((newest, inbox::add(tx, numbered).await?))
     }
 
     /// Takes the log for one that ends at `head` and forgets what followed from events behind it: the log was restored
@@ -177,14 +278,20 @@ impl BrokerStore {
             put(&mut tx, state).await?;
             tx.commit().await?;
             self.passed.store(head, head);
+            self.recent.clear();
             Ok(true)
         };
         self.order(work).await
     }
 
-    /// What events may come to. Cost: O(events and `params`), no query.
-    fn sorted<'a>(&self, events: impl Iterator<Item = &'a Arc<Recorded>>) -> Batch<'a> {
+    /// What events may come to, by their order. Cost: O(events and `params`), no query.
+    fn sorted<'a>(
+        &self,
+        events: impl Iterator<Item = &'a Arc<Recorded>>,
+        blocked: impl Iterator<Item = &'a Blocked>,
+    ) -> Batch<'a> {
         let mut batch = Batch::default();
+        let mut blocked = blocked.peekable();
         for recorded in events {
             if let Event::TaskCreated(created) = recorded.event.as_ref()
                 && let Some(mark) = mark(created)
@@ -192,20 +299,36 @@ impl BrokerStore {
                 let task = Published::of(&self.tenant, recorded, created.task_id, mark);
                 batch.published.push(task);
             }
-            batch
-                .ends
-                .extend(ended(&recorded.event).map(|task| (task, recorded.as_ref())));
+            if let Some((task, kind)) = ended(&recorded.event) {
+                batch.ends.push(End {
+                    task,
+                    kind,
+                    event: recorded,
+                    at: recorded.time,
+                });
+            }
+            while let Some(it) = blocked.next_if(|it| it.told.0 <= recorded.position) {
+                batch.ends.push(End {
+                    task: it.task,
+                    kind: EndKind::Blocked,
+                    event: &it.cause,
+                    at: it.told.1,
+                });
+            }
         }
         batch
     }
 }
 
 /// The task that an event ends, as subscribers are told of it: no attempt follows by itself.
-fn ended(event: &Event) -> Option<TaskId> {
+fn ended(event: &Event) -> Option<(TaskId, EndKind)> {
     match event {
-        Event::TaskCompleted(e) => Some(e.task_id),
-        Event::TaskFailed(e) => (!e.will_retry).then_some(e.task_id),
-        Event::TaskCancelled(e) => Some(e.task_id),
+        Event::TaskCompleted(e) => Some((e.task_id, EndKind::Own)),
+        Event::TaskFailed(e) => (!e.will_retry).then_some((e.task_id, EndKind::Own)),
+        Event::TaskCancelled(e) => Some(match e.attempt {
+            Some(_) => (e.task_id, EndKind::Own),
+            None => (e.task_id, EndKind::Unbegun),
+        }),
         Event::TaskCreated(_)
         | Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
@@ -230,26 +353,6 @@ fn ended(event: &Event) -> Option<TaskId> {
         | Event::RunEnded(_)
         | Event::FlowArchived(_) => None,
     }
-}
-
-/// Adds outcomes of those tasks that were published, numbered behind `newest`. Returns the newest number.
-async fn note_ends(
-    tx: &mut Tx<'_>,
-    ends: &[(TaskId, &Recorded)],
-    newest: u64,
-) -> Result<u64, Error> {
-    let published = among(tx, &tasks(ends)).await?;
-    let published: HashMap<TaskId, Published> =
-        published.into_iter().map(|it| (it.task_id, it)).collect();
-    let known = ends
-        .iter()
-        .filter_map(|(task, end)| Some((published.get(task)?, *end)));
-    let numbered: Vec<inbox::New<'_>> = (newest + 1..)
-        .zip(known)
-        .map(|(number, (task, end))| inbox::New { number, task, end })
-        .collect();
-    inbox::add(tx, &numbered).await?;
-    Ok(newest + numbered.len() as u64)
 }
 
 /// Makes the commit survive a crash of the database: this process goes on, and with it streams that have seen numbers,

@@ -12,15 +12,18 @@ mod keys;
 mod mark;
 mod passed;
 mod published;
+mod recent;
 mod sweep;
 
 pub use connect::{BROKER_FILE, STEPS};
 pub use inbox::{NAMES_MAX, Outcome, TooManyNames};
+pub use intake::{Blocked, publishes};
 pub use keys::Owner;
 pub use mark::{ID_BYTES_MAX, MEMBER};
 pub use published::{NAMESAKES_MAX, Published};
 
 use passed::Passed;
+use recent::Recent;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_beside::Connections;
@@ -67,6 +70,7 @@ pub struct BrokerStore {
     /// The highest number of an outcome that this process knows of.
     newest: watch::Sender<u64>,
     passed: Passed,
+    recent: Recent,
 }
 
 impl std::fmt::Debug for BrokerStore {
@@ -90,6 +94,7 @@ impl BrokerStore {
             tenant,
             newest: watch::Sender::new(0),
             passed: Passed::default(),
+            recent: Recent::default(),
         }
     }
 

@@ -58,6 +58,9 @@ impl BrokerStore {
         tenant: &Arc<str>,
         task_id: TaskId,
     ) -> Result<Option<Published>, Error> {
+        if let Some(found) = self.recent.among(&[task_id]).pop() {
+            return Ok((found.owner.tenant == *tenant).then_some(found));
+        }
         let work = async {
             let mut tx = self.read().await?;
             let mut args = tx.args();
@@ -85,14 +88,14 @@ impl BrokerStore {
         let work = async {
             let mut tx = self.read().await?;
             let mut args = tx.args();
-            args.bytes(owner.name(external_id));
+            args.bytes(owner.name(external_id).to_vec());
             args.text(owner.tenant.clone());
             args.text(owner.actor.clone());
             args.text(external_id.clone());
             let statement = match requester {
                 None => NAMESAKES,
                 Some(requester) => {
-                    args.bytes(owner.inbox(requester));
+                    args.bytes(owner.inbox(requester).to_vec());
                     args.text(requester.clone());
                     NAMESAKES_OF_REQUESTER
                 }
@@ -102,6 +105,29 @@ impl BrokerStore {
             let found = rows.iter().map(published).collect::<Result<_, Error>>()?;
             tx.commit().await?;
             Ok(found)
+        };
+        self.order(work).await
+    }
+}
+
+impl BrokerStore {
+    /// The flows among these in which a task other than the root was published: only such tasks wait for others. Cost:
+    /// one query, O(published tasks of these flows).
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn flows_with_dependents(&self, flows: &[FlowId]) -> Result<Vec<FlowId>, Error> {
+        if flows.is_empty() || self.passed.is_used() == Some(false) {
+            return Ok(Vec::new());
+        }
+        let work = async {
+            let mut tx = self.read().await?;
+            let rows = DEPENDENTS
+                .fetch(&mut tx, flows, |flow, args| args.id(flow.0))
+                .await?;
+            tx.commit().await?;
+            let flow = |row: &Row| Ok(FlowId(Columns::of(row).id()?));
+            rows.iter().map(flow).collect()
         };
         self.order(work).await
     }
@@ -125,8 +151,8 @@ pub(crate) async fn add(tx: &mut Tx<'_>, tasks: &[Published]) -> Result<(), Erro
         args.text(it.owner.actor.clone());
         args.text(it.requester.clone());
         args.text(it.external_id.clone());
-        args.bytes(it.owner.inbox(&it.requester));
-        args.bytes(it.owner.name(&it.external_id));
+        args.bytes(it.owner.inbox(&it.requester).to_vec());
+        args.bytes(it.owner.name(&it.external_id).to_vec());
         args.position(it.position);
         args.time(it.published_at);
     };
@@ -158,7 +184,7 @@ const NAMESAKES: &str =
     FROM published
     WHERE name = $1 AND tenant = $2 AND actor = $3 AND external_id = $4
     ORDER BY position DESC LIMIT $5";
-// By `published_inbox`.
+// By `published_name`: few requesters use the same id.
 const NAMESAKES_OF_REQUESTER: &str = "SELECT task_id, flow_id, tenant, actor, requester, external_id, position,
         published_at
     FROM published
@@ -170,6 +196,15 @@ static AMONG: LazyLock<MultiRow> = LazyLock::new(|| {
          FROM published WHERE task_id IN (",
         1,
         ")",
+    )
+});
+// By `published_below`.
+static DEPENDENTS: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "WITH asked (flow) AS (",
+        1,
+        ") SELECT asked.flow FROM asked
+           WHERE EXISTS (SELECT 1 FROM published p WHERE p.flow_id = asked.flow AND p.flow_id <> p.task_id)",
     )
 });
 static ADD: LazyLock<MultiRow> = LazyLock::new(|| {

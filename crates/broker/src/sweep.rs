@@ -22,6 +22,7 @@ impl BrokerStore {
             return Ok(0);
         }
         let mut removed = 0;
+        self.recent.forget(flows);
         for flows in flows.chunks(FLOWS_AT_ONCE) {
             // First the tasks: without them no outcomes are added meanwhile.
             for statement in [&*PUBLISHED, &*OUTCOMES] {
@@ -52,12 +53,18 @@ static OUTCOMES: LazyLock<MultiRow> = LazyLock::new(|| {
         &format!(") LIMIT {SLICE}) RETURNING number"),
     )
 });
-// By `published_flow`.
+// By the primary key and `published_below`.
 static PUBLISHED: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "DELETE FROM published WHERE task_id IN (
-           SELECT task_id FROM published WHERE flow_id IN (",
+        "WITH gone (flow) AS (",
         1,
-        &format!(") LIMIT {SLICE}) RETURNING task_id"),
+        &format!(
+            ") DELETE FROM published WHERE task_id IN (
+               SELECT p.task_id FROM gone CROSS JOIN published p WHERE p.task_id = gone.flow AND p.flow_id = gone.flow
+               UNION ALL
+               SELECT p.task_id FROM gone CROSS JOIN published p
+               WHERE p.flow_id = gone.flow AND p.flow_id <> p.task_id
+               LIMIT {SLICE}) RETURNING task_id"
+        ),
     )
 });

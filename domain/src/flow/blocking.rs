@@ -7,8 +7,10 @@
 
 use super::event::When;
 use super::state::{Edge, Flow, NONE};
-use crate::Timestamp;
 use crate::task::Status;
+use crate::{RunId, TaskId, Timestamp, Version};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
 
 /// How a task stands for those that wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,61 @@ impl Stand {
 }
 
 impl Flow {
+    /// The pending tasks that active runs cover and that can never begin unless somebody steps in: what they wait for,
+    /// directly or not, failed or was cancelled. Each with the version of the event that says so, in order of creation.
+    /// Cost: O(tasks + edges).
+    #[must_use]
+    pub fn blocked(&self) -> Vec<(TaskId, Version)> {
+        let mut open = VecDeque::new();
+        for task in self.tasks.iter().filter(|task| !task.deleted) {
+            let stand = Stand {
+                status: task.status,
+                blocked: false,
+            };
+            let kept = task
+                .dependents
+                .iter()
+                .filter(|it| stand.meets(it.when) == Met::Never);
+            open.extend(kept.map(|edge| (edge.task, task.outcome_at)));
+        }
+        let blocked = Stand {
+            status: Status::Pending,
+            blocked: true,
+        };
+        let mut causes = HashMap::new();
+        while let Some((i, cause)) = open.pop_front() {
+            let task = self.at(i);
+            if task.deleted || task.status != Status::Pending || causes.contains_key(&i) {
+                continue;
+            }
+            causes.insert(i, cause);
+            let kept = task
+                .dependents
+                .iter()
+                .filter(|it| blocked.meets(it.when) == Met::Never);
+            open.extend(kept.map(|edge| (edge.task, cause)));
+        }
+        let mut found: Vec<(u32, Version)> = causes.into_iter().collect();
+        found.retain(|(i, _)| self.at(*i).run != NONE);
+        found.sort_unstable();
+        let named = found.into_iter().map(|(i, cause)| (self.at(i).id, cause));
+        named.collect()
+    }
+
+    /// The tasks that an active run covers and that have not begun, groups included, in order of creation. Cost: O(members
+    /// of the run).
+    #[must_use]
+    pub fn pending_in(&self, run: RunId) -> Vec<TaskId> {
+        let Some(key) = self.run_keys.get(&run) else {
+            return Vec::new();
+        };
+        let members = self.runs.get(key).into_iter().flat_map(|run| &run.members);
+        let tasks = members
+            .map(|i| self.at(*i))
+            .filter(|task| task.run == *key && !task.deleted && task.status == Status::Pending);
+        tasks.map(|task| task.id).collect()
+    }
+
     pub(super) fn stand(&self, i: u32) -> Stand {
         let task = self.at(i);
         Stand {

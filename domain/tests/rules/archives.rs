@@ -1,9 +1,9 @@
 //! The end of a flow in the log. Ours: the protocol does not know archives.
 
-use crate::support::{cancel, delete, refusal};
+use crate::support::{cancel, create, delete, refusal};
 use taskledger_domain::flow::{
-    Archive, ArchiveFault, Argument, Command, Event, FlowArchived, Kind, LastOwner, Refusal, Rest,
-    Update,
+    Archive, ArchiveFault, Argument, CallTask, Command, Event, Fault, FlowArchived, Kind,
+    LastOwner, Refusal, Rest, Update,
 };
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::testing::{Scenario, execute, given, group, id, run, task};
@@ -83,6 +83,17 @@ fn a_flow_with_pending_tasks_is_archived_only_when_that_is_asked_for() {
     let order = archive(&s, Rest::Idle);
     let s = s.when(order).accepted();
     assert!(s.flow.archived().is_some());
+}
+
+#[test]
+fn the_root_of_an_archived_flow_is_not_created_again() {
+    let s = given(vec![task("a")]);
+    let order = archive(&s, Rest::Idle);
+    let s = s.when(order).accepted();
+    let (task, id) = (CallTask::Id(id("a")), id("a"));
+    let s = s.when(create(vec![self::task("a")]));
+    let taken = Fault::IdTaken { task, id };
+    assert_eq!(*refusal(&s), Refusal::invalid([taken]));
 }
 
 #[test]

@@ -65,6 +65,40 @@ fn a_failure_does_not_cascade_and_the_failed_task_may_run_again() {
 }
 
 #[test]
+fn tasks_that_can_never_begin_are_found_with_the_end_that_keeps_them() {
+    let s = given(vec![
+        group("r"),
+        task("a").under("r"),
+        task("b").under("r").after(&["a"]),
+        task("c").under("r").after_any(&["b"]),
+        task("d").under("r").after_any(&["a"]),
+        task("e").under("r").after(&["d"]),
+        task("f").under("r").after(&["e"]),
+        task("z").under("r"),
+    ])
+    .when(execute("r"))
+    .accepted();
+    assert_eq!(s.flow.blocked(), []);
+    let pending = ["b", "c", "d", "e", "f"].map(id);
+    let of_run = |s: &taskledger_domain::testing::Scenario| {
+        let run = s.flow.task(id("b")).unwrap().run_id.unwrap();
+        s.flow.pending_in(run)
+    };
+    assert_eq!(of_run(&s), pending);
+    let s = s.fails("a");
+    let failed = s.flow.task(id("a")).unwrap().outcome_at;
+    let kept = [(id("b"), failed), (id("c"), failed)];
+    assert_eq!(s.flow.blocked(), kept, "what any end satisfies goes on");
+    let s = s.when(cancel("d")).accepted();
+    let cancelled = s.flow.task(id("d")).unwrap().outcome_at;
+    let more = [(id("e"), cancelled), (id("f"), cancelled)];
+    assert_eq!(s.flow.blocked(), [kept, more].concat());
+    assert_eq!(s.flow.blocked(), s.replayed().blocked());
+    // Behind the end of its run a task waits for nothing.
+    assert_eq!(s.completes("z").runs(false).flow.blocked(), []);
+}
+
+#[test]
 fn a_blocked_dependency_blocks_its_dependents_optional_or_not() {
     let _ = given(vec![
         group("r"),

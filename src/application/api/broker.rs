@@ -29,6 +29,28 @@ pub enum End {
     TooLate(Arc<str>),
     /// With the reason, never empty.
     Cancelled(Arc<str>),
+    /// It cannot run any more unless somebody steps in; it is `pending` still.
+    Blocked(Blocked),
+}
+
+/// Why a task cannot run any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// What the requester calls the task that it would need, or else its id; `None`: nobody knows any more.
+    pub by: Option<Arc<str>>,
+    /// What has become of that.
+    pub how: Hindrance,
+}
+
+/// What has become of a task that another one waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hindrance {
+    /// It failed.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+    /// The run has ended without it.
+    NotRun,
 }
 
 /// An attempt of a task of an inbox.

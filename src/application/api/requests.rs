@@ -189,6 +189,16 @@ pub enum Target {
     Stored(TaskId),
 }
 
+/// When it is looked up whether an id that the caller chose for a new task was given before. It is refused in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IdCheck {
+    /// Before the tasks are put together, so that the answer has what else is wrong with them too.
+    First,
+    /// When they are stored, which takes no look of its own.
+    Stored,
+}
+
 /// Runs tasks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,6 +209,8 @@ pub struct Execute {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// Of new tasks.
+    pub id_check: IdCheck,
     /// Where the caller wants to be told of the run.
     #[serde(with = "callback")]
     pub callback: Option<Callback>,

@@ -2,6 +2,7 @@
 
 use super::Driver;
 use crate::application::loading;
+use crate::application::mailbox::Begins;
 use crate::runtime::maybe_block_in_place;
 use taskledger_domain::schedule;
 
@@ -53,6 +54,19 @@ impl Driver<'_> {
         self.flows.offers.clear(self.mailbox.flow);
         if self.state.take().is_some_and(|s| s.flow.has_active_run()) {
             self.wake_later();
+        }
+    }
+
+    /// Nothing came of a command that was decided as if nothing were stored of the flow, so no append will tell whether
+    /// that is so: it is decided again on what is stored.
+    pub(super) fn forget_assumption(&mut self) {
+        if self.state.as_ref().is_some_and(|s| s.flow.version() > 0) {
+            return;
+        }
+        self.drop_state();
+        if let Some(mut entry) = self.next.entries.pop() {
+            entry.order.begins = Begins::Contested;
+            self.again.push_front(entry.order);
         }
     }
 

@@ -43,6 +43,8 @@ impl Canonical {
                 target,
                 allow_unknown_executors,
                 executor_wait_ms,
+                // It changes no outcome.
+                id_check: _,
                 callback,
             }) => {
                 self.target(target);

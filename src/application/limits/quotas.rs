@@ -121,7 +121,7 @@ impl InUse {
             | Command::Archive(_) => return None,
         };
         let open_flows = match begins {
-            Begins::Minted | Begins::Chosen => 1,
+            Begins::Minted | Begins::Chosen | Begins::Contested => 1,
             Begins::No => 0,
         };
         Some(Self {

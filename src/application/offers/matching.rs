@@ -43,9 +43,15 @@ pub(super) struct Inner {
     hinted: usize,
     /// In which order tasks of different owners come.
     sharing: Sharing,
+    /// Methods of which an owner has something and had nothing open before, since that was last asked.
+    appeared: Vec<(Arc<str>, Owner)>,
 }
 
 impl Inner {
+    pub(super) fn take_appeared(&mut self) -> Vec<(Arc<str>, Owner)> {
+        std::mem::take(&mut self.appeared)
+    }
+
     pub(super) fn flows(&self) -> usize {
         self.flows.len()
     }
@@ -110,7 +116,14 @@ impl Inner {
                 continue;
             };
             if is_of_another || of_flow.offers.get(&name) != Some(&offer) {
-                self.change(&name, |method| method.enter(flow, &of_flow.owner, &offer));
+                let is_new = self.change(&name, |method| {
+                    let is_new = !method.open_of.contains_key(&of_flow.owner);
+                    method.enter(flow, &of_flow.owner, &offer);
+                    is_new
+                });
+                if is_new {
+                    self.appeared.push((name.clone(), of_flow.owner.clone()));
+                }
                 changed.push((offer.rank, name.clone()));
                 of_flow.offers.insert(name, offer);
             }

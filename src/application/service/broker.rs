@@ -5,6 +5,7 @@ use crate::application::api::{Error, Reply, Request};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
+use crate::application::new_methods::NewMethods;
 use std::sync::Arc;
 use taskledger_broker::{Owner, Published};
 use taskledger_domain::TaskId;
@@ -72,8 +73,23 @@ impl Service {
         // A step of what a worker waits for, which was counted.
         authorize(context, UseCase::ListMethods)?;
         let figures = self.figures(context).await.into_iter();
-        let waiting = figures.filter(|(_, (_, waiting))| *waiting > 0);
+        let allowed = context.caller.methods();
+        let is_allowed = |method: &Arc<str>| allowed.is_none_or(|it| it.contains(method));
+        let waiting = figures.filter(|(method, (_, waiting))| *waiting > 0 && is_allowed(method));
         Ok(waiting.map(|(method, _)| method).collect())
+    }
+
+    /// Tells of methods from now on that tasks wait for which the caller sees, when there were none before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn new_methods(&self, context: &Context) -> Result<NewMethods, Error> {
+        // A step of what a worker waits for, which was counted.
+        authorize(context, UseCase::ListMethods)?;
+        Ok(NewMethods {
+            caller: context.caller.clone(),
+            appearing: self.app.flows.offers.appearing(),
+        })
     }
 
     /// The inbox of an agent of the caller.

@@ -12,12 +12,14 @@ use crate::application::offers::{Told, Waiting};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
 use crate::application::routing;
 use crate::application::untold::Untold;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all};
 use std::borrow::Cow;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Scope};
 use taskledger_domain::{Payload, Violation};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
@@ -34,6 +36,29 @@ impl Service {
     /// [`Error`].
     pub async fn claim(&self, context: &Context, claim: Claim) -> Result<Claims, Error> {
         self.admit(context, UseCase::ClaimTasks)?;
+        self.claim_admitted(context, claim, None).await
+    }
+
+    /// The same, waiting no longer than until there is `news` that makes the worker ask for something else.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn claim_until(
+        &self,
+        context: &Context,
+        claim: Claim,
+        news: Option<&Notify>,
+    ) -> Result<Claims, Error> {
+        self.admit(context, UseCase::ClaimTasks)?;
+        self.claim_admitted(context, claim, news).await
+    }
+
+    async fn claim_admitted(
+        &self,
+        context: &Context,
+        claim: Claim,
+        news: Option<&Notify>,
+    ) -> Result<Claims, Error> {
         let worker = claim.worker.clone();
         let worker = worker.unwrap_or_else(|| name(&context.caller));
         let principal = context.caller.actor();
@@ -50,7 +75,7 @@ impl Service {
         };
         let connected = self.connected(context, Some(worker.clone()));
         self.workers.asked(&asks).map_err(|error| unasked(&error))?;
-        let claims = self.claim_as(context, &claim, &asks).await;
+        let claims = self.claim_as(context, &claim, &asks, news).await;
         connected.answered();
         claims
     }
@@ -60,6 +85,7 @@ impl Service {
         context: &Context,
         claim: &Claim,
         asks: &Asks<'_>,
+        news: Option<&Notify>,
     ) -> Result<Claims, Error> {
         if self.workers.is_draining(asks.worker, asks.principal) {
             return Ok(draining());
@@ -94,7 +120,7 @@ impl Service {
             }
             Wanted::Methods(methods) => {
                 match self
-                    .wait(context, (&here, heard_at), methods, asks, until)
+                    .wait(context, (&here, heard_at), methods, asks, (until, news))
                     .await?
                 {
                     Some(untold) => untold,
@@ -182,7 +208,7 @@ impl Service {
         (here, heard_at): (&ClaimHere, Instant),
         methods: &Arc<[Arc<str>]>,
         asks: &Asks<'_>,
-        until: Instant,
+        (until, news): (Instant, Option<&Notify>),
     ) -> Result<Option<Untold>, Error> {
         let app = &*self.app;
         let now = || ClaimHere {
@@ -203,6 +229,8 @@ impl Service {
             };
             let told = tokio::select! {
                 told = timeout_at(until, place.told()) => told,
+                // Dropping the place offers to others what it was told of meanwhile.
+                () = news.map_or_else(|| Either::Right(pending()), |it| Either::Left(it.notified())) => break,
                 () = sleep_until(ask_at) => {
                     ask_at = Instant::now() + again;
                     self.workers.asked(asks).map_err(|error| unasked(&error))?;

@@ -5,7 +5,9 @@ use crate::application::api::workflows::{
     CreateWorkflow, CreatedWorkflow, Document, DryRun, Fault, PhaseTask, Played, Report,
     UnfitWorkflow, Workflow,
 };
-use crate::application::api::{COMMAND_EXECUTOR, Error, Execute, Failure, Reply, Request, Target};
+use crate::application::api::{
+    COMMAND_EXECUTOR, Error, Execute, Failure, IdCheck, Reply, Request, Target,
+};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::sending::engine_metadata;
@@ -121,6 +123,7 @@ impl Service {
                 target: Target::New(tasks),
                 allow_unknown_executors: true,
                 executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+                id_check: IdCheck::First,
                 callback: None,
             }),
         };

@@ -6,6 +6,7 @@
 
 use super::held::{Agent, HeldTask};
 use super::patterns::Patterns;
+use super::types::Types;
 use super::{Bus, LEASE_MS, Topic, published, status, wire};
 use crate::application::Context;
 use crate::application::api::work::{
@@ -22,10 +23,8 @@ use tokio::time::{Instant, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-/// How long one call for claims waits when all types are known.
+/// How long one call for claims waits.
 const WAIT: Duration = Duration::from_secs(30);
-/// The same when new types may come up: how long it takes to see them.
-const LOOK_FOR_TYPES: Duration = Duration::from_secs(1);
 /// How often leases are renewed: three times before one ends.
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// Milliseconds without a renewal after which a stream that another node had is taken to be gone: longer than
@@ -131,8 +130,10 @@ impl Delivery {
             stream,
             waiting: Mutex::default(),
         };
+        let types = Types::default();
         tokio::select! {
-            end = self.claim(&open, &watch.held, taken) => end,
+            end = self.claim(&open, &types, &watch.held, taken) => end,
+            end = self.find_types(&types) => end,
             end = self.take_over(&open, &watch.held) => end,
             end = self.give_waiting(&open) => end,
             end = self.note_ends(watch.ends) => end,
@@ -140,7 +141,13 @@ impl Delivery {
         }
     }
 
-    async fn claim(&self, open: &Open, watched: &HeldClaims, taken: Vec<HeldTask>) -> Status {
+    async fn claim(
+        &self,
+        open: &Open,
+        types: &Types,
+        watched: &HeldClaims,
+        taken: Vec<HeldTask>,
+    ) -> Status {
         for held in taken.chunks(CLAIMS_MAX) {
             if let Err(end) = self.left(open, watched, held).await {
                 return end;
@@ -151,13 +158,9 @@ impl Delivery {
         }
         loop {
             let room = self.room(open.stream).await;
-            let methods = self.methods().await;
-            let wait = match self.patterns.is_exact() {
-                true => WAIT,
-                false => LOOK_FOR_TYPES,
-            };
+            let methods = types.methods(&self.patterns);
             if methods.is_empty() {
-                sleep(wait).await;
+                types.changed().notified().await;
                 continue;
             }
             let claim = Claim {
@@ -165,11 +168,17 @@ impl Delivery {
                 wanted: Wanted::Methods(methods),
                 max: room.min(CLAIMS_MAX),
                 lease_ms: LEASE_MS,
-                wait,
+                wait: WAIT,
                 connection: Connection::Socket,
                 heard_at: Instant::now(),
             };
-            match self.bus.service.claim(&self.context, claim).await {
+            let news = Some(types.changed());
+            match self
+                .bus
+                .service
+                .claim_until(&self.context, claim, news)
+                .await
+            {
                 Ok(claims) if claims.draining => sleep(DRAINED_PAUSE).await,
                 Ok(claims) => {
                     if let Err(end) = self.give(open, watched, claims.claims).await {
@@ -371,20 +380,6 @@ impl Delivery {
                 return room;
             }
             changed.await;
-        }
-    }
-
-    /// The methods to ask for now.
-    async fn methods(&self) -> Arc<[Arc<str>]> {
-        if self.patterns.is_exact() {
-            return self.patterns.methods(std::iter::empty());
-        }
-        match self.bus.service.waiting_methods(&self.context).await {
-            Ok(waiting) => self.patterns.methods(waiting.iter().map(|it| &**it)),
-            Err(error) => {
-                tracing::debug!(%error, "the methods of waiting tasks are not known");
-                self.patterns.methods(std::iter::empty())
-            }
         }
     }
 

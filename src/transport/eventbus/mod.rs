@@ -14,6 +14,7 @@ mod publish;
 mod published;
 mod results;
 mod status;
+mod types;
 mod values;
 mod wire;
 

@@ -12,7 +12,7 @@ const AT: char = '@';
 /// Types that one stream may ask for.
 pub(super) const TYPES_MAX: usize = 64;
 /// Methods that it is served at once.
-const METHODS_MAX: usize = 256;
+pub(super) const METHODS_MAX: usize = 256;
 
 /// What a stream asks for.
 #[derive(Debug, Clone)]
@@ -79,6 +79,12 @@ impl Patterns {
                 || self.below.iter().any(|it| of.starts_with(it.as_str())))
     }
 
+    /// Whether tasks of this method are for this agent though it did not name the type.
+    pub(super) fn asks_more(&self, method: &str) -> bool {
+        let of = type_of(method);
+        self.covers(method) && !self.exact.iter().any(|it| it == of)
+    }
+
     /// The attempts that an agent left, as far as they are of these types.
     pub(super) fn left(&self, silent_ms: u64) -> Left {
         Left::Silent {
@@ -123,6 +129,8 @@ mod tests {
         }
         assert!(patterns(&[]).covers("anything") && !patterns(&[]).covers("anything@b"));
         assert!(patterns(&["*"]).covers("anything"));
+        let some = patterns(&["x", "y.*"]);
+        assert!(some.asks_more("y.z@a") && !some.asks_more("x@a") && !some.asks_more("q"));
     }
 
     #[test]

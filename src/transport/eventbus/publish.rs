@@ -5,7 +5,9 @@ use super::values::{invalid, json_of, name_of, priority_of, time_of};
 use super::{Bus, patterns, status};
 use crate::application::Context;
 use crate::application::api::broker::ID_BYTES_MAX;
-use crate::application::api::{Cancel, Consistency, Error, Execute, Refused, Request, Target};
+use crate::application::api::{
+    Cancel, Consistency, Error, Execute, IdCheck, Refused, Request, Target,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +35,8 @@ const DEPENDENCIES: &str = "dependencies";
 /// A message that can be a task.
 struct Accepted {
     id: TaskId,
-    /// As `tasks.create` takes it.
-    task: Value,
+    /// A list of one, as `tasks.create` takes it.
+    tasks: Value,
     /// When it must have ended, in microseconds.
     deadline: Option<i64>,
     /// That has passed already.
@@ -44,12 +46,16 @@ struct Accepted {
 }
 
 impl Accepted {
+    fn task(&self) -> &Value {
+        &self.tasks[0]
+    }
+
     /// Notes that its deadline has passed by now; whether it had not before.
     fn becomes_late(&mut self, now: Timestamp) -> bool {
         let is_late = !self.is_late && self.deadline.is_some_and(|at| at <= now.0);
         if is_late {
             self.is_late = true;
-            if let Some(params) = self.task["params"].as_object_mut() {
+            if let Some(params) = self.tasks[0]["params"].as_object_mut() {
                 params.remove(DEADLINE);
             }
         }
@@ -79,7 +85,7 @@ impl Bus {
     }
 
     async fn begin(&self, context: &Context, accepted: &Accepted) -> Result<(), Error> {
-        let tasks = call::read_tasks(&Value::Array(vec![accepted.task.clone()]));
+        let tasks = call::read_tasks(&accepted.tasks);
         let tasks = tasks.map_err(Error::invalid)?;
         if accepted.is_late || accepted.is_below {
             self.service.call(context, Request::Create(tasks)).await?;
@@ -119,19 +125,25 @@ impl Bus {
                 false => status::of_members(&*self.clock, Error::Refused(refused), member),
             });
         };
-        if !is_same(&row, &accepted.task) {
+        if !is_same(&row, accepted.task()) {
             return Err(Status::already_exists(
                 "task_id: this requester has published another task with this id; ids are unique for ever",
             ));
         }
         // It was created, and the server stopped before the next step.
-        let is_begun = row.status != TaskStatus::Pending || row.run_id.is_some();
-        if is_begun || !(accepted.is_late || accepted.is_below) {
+        if !is_waiting(&row) || !(accepted.is_late || accepted.is_below) {
             return Ok(());
         }
         match self.go_on(context, &accepted).await {
-            // Somebody else was faster.
-            Ok(()) | Err(Error::Refused(_)) => Ok(()),
+            Ok(()) => Ok(()),
+            Err(Error::Refused(_)) => match self.stored(context, accepted.id, false).await {
+                Some(row) if is_waiting(&row) => Err(Status::unavailable(
+                    "metadata.dependencies: the task is stored and not begun, because a dependency is in a run of its own \
+                     that goes on; publish the task again when that has ended",
+                )),
+                // Somebody else was faster.
+                Some(_) | None => Ok(()),
+            },
             Err(error) => Err(status::of(&*self.clock, error)),
         }
     }
@@ -156,7 +168,7 @@ impl Bus {
         let mut accepted = mapped(actor, self.clock.now(), method, message)?;
         // `published_before` does not compare it, so that another setting changes no answer.
         if !has_deadline && let Some(ttl) = self.ttl {
-            accepted.task["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
+            accepted.tasks[0]["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
         }
         Ok(accepted)
     }
@@ -168,7 +180,7 @@ impl Bus {
 /// `INVALID_ARGUMENT`, with what is wrong.
 pub(super) fn task_of(actor: &str, now: Timestamp, message: TaskMessage) -> Result<Value, Status> {
     let method = named(&message)?;
-    mapped(actor, now, method, message).map(|accepted| accepted.task)
+    mapped(actor, now, method, message).map(|mut accepted| accepted.tasks[0].take())
 }
 
 /// Checks what names a task and the agents; its method.
@@ -260,7 +272,7 @@ fn mapped(
     let is_below = placed(&mut task, published.metadata.as_ref(), called)?;
     let mut accepted = Accepted {
         id,
-        task,
+        tasks: Value::Array(vec![task]),
         deadline: deadline.map(|at| at.timestamp_micros()),
         is_late: false,
         is_below,
@@ -338,11 +350,18 @@ fn member<'a>(field: &'a str, within: &str) -> &'a str {
     }
 }
 
+/// Whether a task has not begun and no run will begin it.
+fn is_waiting(row: &TaskRow) -> bool {
+    row.status == TaskStatus::Pending && row.run_id.is_none()
+}
+
 fn execute(target: Target) -> Execute {
     Execute {
         target,
         allow_unknown_executors: true,
         executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+        // The claim of the id tells; a publication is refused for one reason at a time.
+        id_check: IdCheck::Stored,
         callback: None,
     }
 }

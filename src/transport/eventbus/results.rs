@@ -10,7 +10,7 @@ use super::values::{invalid, name_of, struct_of, timestamp_of};
 use super::{Bus, Sent, Topic, ended, status, wire};
 use crate::application::Context;
 use crate::application::api::Error;
-use crate::application::api::broker::{End, Ended, Inbox, NAMES_MAX, Outcome};
+use crate::application::api::broker::{Blocked, End, Ended, Hindrance, Inbox, NAMES_MAX, Outcome};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,6 +34,9 @@ const UNSETTLED_MAX: usize = 100_000;
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How the texts begin of tasks that cannot run any more.
+const DEPENDENCY_FAILED: &str = "DEPENDENCY_FAILED";
+const DEPENDENCY_CANCELLED: &str = "DEPENDENCY_CANCELLED";
 
 /// Whose inbox is asked for, and which tasks of it.
 pub(super) struct Asked {
@@ -318,6 +321,10 @@ fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
         End::Cancelled(error) if *error == *DEADLINE_EXCEEDED => too_late(),
         End::Failed(error) => (TaskStatus::Failed, partial, error.to_string()),
         End::Cancelled(error) => (TaskStatus::Cancelled, partial, error.to_string()),
+        End::Blocked(blocked) => {
+            let (status, reason) = hindered(&blocked);
+            (status, None, reason)
+        }
     };
     TaskResult {
         task_id: outcome.external_id.to_string(),
@@ -327,6 +334,30 @@ fn result(outcome: &Outcome, ended: Ended) -> TaskResult {
         executor_agent_id: ended.worker.as_deref().unwrap_or(NOBODY).to_owned(),
         completed_at: Some(timestamp_of(outcome.at.0)),
         execution_metadata: execution.map(|it| struct_of(it.to_map())),
+    }
+}
+
+/// What a requester is told of a task that cannot run any more.
+fn hindered(Blocked { by, how }: &Blocked) -> (TaskStatus, String) {
+    let by = match by {
+        Some(by) => format!("`{by}`"),
+        None => "a task that this one depends on".to_owned(),
+    };
+    match how {
+        Hindrance::Failed => (
+            TaskStatus::Failed,
+            format!("{DEPENDENCY_FAILED}: {by} failed, so this task cannot run"),
+        ),
+        Hindrance::Cancelled => (
+            TaskStatus::Cancelled,
+            format!("{DEPENDENCY_CANCELLED}: {by} was cancelled, so this task cannot run"),
+        ),
+        Hindrance::NotRun => (
+            TaskStatus::Failed,
+            format!(
+                "{DEPENDENCY_FAILED}: the run ended before {by} had completed, so this task cannot run"
+            ),
+        ),
     }
 }
 

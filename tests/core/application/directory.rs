@@ -17,8 +17,7 @@ async fn wait_for_executor(w: &World, name: &'static str, method: &str) {
     let options = ExecuteOptions {
         allow_unknown_executors: true,
         executor_wait_ms: 300_000,
-        callback: None,
-        origin: None,
+        ..ExecuteOptions::default()
     };
     let run = w.call(move |app| async move {
         app.execute(&caller(), Target::Stored(id(name)), options)

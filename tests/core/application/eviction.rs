@@ -2,11 +2,12 @@
 
 use crate::application::world::{Make, World, caller, foreign_rename, metadata, quiet, soon, task};
 use serde_json::json;
+use taskledger::application::{Error, ExecuteOptions, IdCheck, Target};
 use taskledger::store::{EventStore, Snapshot};
 use taskledger_domain::FlowId;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Event, PriorityChanged};
-use taskledger_domain::task::{Priority, Status};
+use taskledger_domain::task::{Priority, Status, call};
 use taskledger_domain::testing::{START, id};
 
 async fn evicting() -> World {
@@ -120,19 +121,42 @@ async fn flows_that_do_not_exist_leave_nothing_in_memory() {
 }
 
 #[tokio::test]
-async fn a_flow_with_a_fresh_id_is_not_looked_for_in_the_log() {
+async fn a_new_flow_is_not_looked_for_in_the_log() {
     let w = World::new().await;
-    let mut read = w.faults.hold_next_read();
-    assert!(
-        soon(w.create(caller(), json!({"name": "new"})))
-            .await
-            .unwrap()
-            .is_ok()
-    );
-    let chosen = w.create(caller(), json!({"id": id("chosen"), "name": "chosen"}));
-    soon(read.arrived()).await;
-    read.release();
-    assert!(soon(chosen).await.unwrap().is_ok());
+    let _held = w.faults.hold_next_read();
+    for new in [
+        json!({"name": "new"}),
+        json!({"id": id("chosen"), "name": "chosen"}),
+    ] {
+        assert!(soon(w.create(caller(), new)).await.unwrap().is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_new_flow_that_is_there_is_met_by_its_append_or_by_a_refusal() {
+    let w = evicting().await;
+    w.given_flow("root", &[]).await;
+    for allow_unknown_executors in [true, false] {
+        quiet().await;
+        let again = json!([{"id": id("root"), "name": "again", "schemas": {"method": "absent"}}]);
+        let list = call::read_tasks(&again).unwrap();
+        let options = ExecuteOptions {
+            allow_unknown_executors,
+            id_check: IdCheck::Stored,
+            ..ExecuteOptions::default()
+        };
+        let run =
+            w.call(
+                move |app| async move { app.execute(&caller(), Target::New(list), options).await },
+            );
+        // Never that its executor is absent: the flow is not new.
+        match soon(run).await.unwrap() {
+            Err(Error::Refused(refused)) => {
+                assert!(refused.refusal.is_of_taken_id(), "{refused:?}")
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -353,8 +353,7 @@ async fn a_task_waits_for_its_executor_until_a_time() {
     let options = ExecuteOptions {
         allow_unknown_executors: true,
         executor_wait_ms: 1000,
-        callback: None,
-        origin: None,
+        ..ExecuteOptions::default()
     };
     let target = Target::Stored(id("a"));
     let run = w.call(move |app| async move { app.execute(&caller(), target, options).await });

@@ -251,8 +251,7 @@ async fn a_task_waits_so_long_for_an_executor_and_no_longer() {
     let options = ExecuteOptions {
         allow_unknown_executors: true,
         executor_wait_ms: 300_000,
-        callback: None,
-        origin: None,
+        ..ExecuteOptions::default()
     };
     let run = w.call(move |app| async move {
         app.execute(&caller(), Target::Stored(id("a")), options)

@@ -103,6 +103,32 @@ async fn failures_and_cancellations_end_tasks_with_their_reasons() {
 }
 
 #[tokio::test]
+async fn a_task_of_a_type_that_nobody_knew_wakes_who_asks_for_all_below_a_dot() {
+    let bus = Bus::start().await;
+    let mut below = bus.subscribe("below", &["y.*"]).await;
+    let mut every = bus.subscribe("every", &[]).await;
+    let began = tokio::time::Instant::now();
+    for n in 0..8 {
+        // Some types come again, when nothing of them is left.
+        let task_type = format!("y.{}", n % 6);
+        let id = format!("t{n}");
+        bus.publish(task(&id, &task_type)).await.unwrap();
+        let (agent, given) = tokio::select! {
+            given = next(&mut below) => ("below", given),
+            given = next(&mut every) => ("every", given),
+        };
+        assert_eq!(given.task_id, id);
+        bus.complete(agent, &id).await.unwrap();
+    }
+    // Who looks each second takes half of one on average.
+    let took = began.elapsed();
+    assert!(took.as_secs() < 2, "{took:?}");
+    bus.publish(task("other", "z")).await.unwrap();
+    assert_eq!(next(&mut every).await.task_id, "other");
+    nothing(&mut below).await;
+}
+
+#[tokio::test]
 async fn types_are_exact_or_below_a_dot_and_addressed_tasks_go_to_their_agent() {
     let bus = Bus::start().await;
     let mut exact = bus.subscribe("exact", &["x"]).await;

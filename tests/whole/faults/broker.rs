@@ -3,7 +3,7 @@
 //!
 //! Every publication that was acknowledged has one result at its requester, with the same content however often it is
 //! told; a result that an agent was told was taken is the one that the requester has; nobody is told of what it has not
-//! published; deadlines hold within a second, but for the time in which no server could act.
+//! published; deadlines hold within a second, but for the time in which no server could act. The log has one end of each task.
 //! `TASKLEDGER_BROKER_TASKS` says how many tasks there are.
 
 mod agent;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use taskledger::clock::{Clock, SystemClock};
 use taskledger_eventbus::{EventBusClient, TaskResult, TaskStatus};
 use taskledger_testkit::cluster::Cluster;
+use taskledger_testkit::log;
 use taskledger_testkit::random::Random;
 use taskledger_testkit::server::{Api, Folder, Server};
 use tokio::time::{Instant, sleep};
@@ -347,6 +348,24 @@ async fn nothing_published_is_lost_when_the_server_is_killed() {
     }
     running.check(&server.api).await;
     server.stop().await;
+    each_ended_once(&log::export(&folder).await);
+}
+
+/// Each task that was created has one end in the log, and no attempt is there twice.
+fn each_ended_once(events: &[log::Event]) {
+    log::assert_dense(events);
+    log::assert_started_in_order(events);
+    let of = |kinds: &'static [&str]| events.iter().filter(|it| kinds.contains(&&*it.kind));
+    let mut ends: HashMap<&str, usize> = HashMap::new();
+    for event in of(&["TaskCompleted", "TaskFailed", "TaskCancelled"]) {
+        let will_retry = event.data["will_retry"].as_bool().unwrap_or_default();
+        *ends.entry(event.task()).or_default() += usize::from(!will_retry);
+    }
+    let created: Vec<&str> = of(&["TaskCreated"]).map(log::Event::task).collect();
+    assert_eq!(created.len(), ends.len());
+    for task in created {
+        assert_eq!(ends.get(task), Some(&1), "{task}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -362,6 +381,7 @@ async fn nothing_published_is_lost_when_two_of_three_nodes_are_killed_on_postgre
     }
     let api = cluster.nodes[0].api.clone();
     running.check(&api).await;
+    each_ended_once(&log::export(&cluster.folder).await);
     for node in cluster.nodes {
         node.stop().await;
     }

@@ -8,7 +8,7 @@ use crate::world::{TENANT, World};
 use crate::{called, latest, owner, owner_of, take, text, waiting};
 use serde_json::json;
 use std::sync::Arc;
-use taskledger_broker::{Error, ID_BYTES_MAX, NAMESAKES_MAX, Outcome, Published};
+use taskledger_broker::{Blocked, Error, ID_BYTES_MAX, NAMESAKES_MAX, Outcome, Published};
 use taskledger_domain::Recorded;
 use taskledger_domain::flow::RequeueReason;
 use taskledger_testkit::postgres::admin::waits;
@@ -34,7 +34,7 @@ pub(crate) async fn each_end_is_noted_once_however_often_its_events_come(world: 
     assert_eq!(take(store, 0, &both).await, 13);
     assert_eq!(waiting(store, "ann").await, ["1 b 6", "2 c 9", "3 a 12"]);
     // A batch that brings nothing moves the place.
-    assert_eq!(store.intake(13, &[], 20).await.unwrap(), 20);
+    assert_eq!(store.intake(13, &[], &[], 20).await.unwrap(), 20);
     assert_eq!(store.position().await.unwrap(), 20);
     assert_eq!(store.newest().await.unwrap(), 3);
 
@@ -74,7 +74,7 @@ pub(crate) async fn nothing_is_noted_while_events_are_missing(world: World) {
     assert_eq!(waiting(store, "ann").await, [""; 0]);
     // What lies behind the end of the batch is left for the next one.
     let events = [completed(6, 1), completed(8, 1)];
-    assert_eq!(store.intake(1, &events, 7).await.unwrap(), 7);
+    assert_eq!(store.intake(1, &events, &[], 7).await.unwrap(), 7);
     assert_eq!(waiting(store, "ann").await, ["1 a 6"]);
 }
 
@@ -133,6 +133,54 @@ pub(crate) async fn only_what_carries_a_mark_and_is_no_copy_is_published(world: 
         store.published(&text(TENANT), task(21)).await.unwrap(),
         None
     );
+}
+
+pub(crate) async fn tasks_that_cannot_run_are_told_once_for_each_cause(world: World) {
+    let store = &world.store;
+    let end = failed(5, 1, false);
+    let events = [
+        published(1, 1, "ann", "a"),
+        published(2, 2, "ann", "b"),
+        published(3, 3, "bob", "c"),
+        end.clone(),
+        completed(7, 4),
+    ];
+    let blocked = |id: u128, told: u64| Blocked {
+        task: task(id),
+        cause: end.clone(),
+        told: (told, at(told)),
+    };
+    // Task 9 was not published.
+    let all = [blocked(2, 5), blocked(3, 5), blocked(9, 5)];
+    assert_eq!(store.intake(0, &events, &all, 7).await.unwrap(), 7);
+    assert_eq!(waiting(store, "ann").await, ["1 a 5", "2 b 5"]);
+    assert_eq!(waiting(store, "bob").await, ["3 c 5"]);
+    // The same cause is found again, for one task more.
+    let more = [
+        published(8, 4, "ann", "d"),
+        cancelled(9, 7),
+        completed(10, 8),
+    ];
+    let again = [blocked(2, 9), blocked(4, 9)];
+    assert_eq!(store.intake(7, &more, &again, 10).await.unwrap(), 10);
+    let told = ["1 a 5", "2 b 5", "4 d 5"];
+    assert_eq!(waiting(store, "ann").await, told);
+    let found = store.undelivered(&owner(), &text("ann"), 2, 1).await;
+    let found = found.unwrap().remove(0);
+    assert_eq!((found.version, found.at), (5, at(9)));
+    assert_eq!(latest(store, "ann", &["b"]).await, ["2 b 5"]);
+    let world = world.reopened().await;
+    let store = &world.store;
+    assert_eq!(waiting(store, "ann").await, told);
+    // One that is cancelled before it began has been told of; one that ran after all ends.
+    take(store, 10, &[cancelled(11, 2), completed(12, 4)]).await;
+    assert_eq!(
+        waiting(store, "ann").await,
+        ["1 a 5", "2 b 5", "4 d 5", "5 d 12"]
+    );
+    take(store, 12, &[cancelled(13, 4)]).await;
+    assert_eq!(waiting(store, "bob").await, ["3 c 5"]);
+    assert_eq!(latest(store, "ann", &["d"]).await, ["6 d 13"]);
 }
 
 pub(crate) async fn a_failure_that_is_retried_is_no_end(world: World) {
@@ -278,7 +326,10 @@ pub(crate) async fn what_brings_nothing_is_passed_over_and_read_again_after_a_re
     assert_eq!(take(store, 7, &[completed(8, 1)]).await, 8);
     assert_eq!(waiting(store, "ann").await, ["1 a 8"]);
     // After very many events the place is stored.
-    assert_eq!(store.intake(8, &[], 1_000_000).await.unwrap(), 1_000_000);
+    assert_eq!(
+        store.intake(8, &[], &[], 1_000_000).await.unwrap(),
+        1_000_000
+    );
     let world = world.reopened().await;
     assert_eq!(world.store.position().await.unwrap(), 1_000_000);
 }
@@ -327,6 +378,8 @@ async fn a_damaged_row_is_told() {
     let world = World::on_sqlite().await;
     take(&world.store, 0, &[published(1, 1, "ann", "a")]).await;
     world.run("UPDATE published SET flow_id = x'00'").await;
+    // What was noted a moment ago is remembered.
+    let world = world.reopened().await;
     let found = world.store.published(&text(TENANT), task(1)).await;
     assert!(matches!(found, Err(Error::Damaged(_))), "{found:?}");
 }

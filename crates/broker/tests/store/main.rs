@@ -31,7 +31,7 @@ fn owner() -> Owner {
 /// Takes in what lies behind `after` and ends with these events. Returns the place afterwards.
 async fn take(store: &BrokerStore, after: Position, events: &[Arc<Recorded>]) -> Position {
     let upto = events.last().expect("there are events").position;
-    let place = store.intake(after, events, upto).await;
+    let place = store.intake(after, events, &[], upto).await;
     place.expect("the store works")
 }
 
@@ -90,6 +90,7 @@ on_both_engines! {
     intake::nothing_is_noted_while_events_are_missing,
     intake::two_who_take_in_the_same_events_note_them_once,
     intake::only_what_carries_a_mark_and_is_no_copy_is_published,
+    intake::tasks_that_cannot_run_are_told_once_for_each_cause,
     intake::a_failure_that_is_retried_is_no_end,
     intake::a_task_that_runs_again_ends_again,
     intake::tasks_that_share_an_external_id_are_all_found,

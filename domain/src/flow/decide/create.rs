@@ -33,7 +33,9 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Refusal> {
     let mut depths = Vec::with_capacity(tasks.len());
     for new in tasks {
         let task = new.id;
-        if flow.index.contains_key(&task) {
+        // The root of an archived flow had its id; the flow knows no tasks any more.
+        let was_root = new.parent.is_none() && flow.archived().is_some();
+        if was_root || flow.index.contains_key(&task) {
             let (task, id) = (CallTask::Id(task), task);
             report(&mut faults.taken, Fault::IdTaken { task, id });
         }

@@ -7,7 +7,7 @@ use super::{Fit, UnfitSchedule};
 use crate::application::api::runs::{CancelRun, ReadRun};
 use crate::application::api::schedules::{Run, Schedule, Work};
 use crate::application::api::workflows::UnfitWorkflow;
-use crate::application::api::{Error, Execute, Failure, Reply, Request, Started, Target};
+use crate::application::api::{Error, Execute, Failure, IdCheck, Reply, Request, Started, Target};
 use crate::application::context::Context;
 use crate::application::queries::Consistency;
 use serde_json::Value;
@@ -201,6 +201,7 @@ impl Service {
             target: Target::New(list),
             allow_unknown_executors: true,
             executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+            id_check: IdCheck::First,
             callback: None,
         });
         match self.call(&context, request).await {

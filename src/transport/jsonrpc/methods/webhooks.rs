@@ -12,7 +12,7 @@ use super::super::{refusals, replies};
 use super::{answer, boxed, listed};
 use crate::application::api::runs::{AwaitRun, ReadRun};
 use crate::application::api::webhooks::Callback;
-use crate::application::api::{self, Consistency, Error, Execute, Request, Retry, Run};
+use crate::application::api::{self, Consistency, Error, Execute, IdCheck, Request, Retry, Run};
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
@@ -301,6 +301,7 @@ pub(super) async fn execute(service: &Service, call: Call) -> Result<Reply, RpcE
         target: p.target,
         allow_unknown_executors: p.allow_unknown_executors,
         executor_wait_ms: p.executor_wait_ms,
+        id_check: IdCheck::First,
         callback,
     };
     let reply = begun(service, &context, Request::Execute(execute)).await?;
