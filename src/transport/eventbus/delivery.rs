@@ -410,6 +410,7 @@ impl Delivery {
                     progress: None,
                     message: None,
                     remarks: None,
+                    output: None,
                 };
                 let is_over = match self
                     .bus
