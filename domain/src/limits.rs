@@ -117,6 +117,12 @@ pub const CANCEL_GRACE_MS_DEFAULT: u64 = 30_000;
 pub const MESSAGE_CHARS_MAX: usize = 1000;
 /// Bytes of JSON of what a worker says beside its progress or its outcome, each: it may be said every second.
 pub const REMARK_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of JSON text of one part of the output of an attempt: each is an event, and is told to all who follow it.
+pub const OUTPUT_PART_BYTES_MAX: usize = 64 * 1024;
+/// Parts of the output of one attempt: whoever reads the task as it is reads all of them.
+pub const OUTPUT_PARTS_MAX: u32 = 1000;
+/// Bytes of JSON text of all parts of the output of one attempt: as many as a result may have.
+pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Attempts that one claim begins.
 pub const CLAIMS_MAX: usize = 100;
 /// Interruptions of a task, by restarts or by workers that were lost, after which the next one fails it, per run.

@@ -260,11 +260,19 @@ fn full() -> Vec<Event> {
                 answer: payload(r#"{"value":"later"}"#),
             },
         }),
+        Event::TaskOutputAppended(TaskOutputAppended {
+            task_id,
+            attempt: 2,
+            number: 3,
+            part: OutputPart::Text("Dear \"reader\" é".to_owned()),
+            progress: Progress::from_millionths(500_000),
+        }),
         Event::TaskCompleted(TaskCompleted {
             task_id,
             attempt: 2,
             result: payload(r#"{"output":[1,2.50,null]}"#),
             remarks: Remarks::of(None, Some(payload(EXECUTION))),
+            parts: 3,
         }),
         Event::TaskFailed(TaskFailed {
             task_id,

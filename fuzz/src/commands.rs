@@ -136,7 +136,8 @@ impl Reader<'_> {
             15 => Step::Wait(self.below(20)),
             16 => Step::Slots(self.below(6)),
             _ => match self.byte() {
-                byte @ 0..0xB0 => Step::Ghost(byte & 1 == 1),
+                byte @ 0..0xA8 => Step::Ghost(byte & 1 == 1),
+                0xA8..0xB0 => Step::Append(self.byte(), self.seldom(), self.below(4)),
                 0xB0..0xC0 => Step::ChangeTimer(self.byte(), self.seldom().then(|| self.below(30))),
                 0xC0..0xE0 => Step::Claim(self.byte(), self.seldom().then(|| self.below(20))),
                 0xE0..0xF0 => Step::Release(self.byte(), self.seldom()),

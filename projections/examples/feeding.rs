@@ -138,6 +138,7 @@ async fn main() {
                 attempt,
                 result: Payload::parse(r#"{"ok":true}"#).unwrap(),
                 remarks: None,
+                parts: 0,
             };
             log.push(root.as_flow(), Event::TaskCompleted(completed));
         }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 
 /// Each table with the order of its rows.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 15] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
     ("task_labels", "task_no, term"),
@@ -17,6 +17,7 @@ const TABLES: [(&str, &str); 14] = [
     ("run_status", "run_no"),
     ("run_said", "run_no, version"),
     ("run_past", "run_no, left_position"),
+    ("run_output", "run_no, ordinal, number"),
     ("flow_summary", "flow_no"),
     ("rootless_flows", "flow_id"),
     ("open_runs", "flow_no"),

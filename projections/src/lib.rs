@@ -21,9 +21,9 @@ pub use error::Error;
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;
 pub use queries::{
-    AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, Node, OpenRun, Order,
-    Parts, Reading, Returned, RunCursor, RunFilter, RunList, RunRow, RunSnapshot, RunSummary,
-    Snapshot, Start, Usage, Wait,
+    AtRest, Attempt, Cursor, FlowSummary, LIST_BYTES_MAX, List, ListFilter, Made, Node, OpenRun,
+    Order, Parts, Reading, Returned, RunCursor, RunFilter, RunList, RunRow, RunSnapshot,
+    RunSummary, Snapshot, Start, Usage, Wait,
 };
 pub use read_models::{
     Elsewhere, Found, Options, Place, Postgres, READERS_MIN, ReadModels, Rebuild, SCHEMA_DEFAULT,

@@ -104,6 +104,7 @@ impl Past {
             | Event::MessageReceived(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskOutputAppended(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskSuspended(_)

@@ -197,7 +197,8 @@ impl TaskRow {
                 }
             }
             // Nothing but the history has it.
-            Event::TaskClaimRejected(_)
+            Event::TaskOutputAppended(_)
+            | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskReminded(_) => {
                 self.position = recorded.position;
@@ -361,6 +362,7 @@ pub fn new_owner(recorded: &Recorded) -> Option<Option<&str>> {
         | Event::MessageReceived(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
+        | Event::TaskOutputAppended(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
         | Event::TaskSuspended(_)

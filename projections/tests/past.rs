@@ -116,6 +116,7 @@ fn a_flow_of_the_largest_size_is_rebuilt_and_walked_without_recursion() {
         attempt: 1,
         result: Payload::empty(),
         remarks: None,
+        parts: 0,
     };
     apply(&mut past, Event::TaskCompleted(completed));
 

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
 mod common;
+#[path = "runs/outputs.rs"]
+mod outputs;
 
 use common::{Engine, Ground, START, World, task};
 use std::sync::Arc;
@@ -90,6 +92,7 @@ fn ends(world: &mut World, task_id: TaskId, attempt: u32, run_id: RunId) {
         attempt,
         result: Payload::empty(),
         remarks: None,
+        parts: 0,
     };
     push(world, task_id, Event::TaskCompleted(completed));
     let ended = RunEnded {

@@ -66,6 +66,8 @@ pub(super) enum Consequence {
     /// With its slot, which is free again when the append is not written.
     Launch(Box<Started>, Held),
     Stop(TaskId, u32),
+    /// With the version of the event with the question.
+    GiveUp(Box<Started>, Version),
 }
 
 impl Batch {
@@ -142,6 +144,17 @@ impl Batch {
                 }
                 Some(Effect::Stop { task, attempt }) => {
                     self.effects.push(Consequence::Stop(task, attempt))
+                }
+                Some(Effect::GiveUp { launch, asked_at }) => {
+                    let metadata = order.metadata.clone();
+                    let started = Started {
+                        flow: id,
+                        launch: *launch,
+                        event: event_id,
+                        metadata,
+                    };
+                    let given_up = Consequence::GiveUp(Box::new(started), asked_at);
+                    self.effects.push(given_up);
                 }
                 None => {}
             }

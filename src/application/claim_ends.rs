@@ -180,6 +180,7 @@ impl ClaimEnds {
                 Kind::StatusUpdate => notice.status != Status::InProgress,
                 Kind::Suspended => true,
                 Kind::ProgressUpdate
+                | Kind::OutputAppended
                 | Kind::Completed
                 | Kind::Failed
                 | Kind::Cancelled

@@ -360,6 +360,11 @@ impl<'a> Driver<'a> {
                     slot.keep();
                     self.flows.attempts().launch(*started);
                 }
+                Consequence::GiveUp(started, asked_at) => {
+                    if ours {
+                        self.flows.attempts().give_up(*started, asked_at);
+                    }
+                }
                 Consequence::Stop(task, attempt) => {
                     self.flows.attempts().stop(self.mailbox.flow, task, attempt)
                 }

@@ -73,6 +73,7 @@ pub fn bytes(event: &Event) -> usize {
             | Event::TaskDeleted(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskOutputAppended(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskReminded(_)

@@ -379,6 +379,7 @@ impl Scan<'_> {
             | Event::TaskDeleted(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
+            | Event::TaskOutputAppended(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskSuspended(_)

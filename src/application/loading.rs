@@ -129,7 +129,7 @@ fn recovery(flows: &Flows, id: FlowId, flow: &Flow) -> Option<Order> {
     let alive: HashSet<_> = flows.attempts().alive(id).into_iter().collect();
     let runs_nowhere = |effect| match effect {
         Effect::Launch(launch) => !alive.contains(&(launch.task, launch.attempt)),
-        Effect::Hold(_) | Effect::Stop { .. } => false,
+        Effect::Hold(_) | Effect::Stop { .. } | Effect::GiveUp { .. } => false,
     };
     let lost = schedule::resume(flow).into_iter().any(runs_nowhere);
     lost.then(|| {

@@ -18,6 +18,7 @@ pub(super) fn reach(command: &Command, flow_tasks: usize) -> usize {
         | Command::Fail { .. }
         | Command::FailBreached { .. }
         | Command::Report { .. }
+        | Command::Append(_)
         | Command::Remarked { .. }
         | Command::RejectCompletion { .. }
         | Command::RejectClaim { .. }

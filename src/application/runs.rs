@@ -4,6 +4,7 @@
 //! A run is named by its own id. The read models know its flow; the commands go to that flow like all others.
 
 mod answers;
+mod awaiting;
 mod updates;
 mod view;
 

@@ -165,6 +165,7 @@ pub(super) fn weight(order: &Order) -> usize {
             let answer = receive.answers.answer.as_str().len();
             return order.bytes + receive.message.as_str().len() + answer;
         }
+        Some(Command::Append(append)) => return order.bytes + append.part.bytes(),
         Some(Command::Remarked { remarks, .. }) => return order.bytes + remarks.bytes(),
         Some(
             Command::Delete { .. }

@@ -5,7 +5,7 @@
 
 use super::App;
 use super::api::work::{
-    Complete, Ended, Fail, HeldLease, LeaseLoss, LeaseOf, Output, Release, Renew, Renewed,
+    Appends, Complete, Ended, Fail, HeldLease, LeaseLoss, LeaseOf, Output, Release, Renew, Renewed,
 };
 use super::context::Context;
 use super::error::Error;
@@ -14,7 +14,7 @@ use super::leasing::loss;
 use super::sending::{engine_metadata, metadata};
 use taskledger_domain::contract::{Breach, Broken, OutputFault, Outputs, TooLarge};
 use taskledger_domain::flow::{
-    Argument, Command, Done, Event, FailureReason, Flow, Kind, Outdated,
+    Append, Argument, Command, Done, Event, FailureReason, Flow, Kind, Outdated,
 };
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, Recorded, TaskId, limits};
@@ -28,7 +28,8 @@ enum Said<'a> {
 }
 
 impl App {
-    /// Says for how long a lease holds from now on, and records how far its attempt is.
+    /// Says for how long a lease holds from now on, and records what its attempt has made and how far it is. Where a part
+    /// of the output is refused, the lease holds for that long all the same.
     ///
     /// # Errors
     /// [`Error`]; `LeaseNotHeld`.
@@ -41,6 +42,7 @@ impl App {
         if let Some(held) = self.flows.held((flow, task), lease, holder).await?
             && let Some(expires_at) = self.flows.renew(&held, term(&renew, &held)).await?
         {
+            self.append(context, &held, renew.output.as_ref()).await?;
             self.report(context, &held, &renew).await?;
             let stop = None;
             return Ok(Renewed { expires_at, stop });
@@ -79,6 +81,29 @@ impl App {
             attempt: held.attempt,
             expires_at: held.expires_at,
         }))
+    }
+
+    async fn append(
+        &self,
+        context: &Context,
+        held: &Holding,
+        appends: Option<&Appends>,
+    ) -> Result<(), Error> {
+        let Some(Appends { part, number }) = appends.cloned() else {
+            return Ok(());
+        };
+        let append = Command::Append(Append {
+            task: held.task,
+            attempt: held.attempt,
+            lease: Some(held.lease),
+            number,
+            part,
+        });
+        match self.flows.tell(held.flow, append, metadata(context)).await {
+            // The next renewal says so.
+            Ok(_) | Err(Error::Outdated(Outdated::Attempt)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn report(&self, context: &Context, held: &Holding, renew: &Renew) -> Result<(), Error> {

@@ -29,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Exit code of a program that says that its input is wrong: `EX_DATAERR` of `sysexits.h`.
 const EXIT_NOT_RETRYABLE: i32 = 65;
+/// Exit code of a program that does not do the task, by a policy: `EX_NOPERM` of `sysexits.h`.
+const EXIT_REJECTED: i32 = 77;
 /// Bytes of stdout that a program may write: the largest result that a server keeps.
 const OUTPUT_BYTES_MAX: usize = taskledger_domain::limits::PAYLOAD_BYTES_MAX;
 

@@ -7,10 +7,12 @@
 
 mod ends;
 mod given;
+mod giving_up;
+mod outputs;
 
 use super::directory::ExecutorDirectory;
 use super::executor::{AttemptOutcome, TimeLimits, run_at_once, run_attempt};
-use super::executor::{Job, Notes, Past, ProgressReporter};
+use super::executor::{Job, Notes, Output, Past, ProgressReporter};
 use super::job_source::{JobSource, Material, MaterialError};
 use super::past::InTheLog;
 use super::secrets::SecretTexts;
@@ -21,6 +23,7 @@ use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
 use ends::end_of;
 use futures_util::FutureExt;
+use giving_up::GIVING_UP_TIMEOUT;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -30,7 +33,7 @@ use std::time::Duration;
 use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
-use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
+use taskledger_domain::{FlowId, Payload, TaskId, Timestamp, Version};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -262,14 +265,19 @@ impl Dispatcher {
         }));
         let mut job = job(started, material, inputs, limits, now, cancel, reporter);
         (job.secrets, job.over, job.past, job.notes) = (secrets, over, past, notes);
+        let output = job.output.clone();
         let begun = Instant::now();
         let outcome = tokio::select! {
             outcome = run_attempt(registered, job, limits) => outcome,
+            () = self.follow_output(flows, started, &output) => unreachable!("outputs are followed for ever"),
             () = self.follow_progress(flows, started, progress.clone()) => unreachable!("progress is followed for ever"),
         };
         self.times
             .of(registered.name())
             .observe_time(begun.elapsed());
+        if outcome != AttemptOutcome::Stopped {
+            self.rest_of_output(flows, started, &output).await;
+        }
         let last = *progress.borrow_and_update();
         (outcome, last)
     }
@@ -399,6 +407,7 @@ fn job(
         progress,
         past: Past::default(),
         notes: Notes::default(),
+        output: Output::default(),
         traceparent: started.metadata.trace.clone(),
         secrets: SecretTexts::default(),
     }
@@ -440,6 +449,22 @@ impl Attempts for Dispatcher {
             attempt.over.cancel();
             attempt.cancel.cancel();
         }
+    }
+
+    fn give_up(&self, attempt: Started, asked_at: Version) {
+        let Some(me) = self.me.upgrade() else { return };
+        self.tasks.spawn(async move {
+            let task = attempt.launch.task;
+            let given_up = AssertUnwindSafe(me.given_up(&attempt, asked_at)).catch_unwind();
+            tokio::select! {
+                () = me.stop.cancelled() => {}
+                ended = tokio::time::timeout(GIVING_UP_TIMEOUT, given_up) => {
+                    if !matches!(ended, Ok(Ok(()))) {
+                        tracing::warn!(task.id = %task, "what a task has left outside could not be stopped");
+                    }
+                }
+            }
+        });
     }
 
     fn forsake(&self, partitions: &Partitions) {

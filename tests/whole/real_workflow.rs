@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use taskledger::engine::executor::{
-    AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, Notes, Past, ProgressReporter,
+    AttemptOutcome, BuiltInOptions, DependencyOutcome, Job, Notes, Output, Past, ProgressReporter,
     Registry, TimeLimits, command, run_attempt, with_built_ins,
 };
 use taskledger::engine::secrets::SecretTexts;
@@ -122,6 +122,7 @@ async fn run_steps(registry: &Registry) -> BTreeMap<String, DependencyOutcome> {
             progress: ProgressReporter::new().0,
             past: Past::default(),
             notes: Notes::default(),
+            output: Output::default(),
             traceparent: None,
             secrets: SecretTexts::default(),
         };

@@ -314,6 +314,11 @@ class Work(unittest.TestCase):
         self.assertEqual(_outcomes.of_error(ValueError()).error, "ValueError")
         self.assertTrue(_outcomes.of_error(taskledger.Retryable("later")).retryable)
         self.assertFalse(_outcomes.of_error(taskledger.Final("never")).retryable)
+        lease: Any = {"token": "l"}
+        rejected = _outcomes.of_error(taskledger.Rejected("not mine"))
+        expected = {"task_id": "t", "lease": "l", "error": "not mine", "rejected": True}
+        self.assertEqual((rejected.method, rejected.params("t", lease)), ("tasks.fail", expected))
+        self.assertEqual(_outcomes.of_error(taskledger.Rejected()).error, "Rejected")
         long = _outcomes.of_error(taskledger.Final("é" * 65536)).error
         self.assertEqual(long, "é" * 32768)
 

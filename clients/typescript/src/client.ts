@@ -296,7 +296,15 @@ export class WorkersClient {
   renew(
     taskId: string,
     lease: string,
-    more: { lease_seconds?: number; progress?: number; message?: string } = {},
+    more: {
+      lease_seconds?: number;
+      progress?: number;
+      message?: string;
+      /** What the attempt has made of its output since the last part. */
+      output_part?: string | JsonObject;
+      /** Its place among the parts of the attempt, from 1: one that is recorded already changes nothing. */
+      output_number?: number;
+    } = {},
     options?: CallOptions,
   ): Promise<Renewed> {
     return this.#client.call("tasks.renew", { task_id: taskId, lease, ...more }, options);
@@ -310,6 +318,11 @@ export class WorkersClient {
   /** Ends an attempt with an error; unless `retryable` is false, the task's retries are used. */
   fail(taskId: string, lease: string, error: string, retryable = true, options?: CallOptions): Promise<Ended> {
     return this.#client.call("tasks.fail", { task_id: taskId, lease, error, retryable }, options);
+  }
+
+  /** Ends an attempt because the worker does not do the task, by a policy: a run that failed for nothing else is rejected. */
+  reject(taskId: string, lease: string, error: string, options?: CallOptions): Promise<Ended> {
+    return this.#client.call("tasks.fail", { task_id: taskId, lease, error, rejected: true }, options);
   }
 
   /** Gives a task back for others; uses up no retry. */

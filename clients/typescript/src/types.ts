@@ -388,6 +388,7 @@ export interface EventsQuery {
 export type EventType =
   | "task_status_update"
   | "task_progress_update"
+  | "task_output_appended"
   | "task_completed"
   | "task_failed"
   | "task_cancelled"

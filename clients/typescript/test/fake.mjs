@@ -239,7 +239,7 @@ export class FakeServer {
         }
         return this.#end(params.lease, ["complete", params.output]);
       case "tasks.fail":
-        return this.#end(params.lease, ["fail", params.error, params.retryable]);
+        return this.#end(params.lease, params.rejected ? ["reject", params.error] : ["fail", params.error, params.retryable]);
       case "tasks.suspend":
         return this.#end(params.lease, ["suspend", params.request]);
       case "tasks.release":

@@ -1,7 +1,7 @@
 // Workers against a server that misbehaves as told.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AttemptEnded, FinalError, RetryableError } from "taskledger/worker";
+import { AttemptEnded, FinalError, RejectedError, RetryableError } from "taskledger/worker";
 import { InvalidParamsError, UnauthorizedError } from "taskledger";
 import { frame } from "./fake.mjs";
 import "./refusals.mjs";
@@ -16,19 +16,21 @@ for (const connection of ["socket", "poll"]) {
       .method("nothing", async () => {})
       .method("retry", async () => { throw new RetryableError("not now"); })
       .method("never", async () => { throw new FinalError("never"); })
+      .method("not mine", async () => { throw new RejectedError("not mine"); })
       .method("bug", () => { throw new TypeError("a bug"); })
       .method("text", async () => "text")
       .method("cyclic", async () => { const o = {}; o.o = o; return o; })
       .method("refused", async () => ({ refuse: true }));
     const run = w.run();
-    const ids = Object.fromEntries(["double", "sync", "nothing", "retry", "never", "bug", "text", "cyclic", "refused"].map((m) => [m, server.offer(m, { n: 21 })]));
-    await server.until(() => server.outcomes.size === 9);
+    const ids = Object.fromEntries(["double", "sync", "nothing", "retry", "never", "not mine", "bug", "text", "cyclic", "refused"].map((m) => [m, server.offer(m, { n: 21 })]));
+    await server.until(() => server.outcomes.size === 10);
     const of = (m) => server.outcomes.get(ids[m]);
     assert.deepEqual(of("double"), [["complete", { n: 42 }]]);
     assert.deepEqual(of("sync"), [["complete", { sync: true }]]);
     assert.deepEqual(of("nothing"), [["complete", {}]]);
     assert.deepEqual(of("retry"), [["fail", "not now", true]]);
     assert.deepEqual(of("never"), [["fail", "never", false]]);
+    assert.deepEqual(of("not mine"), [["reject", "not mine"]]);
     assert.deepEqual(of("bug"), [["fail", "a bug", true]]);
     assert.deepEqual(of("text"), [["fail", "the handler returned a value of type `string`, expected an object", false]]);
     assert.match(of("cyclic")[0][1], /^the output is no JSON: Converting circular structure/);

@@ -342,6 +342,7 @@ fn ended(event: &Event) -> Option<(TaskId, EndKind)> {
         | Event::MessageReceived(_)
         | Event::TaskStarted(_)
         | Event::TaskProgressed(_)
+        | Event::TaskOutputAppended(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
         | Event::TaskSuspended(_)

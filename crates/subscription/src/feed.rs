@@ -113,6 +113,7 @@ fn payload_bytes(event: &Event) -> usize {
         Event::LabelsChanged(e) => e.labels.bytes(),
         Event::TaskRespecified(e) => specification(&e.specification),
         Event::DependenciesChanged(e) => e.dependencies.len() * 64,
+        Event::TaskOutputAppended(e) => e.part.bytes(),
         Event::TaskCompleted(e) => e.result.as_str().len(),
         Event::TaskSuspended(e) => e.question.as_str().len() + e.on_expiry.bytes(),
         Event::TaskAnswered(e) => e.answer.as_str().len(),

@@ -12,15 +12,17 @@
 
 mod kind;
 mod parts;
+mod taken_back;
 
 pub use kind::Kind;
-pub use parts::{Suspension, Told};
+pub use parts::{Part, Suspension, Told};
+pub use taken_back::TakenBack;
 
 use crate::descriptions::Description;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::{CancelReason, Event, FailureReason, RunState, StatusCounts};
+use taskledger_domain::flow::{CancelReason, Event, RunState, StatusCounts};
 use taskledger_domain::task::{Labels, Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
@@ -50,53 +52,6 @@ impl std::fmt::Display for NoticeId {
 impl Serialize for NoticeId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-/// Why an attempt was taken from whoever did it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TakenBack {
-    /// Somebody has cancelled the task.
-    Cancelled,
-    /// The time of the attempt was up.
-    TimedOut,
-    /// The deadline has passed.
-    Deadline,
-    /// The lease of its worker ended.
-    Lost,
-}
-
-impl TakenBack {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::TimedOut => "timed_out",
-            Self::Deadline => "deadline",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// Why an attempt that failed so was taken back; `None`: its worker has ended it, or nobody held it.
-    #[must_use]
-    pub const fn by_failure(reason: FailureReason) -> Option<Self> {
-        match reason {
-            FailureReason::Timeout => Some(Self::TimedOut),
-            FailureReason::Deadline => Some(Self::Deadline),
-            FailureReason::Interrupted => Some(Self::Lost),
-            FailureReason::Executor
-            | FailureReason::ExecutorNotFound
-            | FailureReason::InvalidInputs
-            | FailureReason::InvalidResult
-            | FailureReason::Group
-            | FailureReason::Released
-            | FailureReason::NotRetryable
-            | FailureReason::NotStarted
-            | FailureReason::Unanswered
-            | FailureReason::Declined
-            | FailureReason::Rejected => None,
-        }
     }
 }
 
@@ -144,6 +99,15 @@ pub struct Notice {
     /// Not before this time is the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
+    /// The place of a part of its output among those of the attempt, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_number: Option<u32>,
+    /// That part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_part: Option<Part>,
+    /// Parts of its output that were told before its result.
+    #[serde(skip)]
+    pub parts: u32,
     /// What the task returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Payload>,
@@ -217,6 +181,9 @@ impl Notice {
             will_retry: false,
             message: None,
             next_attempt_at: None,
+            output_number: None,
+            output_part: None,
+            parts: 0,
             result: None,
             error: None,
             contract_error: None,
@@ -303,7 +270,8 @@ impl Notice {
             .progress_data
             .as_ref()
             .map_or(0, |it| it.as_str().len());
-        let result = result + data + asked.map_or(0, |question| question.as_str().len());
+        let part = self.output_part.as_ref().map_or(0, |it| it.0.bytes());
+        let result = result + part + data + asked.map_or(0, |question| question.as_str().len());
         let told = self.contract_error.as_ref();
         let told = told.map_or(0, |told| told.bytes());
         FIXED
@@ -343,6 +311,14 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             moved.message = e.message.as_deref().map(Arc::from);
             moved.progress_data = e.remarks.as_ref().and_then(|it| it.data.clone());
             (Some(moved), None)
+        }
+        Event::TaskOutputAppended(e) => {
+            let mut made = Notice::of(recorded, e.task_id, Status::InProgress, e.progress);
+            made.kind = Kind::OutputAppended;
+            made.attempt = Some(e.attempt);
+            made.output_number = Some(e.number);
+            made.output_part = Some(Part(Arc::new(e.part.clone())));
+            (Some(made), None)
         }
         Event::TaskSuspended(e) => {
             let mut suspension = Suspension::of(e.suspension_id);
@@ -389,6 +365,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         Event::TaskCompleted(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Completed, Progress::DONE);
             update.attempt = Some(e.attempt);
+            update.parts = e.parts;
             let ending = update.ending(Kind::Completed, Some(&e.result), None);
             (Some(update), Some(ending))
         }

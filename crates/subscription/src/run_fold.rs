@@ -3,7 +3,7 @@
 //! The same for everybody who is told of a run, by a stream or by requests: a change follows from the log alone, so it
 //! reads the same live, from history, and on every server.
 
-use crate::notice::{Kind, Notice};
+use crate::notice::{Kind, Notice, Part};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taskledger_domain::flow::{RunStage, RunState};
@@ -46,8 +46,24 @@ pub struct Stand {
 pub enum Told {
     /// How the run stands.
     Status(Stand),
+    /// A task has made a part of its output.
+    Output {
+        /// The task.
+        task: TaskId,
+        /// The attempt.
+        attempt: u32,
+        /// Its place among the parts of the attempt, from 1.
+        number: u32,
+        /// The part.
+        part: Part,
+    },
     /// A task has returned something.
-    Artifact(TaskId),
+    Artifact {
+        /// The task.
+        task: TaskId,
+        /// Parts of its output that its result comes behind.
+        parts: u32,
+    },
     /// A task stands otherwise.
     Node(NodeChange),
 }
@@ -139,7 +155,18 @@ impl Fold {
                         self.waits.retain(|wait| wait.task != notice.task_id);
                     }
                 },
-                Kind::Completed => told.push(Told::Artifact(notice.task_id)),
+                Kind::OutputAppended => {
+                    told.extend(notice.output_part.clone().map(|part| Told::Output {
+                        task: notice.task_id,
+                        attempt: notice.attempt.unwrap_or_default(),
+                        number: notice.output_number.unwrap_or_default(),
+                        part,
+                    }))
+                }
+                Kind::Completed => told.push(Told::Artifact {
+                    task: notice.task_id,
+                    parts: notice.parts,
+                }),
                 Kind::ProgressUpdate
                 | Kind::Failed
                 | Kind::Cancelled

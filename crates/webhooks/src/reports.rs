@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::flow::{RunStage, TaskSuspended};
 use taskledger_domain::{FlowId, Payload, RunId, TaskId, Timestamp};
+pub use taskledger_subscription::notice::Part;
 
 /// Receivers of the reports of one run at most.
 pub const REPORTS_PER_RUN_MAX: i64 = 100;
@@ -79,6 +80,21 @@ pub enum Form {
     Whole,
 }
 
+impl Change {
+    /// Whether receivers of a form are told: one that shows a run as a whole has no room for a part.
+    #[must_use]
+    pub const fn is_for(&self, form: Form) -> bool {
+        let is_part = matches!(
+            self,
+            Self::Returned(Returned {
+                made: Made::Part(..),
+                ..
+            })
+        );
+        !is_part || matches!(form, Form::Change)
+    }
+}
+
 impl Form {
     /// The form of what has this media type.
     #[must_use]
@@ -117,7 +133,7 @@ pub enum Change {
         /// What it waits for, or why it ended so.
         said: Option<Said>,
     },
-    /// A task has returned something.
+    /// A task has made a part of its output, or returned something.
     Returned(Returned),
 }
 
@@ -130,7 +146,16 @@ pub enum Said {
     Error(Arc<str>),
 }
 
-/// A result.
+/// More of what a task returns.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// A part of its output, and its place among those of the attempt, from 1.
+    Part(Part, u32),
+    /// Its result, and how many parts came before it.
+    Result(Payload, u32),
+}
+
+/// What a task has made.
 #[derive(Debug, Clone)]
 pub struct Returned {
     /// The task.
@@ -141,10 +166,10 @@ pub struct Returned {
     pub is_result: bool,
     /// The name of the task.
     pub name: Arc<str>,
-    /// The attempt that returned it.
+    /// The attempt that made it.
     pub attempt: u32,
-    /// What it returned.
-    pub result: Payload,
+    /// What it has made.
+    pub made: Made,
     /// When.
     pub at: Timestamp,
 }

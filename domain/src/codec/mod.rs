@@ -111,7 +111,7 @@ events! {
     TaskReminded = 1,
     TaskAnswered = 1,
     TaskSuspensionExpired = 1,
-    TaskCompleted = 2,
+    TaskCompleted = 3,
     TaskFailed = 7,
     TaskRequeued = 3,
     TaskCancelled = 3,
@@ -120,6 +120,7 @@ events! {
     MessageReceived = 1,
     TaskDeferred = 1,
     LabelsChanged = 1,
+    TaskOutputAppended = 1,
 }
 
 fn read<T: DeserializeOwned>(

@@ -1,7 +1,9 @@
 //! The orders. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
-use super::event::{FailureReason, FlowArchived, OnAnswer, OnExpiry, Remarks, RunKind, RunOrigin};
+use super::event::{
+    FailureReason, FlowArchived, OnAnswer, OnExpiry, OutputPart, Remarks, RunKind, RunOrigin,
+};
 use crate::contract::{Breach, Broken, OutputFault};
 use crate::question::Question;
 use crate::task::call::NewTask;
@@ -93,6 +95,8 @@ pub enum Command {
         /// The lease under which the attempt runs outside the server; `None` for one of this process.
         lease: Option<LeaseId>,
     },
+    /// An attempt has made a part of its output.
+    Append(Append),
     /// What a worker says of its attempt, with remarks that are kept with the event: one of `Report`, `Complete`,
     /// `Fail` and `Cancel`. Remarks beside another command are not kept.
     Remarked {
@@ -191,6 +195,21 @@ impl Command {
         }
         plain
     }
+}
+
+/// See [`Command::Append`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Append {
+    /// Whose attempt it is; a part of another attempt than the present one is stale.
+    pub task: TaskId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The lease under which the attempt runs outside the server; `None` for one of this process.
+    pub lease: Option<LeaseId>,
+    /// Its place among the parts of the attempt, from 1: one that is there already changes nothing. `None`: the next.
+    pub number: Option<u32>,
+    /// The part.
+    pub part: OutputPart,
 }
 
 /// See [`Command::Archive`].

@@ -14,6 +14,17 @@ pub(crate) struct Dialogue {
     pub(crate) open: Option<Open>,
     /// Those that are answered, in order.
     pub(crate) turns: Vec<Turn>,
+    /// The one with which the task ended, before anybody answered.
+    pub(crate) unheard: Option<Unheard>,
+}
+
+/// A question that nobody will answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unheard {
+    /// Version of the event with the question.
+    pub(crate) asked_at: Version,
+    /// The run in which it was asked.
+    pub(crate) run: RunId,
 }
 
 /// A question that was answered, or given up.
@@ -215,7 +226,10 @@ impl Flow {
             ladder: e.ladder.clone(),
             on_expiry,
         };
-        self.change_dialogue(i, |dialogue| dialogue.open = Some(open));
+        self.change_dialogue(i, |dialogue| {
+            dialogue.open = Some(open);
+            dialogue.unheard = None;
+        });
     }
 
     pub(super) fn reminded(&mut self, id: TaskId, number: u32) {
@@ -253,7 +267,12 @@ impl Flow {
     /// The task has ended otherwise.
     pub(super) fn stop_waiting(&mut self, i: u32) {
         if self.open_question(i).is_some() {
-            self.change_dialogue(i, |dialogue| dialogue.open = None);
+            let run = self.runs.get(&self.at(i).run).map(|run| run.id);
+            self.change_dialogue(i, |dialogue| {
+                let asked_at = dialogue.open.take().map(|open| open.asked_at);
+                let unheard = asked_at.zip(run);
+                dialogue.unheard = unheard.map(|(asked_at, run)| Unheard { asked_at, run });
+            });
         }
     }
 
@@ -310,7 +329,10 @@ impl Flow {
                             | Expiry::Decline(text) => Payload::parse(text).is_ok(),
                         }
                 };
-                dialogue.turns.iter().all(within) && dialogue.open.iter().all(is_sound)
+                let was_asked = |unheard: &Unheard| unheard.asked_at <= self.version;
+                dialogue.turns.iter().all(within)
+                    && dialogue.unheard.iter().all(was_asked)
+                    && dialogue.open.iter().all(is_sound)
             })
         })
     }

@@ -4,6 +4,7 @@
 mod archived;
 mod deferred;
 mod message;
+mod output;
 mod rejected;
 mod remarks;
 mod run_ended;
@@ -13,6 +14,7 @@ mod suspended;
 pub use archived::{FlowArchived, LastOwner};
 pub use deferred::{TaskDeferred, TimerKind};
 pub use message::{MessageReceived, RunOrigin};
+pub use output::{OutputPart, TaskOutputAppended};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
 pub use remarks::Remarks;
 pub use run_ended::{RootAtEnd, RunEnded, RunState, StatusCounts};
@@ -55,6 +57,8 @@ pub enum Event {
     TaskStarted(TaskStarted),
     /// An attempt reported how far it is.
     TaskProgressed(TaskProgressed),
+    /// An attempt has made a part of its output.
+    TaskOutputAppended(TaskOutputAppended),
     /// A claim was refused, because inputs of the task cannot be resolved, or not yet. The task stays as it is.
     TaskClaimRejected(TaskClaimRejected),
     /// A result of an attempt outside the server was refused, because it is not what the task declares. The
@@ -101,6 +105,7 @@ impl Event {
             Self::TaskDeleted(e) => e.task_id,
             Self::TaskStarted(e) => e.task_id,
             Self::TaskProgressed(e) => e.task_id,
+            Self::TaskOutputAppended(e) => e.task_id,
             Self::TaskClaimRejected(e) => e.task_id,
             Self::TaskCompletionRejected(e) => e.task_id,
             Self::TaskSuspended(e) => e.task_id,
@@ -136,6 +141,7 @@ impl Event {
             | Self::MessageReceived(_)
             | Self::TaskStarted(_)
             | Self::TaskProgressed(_)
+            | Self::TaskOutputAppended(_)
             | Self::TaskClaimRejected(_)
             | Self::TaskCompletionRejected(_)
             | Self::TaskSuspended(_)
@@ -360,6 +366,14 @@ pub struct TaskCompleted {
     /// What its worker says beside it. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remarks: Option<Remarks>,
+    /// Parts of its output that were appended before: the result is the last one. Since version 3.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parts: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(parts: &u32) -> bool {
+    *parts == 0
 }
 
 /// Why an attempt failed.

@@ -60,6 +60,7 @@ impl Flow {
             Event::TaskStarted(e) => {
                 let i = self.ordinal(e.task_id);
                 self.forget_claims(i);
+                self.forget_output(i);
                 self.set_status(i, Status::InProgress, time);
                 let task = self.at_mut(i);
                 task.attempt = e.attempt;
@@ -81,6 +82,7 @@ impl Flow {
                 let i = self.ordinal(e.task_id);
                 self.at_mut(i).progress = e.progress;
             }
+            Event::TaskOutputAppended(e) => self.appended(e),
             Event::TaskCompletionRejected(e) => {
                 let i = self.ordinal(e.task_id);
                 if let Some(held) = self.leases.get_mut(&i) {
@@ -440,6 +442,7 @@ impl Flow {
         self.leave_parent(i, parent);
         self.unwire(i);
         self.forget_claims(i);
+        self.forget_output(i);
         self.forget_dialogue(i);
         self.first_starts.remove(&i);
         self.timers.remove(&i);
@@ -471,6 +474,7 @@ impl Flow {
     fn ended(&mut self, id: TaskId, status: Status, time: Timestamp) {
         let (i, version) = (self.ordinal(id), self.version);
         self.end_lease(i);
+        self.forget_output(i);
         self.stop_waiting(i);
         self.at_mut(i).outcome_at = version;
         self.at_mut(i).next_attempt_at = Timestamp::default();

@@ -13,6 +13,7 @@ pub mod explain;
 mod indexes;
 mod lines;
 mod names;
+mod outputs;
 mod overview;
 mod refusal;
 mod sound;
@@ -23,19 +24,20 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Looked, Receive,
-    Respond, Rest, SlotRequest, Suspend, Then, Update,
+    Append, Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Looked,
+    Receive, Respond, Rest, SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
 pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
-    LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, PriorityChanged, Remarks,
-    RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted, RunState, Specification,
-    StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected, TaskCompleted,
-    TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed, TaskMoved,
-    TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued, TaskRespecified, TaskStarted,
-    TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged, When,
+    LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart,
+    PriorityChanged, Remarks, RequeueReason, RootAtEnd, RunEnded, RunKind, RunOrigin, RunStarted,
+    RunState, Specification, StatusCounts, TaskAnswered, TaskCancelled, TaskClaimRejected,
+    TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed,
+    TaskMoved, TaskOutputAppended, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
+    TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged,
+    When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;

@@ -30,6 +30,7 @@ impl Flow {
             && self.first_starts.keys().all(|i| (*i as usize) < n)
             && self.wires.keys().all(|i| (*i as usize) < n)
             && self.told_claims.keys().all(|i| (*i as usize) < n)
+            && self.outputs.keys().all(|i| (*i as usize) < n)
     }
 
     fn is_sound_task(&self, task: &Task) -> bool {

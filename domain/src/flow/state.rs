@@ -8,6 +8,7 @@ pub(crate) use super::claim_faults::ToldClaims;
 pub(crate) use super::dialogues::Dialogue;
 pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
 pub(crate) use super::names::Names;
+pub(crate) use super::outputs::Appended;
 pub(crate) use super::timers::Timer;
 pub(crate) use super::wires::Wires;
 use super::{FlowArchived, RunState, When};
@@ -172,6 +173,8 @@ pub struct Flow {
     pub(crate) wires: BTreeMap<u32, Wires>,
     /// Of the tasks of which claims were refused.
     pub(crate) told_claims: BTreeMap<u32, ToldClaims>,
+    /// Of the tasks whose latest attempt has made a part of its output and not ended.
+    pub(crate) outputs: BTreeMap<u32, Appended>,
 
     // Derived.
     #[serde(skip)]
@@ -362,7 +365,8 @@ impl Flow {
             + self.bounds.len() * (size_of::<Bounds>() + 16)
             + self.timers.len() * (size_of::<Timer>() + 16)
             + self.first_starts.len() * (size_of::<Timestamp>() + 16)
-            + self.told_claims.len() * (size_of::<ToldClaims>() + 16);
+            + self.told_claims.len() * (size_of::<ToldClaims>() + 16)
+            + self.outputs.len() * (size_of::<Appended>() + 16);
         let tasks = self.tasks.len() * task + self.edges * edge;
         let heard = self.heard * HEARD_BYTES;
         tasks

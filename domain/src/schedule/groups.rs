@@ -30,6 +30,7 @@ pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
             attempt: task.attempt,
             result: Payload::from_map(&result),
             remarks: None,
+            parts: 0,
         });
     }
     Event::TaskFailed(TaskFailed {

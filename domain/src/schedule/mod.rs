@@ -31,6 +31,13 @@ pub enum Effect {
         /// The attempt.
         attempt: u32,
     },
+    /// Stop whatever an attempt has left outside when it asked something: its task has ended before anybody answered.
+    GiveUp {
+        /// The attempt that has asked, as it was launched.
+        launch: Box<Launch>,
+        /// Version of the event with the question.
+        asked_at: Version,
+    },
 }
 
 /// An attempt that is recorded as started.
@@ -99,19 +106,14 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
             (leased.attempt == e.attempt).then_some(Effect::Hold(leased))
         }
         Event::TaskStarted(e) => launch(flow, e.task_id, e.attempt).map(Effect::Launch),
-        Event::TaskFailed(e) => Some(Effect::Stop {
-            task: e.task_id,
-            attempt: e.attempt,
-        }),
+        Event::TaskFailed(e) => Some(ends(flow, e.task_id, e.attempt)),
         // It has ended by itself, unless it was an executor of this process that has not noticed.
         Event::TaskSuspended(e) => Some(Effect::Stop {
             task: e.task_id,
             attempt: e.attempt,
         }),
-        Event::TaskCancelled(e) => e.attempt.map(|attempt| Effect::Stop {
-            task: e.task_id,
-            attempt,
-        }),
+        Event::TaskCancelled(e) => e.attempt.map(|attempt| ends(flow, e.task_id, attempt)),
+        Event::TaskCompleted(e) => given_up(flow, e.task_id, e.attempt),
         Event::TaskCreated(_)
         | Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
@@ -124,12 +126,12 @@ pub fn react(flow: &Flow, event: &Event) -> Option<Effect> {
         | Event::RunStarted(_)
         | Event::MessageReceived(_)
         | Event::TaskProgressed(_)
+        | Event::TaskOutputAppended(_)
         | Event::TaskClaimRejected(_)
         | Event::TaskCompletionRejected(_)
         | Event::TaskReminded(_)
         | Event::TaskAnswered(_)
         | Event::TaskSuspensionExpired(_)
-        | Event::TaskCompleted(_)
         | Event::TaskRequeued(_)
         | Event::TaskDeferred(_)
         | Event::RunEnded(_)
@@ -187,21 +189,44 @@ pub fn has_ready(flow: &Flow) -> bool {
     !flow.ready.is_empty()
 }
 
+/// An attempt has ended otherwise than by itself.
+fn ends(flow: &Flow, task: TaskId, attempt: u32) -> Effect {
+    given_up(flow, task, attempt).unwrap_or(Effect::Stop { task, attempt })
+}
+
+/// The attempt has asked something that nobody will answer any more.
+fn given_up(flow: &Flow, id: TaskId, attempt: u32) -> Option<Effect> {
+    let i = flow.live(id)?;
+    let unheard = flow.dialogues.get(&i)?.unheard?;
+    if flow.at(i).attempt != attempt {
+        return None;
+    }
+    Some(Effect::GiveUp {
+        launch: Box::new(described(flow, i, unheard.run)?),
+        asked_at: unheard.asked_at,
+    })
+}
+
 fn launch(flow: &Flow, id: TaskId, attempt: u32) -> Option<Launch> {
     let i = flow.live(id)?;
     let task = flow.at(i);
-    let method = flow.methods.text(task.method)?;
     let under_way = task.status == Status::InProgress && task.attempt == attempt;
     if !under_way || flow.leases.contains_key(&i) || flow.open_question(i).is_some() {
         return None;
     }
+    described(flow, i, flow.runs.get(&task.run)?.id)
+}
+
+fn described(flow: &Flow, i: u32, run_id: RunId) -> Option<Launch> {
+    let task = flow.at(i);
+    let method = flow.methods.text(task.method)?;
     let targets = task.dependencies.iter().map(|e| flow.at(e.task));
     let ended = targets.filter(|target| target.status.is_terminal());
     let dependencies = ended.map(|target| (target.id, target.name_at, target.outcome_at));
     Some(Launch {
-        task: id,
-        attempt,
-        run_id: flow.runs.get(&task.run)?.id,
+        task: task.id,
+        attempt: task.attempt,
+        run_id,
         method: method.to_owned(),
         spec_at: task.spec_at,
         name_at: task.name_at,

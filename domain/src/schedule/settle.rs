@@ -269,6 +269,7 @@ impl Turn<'_> {
                 attempt,
                 result: result.clone(),
                 remarks: None,
+                parts: self.flow.parts_of(task_id),
             }),
             OnExpiry::Continue { .. } if open.declines() => {
                 let error = format!("declined by the default answer: {late}");

@@ -100,11 +100,19 @@ pub(super) fn min() -> Vec<Event> {
             message: None,
             remarks: None,
         }),
+        Event::TaskOutputAppended(TaskOutputAppended {
+            task_id,
+            attempt: 1,
+            number: 1,
+            part: OutputPart::Data(Payload::empty()),
+            progress: Progress::ZERO,
+        }),
         Event::TaskCompleted(TaskCompleted {
             task_id,
             attempt: 1,
             result: Payload::empty(),
             remarks: None,
+            parts: 0,
         }),
         Event::TaskFailed(TaskFailed {
             task_id,

@@ -4,7 +4,7 @@ use super::folder;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
-    Claim, Claimable, Command, OnAnswer, Receive, Respond, Suspend, Then,
+    Append, Claim, Claimable, Command, OnAnswer, OutputPart, Receive, Respond, Suspend, Then,
 };
 use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::task::Progress;
@@ -69,6 +69,7 @@ fn rich() -> Scenario {
         task("q").under("g"),
         task("declines").under("g"),
         task("completes").under("g"),
+        task("unheard").under("g"),
         task("later")
             .under("g")
             .start_at_ms(900_000)
@@ -123,12 +124,22 @@ fn rich() -> Scenario {
         },
         phase_name: None,
     });
-    let mut s = s.accepted();
+    let s = s.accepted();
+    let mut s = s
+        .when(Command::Append(Append {
+            task: id("far"),
+            attempt: 1,
+            lease: Some(LeaseId(id("lease").0)),
+            number: Some(1),
+            part: OutputPart::Text("so far".to_owned()),
+        }))
+        .accepted();
     for (name, on_answer, then) in [
         ("p", OnAnswer::Continue, Some(Then::Continue)),
         ("q", OnAnswer::Continue, None),
         ("declines", OnAnswer::CompleteOrDecline, None),
         ("completes", OnAnswer::Complete, None),
+        ("unheard", OnAnswer::Continue, None),
     ] {
         let (suspend, suspension) = asks(&s, name, on_answer);
         s = s.when(suspend).accepted();
@@ -150,6 +161,12 @@ fn rich() -> Scenario {
             s = s.when(receive).accepted();
         }
     }
+    let cancel = Command::Cancel {
+        task: id("unheard"),
+        cascade: false,
+        reason: None,
+    };
+    let s = s.when(cancel).accepted();
     s.after_ms(500).when(report(id("a"))).accepted()
 }
 

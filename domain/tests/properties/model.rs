@@ -44,6 +44,8 @@ pub(crate) struct Task {
     pub(crate) asks: Option<Asks>,
     /// Whether a worker had the attempt that was interrupted.
     pub(crate) is_lost: bool,
+    /// An attempt, and the parts of its output.
+    output: (u32, u32),
 }
 
 #[derive(Debug, Clone)]
@@ -192,6 +194,7 @@ impl Model {
                         run: e.run_id,
                         not_before: now,
                         timing: Timing::default(),
+                        output: (0, 0),
                         deadline: e.specification.deadline,
                         specification: e.specification.clone(),
                         spec_at: self.version,
@@ -310,6 +313,14 @@ impl Model {
                 let task = &self.tasks[&e.task_id];
                 assert_eq!((task.status, task.attempt), (InProgress, e.attempt));
             }
+            Event::TaskOutputAppended(e) => {
+                let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                assert_eq!((task.status, task.attempt), (InProgress, e.attempt));
+                let (of, parts) = task.output;
+                let before = if of == e.attempt { parts } else { 0 };
+                assert_eq!(e.number, before + 1, "parts follow each other");
+                task.output = (e.attempt, e.number);
+            }
             Event::TaskClaimRejected(e) => {
                 assert_eq!(self.tasks[&e.task_id].status, Pending);
             }
@@ -327,6 +338,9 @@ impl Model {
             | Event::TaskSuspensionExpired(_) => answered = self.asks_or_is_answered(event, now),
             Event::TaskCompleted(e) => {
                 assert_eq!(self.tasks[&e.task_id].attempt, e.attempt);
+                let (of, parts) = self.tasks[&e.task_id].output;
+                let parts = if of == e.attempt { parts } else { 0 };
+                assert_eq!(e.parts, parts, "a result says how much came before it");
                 if self.is_group(e.task_id) {
                     let [open, completed, failed, cancelled] = self.tally(e.task_id);
                     assert_eq!(

@@ -68,6 +68,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         14 => (task(), prop::bool::weighted(0.1)).prop_map(|(t, s)| Step::Complete(t, s)),
         8 => (task(), prop::bool::weighted(0.1), 0..8_u8).prop_map(|(t, s, r)| Step::Fail(t, s, r)),
         2 => (task(), prop::bool::weighted(0.1), any::<u8>()).prop_map(|(t, s, p)| Step::Report(t, s, p)),
+        4 => (task(), prop::bool::weighted(0.1), 0..4_u8).prop_map(|(t, s, n)| Step::Append(t, s, n)),
         2 => (task(), prop::bool::weighted(0.1), 0..3_u8).prop_map(|(t, s, k)| Step::Reject(t, s, k)),
         2 => task().prop_map(Step::Recover),
         8 => (task(), prop::option::weighted(0.3, 1..4_u8)).prop_map(|(t, n)| Step::Claim(t, n)),

@@ -41,6 +41,8 @@ pub(crate) enum Step {
     Complete(u8, bool),
     Fail(u8, bool, u8),
     Report(u8, bool, u8),
+    /// A part of the output; 0 for the next one, else the one with this number.
+    Append(u8, bool, u8),
     /// A result that the task does not declare so, one of a few.
     Reject(u8, bool, u8),
     Recover(u8),

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
-    CancelRun, Capacity, Claim, Claimable, Command, Dependency, Done, Event, Execute,
-    FailureReason, Flow, RunKind, Update, When,
+    Append, CancelRun, Capacity, Claim, Claimable, Command, Dependency, Done, Event, Execute,
+    FailureReason, Flow, OutputPart, RunKind, Update, When,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -235,6 +235,16 @@ impl World {
                     message: None,
                     lease: self.lease(task),
                 }
+            }
+            Step::Append(t, stale, n) => {
+                let (task, attempt) = self.attempt(*t, *stale)?;
+                Command::Append(Append {
+                    task,
+                    attempt,
+                    lease: self.lease(task),
+                    number: (*n > 0).then_some(u32::from(*n)),
+                    part: OutputPart::Text("more".to_owned()),
+                })
             }
             Step::Reject(t, stale, k) => {
                 let (task, attempt) = self.attempt(*t, *stale)?;

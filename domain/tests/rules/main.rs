@@ -23,6 +23,7 @@ mod limits;
 mod messages;
 mod next_steps;
 mod order;
+mod outputs;
 mod precedence;
 mod recovery;
 mod remarks;

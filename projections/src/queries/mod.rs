@@ -18,7 +18,7 @@ pub use flows::{AtRest, Attempt, FlowSummary, OpenRun, RunSummary};
 pub use list::{LIST_BYTES_MAX, List};
 pub use owners::Usage;
 pub use reading::{Node, Reading};
-pub use runs::{Parts, Returned, RunCursor, RunFilter, RunList, RunRow, RunSnapshot, Wait};
+pub use runs::{Made, Parts, Returned, RunCursor, RunFilter, RunList, RunRow, RunSnapshot, Wait};
 pub use select::{ListFilter, Start};
 pub use snapshot::Snapshot;
 

@@ -6,10 +6,12 @@
 //! out, whatever changes meanwhile.
 
 mod cursor;
+mod outputs;
 mod past;
 mod returned;
 
 pub use cursor::RunCursor;
+pub use outputs::Made;
 pub use returned::Returned;
 
 use super::rows;
@@ -73,8 +75,9 @@ pub struct RunSnapshot {
     pub run: RunRow,
     /// The rows reflect exactly the events up to here.
     pub position: Position,
-    /// Tasks that the run has completed and that run something, and its root if it has; by order of creation.
-    pub artifacts: Vec<TaskRow>,
+    /// Tasks that the run has completed and that run something, and its root if it has; and those that have made a part
+    /// of their output. By order of creation.
+    pub artifacts: Vec<Made>,
     /// Such tasks beyond these.
     pub artifacts_left_out: u64,
     /// Versions of events in which something was said that does not wait for an answer, oldest first.
@@ -273,7 +276,12 @@ async fn snapshot(
     position: Position,
     parts: Parts,
 ) -> Result<RunSnapshot, Error> {
-    let (artifacts, artifacts_left_out) = artifacts(tx, &run, parts).await?;
+    let (returned, left_out) = artifacts(tx, &run, parts).await?;
+    let (artifacts, without_room) = match parts.artifacts_max {
+        0 => (Vec::new(), 0),
+        _ => outputs::add(tx, &run, returned, parts).await?,
+    };
+    let artifacts_left_out = left_out + without_room;
     let (said, said_left_out) = said(tx, run.no, parts.said_max).await?;
     let waits = match stands {
         Stands::Then(None) => Vec::new(),

@@ -67,6 +67,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0007_labels",
             include_str!("../../../migrations/sqlite/read_models/0007_labels.sql"),
         ),
+        (
+            "0008_run_output",
+            include_str!("../../../migrations/sqlite/read_models/0008_run_output.sql"),
+        ),
     ])
 });
 

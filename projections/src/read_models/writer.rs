@@ -307,7 +307,7 @@ impl Writer {
 }
 
 /// Statements of [`CLEAR`], each of which may take its time.
-const CLEAR_STATEMENTS: u32 = 13;
+const CLEAR_STATEMENTS: u32 = 15;
 const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_bodies;
     DELETE FROM task_labels;
@@ -316,6 +316,7 @@ const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM run_status;
     DELETE FROM run_said;
     DELETE FROM run_past;
+    DELETE FROM run_output;
     DELETE FROM flow_summary;
     DELETE FROM rootless_flows;
     DELETE FROM open_runs;

@@ -69,6 +69,7 @@ impl<'e> Gone<'e> {
             &*OPEN_RUNS,
             &*SAID,
             &*PAST,
+            &*OUTPUT,
             &*STANDINGS,
         ] {
             statement
@@ -160,6 +161,11 @@ static PAST: LazyLock<MultiRow> = LazyLock::new(|| {
             SELECT s.run_no FROM run_status s WHERE s.flow_no IN (";
     MultiRow::new(head, 1, "))")
 });
+static OUTPUT: LazyLock<MultiRow> = LazyLock::new(|| {
+    let head = "DELETE FROM run_output WHERE run_no IN (
+            SELECT s.run_no FROM run_status s WHERE s.flow_no IN (";
+    MultiRow::new(head, 1, "))")
+});
 /// By the index run_status_flow.
 static STANDINGS: LazyLock<MultiRow> = LazyLock::new(|| by("run_status", "flow_no"));
 /// By the index runs_id.
@@ -179,7 +185,7 @@ fn below(table: &str, key: &str) -> MultiRow {
 
 /// All of them with the kinds of their parameters, the one that counts first.
 #[cfg(test)]
-pub(super) fn statements() -> [(&'static MultiRow, &'static str); 12] {
+pub(super) fn statements() -> [(&'static MultiRow, &'static str); 13] {
     [
         (&CELLS, "i"),
         (&BODIES, "i"),
@@ -190,6 +196,7 @@ pub(super) fn statements() -> [(&'static MultiRow, &'static str); 12] {
         (&OPEN_RUNS, "i"),
         (&SAID, "i"),
         (&PAST, "i"),
+        (&OUTPUT, "i"),
         (&STANDINGS, "i"),
         (&RUNS, "b"),
         (&ROOTLESS, "b"),

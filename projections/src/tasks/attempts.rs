@@ -63,6 +63,7 @@ impl AttemptRow {
             | Event::RunStarted(_)
             | Event::MessageReceived(_)
             | Event::TaskProgressed(_)
+            | Event::TaskOutputAppended(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskReminded(_)

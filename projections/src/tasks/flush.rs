@@ -18,6 +18,7 @@ pub(super) async fn flush(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), E
     write_flows(set, tx).await?;
     write_runs(set, tx).await?;
     write_standings(set, tx).await?;
+    super::outputs::write(set, tx).await?;
     set.counts.flush(tx).await
 }
 
@@ -296,7 +297,7 @@ fn update(table: &str, columns: &[&[&str]]) -> MultiRow {
     ))
 }
 
-fn upsert(table: &str, key: &str, columns: &[&str]) -> MultiRow {
+pub(super) fn upsert(table: &str, key: &str, columns: &[&str]) -> MultiRow {
     let set: Vec<String> = columns
         .iter()
         .filter(|name| !key.split(", ").any(|k| k == **name))

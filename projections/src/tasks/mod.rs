@@ -11,6 +11,7 @@ mod flush;
 mod held;
 mod labels;
 mod load;
+mod outputs;
 mod owners;
 pub(crate) mod rows;
 mod stages;
@@ -73,8 +74,8 @@ impl TaskProjector {
 impl Projector for TaskProjector {
     const NAME: &'static str = "tasks";
     // 2: runs do not count groups. 3: tasks carry the owner of their flow. 5: runs have a stage. 6: runs
-    // keep the statuses that they had, tasks have labels and times before which they do not start.
-    const VERSION: i64 = 6;
+    // keep the statuses that they had, tasks have labels and times before which they do not start. 7: parts of outputs.
+    const VERSION: i64 = 7;
 
     async fn apply(&mut self, tx: &mut Tx<'_>, events: &[Arc<Recorded>]) -> Result<(), Error> {
         let set = &mut self.set;

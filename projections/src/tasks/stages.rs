@@ -202,6 +202,8 @@ impl WorkingSet {
         } else if let Event::MessageReceived(e) = event {
             let run = self.run_of(e.run_id)?.no;
             self.said.insert((run, recorded.version), Said::MESSAGE);
+        } else if let Event::TaskOutputAppended(e) = event {
+            self.appended(recorded, e)?;
         } else if let Event::TaskStarted(e) = event {
             self.stands(e.run_id, recorded, true);
         } else if let Event::RunEnded(e) = event {

@@ -12,6 +12,7 @@ use super::facets::Facets;
 use super::flows::{Flow, Run, shift};
 pub(crate) use super::held::Task;
 pub(super) use super::held::Write;
+use super::outputs::{Part, Place};
 use super::owners::OwnerChange;
 use super::rows::Placed;
 use super::stages::{PastStatus, Said, Standing};
@@ -61,6 +62,8 @@ pub(crate) struct WorkingSet {
     pub(super) past_statuses: Vec<PastStatus>,
     /// What was said in runs, by the number of the run and the version of the event.
     pub(super) said: BTreeMap<(i64, Version), Said>,
+    /// Parts of outputs that are not written yet.
+    pub(super) outputs: BTreeMap<Place, Part>,
     /// Flows of which a task holds more than a cache should.
     heavy: Vec<FlowId>,
     /// A flow was forgotten, and its tasks and runs are still here.
@@ -100,6 +103,7 @@ impl WorkingSet {
             | Event::TaskRespecified(_) => self.change(recorded, Write::Definition).map(|()| None),
             Event::DependenciesChanged(_)
             | Event::TaskProgressed(_)
+            | Event::TaskOutputAppended(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskReminded(_) => self.change(recorded, Write::Figures).map(|()| None),
@@ -166,6 +170,7 @@ impl WorkingSet {
         self.changed_standings.clear();
         self.past_statuses.clear();
         self.said.clear();
+        self.outputs.clear();
         self.deleted.clear();
         self.heavy.clear();
     }

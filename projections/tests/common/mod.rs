@@ -424,7 +424,14 @@ impl World {
                     lease: None,
                 })
             }
-            (Status::InProgress, 0 | 1) => Event::TaskProgressed(TaskProgressed {
+            (Status::InProgress, 1) => Event::TaskOutputAppended(TaskOutputAppended {
+                task_id,
+                attempt,
+                number: 1 + self.dice.below(3) as u32,
+                part: OutputPart::Text("more".to_owned()),
+                progress: Progress::ZERO,
+            }),
+            (Status::InProgress, 0) => Event::TaskProgressed(TaskProgressed {
                 task_id,
                 attempt,
                 progress: Progress::from_millionths(self.dice.below(1_000_001) as u32),
@@ -436,6 +443,7 @@ impl World {
                 attempt,
                 result: Payload::parse(r#"{"ok":true}"#).unwrap(),
                 remarks: None,
+                parts: 0,
             }),
             (Status::InProgress, 3) => {
                 let will_retry = self.dice.below(2) == 0;

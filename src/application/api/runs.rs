@@ -31,7 +31,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-pub use taskledger_domain::flow::{RunOrigin, RunStage};
+pub use taskledger_domain::flow::{OutputPart, RunOrigin, RunStage};
 pub use taskledger_domain::question::Asks;
 use taskledger_domain::{FlowId, Payload, Position, RunId, SuspensionId, TaskId, Timestamp};
 use tokio_stream::Stream;
@@ -225,6 +225,8 @@ pub struct WatchRun {
     pub history: Option<usize>,
     /// Whether results are told.
     pub results: bool,
+    /// Whether parts of outputs are told, which come before results.
+    pub parts: bool,
     /// Whether changes of single tasks are told too.
     pub nodes: bool,
     /// The text of the place behind which an earlier stream goes on; `None`: the run as it is comes first.
@@ -295,8 +297,8 @@ impl fmt::Display for RunPlace {
 pub enum RunChange {
     /// How it stands, or what it waits for. The last one of a run has a stage that is an end.
     Status(RunStatus),
-    /// There is another result.
-    Artifact(Artifact),
+    /// There is more of what a task returns.
+    Artifact(Piece),
     /// A task of it stands otherwise; only for those who asked for it.
     Node(NodeChange),
 }
@@ -367,7 +369,18 @@ pub struct Question {
     pub expires_at: Option<Timestamp>,
 }
 
-/// The result of a task that runs something, or that of the run.
+/// More of what a task returns. The pieces of one attempt follow each other; another attempt begins anew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    /// A part of the output, or the result.
+    pub artifact: Artifact,
+    /// Whether it comes behind what was told of the task before, or in place of that.
+    pub appends: bool,
+    /// Whether it is the result, which is the last one.
+    pub is_last: bool,
+}
+
+/// What a task that runs something has made, or the run as a whole: parts of its output, then its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
     /// The task.
@@ -378,10 +391,12 @@ pub struct Artifact {
     pub is_result: bool,
     /// The name of the task.
     pub name: Arc<str>,
-    /// The attempt that returned it.
+    /// The attempt that made it.
     pub attempt: u32,
-    /// The result, an object.
-    pub result: Payload,
+    /// Parts of the output that came before the result, in order.
+    pub output: Vec<Arc<OutputPart>>,
+    /// The result, an object; absent while the attempt goes on, and of one that has not completed.
+    pub result: Option<Payload>,
     /// When.
     pub at: Timestamp,
 }

@@ -12,7 +12,7 @@ pub use crate::webhooks::endpoint::{EndpointId, EventName, Filter, Ordering};
 pub use crate::webhooks::headers;
 pub use crate::webhooks::outbox::BODY_BYTES_MAX;
 pub use crate::webhooks::reports::{
-    Change, Form, NAME_CHARS_MAX, Receiver, Report, Reported, Returned, Said, TOKEN_HEADER,
+    Change, Form, Made, NAME_CHARS_MAX, Receiver, Report, Reported, Returned, Said, TOKEN_HEADER,
     V03_BODY, Wording,
 };
 pub use crate::webhooks::schedule::{ENTRIES_MAX, SECONDS_MAX};

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::contract::{Breach, TooLarge};
-use taskledger_domain::flow::{Remarks, Turn};
+use taskledger_domain::flow::{OutputPart, Remarks, Turn};
 use taskledger_domain::payload::Unfit;
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
@@ -164,6 +164,17 @@ pub struct Renew {
     pub message: Option<String>,
     /// The same in detail.
     pub remarks: Option<Remarks>,
+    /// What it has made of its output since the last time.
+    pub output: Option<Appends>,
+}
+
+/// A part of the output of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Appends {
+    /// The part; at most `limits::OUTPUT_PART_BYTES_MAX` bytes.
+    pub part: OutputPart,
+    /// Its place among the parts of the attempt, from 1: one that is there already changes nothing. `None`: the next.
+    pub number: Option<u32>,
 }
 
 /// A worker has a result.

@@ -57,6 +57,7 @@ types! {
     MessageReceived = "message_received",
     TaskDeferred = "task_deferred",
     LabelsChanged = "task_labels_changed",
+    TaskOutputAppended = "task_output_appended",
 }
 
 impl EventType {

@@ -108,6 +108,7 @@ impl InUse {
             | Command::Fail { .. }
             | Command::FailBreached { .. }
             | Command::Report { .. }
+            | Command::Append(_)
             | Command::Remarked { .. }
             | Command::RejectCompletion { .. }
             | Command::RejectClaim { .. }

@@ -5,7 +5,7 @@
 //! So there is no gap and no repetition, on any node, after any restart.
 
 use super::super::api::runs::{
-    Artifact, AwaitRun, ReadRun, RunChange, RunItem, RunPlace, RunStage, RunStatus, RunUntil,
+    Artifact, Piece, ReadRun, RunChange, RunItem, RunPlace, RunStage, RunStatus, RunUntil,
     RunUpdate, RunUpdates, RunView, StatusMessage, WatchRun, WatchedRun,
 };
 use super::super::error::{Error, Failure};
@@ -131,70 +131,6 @@ impl App {
         })
     }
 
-    /// A run, once it has ended or waits for its caller.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub(in crate::application) async fn await_run(
-        self: &Arc<Self>,
-        context: &Context,
-        wait: AwaitRun,
-        held: impl Any + Send,
-    ) -> Result<RunView, Error> {
-        let read = ReadRun {
-            run: wait.run,
-            history: wait.history,
-            artifacts: wait.artifacts,
-        };
-        let settled = |stage: RunStage| stage.is_end() || stage.waits();
-        let watch = WatchRun {
-            run: wait.run,
-            until: RunUntil::Ended,
-            history: wait.history,
-            results: false,
-            nodes: false,
-            behind: None,
-            begun: wait.begun,
-        };
-        let mut watched = self.watch_updates(context, watch, held).await?;
-        let now = watched.snapshot.as_ref().map(|view| view.status.stage);
-        if now.is_some_and(settled) {
-            return self.read_run(context, read).await;
-        }
-        // Of a run that asks nothing, what is said is what was said at its start.
-        let mut begun = watched.snapshot.take().filter(|_| wait.begun.is_some());
-        while let Some(item) = watched.updates.next().await {
-            let (status, place) = match item? {
-                RunItem::Update(update) => match update.change {
-                    RunChange::Status(status) => (status, update.cursor),
-                    RunChange::Artifact(_) | RunChange::Node(_) => continue,
-                },
-                RunItem::Silence => continue,
-                RunItem::Reset(_) => break,
-            };
-            if settled(status.stage) {
-                let begun = begun.take().filter(|_| status.stage == RunStage::Completed);
-                if let Some(mut view) = begun.filter(|view| self.decides(view.flow)) {
-                    view.status = status;
-                    view.position = place.cursor.position;
-                    let view = match wait.artifacts {
-                        true => self.with_results(*view),
-                        false => Some(*view),
-                    };
-                    if let Some(view) = view {
-                        return Ok(view);
-                    }
-                }
-                let view = self.read_run(context, read).await?;
-                // It may have gone on by itself meanwhile: a time-out, somebody else's answer.
-                if settled(view.status.stage) {
-                    return Ok(view);
-                }
-            }
-        }
-        self.read_run(context, read).await
-    }
-
     /// The event that started a run.
     async fn started(&self, of: &RunSnapshot) -> Result<Recorded, Error> {
         let version = of.run.version;
@@ -267,6 +203,7 @@ impl App {
             run: watch.run,
             until: watch.until,
             results: watch.results,
+            parts: watch.parts,
             nodes: watch.nodes,
             fold,
             notices,
@@ -285,6 +222,7 @@ struct Follower {
     run: RunId,
     until: RunUntil,
     results: bool,
+    parts: bool,
     nodes: bool,
     fold: Fold,
     notices: Notices,
@@ -344,6 +282,7 @@ impl Follower {
             }
             Kind::StatusUpdate
             | Kind::ProgressUpdate
+            | Kind::OutputAppended
             | Kind::Completed
             | Kind::Failed
             | Kind::Cancelled
@@ -365,7 +304,8 @@ impl Follower {
         let mut all = fold.take(notice, self.run, asks);
         all.retain(|told| match told {
             Told::Status(_) => true,
-            Told::Artifact(_) => self.results,
+            Told::Output { .. } => self.parts,
+            Told::Artifact { .. } => self.results,
             Told::Node(_) => self.nodes,
         });
         let (last, mut ended) = (all.len(), false);
@@ -382,11 +322,36 @@ impl Follower {
                     ended |= self.ends_at(status.stage);
                     Some(RunChange::Status(status))
                 }
-                Told::Artifact(task) => {
+                Told::Output {
+                    task,
+                    attempt,
+                    number,
+                    part,
+                } => Some(RunChange::Artifact(Piece {
+                    artifact: Artifact {
+                        task,
+                        parent: notice.parent_id,
+                        is_result: task == fold.task,
+                        name: notice.name.clone().unwrap_or_default(),
+                        attempt,
+                        output: vec![part.0],
+                        result: None,
+                        at: notice.timestamp,
+                    },
+                    appends: number > 1,
+                    is_last: false,
+                })),
+                Told::Artifact { task, parts } => {
                     let of = (fold.flow, fold.task);
                     let at = (place.position, notice.timestamp);
                     let artifact = returned(&self.app, of, task, at).await?;
-                    artifact.map(RunChange::Artifact)
+                    artifact.map(|artifact| {
+                        RunChange::Artifact(Piece {
+                            artifact,
+                            appends: parts > 0,
+                            is_last: true,
+                        })
+                    })
                 }
                 Told::Node(change) => Some(RunChange::Node(change)),
             };
@@ -474,7 +439,11 @@ async fn returned(
     if row.is_group() && task != root {
         return Ok(None);
     }
-    Ok(artifact(&row, root).map(|it| Artifact { at, ..it }))
+    let returned = artifact(&row, root);
+    Ok(returned
+        .result
+        .is_some()
+        .then(|| Artifact { at, ..returned }))
 }
 
 /// What was to be said could not be read; asking again may help.

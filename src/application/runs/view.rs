@@ -10,15 +10,17 @@ use super::super::readings::failed;
 use super::super::{App, Context};
 use serde_json::Value;
 use std::sync::Arc;
-use taskledger_domain::flow::{Event, Refusal, StatusCounts};
+use taskledger_domain::flow::{Event, OutputPart, Refusal, StatusCounts};
 use taskledger_domain::limits::{CONTEXT_CHARS_MAX, MESSAGES_PER_RUN_MAX, SUSPENSIONS_PER_RUN_MAX};
-use taskledger_domain::{FlowId, Recorded, RunId, Version, Violation};
-use taskledger_projections::{Parts, RunCursor, RunFilter, RunSnapshot, TaskRow, Wait};
+use taskledger_domain::{FlowId, Recorded, RunId, TaskId, Version, Violation};
+use taskledger_projections::{Made, Parts, RunCursor, RunFilter, RunSnapshot, TaskRow, Wait};
 
 /// Things that were said in a run that are looked through for one message.
 pub(super) const SAID_MAX: usize = 2 * MESSAGES_PER_RUN_MAX + SUSPENSIONS_PER_RUN_MAX;
 /// Events that are read at once while a limit in bytes is watched.
 pub(super) const CHUNK: usize = 32;
+/// Parts of an output that are read at once: the rows that name them have watched the limit in bytes.
+const OUTPUT_CHUNK: usize = 250;
 
 /// How much of what was said is shown.
 #[derive(Clone, Copy)]
@@ -83,13 +85,35 @@ impl App {
         let reach = context.caller.reach();
         let page = page.filter(|it| reach.covers(it.run.owner.as_deref()));
         let page = page.ok_or(Refusal::RunNotFound { run: read.run })?;
-        let artifacts = page.tasks.iter();
         Ok(ArtifactPage {
-            artifacts: artifacts
-                .filter_map(|it| artifact(it, page.run.task))
-                .collect(),
+            artifacts: self.made(page.run.flow, page.run.task, page.tasks).await?,
             next: page.next,
         })
+    }
+
+    /// What tasks of a run of `root` have made, with the parts of their outputs. Cost: a look at an event for each part.
+    async fn made(
+        &self,
+        flow: FlowId,
+        root: TaskId,
+        tasks: Vec<Made>,
+    ) -> Result<Vec<Artifact>, Error> {
+        let mut artifacts = Vec::with_capacity(tasks.len());
+        for made in tasks {
+            let mut output = Vec::with_capacity(made.output.len());
+            for chunk in made.output.chunks(OUTPUT_CHUNK) {
+                let events = self.events_at(flow, chunk.to_vec()).await?;
+                let parts = events.values().filter_map(|recorded| part(&recorded.event));
+                output.extend(parts);
+            }
+            let of = artifact(&made.task, root);
+            artifacts.push(Artifact {
+                attempt: made.attempt,
+                output,
+                ..of
+            });
+        }
+        Ok(artifacts)
     }
 
     /// Why a run has failed or was cancelled, if it has ended so.
@@ -163,7 +187,7 @@ impl App {
         let shown = rows
             .iter()
             .filter(|row| !row.is_group() || row.id == view.task);
-        view.artifacts = shown.filter_map(|row| artifact(row, view.task)).collect();
+        view.artifacts = shown.map(|row| artifact(row, view.task)).collect();
         Some(view)
     }
 
@@ -287,11 +311,7 @@ impl App {
                 at: run.status_at,
                 message,
             },
-            artifacts: snapshot
-                .artifacts
-                .iter()
-                .filter_map(|row| artifact(row, run.task))
-                .collect(),
+            artifacts: self.made(run.flow, run.task, snapshot.artifacts).await?,
             artifacts_left_out: snapshot.artifacts_left_out,
             history,
             history_left_out: cut as u64 + snapshot.said_left_out * u64::from(by_limit),
@@ -371,17 +391,26 @@ fn why_failed(error: Option<Arc<str>>, counts: StatusCounts) -> Arc<str> {
     })
 }
 
-/// The result of a task of a run of `root`.
-pub(super) fn artifact(row: &TaskRow, root: taskledger_domain::TaskId) -> Option<Artifact> {
-    Some(Artifact {
+/// The part of an output that an event holds.
+fn part(event: &Event) -> Option<Arc<OutputPart>> {
+    if let Event::TaskOutputAppended(e) = event {
+        return Some(Arc::new(e.part.clone()));
+    }
+    None
+}
+
+/// What a task of a run of `root` has made, parts of its output left out.
+pub(super) fn artifact(row: &TaskRow, root: TaskId) -> Artifact {
+    Artifact {
         task: row.id,
         parent: row.parent_id,
         is_result: row.id == root,
         name: row.name.clone(),
         attempt: row.attempt,
-        result: row.result.clone()?,
+        output: Vec::new(),
+        result: row.result.clone(),
         at: row.completed_at.unwrap_or(row.updated_at),
-    })
+    }
 }
 
 /// What an event says in the history of a run, and its bytes.

@@ -164,7 +164,9 @@ impl Args {
         };
         let (status, result, error_message) = match verdict {
             Verdict::Completed(result) => (TaskStatus::Completed, Some(result), String::new()),
-            Verdict::Failed { error, .. } => (TaskStatus::Failed, None, error),
+            Verdict::Failed { error, .. } | Verdict::Rejected { error } => {
+                (TaskStatus::Failed, None, error)
+            }
         };
         Ok(Some(TaskResult {
             task_id: task.task_id,

@@ -34,9 +34,10 @@ pub(in crate::cli) fn line(event: &Event, data: &Value, name: &str, out: &Output
     if let Some(run) = data.get("run").filter(|run| run.is_object()) {
         say(Style::Plain, &format!("run {}", member(run, "state")));
     }
-    for part in ["result", "error"] {
+    for part in ["output_part", "result", "error"] {
         match member(data, part) {
             text if text.is_empty() => {}
+            text if part == "output_part" => say(Style::Plain, &text),
             text if part == "result" => say(Style::Plain, &format!("result {text}")),
             text => say(Style::Bad, &text),
         }

@@ -106,7 +106,7 @@ async fn ended(shared: &Shared, claim: &Claim) -> std::io::Result<Told> {
         // It may have ended in order within its grace.
         Some(Change::Ends) => match verdict {
             Verdict::Completed(_) => told(shared, claim, verdict).await,
-            Verdict::Failed { .. } => released(shared, claim).await,
+            Verdict::Failed { .. } | Verdict::Rejected { .. } => released(shared, claim).await,
         },
     })
 }

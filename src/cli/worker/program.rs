@@ -2,7 +2,7 @@
 
 use super::claim::Claim;
 use super::progress::{Progress, progress};
-use super::{EXIT_NOT_RETRYABLE, OUTPUT_BYTES_MAX};
+use super::{EXIT_NOT_RETRYABLE, EXIT_REJECTED, OUTPUT_BYTES_MAX};
 use crate::cli::CliError;
 use crate::cli::remote::TOKEN_VARIABLE;
 use crate::engine::executor::command::{Captured, Order, feed, supervise};
@@ -52,7 +52,14 @@ impl From<&Claim> for Assignment {
 #[derive(Debug, PartialEq)]
 pub(in crate::cli) enum Verdict {
     Completed(Map<String, Value>),
-    Failed { error: String, retryable: bool },
+    Failed {
+        error: String,
+        retryable: bool,
+    },
+    /// The program does not do the task.
+    Rejected {
+        error: String,
+    },
 }
 
 /// That `program` can be started, as far as can be seen before there is a task.
@@ -132,13 +139,17 @@ pub(in crate::cli) async fn run(
         (None, None) => "ended in an unknown way".to_owned(),
     };
     let said = stderr.kept.end_text();
-    Ok(Verdict::Failed {
-        error: if said.is_empty() {
-            format!("program `{program}` {how}")
-        } else {
-            format!("program `{program}` {how}: {said}")
+    let error = if said.is_empty() {
+        format!("program `{program}` {how}")
+    } else {
+        format!("program `{program}` {how}: {said}")
+    };
+    Ok(match finished.status.code() {
+        Some(EXIT_REJECTED) => Verdict::Rejected { error },
+        code => Verdict::Failed {
+            error,
+            retryable: code != Some(EXIT_NOT_RETRYABLE),
         },
-        retryable: finished.status.code() != Some(EXIT_NOT_RETRYABLE),
     })
 }
 
@@ -235,7 +246,7 @@ mod tests {
     fn error(verdict: Verdict) -> (String, bool) {
         match verdict {
             Verdict::Failed { error, retryable } => (error, retryable),
-            Verdict::Completed(output) => panic!("completed: {output:?}"),
+            other @ (Verdict::Completed(_) | Verdict::Rejected { .. }) => panic!("{other:?}"),
         }
     }
 
@@ -261,6 +272,9 @@ mod tests {
         let (said, retryable) = error(ran("kill -9 $$").await);
         assert_eq!(said, "program `sh` was killed by signal 9");
         assert!(retryable);
+        let error = "program `sh` ended with exit code 77: not for me".to_owned();
+        let rejected = ran("echo not for me >&2; exit 77").await;
+        assert_eq!(rejected, Verdict::Rejected { error });
     }
 
     #[tokio::test]

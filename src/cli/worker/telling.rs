@@ -24,7 +24,7 @@ pub(super) type Told = (Outcome, Option<String>);
 
 /// Tells how the program ended.
 pub(super) async fn told(shared: &Shared, claim: &Claim, verdict: Verdict) -> Told {
-    let (error, retryable) = match verdict {
+    let (error, more) = match verdict {
         Verdict::Completed(output) => {
             let answer = insisted(shared, claim, "tasks.complete", json!({"output": output})).await;
             match answer {
@@ -33,15 +33,17 @@ pub(super) async fn told(shared: &Shared, claim: &Claim, verdict: Verdict) -> To
                     let text = format!("the output is refused: {error}");
                     say(&format!("[{task}] attempt {attempt}: {text}"));
                     // Another attempt may keep what the task declares; else somebody must mend the program.
-                    (text, CONTRACT_CODES.contains(&code))
+                    (text, json!({"retryable": CONTRACT_CODES.contains(&code)}))
                 }
                 Ok(_) => return (Outcome::Completed, None),
                 Err(other) => return other.into(),
             }
         }
-        Verdict::Failed { error, retryable } => (error, retryable),
+        Verdict::Failed { error, retryable } => (error, json!({"retryable": retryable})),
+        Verdict::Rejected { error } => (error, json!({"rejected": true})),
     };
-    let params = json!({"error": error, "retryable": retryable});
+    let mut params = more;
+    params["error"] = json!(error);
     match insisted(shared, claim, "tasks.fail", params).await {
         Ok(result) => {
             let again = result.get("status").and_then(Value::as_str) == Some("pending");

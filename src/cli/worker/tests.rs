@@ -346,6 +346,20 @@ async fn a_failure_and_an_output_that_is_refused_are_told() {
 }
 
 #[tokio::test]
+async fn a_program_that_does_not_do_a_task_rejects_it() {
+    let script = |_: &str, _: &Value| Reply::Result(json!({"task_id": "t", "status": "failed"}));
+    let server = Server::with(vec![claims(&[claim("t", 60.0)])], script).await;
+    let worker = Running::start(&server, &["--", "sh", "-c", "echo not for me >&2; exit 77"]);
+    let told = server.called("tasks.fail", 1).await;
+    let error = "program `sh` ended with exit code 77: not for me";
+    assert_eq!(
+        told,
+        [json!({"task_id": "t", "lease": "lease of t", "error": error, "rejected": true})]
+    );
+    assert_eq!(worker.stopped().await["outcome"], "failed");
+}
+
+#[tokio::test]
 async fn an_output_that_a_proxy_finds_too_large_fails_the_task() {
     let script = |method: &str, _: &Value| match method {
         "tasks.complete" => Reply::TooLarge,

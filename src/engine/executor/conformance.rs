@@ -8,6 +8,7 @@ use super::{Concurrency, Description, Ended, Executor, ExecutorError, Job};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use taskledger_domain::flow::OutputPart;
 
 /// Does what the conformance kit says.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +24,8 @@ const DONE: &str = "done";
 enum Turn {
     /// Completes with this after a while.
     Completes(Duration, Made),
+    /// Completes with the second text, after the first as a piece of its own.
+    CompletesInPieces(&'static str, &'static str),
     /// Asks for input.
     Asks,
     /// Asks for credentials.
@@ -103,7 +106,7 @@ const TURNS: [(&str, Turn); 21] = [
     ),
     (
         "tck-stream-artifact-chunked",
-        Turn::Completes(AT_ONCE, Made::Text("chunk-1 chunk-2")),
+        Turn::CompletesInPieces("chunk-1 ", "chunk-2"),
     ),
     ("tck-multi-turn", Turn::Converses),
     ("tck-cancel", Turn::Works),
@@ -191,6 +194,10 @@ impl Executor for ConformanceExecutor {
                     () = job.cancel.cancelled() => Err(stopped()),
                     () = tokio::time::sleep(after) => Ok(Ended::Result(made.result())),
                 }
+            }
+            Turn::CompletesInPieces(first, second) => {
+                job.output.append(OutputPart::Text(first.to_owned()));
+                Ok(Ended::Result(Made::Text(second).result()))
             }
             Turn::Asks => Ok(asks("Input is required", "input")),
             Turn::AsksForCredentials => Ok(asks("Credentials are required", "auth")),

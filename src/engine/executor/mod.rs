@@ -9,6 +9,7 @@ pub mod command;
 mod conformance;
 mod echo;
 mod http;
+mod output;
 mod past;
 mod references;
 mod registry;
@@ -28,6 +29,7 @@ pub use command::CommandExecutor;
 pub use conformance::ConformanceExecutor;
 pub use echo::EchoExecutor;
 pub use http::HttpExecutor;
+pub use output::Output;
 pub use past::{Answered, Keeper, Notes, Past};
 pub use registry::{Registered, Registry, RegistryBuilder, RegistryError};
 pub use run::{
@@ -134,6 +136,8 @@ pub struct Job {
     pub past: Past,
     /// Where to keep notes for later attempts.
     pub notes: Notes,
+    /// Where to tell what the attempt has made of its output before it ends.
+    pub output: Output,
     /// W3C `traceparent` to pass on to whatever is called.
     pub traceparent: Option<Arc<str>>,
     /// The secrets that [`Executor::secrets`] found in the inputs. They are removed from the result or error
@@ -286,6 +290,16 @@ pub trait Executor: Send + Sync + 'static {
     fn remembers(&self) -> bool {
         false
     }
+
+    /// Whether an attempt that has asked a person leaves something outside, which [`Executor::give_up`] stops. Must not
+    /// change.
+    fn leaves_something(&self) -> bool {
+        false
+    }
+
+    /// Stops what an attempt has left outside when it asked `question`: the task has ended before anybody answered.
+    /// `job` is that of the attempt. What it says is of no interest; dropped when the server stops.
+    async fn give_up(&self, _job: Job, _question: Map<String, Value>) {}
 
     /// Runs one attempt. The result must be a JSON object.
     ///

@@ -2,7 +2,7 @@
 
 use super::registry::{Registered, Registry, RegistryBuilder};
 use super::{
-    Concurrency, Description, Executor, ExecutorError, Job, Notes, Past, ProgressReporter,
+    Concurrency, Description, Executor, ExecutorError, Job, Notes, Output, Past, ProgressReporter,
 };
 use crate::engine::secrets::SecretTexts;
 use async_trait::async_trait;
@@ -32,6 +32,7 @@ pub(super) fn job(inputs: Value) -> Job {
         over: CancellationToken::new(),
         past: Past::default(),
         notes: Notes::default(),
+        output: Output::default(),
         progress: ProgressReporter::new().0,
         traceparent: None,
         secrets: SecretTexts::default(),

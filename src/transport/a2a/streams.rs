@@ -157,7 +157,7 @@ fn cut_off() -> Error {
 fn told(update: RunUpdate, named: &Named) -> (RunPlace, StreamResponse) {
     let item = match update.change {
         RunChange::Status(status) => views::status_update(status, named),
-        RunChange::Artifact(artifact) => views::artifact_update(artifact, named),
+        RunChange::Artifact(piece) => views::artifact_update(piece, named),
         RunChange::Node(node) => views::node_update(&node, update.at, named),
     };
     (update.cursor, item)

@@ -405,6 +405,7 @@ impl Delivery {
                     progress: None,
                     message: None,
                     remarks: None,
+                    output: None,
                 };
                 let is_over = match self
                     .bus

@@ -99,6 +99,7 @@ impl Bus {
             progress: Some(Progress::from_millionths(u32::from(percent) * 10_000)),
             message: message.map(|it| it.chars().take(MESSAGE_CHARS_MAX).collect()),
             remarks,
+            output: None,
         };
         match self.service.call(context, Request::Renew(renew)).await {
             Ok(Reply::Renewed(renewed)) if renewed.stop.is_none() => Ok(()),

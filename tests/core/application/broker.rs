@@ -284,6 +284,7 @@ impl Broker {
             progress: None,
             message: None,
             remarks: None,
+            output: None,
         };
         match soon(self.service.call(context, Request::Renew(renew))).await? {
             Reply::Renewed(renewed) => Ok(renewed),

@@ -119,6 +119,7 @@ fn follows(run: RunId) -> WatchRun {
         until: RunUntil::Ended,
         history: None,
         results: true,
+        parts: true,
         nodes: true,
         behind: None,
         begun: None,
@@ -230,7 +231,10 @@ async fn a_question_waits_for_a_message_and_the_run_goes_on_with_it() {
         .map(|it| (&*it.name, it.is_result))
         .collect();
     assert_eq!(results, [("r", true), ("a", false), ("b", false)]);
-    assert_eq!(ended.artifacts[1].result.to_map()["hotel"], json!("Roma"));
+    assert_eq!(
+        ended.artifacts[1].result.as_ref().unwrap().to_map()["hotel"],
+        json!("Roma")
+    );
     let newest = ReadRun {
         history: Some(1),
         artifacts: false,

@@ -115,6 +115,7 @@ fn nth(flow: FlowId, n: usize) -> Event {
             attempt: 1,
             result: Payload::parse(&format!("{{\"n\": {n}}}")).unwrap(),
             remarks: None,
+            parts: 0,
         }),
         1 => Event::TaskProgressed(TaskProgressed {
             task_id,

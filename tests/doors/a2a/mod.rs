@@ -9,6 +9,7 @@ mod faults;
 mod kit;
 mod lives;
 mod nodes;
+pub(crate) mod pieces;
 mod push;
 mod rejected;
 mod scenarios;

@@ -4,6 +4,7 @@
 
 mod hostile;
 mod kill;
+mod pieces;
 mod tasks;
 
 use serde_json::{Value, json};

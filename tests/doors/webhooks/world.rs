@@ -382,6 +382,7 @@ impl World {
             attempt: 1,
             result: Payload::empty(),
             remarks: None,
+            parts: 0,
         });
         self.push(task(flow).as_flow(), event).await
     }

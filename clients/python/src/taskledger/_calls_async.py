@@ -336,10 +336,13 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         lease_seconds: int | None = None,
         progress: float | None = None,
         message: str | None = None,
+        output_part: str | JsonObject | None = None,
+        output_number: int | None = None,
     ) -> Renewed:
         """Holds a claim for another ``lease_seconds`` (as claimed), and tells how far it is:
         ``progress`` 0 to 1, ``message`` up to 1000 characters. ``lease`` is the token of the
-        lease.
+        lease. ``output_part`` is what the attempt has made of its output since the last part, with
+        its ``output_number`` from 1: a part that is recorded already changes nothing.
 
         :raises LeaseNotHeld: it belongs to somebody else by now, or is over.
         """
@@ -349,6 +352,8 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
             lease_seconds=lease_seconds,
             progress=progress,
             message=message,
+            output_part=output_part,
+            output_number=output_number,
         )
         answer = await self.call("tasks.renew", members)
         return cast(Renewed, answer)
@@ -363,14 +368,23 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         return cast(Ended, answer)
 
     async def fail(
-        self, task_id: str, lease: str, error: str, *, retryable: bool | None = None
+        self,
+        task_id: str,
+        lease: str,
+        error: str,
+        *,
+        retryable: bool | None = None,
+        rejected: bool | None = None,
     ) -> Ended:
         """Ends a claim with an error (1 to 65536 bytes); with ``retryable`` (the default) the task
-        is tried again if its retry budget allows it. May be repeated.
+        is tried again if its retry budget allows it; ``rejected`` says that the worker does not
+        do the task, by a policy. May be repeated.
 
         :raises LeaseNotHeld: it changed nothing.
         """
-        members = without_none(task_id=task_id, lease=lease, error=error, retryable=retryable)
+        members = without_none(
+            task_id=task_id, lease=lease, error=error, retryable=retryable, rejected=rejected
+        )
         answer = await self.call("tasks.fail", members)
         return cast(Ended, answer)
 

@@ -21,6 +21,7 @@ from .errors import (
     LeaseNotHeld,
     ParseError,
     ProtocolError,
+    Rejected,
     Retryable,
     Suspend,
     TransportError,
@@ -57,6 +58,7 @@ class Outcome:
     request: JsonObject | None = None
     error: str = ""
     retryable: bool = True
+    rejected: bool = False
     is_unforeseen: bool = False
 
     @property
@@ -71,7 +73,10 @@ class Outcome:
             params["output"] = self.output
         elif self.kind == "fail":
             params["error"] = self.error
-            params["retryable"] = self.retryable
+            if self.rejected:
+                params["rejected"] = True
+            else:
+                params["retryable"] = self.retryable
         elif self.kind == "suspend":
             params["request"] = self.request
         return params
@@ -141,6 +146,8 @@ def of_error(error: BaseException) -> Outcome:
     """What an exception that left a handler means."""
     if isinstance(error, Final):
         return final(str(error))
+    if isinstance(error, Rejected):
+        return Outcome("fail", error=_text(str(error) or "Rejected"), rejected=True)
     if isinstance(error, Suspend):
         return of_request(error.request)
     if isinstance(error, Retryable):

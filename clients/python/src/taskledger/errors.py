@@ -38,6 +38,7 @@ __all__ = [
     "ProtocolError",
     "QuotaExceeded",
     "RateLimited",
+    "Rejected",
     "Retryable",
     "RpcError",
     "RunFailed",
@@ -374,6 +375,13 @@ class Retryable(TaskledgerError):
 
 class Final(TaskledgerError):
     """Raised by a handler: the task failed, and repeating it would not help."""
+
+
+class Rejected(TaskledgerError):
+    """Raised by a handler: this worker does not do the task, by a policy and not for a fault.
+
+    The task fails at once; a run that failed for nothing else is rejected.
+    """
 
 
 class Suspend(TaskledgerError):

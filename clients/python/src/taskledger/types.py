@@ -401,6 +401,7 @@ WorkerInfos = list[WorkerInfo]
 EventType = Literal[
     "task_status_update",
     "task_progress_update",
+    "task_output_appended",
     "task_completed",
     "task_failed",
     "task_cancelled",

@@ -9,6 +9,12 @@ export class RetryableError extends TaskledgerError {}
 /** The attempt failed and would fail again: the task fails at once, whatever retries are left. */
 export class FinalError extends TaskledgerError {}
 
+/**
+ * The worker does not do the task, by a policy and not for a fault: the task fails at once, and a run that failed for
+ * nothing else is rejected.
+ */
+export class RejectedError extends TaskledgerError {}
+
 /** The task waits for a person, and this attempt is over. Whoever works on it next finds the answer in its context. */
 export class Suspend extends TaskledgerError {
   readonly request: Question;

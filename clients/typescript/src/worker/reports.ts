@@ -45,9 +45,12 @@ export class Reports {
   }
 
   fail(attempt: Attempt, error: string, retryable: boolean): void {
-    const said = error === "" ? "the handler failed without a message" : error;
-    const shown = JSON.stringify(cutBytes(said, ERROR_BYTES_MAX));
-    this.#begin(attempt, "tasks.fail", `${attempt.params()},"error":${shown},"retryable":${retryable}}`);
+    this.#fail(attempt, error, `"retryable":${retryable}`);
+  }
+
+  /** The worker does not do the task. */
+  reject(attempt: Attempt, error: string): void {
+    this.#fail(attempt, error, `"rejected":true`);
   }
 
   /** `request` is JSON of an object. */
@@ -70,6 +73,12 @@ export class Reports {
       const sentAt = attempt.report?.sentAt;
       if (sentAt !== undefined && now - sentAt >= ANSWER_MS) this.#send(attempt, true);
     }
+  }
+
+  #fail(attempt: Attempt, error: string, more: string): void {
+    const said = error === "" ? "the handler failed without a message" : error;
+    const shown = JSON.stringify(cutBytes(said, ERROR_BYTES_MAX));
+    this.#begin(attempt, "tasks.fail", `${attempt.params()},"error":${shown},${more}}`);
   }
 
   #begin(attempt: Attempt, method: Report["method"], params: string): void {

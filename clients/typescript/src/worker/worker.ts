@@ -6,7 +6,7 @@ import { Transport } from "../transport.js";
 import type { Claim, JsonObject, MethodDeclaration, Question } from "../types.js";
 import { Attempt, type Handler } from "./attempt.js";
 import { PostChannel, type Call } from "./channels.js";
-import { FinalError, Suspend } from "./errors.js";
+import { FinalError, RejectedError, Suspend } from "./errors.js";
 import { Heartbeats } from "./heartbeats.js";
 import { PollLink, SocketLink } from "./links.js";
 import { jsonLog, type Level, type Log } from "./log.js";
@@ -312,6 +312,7 @@ export class Worker {
   #failed(attempt: Attempt, error: unknown): void {
     if (attempt.ended === undefined && !attempt.isFenced) {
       if (error instanceof Suspend) this.#suspend(attempt, error.request);
+      else if (error instanceof RejectedError) this.#reject(attempt, messageOf(error));
       else this.#fail(attempt, messageOf(error), !(error instanceof FinalError));
     }
     this.#stopped(attempt);
@@ -327,6 +328,12 @@ export class Worker {
     const fields = { "task.id": attempt.taskId, "task.method": attempt.method, attempt: attempt.attempt };
     this.#note("warn", "a handler failed", { ...fields, "error.message": message, retryable });
     this.#reports.fail(attempt, message, retryable);
+  }
+
+  #reject(attempt: Attempt, message: string): void {
+    const fields = { "task.id": attempt.taskId, "task.method": attempt.method, attempt: attempt.attempt };
+    this.#note("warn", "a handler rejected a task", { ...fields, "error.message": message });
+    this.#reports.reject(attempt, message);
   }
 
   /** The handler has ended. */

@@ -113,6 +113,7 @@ pub(crate) fn completed(position: Position, id: u128) -> Arc<Recorded> {
         attempt: 1,
         result: Payload::empty(),
         remarks: None,
+        parts: 0,
     });
     recorded("engine", position, task(id), event)
 }

@@ -9,6 +9,8 @@ pub enum Kind {
     StatusUpdate,
     /// `task_progress_update`
     ProgressUpdate,
+    /// `task_output_appended`: an attempt has made a part of its output.
+    OutputAppended,
     /// `task_completed`
     Completed,
     /// `task_failed`
@@ -35,9 +37,10 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::StatusUpdate,
         Self::ProgressUpdate,
+        Self::OutputAppended,
         Self::Completed,
         Self::Failed,
         Self::Cancelled,
@@ -57,6 +60,7 @@ impl Kind {
         match self {
             Self::StatusUpdate => "task_status_update",
             Self::ProgressUpdate => "task_progress_update",
+            Self::OutputAppended => "task_output_appended",
             Self::Completed => "task_completed",
             Self::Failed => "task_failed",
             Self::Cancelled => "task_cancelled",

@@ -3,8 +3,19 @@
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
+use taskledger_domain::flow::OutputPart;
 use taskledger_domain::question::Escalation;
 use taskledger_domain::{Payload, SuspensionId, TaskId, Timestamp};
+
+/// A part of an output, shared. As JSON it is a text or an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part(pub Arc<OutputPart>);
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize_plain(serializer)
+    }
+}
 
 /// What a notice says of a contract that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]

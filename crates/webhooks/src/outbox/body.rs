@@ -49,6 +49,7 @@ const fn head(kind: Kind) -> &'static str {
     match kind {
         Kind::StatusUpdate => r#"{"type":"task_status_update""#,
         Kind::ProgressUpdate => r#"{"type":"task_progress_update""#,
+        Kind::OutputAppended => r#"{"type":"task_output_appended""#,
         Kind::Completed => r#"{"type":"task_completed""#,
         Kind::Failed => r#"{"type":"task_failed""#,
         Kind::Cancelled => r#"{"type":"task_cancelled""#,
@@ -94,6 +95,7 @@ mod tests {
                 attempt: 1,
                 result: Payload::from_map(&result),
                 remarks: None,
+                parts: 0,
             })),
         }
     }

@@ -1,7 +1,7 @@
 //! A run whose changes are reported as those of one thing. Folded from the events of its flow, so whoever takes the outbox
 //! over reports the same.
 
-use crate::reports::{Change, Form, Report, Returned, Said};
+use crate::reports::{Change, Form, Made as Piece, Report, Returned, Said};
 use crate::store::Recipient;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -63,7 +63,8 @@ impl Made {
         forms.into_iter().filter_map(|(form, behind)| {
             let of_form = self.to.iter().filter(|it| it.reports == Some(form));
             let to: Vec<_> = of_form.copied().collect();
-            (!to.is_empty()).then(|| (format!("{}{behind}", self.id), form, to))
+            let is_told = self.report.change.is_for(form);
+            (is_told && !to.is_empty()).then(|| (format!("{}{behind}", self.id), form, to))
         })
     }
 }
@@ -178,7 +179,19 @@ impl ReportedRun {
         {
             let change = match told {
                 Told::Status(stand) => Some(self.status(log, stand).await?),
-                Told::Artifact(task) => self.returned(task, &notice).map(Change::Returned),
+                Told::Output {
+                    task, number, part, ..
+                } => {
+                    let piece = Piece::Part(part, number);
+                    self.returned(task, &notice, piece).map(Change::Returned)
+                }
+                Told::Artifact { task, parts } => {
+                    let result = notice.result.clone();
+                    let returned = result.and_then(|result| {
+                        self.returned(task, &notice, Piece::Result(result, parts))
+                    });
+                    returned.map(Change::Returned)
+                }
                 Told::Node(_) => None,
             };
             let Some((change, begun)) = change.zip(self.begun.as_ref()) else {
@@ -323,8 +336,8 @@ impl ReportedRun {
         Ok(asked.map(|(asked, at)| Said::Question(Box::new(asked.clone()), at)))
     }
 
-    /// The result of a task; none of a group that is not the one that was asked for.
-    fn returned(&self, task: TaskId, notice: &Notice) -> Option<Returned> {
+    /// What a task has made; nothing of a group that is not the one that was asked for.
+    fn returned(&self, task: TaskId, notice: &Notice, made: Piece) -> Option<Returned> {
         let (node, begun) = self.tasks.get(&task).zip(self.begun.as_ref())?;
         let is_result = task == begun.fold.task;
         if node.is_group && !is_result {
@@ -336,7 +349,7 @@ impl ReportedRun {
             is_result,
             name: node.name.clone(),
             attempt: notice.attempt.unwrap_or_default(),
-            result: notice.result.clone()?,
+            made,
             at: notice.timestamp,
         })
     }

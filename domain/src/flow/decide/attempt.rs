@@ -47,6 +47,7 @@ pub(super) fn complete(flow: &Flow, named: Named, result: &Payload) -> Decision 
         attempt,
         result: result.clone(),
         remarks: None,
+        parts: flow.parts_of(id),
     });
     Ok((vec![event], Done::Status(Status::Completed)))
 }

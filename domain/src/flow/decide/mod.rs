@@ -8,6 +8,7 @@ mod edit;
 mod execute;
 mod lease;
 mod message;
+mod output;
 mod remarked;
 mod remove;
 mod suspend;
@@ -110,6 +111,7 @@ impl Flow {
                 let named = (*task, *attempt, *lease);
                 attempt::report(self, named, *progress, message.as_deref())
             }
+            Command::Append(order) => output::append(self, order),
             Command::Remarked { said, remarks } => {
                 remarked::decide(self, said, remarks, now, capacity)
             }

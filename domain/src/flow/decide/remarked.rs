@@ -49,6 +49,7 @@ const fn subject(said: &Command) -> Option<TaskId> {
         | Command::Execute(_)
         | Command::Update(_)
         | Command::Delete { .. }
+        | Command::Append(_)
         | Command::Remarked { .. }
         | Command::RejectClaim { .. }
         | Command::RejectCompletion { .. }

@@ -68,6 +68,7 @@ pub(super) fn respond(flow: &Flow, order: &Respond) -> Decision {
                 attempt: task.attempt,
                 result: result.clone(),
                 remarks: None,
+                parts: flow.parts_of(order.task),
             }),
             Status::Completed,
         ),

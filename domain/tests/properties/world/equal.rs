@@ -13,7 +13,9 @@ impl World {
             .into_iter()
             .map(|effect| match effect {
                 schedule::Effect::Launch(l) => (l.task, l.attempt),
-                schedule::Effect::Hold(_) | schedule::Effect::Stop { .. } => {
+                schedule::Effect::Hold(_)
+                | schedule::Effect::Stop { .. }
+                | schedule::Effect::GiveUp { .. } => {
                     panic!("attempts of this process are launched")
                 }
             })

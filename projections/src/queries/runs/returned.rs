@@ -1,8 +1,8 @@
 //! Results of a run, page by page.
 
-use super::{RunRow, row_of};
+use super::{Made, RunRow, outputs, row_of};
 use crate::queries::rows;
-use crate::{Error, ReadModels, TaskRow};
+use crate::{Error, ReadModels};
 use taskledger_domain::RunId;
 use taskledger_sql::Columns;
 
@@ -12,7 +12,7 @@ pub struct Returned {
     /// How the run stands.
     pub run: RunRow,
     /// Tasks that the run has completed and that run something, and its root if it has; by order of creation.
-    pub tasks: Vec<TaskRow>,
+    pub tasks: Vec<Made>,
     /// The ordinal behind which it goes on; `None` at the end.
     pub next: Option<u32>,
 }
@@ -47,7 +47,8 @@ impl ReadModels {
             .collect::<Result<_, _>>()?;
         let wanted = &nos[..nos.len().min(limit)];
         let tasks = rows::fetch(&mut tx, wanted, bytes_max).await?;
-        let last = tasks.last().map(|row| row.ordinal);
+        let tasks = outputs::of_page(&mut tx, &run, behind, tasks, bytes_max).await?;
+        let last = tasks.last().map(|it| it.task.ordinal);
         let next = last.filter(|_| tasks.len() < nos.len());
         Ok(Some(Returned { run, tasks, next }))
     }

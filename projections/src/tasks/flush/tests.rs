@@ -6,10 +6,11 @@ use crate::{Options, ReadModels};
 use taskledger_sql::Engine;
 
 /// Tables, and their names within the statements.
-const STORED: [&str; 16] = [
+const STORED: [&str; 17] = [
     "run_status",
     "run_said",
     "run_past",
+    "run_output",
     "tasks",
     "task_bodies",
     "task_labels",

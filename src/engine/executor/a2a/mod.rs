@@ -10,6 +10,7 @@
 mod http;
 mod inputs;
 mod outcome;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use async_trait::async_trait;
 use http::Guarded;
 use inputs::{Asked, Place};
 use outcome::Remote;
+use pieces::Pieces;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +42,10 @@ use tokio::time::{Instant, timeout};
 const NAME: &str = "a2a_executor";
 /// How long an agent may take to cancel: less than an attempt has to stop.
 const CANCEL_WITHIN: Duration = Duration::from_secs(4);
+/// How often a task of an agent is cancelled that waits for an answer, and the pause after the first try; each further one is
+/// twice as long.
+const CANCEL_TRIES: u32 = 5;
+const CANCEL_PAUSE: Duration = Duration::from_secs(1);
 /// What an agent says on the way is noted so often at most, and so many times in an attempt.
 const SAID_INTERVAL: Duration = Duration::from_secs(1);
 const SAID_MAX: usize = 100;
@@ -79,6 +85,21 @@ impl A2aExecutor {
         };
         found.map_err(failed)
     }
+
+    /// Cancels a task of the agent of an attempt.
+    ///
+    /// # Errors
+    /// Why the agent's task may go on.
+    async fn cancelled(&self, job: &Job, task: &str) -> Result<(), String> {
+        let filled = references::filled_where_allowed(&PLACES, job);
+        let filled = filled.map_err(|error| error.to_string())?;
+        let asked = Asked::read(&filled, self.egress.policy());
+        let asked = asked.map_err(|faults| references::told(&faults))?;
+        let found = timeout(CANCEL_WITHIN, self.agent(&asked)).await;
+        let agent = found.map_err(|_| "the agent's card is not answered".to_owned())?;
+        let agent = agent.map_err(|error| error.to_string())?;
+        cancelled(&agent, task).await
+    }
 }
 
 #[async_trait]
@@ -115,6 +136,27 @@ impl Executor for A2aExecutor {
 
     fn remembers(&self) -> bool {
         true
+    }
+
+    fn leaves_something(&self) -> bool {
+        true
+    }
+
+    async fn give_up(&self, job: Job, question: Map<String, Value>) {
+        let Some(remote) = Remote::asked_in(&question) else {
+            return;
+        };
+        let mut pause = CANCEL_PAUSE;
+        for tried in 1..=CANCEL_TRIES {
+            let ended = self.cancelled(&job, &remote.task_id).await;
+            let Err(reason) = ended else { return };
+            if tried == CANCEL_TRIES {
+                tracing::warn!(task.id = %job.task_id, reason, "a task of an agent could not be cancelled");
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
     }
 
     async fn execute(&self, job: Job) -> Result<Value, ExecutorError> {
@@ -155,14 +197,28 @@ impl Executor for A2aExecutor {
 /// Passes on that the task is over.
 async fn cancel(agent: &Agent, task: Option<&str>, job: &Job) {
     let Some(task) = task else { return };
-    let ended = match timeout(CANCEL_WITHIN, agent.cancel(task)).await {
-        Ok(Ok(_)) => return,
+    if let Err(reason) = cancelled(agent, task).await {
+        tracing::warn!(task.id = %job.task_id, reason, "a task of an agent could not be cancelled");
+    }
+}
+
+/// # Errors
+/// Why the agent's task may go on.
+async fn cancelled(agent: &Agent, task: &str) -> Result<(), String> {
+    match timeout(CANCEL_WITHIN, agent.cancel(task)).await {
+        Ok(Ok(_)) => Ok(()),
         // It has ended by itself.
-        Ok(Err(error)) if error.kind() == Some(ErrorKind::TaskNotCancelable) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {} s", CANCEL_WITHIN.as_secs()),
-    };
-    tracing::warn!(task.id = %job.task_id, reason = ended, "a task of an agent could not be cancelled");
+        Ok(Err(error)) if is_over(&error) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", CANCEL_WITHIN.as_secs())),
+    }
+}
+
+fn is_over(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        Some(ErrorKind::TaskNotCancelable | ErrorKind::TaskNotFound)
+    )
 }
 
 /// Carries the conversation on from where earlier attempts have left it.
@@ -306,6 +362,7 @@ struct Watching {
     scrubber: Scrubber,
     said: usize,
     said_at: Option<Instant>,
+    pieces: Pieces,
 }
 
 impl Watching {
@@ -320,6 +377,7 @@ impl Watching {
             scrubber: job.secrets.scrubber().clone(),
             said: 0,
             said_at: None,
+            pieces: Pieces::of(job),
         }
     }
 
@@ -372,9 +430,13 @@ impl Watching {
 impl Watcher for Watching {
     async fn told(&mut self, item: &StreamResponse) {
         match item {
-            StreamResponse::Task(task) => self.began(task).await,
+            StreamResponse::Task(task) => {
+                self.began(task).await;
+                self.pieces.stands(task);
+            }
             StreamResponse::StatusUpdate(update) => self.updated(update).await,
-            StreamResponse::Message(_) | StreamResponse::ArtifactUpdate(_) => {}
+            StreamResponse::ArtifactUpdate(update) => self.pieces.updated(update),
+            StreamResponse::Message(_) => {}
         }
     }
 }

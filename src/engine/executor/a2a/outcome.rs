@@ -168,7 +168,12 @@ fn question(task: &Task, agent: &str, asks: Asks) -> Map<String, Value> {
 impl Remote {
     /// Where the answer to a question belongs; `None`: the question is none of an agent.
     pub(super) fn of(answered: &Answered) -> Option<Self> {
-        let remote = answered.question.get("context")?.get(REMOTE)?;
+        Self::asked_in(&answered.question)
+    }
+
+    /// The same for a question that was not answered.
+    pub(super) fn asked_in(question: &Map<String, Value>) -> Option<Self> {
+        let remote = question.get("context")?.get(REMOTE)?;
         let text = |name: &str| remote.get(name).and_then(Value::as_str).map(str::to_owned);
         Some(Self {
             task_id: text("task_id")?,

@@ -1,9 +1,9 @@
 //! Reports of runs as items of a stream, one in each request.
 
 use super::views::{self, Named};
-use crate::application::api::runs::{Artifact, Question, RunStatus, StatusMessage};
+use crate::application::api::runs::{Artifact, Piece, Question, RunStatus, StatusMessage};
 use crate::application::api::webhooks::{
-    BODY_BYTES_MAX, Change, Form, Report, Returned, Said, Wording,
+    BODY_BYTES_MAX, Change, Form, Made, Report, Returned, Said, Wording,
 };
 use bytes::Bytes;
 use serde_json::Value;
@@ -76,19 +76,30 @@ fn item(change: &Change, named: &Named) -> StreamResponse {
             is_result,
             name,
             attempt,
-            result,
+            made,
             at,
         }) => {
+            let is_last = matches!(made, Made::Result(..));
+            let (output, result, appends) = match made {
+                Made::Part(part, number) => (vec![part.0], None, number > 1),
+                Made::Result(result, parts) => (Vec::new(), Some(result), parts > 0),
+            };
             let artifact = Artifact {
                 task,
                 parent,
                 is_result,
                 name,
                 attempt,
+                output,
                 result,
                 at,
             };
-            views::artifact_update(artifact, named)
+            let piece = Piece {
+                artifact,
+                appends,
+                is_last,
+            };
+            views::artifact_update(piece, named)
         }
     }
 }
@@ -133,7 +144,7 @@ mod tests {
                 is_result: true,
                 name: Arc::from("say"),
                 attempt: 1,
-                result: Payload::parse(&result.to_string()).expect("an object"),
+                made: Made::Result(Payload::parse(&result.to_string()).expect("an object"), 0),
                 at: Timestamp(1),
             }),
         };

@@ -3,8 +3,8 @@
 use super::super::NODES;
 use super::bounds;
 use crate::application::api::runs::{
-    Artifact as Result_, HistoryEntry, NodeChange, Question, RunStage, RunStatus, RunView,
-    StatusMessage,
+    Artifact as Made, HistoryEntry, NodeChange, OutputPart, Piece, Question, RunStage, RunStatus,
+    RunView, StatusMessage,
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
@@ -200,12 +200,18 @@ fn entry(entry: HistoryEntry, named: &Named) -> Message {
     }
 }
 
-/// A result.
-pub(crate) fn artifact(it: Result_) -> Artifact {
+/// What a task has made: parts of its output, then its result.
+pub(crate) fn artifact(it: Made) -> Artifact {
     let artifact_id = match it.is_result {
         true => RESULT.to_owned(),
         false => it.task.to_string(),
     };
+    let output = it.output.iter().flat_map(|part| match &**part {
+        OutputPart::Text(text) => vec![Part::text(&**text)],
+        OutputPart::Data(data) => parts_of(data.to_map()),
+    });
+    let result = it.result.iter().flat_map(|it| parts_of(it.to_map()));
+    let parts = output.chain(result).collect();
     let mut about = json!({"nodeId": it.task.to_string(), "attempt": it.attempt});
     if let Some(parent) = it.parent {
         about["parentId"] = parent.to_string().into();
@@ -214,7 +220,7 @@ pub(crate) fn artifact(it: Result_) -> Artifact {
         artifact_id,
         name: Some(it.name.to_string()).filter(|it| !it.is_empty()),
         description: None,
-        parts: parts_of(it.result.to_map()),
+        parts,
         metadata: Some(Map::from_iter([(NODES.to_owned(), about)])),
         extensions: vec![NODES.to_owned()],
     }
@@ -248,14 +254,14 @@ pub(crate) fn status_update(it: RunStatus, named: &Named) -> StreamResponse {
     })
 }
 
-/// A result of a run.
-pub(crate) fn artifact_update(it: Result_, named: &Named) -> StreamResponse {
+/// More of what a task of a run returns.
+pub(crate) fn artifact_update(it: Piece, named: &Named) -> StreamResponse {
     StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
         task_id: named.task.clone(),
         context_id: named.context.to_string(),
-        artifact: artifact(it),
-        append: false,
-        last_chunk: true,
+        append: it.appends,
+        last_chunk: it.is_last,
+        artifact: artifact(it.artifact),
         metadata: Some(protocol()),
     })
 }

@@ -14,7 +14,8 @@ use super::{answer, boxed, called};
 use crate::application::Service;
 use crate::application::api::Request;
 use crate::application::api::work::{
-    Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond, SiblingOutput, Suspend,
+    Appends, Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond, SiblingOutput,
+    Suspend,
 };
 use crate::transport::openrpc::about;
 use serde_json::value::RawValue;
@@ -57,6 +58,10 @@ fn of_tasks() -> Vec<Method<Service>> {
                         progress: p.progress,
                         message: p.message,
                         remarks: None,
+                        output: p.output_part.map(|part| Appends {
+                            part,
+                            number: p.output_number,
+                        }),
                     };
                     called(&service, &call.context, Request::Renew(renew)).await
                 })

@@ -1,7 +1,7 @@
 //! A run as the protocol's document shows tasks of A2A. The official protocol is `transport/a2a`'s.
 //! spec: interface / A2A Protocol Task Mapping
 
-use crate::application::api::runs::{Artifact, HistoryEntry, RunView};
+use crate::application::api::runs::{Artifact, HistoryEntry, OutputPart, RunView};
 use serde_json::{Map, Value, json};
 use taskledger_projections::TaskRow;
 
@@ -52,10 +52,16 @@ pub(in super::super) fn task(view: &RunView, row: &TaskRow) -> Value {
 }
 
 fn artifact(it: &Artifact) -> Value {
+    let output = it.output.iter().map(|part| match &**part {
+        OutputPart::Text(text) => json!({"kind": "text", "text": text}),
+        OutputPart::Data(data) => json!({"kind": "data", "data": data.to_map()}),
+    });
+    let result = it.result.iter();
+    let result = result.map(|it| json!({"kind": "data", "data": it.to_map()}));
     json!({
         "artifact_id": it.task.to_string(),
         "name": it.name,
-        "parts": [{"kind": "data", "data": it.result.to_map()}],
+        "parts": output.chain(result).collect::<Vec<_>>(),
     })
 }
 

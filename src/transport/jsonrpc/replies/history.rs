@@ -225,6 +225,14 @@ fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
                 progress_data: data_of(e.remarks.as_ref()),
             },
         ),
+        Event::TaskOutputAppended(e) => (
+            e.task_id,
+            Data::OutputAppended {
+                attempt: e.attempt,
+                output_number: e.number,
+                output_part: &e.part,
+            },
+        ),
         Event::TaskClaimRejected(e) => (
             e.task_id,
             Data::ClaimRejected {

@@ -138,6 +138,8 @@ fn data() -> Value {
             "message": {"type": ["string", "object"], "description": "Of `task_progressed`: what its worker says; of `message_received`: the message."},
             "message_id": text("Of `message_received`: what its sender calls it."),
             "progress_data": {"type": "object", "description": "Of `task_progressed`: the same in detail."},
+            "output_number": {"type": "integer", "minimum": 1, "description": "Of `task_output_appended`: place of the part among those of the attempt."},
+            "output_part": {"type": ["string", "object"], "description": "Of `task_output_appended`: what the attempt has made of its output since the part before."},
             "partial_result": {"type": "object", "description": "Of failures and cancellations: what there was of a result, as its worker says."},
             "execution_metadata": {"type": "object", "description": "Of ends: how the attempt was carried out, as its worker says."},
             "worker": {"type": "string", "description": "Of `task_started`: the worker outside the server that claimed it."},

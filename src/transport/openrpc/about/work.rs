@@ -160,16 +160,25 @@ pub fn renew() -> About {
     }));
     let reason = json!({"reason": {"type": "string", "enum": ["cancelled", "timed_out", "deadline"], "description": "Why the worker is to stop."}});
     About {
-        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. A lease can only become longer; `tasks.release` ends it. Renewals are no history; progress is, at most once a second. A lease is good only together with the principal that claimed the task.",
+        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. A lease can only become longer; `tasks.release` ends it. Renewals are no history; progress is, at most once a second, and so are parts of the output, each of them. A lease is good only together with the principal that claimed the task.",
         result: "renewed",
         schema: with_optional(renewed, reason),
         errors: &[ErrorKind::LeaseNotHeld],
-        examples: one(
-            "half done",
-            "With progress and a text for people.",
-            json!({"task_id": PRINTED, "lease": LEASE, "progress": 0.5, "message": "page 1 of 2"}),
-            json!({"expires_at": EXPIRES, "cancel_requested": false}),
-        ),
+        examples: [
+            one(
+                "half done",
+                "With progress and a text for people.",
+                json!({"task_id": PRINTED, "lease": LEASE, "progress": 0.5, "message": "page 1 of 2"}),
+                json!({"expires_at": EXPIRES, "cancel_requested": false}),
+            ),
+            one(
+                "a first part",
+                "With what the attempt has made so far.",
+                json!({"task_id": PRINTED, "lease": LEASE, "output_part": "page 1", "output_number": 1}),
+                json!({"expires_at": EXPIRES, "cancel_requested": false}),
+            ),
+        ]
+        .concat(),
     }
 }
 

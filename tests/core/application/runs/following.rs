@@ -42,7 +42,7 @@ async fn a_stream_begins_at_a_snapshot_and_tells_everything_behind_it_once() {
         ]
     );
     let results = told.iter().filter_map(|update| match &update.change {
-        RunChange::Artifact(artifact) => Some((artifact.name.to_string(), artifact.is_result)),
+        RunChange::Artifact(it) => Some((it.artifact.name.to_string(), it.artifact.is_result)),
         RunChange::Status(_) | RunChange::Node(_) => None,
     });
     let results: Vec<_> = results.collect();

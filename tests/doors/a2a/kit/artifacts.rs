@@ -2,7 +2,7 @@
 
 use super::{agent, said, sent};
 use crate::a2a::binding::all;
-use serde_json::json;
+use serde_json::{Value, json};
 use taskledger_a2a::Operation::SendStreamingMessage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,6 +61,14 @@ async fn artifacts_have_exactly_the_content_that_was_made() {
                 made["parts"][0].get(member).is_some(),
                 "{prefix}: {items:?}"
             );
+            let updates = items.iter().filter_map(|it| it.get("artifactUpdate"));
+            let is = |flag: &Value| flag.as_bool().unwrap_or(false);
+            let flags = updates.map(|it| (is(&it["append"]), is(&it["lastChunk"])));
+            let flags: Vec<_> = flags.collect();
+            match prefix.ends_with("chunked") {
+                true => assert_eq!(flags, [(false, false), (true, true)], "{items:?}"),
+                false => assert_eq!(flags, [(false, true)], "{items:?}"),
+            }
         }
     }
     agent.server.stop().await;

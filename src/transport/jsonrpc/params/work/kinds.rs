@@ -5,7 +5,8 @@ use super::super::tokens::kinds::each;
 use crate::application::api::work::Output;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::flow::OutputPart;
+use taskledger_domain::limits::{KEY_CHARS_MAX, OUTPUT_PART_BYTES_MAX};
 use taskledger_domain::payload::Unfit;
 use taskledger_domain::question::is_answer;
 use taskledger_domain::task::Progress;
@@ -135,6 +136,47 @@ impl Kind for Answer {
         answer.insert("value".to_owned(), value.clone());
         let payload = Payload::checked(&answer);
         Ok(payload.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?)
+    }
+}
+
+/// A part of an output: a text that is not empty, or an object.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputText;
+
+impl Kind for OutputText {
+    type Out = OutputPart;
+
+    fn schema(&self) -> Value {
+        json!({"type": ["string", "object"], "minLength": 1})
+    }
+
+    fn parse(&self, value: &Value) -> Result<OutputPart, Refusal> {
+        let expected = || {
+            format!(
+                "a text that is not empty, or an object, of at most {OUTPUT_PART_BYTES_MAX} bytes"
+            )
+        };
+        let part = match value {
+            Value::String(text) if !text.is_empty() => OutputPart::Text(text.clone()),
+            Value::Object(members) => {
+                let payload = Payload::checked(members);
+                OutputPart::Data(
+                    payload.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?,
+                )
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => {
+                return Err(Fault::new("no part of an output", expected()).into());
+            }
+        };
+        if part.bytes() > OUTPUT_PART_BYTES_MAX {
+            let reason = format!("Too large: {} bytes", part.bytes());
+            return Err(Fault::new(reason, expected()).into());
+        }
+        Ok(part)
     }
 }
 

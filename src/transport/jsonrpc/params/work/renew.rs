@@ -1,8 +1,10 @@
 //! `tasks.renew`.
 
+use super::super::super::reader::integer;
 use super::super::super::reader::{Parameters, Reader, text};
-use super::kinds::{Fraction, held, lease_seconds};
-use taskledger_domain::limits::MESSAGE_CHARS_MAX;
+use super::kinds::{Fraction, OutputText, held, lease_seconds};
+use taskledger_domain::flow::OutputPart;
+use taskledger_domain::limits::{MESSAGE_CHARS_MAX, OUTPUT_PARTS_MAX};
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, TaskId, Violation};
 
@@ -19,6 +21,10 @@ pub struct Params {
     pub progress: Option<Progress>,
     /// For people.
     pub message: Option<String>,
+    /// What it has made since the last time.
+    pub output_part: Option<OutputPart>,
+    /// Its place among the parts of the attempt, from 1.
+    pub output_number: Option<u32>,
 }
 
 impl Parameters for Params {
@@ -36,6 +42,16 @@ impl Parameters for Params {
             text(MESSAGE_CHARS_MAX),
             "What the worker is doing, for people; kept in the history with the progress, when that is recorded.",
         );
+        let output_part = reader.optional(
+            "output_part",
+            OutputText,
+            "What the worker has made of its output since the last part, a text or an object: recorded at once, told by streams, and shown by A2A before the result. At most 64 KiB; all parts of an attempt together at most 1000 and 1 MiB. The lease is renewed also where a part is refused.",
+        );
+        let output_number = reader.optional(
+            "output_number",
+            integer(1..=u64::from(OUTPUT_PARTS_MAX)),
+            "The place of `output_part` among the parts of the attempt, from 1. One that is recorded already changes nothing, so a call whose answer was lost can be repeated; one that leaves a gap is refused. Without it the part is the next one.",
+        );
         reader.finish(|| {
             Some(Self {
                 task: task?,
@@ -43,6 +59,8 @@ impl Parameters for Params {
                 lease_ms: lease_s.map(|seconds| seconds * 1000),
                 progress,
                 message,
+                output_part,
+                output_number: output_number.and_then(|number| u32::try_from(number).ok()),
             })
         })
     }
@@ -53,11 +71,12 @@ mod tests {
     use super::super::super::testing::{ID, faults, map};
     use super::*;
     use serde_json::json;
+    use taskledger_domain::Payload;
 
     #[test]
     fn everything_is_read() {
         let given = json!({"task_id": ID, "lease": ID, "lease_seconds": 3600, "progress": 0.5,
-            "message": "half"});
+            "message": "half", "output_part": {"page": 1}, "output_number": 3});
         let read = Params::read(&map(given)).unwrap();
         assert_eq!(
             read.lease.map(|lease| lease.to_string()).as_deref(),
@@ -66,16 +85,28 @@ mod tests {
         assert_eq!(read.lease_ms, Some(3_600_000));
         assert_eq!(read.progress, Some(Progress::from_millionths(500_000)));
         assert_eq!(read.message.as_deref(), Some("half"));
+        let page = Payload::parse(r#"{"page":1}"#).unwrap();
+        assert_eq!(read.output_part, Some(OutputPart::Data(page)));
+        assert_eq!(read.output_number, Some(3));
     }
 
     #[test]
     fn every_fault_is_named() {
-        let given = json!({"lease": "", "lease_seconds": 3601, "progress": 2, "message": ""});
+        let given = json!({"lease": "", "lease_seconds": 3601, "progress": 2, "message": "",
+            "output_part": "", "output_number": 0});
         let fields: Vec<_> = faults(Params::read(&map(given)))
             .into_iter()
             .map(|(field, _)| field)
             .collect();
-        let expected = ["task_id", "lease", "lease_seconds", "progress", "message"];
+        let expected = [
+            "task_id",
+            "lease",
+            "lease_seconds",
+            "progress",
+            "message",
+            "output_part",
+            "output_number",
+        ];
         assert_eq!(fields, expected);
     }
 }

@@ -2,11 +2,11 @@
 
 use super::super::lineage::LineageJson;
 use crate::application::api::NamedRejection;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
-    CancelReason, Dependency, Event, FailureReason, RequeueReason, RunKind, RunState,
+    CancelReason, Dependency, Event, FailureReason, OutputPart, RequeueReason, RunKind, RunState,
     Specification, StatusCounts, TimerKind,
 };
 use taskledger_domain::question::Escalation;
@@ -27,6 +27,10 @@ pub(super) const fn change(from: Status, to: Status) -> Transition {
         from: Some(from),
         to: Some(to),
     }
+}
+
+fn plain<S: Serializer>(part: &&OutputPart, serializer: S) -> Result<S::Ok, S::Error> {
+    part.serialize_plain(serializer)
 }
 
 #[derive(Debug, Serialize)]
@@ -103,6 +107,12 @@ pub(super) enum Data<'a> {
         message: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         progress_data: Option<&'a Payload>,
+    },
+    OutputAppended {
+        attempt: u32,
+        output_number: u32,
+        #[serde(serialize_with = "plain")]
+        output_part: &'a OutputPart,
     },
     ClaimRejected {
         worker: &'a str,

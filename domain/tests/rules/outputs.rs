@@ -1,0 +1,96 @@
+//! What attempts make before they end: parts follow each other, within limits, and belong to one attempt.
+
+use crate::support::complete;
+use taskledger_domain::flow::{Append, Command, Event, Kind, Outdated, OutputPart};
+use taskledger_domain::limits::{OUTPUT_BYTES_MAX, OUTPUT_PART_BYTES_MAX, OUTPUT_PARTS_MAX};
+use taskledger_domain::task::Status::{Completed, InProgress};
+use taskledger_domain::testing::{Scenario, execute, given, id, task};
+
+fn running() -> Scenario {
+    let s = given(vec![task("a").attempts(2, 1000)]);
+    s.when(execute("a")).then(&[("a", InProgress)])
+}
+
+fn append(attempt: u32, number: Option<u32>, text: impl Into<String>) -> Command {
+    Command::Append(Append {
+        task: id("a"),
+        attempt,
+        lease: None,
+        number,
+        part: OutputPart::Text(text.into()),
+    })
+}
+
+/// The numbers of the parts that the last command has appended.
+fn appended(s: &Scenario) -> Vec<u32> {
+    let (events, _) = s.last.as_ref().expect("it was accepted");
+    let number = |event: &Event| match event {
+        Event::TaskOutputAppended(e) => Some(e.number),
+        _ => None,
+    };
+    events.iter().filter_map(number).collect()
+}
+
+/// How many parts the last command says that a result comes behind.
+fn parts_before_the_result(s: &Scenario) -> Option<u32> {
+    let (events, _) = s.last.as_ref().expect("it was accepted");
+    events.iter().find_map(|event| match event {
+        Event::TaskCompleted(e) => Some(e.parts),
+        _ => None,
+    })
+}
+
+#[test]
+fn parts_are_numbered_and_the_result_says_how_many_came_before_it() {
+    let s = running().when(append(1, None, "one")).accepted();
+    assert_eq!(appended(&s), [1]);
+    let s = s.when(append(1, Some(2), "two")).accepted();
+    assert_eq!(appended(&s), [2]);
+    let s = s.when(complete("a", 1)).then(&[("a", Completed)]);
+    assert_eq!(parts_before_the_result(&s), Some(2));
+    let s = running().when(complete("a", 1)).then(&[("a", Completed)]);
+    assert_eq!(parts_before_the_result(&s), Some(0));
+}
+
+#[test]
+fn a_part_that_is_repeated_changes_nothing_and_one_that_leaves_a_gap_is_refused() {
+    let s = running().when(append(1, Some(1), "one")).accepted();
+    let s = s.when(append(1, Some(1), "one")).accepted();
+    assert!(appended(&s).is_empty());
+    for number in [0, 3, u32::MAX] {
+        let s = s.clone().when(append(1, Some(number), "three"));
+        let _ = s.rejects(Kind::Invalid);
+    }
+}
+
+#[test]
+fn another_attempt_begins_its_output_anew() {
+    let s = running().when(append(1, None, "lost")).accepted();
+    let s = s.fails("a").after_ms(1000);
+    let s = s.then(&[("a", InProgress)]);
+    let late = s.clone().when(append(1, None, "late"));
+    let _ = late.is_outdated(Outdated::Attempt);
+    let s = s.when(append(2, None, "one")).accepted();
+    assert_eq!(appended(&s), [1]);
+    let s = s.when(complete("a", 2)).accepted();
+    assert_eq!(parts_before_the_result(&s), Some(1));
+}
+
+#[test]
+fn parts_are_few_and_small() {
+    let s = running();
+    let large = append(1, None, "x".repeat(OUTPUT_PART_BYTES_MAX + 1));
+    let _ = s.clone().when(large).rejects(Kind::Invalid);
+    let mut many = s.clone();
+    for _ in 0..OUTPUT_PARTS_MAX {
+        many = many.when(append(1, None, "x")).accepted();
+    }
+    let _ = many.when(append(1, None, "x")).rejects(Kind::Invalid);
+    let mut full = s;
+    let part = "x".repeat(OUTPUT_PART_BYTES_MAX);
+    for _ in 0..OUTPUT_BYTES_MAX / OUTPUT_PART_BYTES_MAX {
+        full = full.when(append(1, None, &*part)).accepted();
+    }
+    let full = full.when(append(1, None, "x")).rejects(Kind::Invalid);
+    let _ = full.when(complete("a", 1)).then(&[("a", Completed)]);
+}

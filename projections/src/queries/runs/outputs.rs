@@ -1,0 +1,174 @@
+//! What tasks of a run have made of their outputs.
+
+use super::{Parts, RunRow};
+use crate::queries::rows;
+use crate::{Error, TaskRow};
+use std::collections::BTreeMap;
+use taskledger_domain::Version;
+use taskledger_domain::limits::OUTPUT_PARTS_MAX;
+use taskledger_sql::{Columns, Tx};
+
+/// Parts that are looked at for one answer: those of some tasks that have made as many as they may.
+const PARTS_MAX: u32 = 5 * OUTPUT_PARTS_MAX;
+
+/// A task of a run with what it has made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// The task. Its result is that of the run, or absent.
+    pub task: TaskRow,
+    /// The attempt that has made it.
+    pub attempt: u32,
+    /// Versions of the events with the parts of its output that came before its result, in order.
+    pub output: Vec<Version>,
+}
+
+impl Made {
+    /// A task that has made nothing but its result.
+    pub(super) const fn returned(task: TaskRow) -> Self {
+        Self {
+            attempt: task.attempt,
+            task,
+            output: Vec::new(),
+        }
+    }
+}
+
+/// The output of a task.
+#[derive(Debug, Default)]
+struct Output {
+    task_no: i64,
+    attempt: u32,
+    versions: Vec<Version>,
+    bytes: usize,
+}
+
+/// Adds outputs to tasks of a run that have returned something, and the tasks that have made a part of theirs and not
+/// returned. Those whose output has no room within `bytes_max` are left out: how many.
+pub(super) async fn add(
+    tx: &mut Tx<'_>,
+    run: &RunRow,
+    returned: Vec<TaskRow>,
+    parts: Parts,
+) -> Result<(Vec<Made>, u64), Error> {
+    let (mut outputs, known) = read(tx, run, -1).await?;
+    if outputs.is_empty() {
+        return Ok((returned.into_iter().map(Made::returned).collect(), 0));
+    }
+    let (mut made, mut left_out, mut bytes) = (Vec::new(), 0, 0);
+    for task in returned {
+        let output = outputs.remove(&task.ordinal);
+        let output = output.filter(|it| it.attempt == task.attempt);
+        let output = output.unwrap_or_default();
+        bytes += output.bytes;
+        let has_room = bytes <= parts.artifact_bytes_max && known.has(task.ordinal);
+        if !has_room && !made.is_empty() {
+            bytes -= output.bytes;
+            left_out += 1;
+            continue;
+        }
+        made.push(Made {
+            output: output.versions,
+            ..Made::returned(task)
+        });
+    }
+    for output in outputs.into_values() {
+        bytes += output.bytes;
+        let has_room = made.len() < parts.artifacts_max;
+        if !has_room || (bytes > parts.artifact_bytes_max && !made.is_empty()) {
+            bytes -= output.bytes;
+            left_out += 1;
+            continue;
+        }
+        let row = rows::fetch(tx, &[output.task_no], usize::MAX).await?;
+        made.extend(row.into_iter().map(|task| Made {
+            attempt: output.attempt,
+            output: output.versions.clone(),
+            // Another run has returned it.
+            task: TaskRow {
+                result: None,
+                ..task
+            },
+        }));
+    }
+    made.sort_by_key(|it| it.task.ordinal);
+    Ok((made, left_out))
+}
+
+/// Adds outputs to tasks of a page. Ends the page before the first task whose output has no room, but never before the
+/// first of all.
+pub(super) async fn of_page(
+    tx: &mut Tx<'_>,
+    run: &RunRow,
+    behind: Option<u32>,
+    tasks: Vec<TaskRow>,
+    bytes_max: usize,
+) -> Result<Vec<Made>, Error> {
+    let (mut outputs, known) = read(tx, run, behind.map_or(-1, i64::from)).await?;
+    let (mut made, mut bytes) = (Vec::with_capacity(tasks.len()), 0);
+    for task in tasks {
+        let output = outputs.remove(&task.ordinal);
+        let output = output.filter(|it| it.attempt == task.attempt);
+        let output = output.unwrap_or_default();
+        bytes += output.bytes;
+        let has_room = bytes <= bytes_max && known.has(task.ordinal);
+        if !has_room && !made.is_empty() {
+            break;
+        }
+        made.push(Made {
+            output: output.versions,
+            ..Made::returned(task)
+        });
+    }
+    Ok(made)
+}
+
+/// Up to which task outputs were read; `None`: all of them.
+struct Known(Option<u32>);
+
+impl Known {
+    fn has(&self, ordinal: u32) -> bool {
+        self.0.is_none_or(|end| ordinal < end)
+    }
+}
+
+/// The outputs of the latest attempts with one, by the ordinals of their tasks. Those of the first of them are whole.
+async fn read(
+    tx: &mut Tx<'_>,
+    run: &RunRow,
+    behind: i64,
+) -> Result<(BTreeMap<u32, Output>, Known), Error> {
+    let mut args = tx.args();
+    args.int(run.no);
+    args.int(behind);
+    args.int(i64::from(PARTS_MAX));
+    let found = tx.fetch_all(OUTPUTS, args).await?;
+    let mut outputs: BTreeMap<u32, Output> = BTreeMap::new();
+    for row in &found {
+        let mut c = Columns::of(row);
+        let (task_no, ordinal) = (c.int()?, c.number()?);
+        let (number, attempt): (u32, u32) = (c.number()?, c.number()?);
+        let (version, bytes): (Version, usize) = (c.number()?, c.number()?);
+        let output = outputs.entry(ordinal).or_default();
+        if number == 1 {
+            (output.task_no, output.attempt) = (task_no, attempt);
+        }
+        // What an earlier attempt has left behind the last part of this one.
+        if output.attempt == attempt {
+            output.versions.push(version);
+            output.bytes += bytes;
+        }
+    }
+    let is_cut = found.len() >= PARTS_MAX as usize;
+    let cut = is_cut.then(|| outputs.pop_last()).flatten();
+    Ok((outputs, Known(cut.map(|(ordinal, _)| ordinal))))
+}
+
+/// By primary key, then the indexes of run_status and tasks_flow_ordinal.
+const OUTPUTS: &str =
+    "SELECT t.created_position, o.ordinal, o.number, o.attempt, o.version, o.bytes
+    FROM run_output o
+    JOIN run_status s ON s.run_no = o.run_no
+    JOIN tasks t ON t.flow_no = s.flow_no AND t.ordinal = o.ordinal
+    WHERE o.run_no = $1 AND o.ordinal > $2
+    ORDER BY o.ordinal, o.number
+    LIMIT $3";

@@ -1,0 +1,67 @@
+//! Parts of outputs that tasks of runs have made: which events hold them.
+
+use super::contradiction::Contradiction;
+use super::working_set::WorkingSet;
+use crate::Error;
+use std::sync::LazyLock;
+use taskledger_domain::flow::TaskOutputAppended;
+use taskledger_domain::{Recorded, Version};
+use taskledger_sql::{MultiRow, Tx, int};
+
+/// The place of a part: number of the run, ordinal of the task, number of the part in its attempt.
+pub(super) type Place = (i64, u32, u32);
+
+/// A part, as it is written. A later attempt takes the places of an earlier one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    attempt: u32,
+    version: Version,
+    bytes: usize,
+}
+
+impl WorkingSet {
+    /// Takes a part of the output of a task of a run.
+    ///
+    /// # Errors
+    /// The event contradicts those before.
+    pub(super) fn appended(
+        &mut self,
+        recorded: &Recorded,
+        e: &TaskOutputAppended,
+    ) -> Result<(), Contradiction> {
+        let row = &self.task(e.task_id)?.placed.row;
+        let ordinal = row.ordinal;
+        if let Some(run) = row.run_id.and_then(|id| self.runs.get(&id)) {
+            let part = Part {
+                attempt: e.attempt,
+                version: recorded.version,
+                bytes: e.part.bytes(),
+            };
+            self.outputs.insert((run.no, ordinal, e.number), part);
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn write(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error> {
+    let parts: Vec<(Place, Part)> = std::mem::take(&mut set.outputs).into_iter().collect();
+    UPSERT
+        .execute(tx, &parts, |((run_no, ordinal, number), part), args| {
+            args.int(*run_no);
+            args.int(i64::from(*ordinal));
+            args.int(i64::from(*number));
+            args.int(i64::from(part.attempt));
+            args.position(part.version);
+            args.int(int(part.bytes as u64));
+        })
+        .await?;
+    Ok(())
+}
+
+static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
+    super::flush::upsert(
+        "run_output",
+        "run_no, ordinal, number",
+        &["run_no", "ordinal", "number", "attempt", "version", "bytes"],
+    )
+});

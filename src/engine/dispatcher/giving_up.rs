@@ -1,0 +1,59 @@
+//! Stopping what attempts have left outside that asked something nobody will answer.
+
+use super::{Dispatcher, job, limits};
+use crate::application::ports::Started;
+use crate::engine::executor::ProgressReporter;
+use std::time::Duration;
+use taskledger_domain::Version;
+use taskledger_domain::flow::Event;
+use tokio_util::sync::CancellationToken;
+
+/// How long it may take, tries again included.
+pub(super) const GIVING_UP_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Dispatcher {
+    /// Has the executor of an attempt stop what it has left, if it leaves something.
+    pub(super) async fn given_up(&self, attempt: &Started, asked_at: Version) {
+        let executors = self.directory.newest();
+        let registered = executors.get(&attempt.launch.method);
+        let Some(executor) = registered.map(|it| it.executor().clone()) else {
+            return;
+        };
+        if !executor.leaves_something() {
+            return;
+        }
+        let never = CancellationToken::new();
+        let store = self.source.store();
+        let asked = store.read_versions(attempt.flow, &[asked_at]).await;
+        let question = asked.ok().and_then(|events| {
+            let event = &events.first()?.event;
+            if let Event::TaskSuspended(e) = &**event {
+                return Some(e.question.to_map());
+            }
+            None
+        });
+        let Some(question) = question else {
+            tracing::warn!(task.id = %attempt.launch.task, "what a task has asked cannot be read");
+            return;
+        };
+        let material = match self.source.material(attempt).await {
+            Ok(material) => material,
+            Err(error) => {
+                let task = attempt.launch.task;
+                tracing::warn!(task.id = %task, %error, "what a task was given cannot be read");
+                return;
+            }
+        };
+        let inputs = material.specification.inputs.to_map();
+        let named = executor.secrets(&inputs);
+        let Ok(secrets) = self.secrets(attempt, &named, &never).await else {
+            return;
+        };
+        let now = self.clock.now();
+        let limits = limits(attempt, &material, now);
+        let (reporter, _) = ProgressReporter::new();
+        let mut job = job(attempt, material, inputs, limits, now, never, reporter);
+        job.secrets = secrets;
+        executor.give_up(job, question).await;
+    }
+}
