@@ -440,10 +440,8 @@ async fn returned(
         return Ok(None);
     }
     let returned = artifact(&row, root);
-    Ok(returned
-        .result
-        .is_some()
-        .then(|| Artifact { at, ..returned }))
+    let has_result = returned.result.is_some();
+    Ok(has_result.then_some(Artifact { at, ..returned }))
 }
 
 /// What was to be said could not be read; asking again may help.
