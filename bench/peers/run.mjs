@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { median, syncMs, table } from "./figures.mjs";
+import { endAll } from "./processes.mjs";
 import { bullmq } from "./systems/bullmq.mjs";
 import { restate } from "./systems/restate.mjs";
 import { taskledger, taskledgerClient } from "./systems/taskledger.mjs";
@@ -83,6 +84,7 @@ const root = mkdtempSync(join(resolve(values["data-dir"]), "taskledger-peers-"))
 const running = {};
 const end = async () => {
   await Promise.allSettled(Object.values(running).map((system) => system.end()));
+  await endAll();
   rmSync(root, { recursive: true, force: true });
 };
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => void end().then(() => process.exit(130)));

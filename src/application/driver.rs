@@ -181,10 +181,7 @@ impl<'a> Driver<'a> {
             let is_loaded = self.state.is_some();
             let is_assumed = !is_loaded && order.begins == Begins::Chosen;
             if !is_loaded {
-                assert!(
-                    !in_flight,
-                    "the state is resident while an append is in flight"
-                );
+                assert!(!in_flight, "the state stays while an append is in flight");
                 match self.load(order.begins, fence).await {
                     Ok(Some(recovery)) => self.decide_with_ends(recovery).await,
                     Ok(None) => {}
@@ -206,8 +203,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Brings the flow into memory for an order that begins it or not; gives the order that must be
-    /// decided before that one.
+    /// Brings the flow into memory for an order that begins it or not; gives what must be decided before that.
     async fn load(&mut self, begins: Begins, fence: Option<Fence>) -> Result<Option<Order>, Error> {
         match begins {
             Begins::Minted | Begins::Chosen => {

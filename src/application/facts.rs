@@ -61,6 +61,7 @@ pub fn bytes(event: &Event) -> usize {
             }
             Event::MessageReceived(e) => e.message.as_str().len(),
             Event::TaskCompleted(e) => e.result.as_str().len(),
+            Event::TaskOutputAppended(e) => e.part.bytes(),
             Event::TaskSuspended(e) => e.question.as_str().len() + e.on_expiry.bytes(),
             Event::TaskAnswered(e) => e.answer.as_str().len(),
             Event::TaskSuspensionExpired(e) => e.policy.bytes(),
@@ -73,7 +74,6 @@ pub fn bytes(event: &Event) -> usize {
             | Event::TaskDeleted(_)
             | Event::TaskStarted(_)
             | Event::TaskProgressed(_)
-            | Event::TaskOutputAppended(_)
             | Event::TaskClaimRejected(_)
             | Event::TaskCompletionRejected(_)
             | Event::TaskReminded(_)

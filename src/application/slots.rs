@@ -12,12 +12,14 @@
 
 mod calm;
 mod fair;
+mod held;
 mod queues;
 mod view;
 mod waiting;
 mod weights;
 
 pub(super) use fair::Fair;
+pub use held::Held;
 pub use queues::Queue;
 pub use view::View;
 pub use weights::{Sharing, Weights};
@@ -66,7 +68,22 @@ struct Lane {
     waiting: Waiting,
 }
 
+/// Since when an attempt has its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Now,
+    /// From an earlier decision: the flow was decided without what is stored of it.
+    Before,
+}
+
 impl Lane {
+    fn hold(&mut self, request: &SlotRequest<'_>) -> Taken {
+        match self.taken.insert((request.task, request.attempt)) {
+            true => Taken::Now,
+            false => Taken::Before,
+        }
+    }
+
     fn new(limit: usize, number: u64, sharing: &Sharing) -> Self {
         Self {
             limit,
@@ -156,9 +173,9 @@ impl Slots {
         executors: &dyn ExecutorSnapshot,
         flow: FlowId,
         request: &SlotRequest<'_>,
-    ) -> bool {
+    ) -> Option<Taken> {
         if self.closed.load(Ordering::Relaxed) {
-            return false;
+            return None;
         }
         let mut lanes = self.lanes();
         let name = executors.canonical_name(request.method);
@@ -171,21 +188,18 @@ impl Slots {
         if request.is_claimed {
             // Whoever names a task gets it within the limit of its method too.
             let is_full = held_back || (executors.is_remote(name) && lane.free() == 0);
-            if !is_full {
-                lane.taken.insert((request.task, request.attempt));
-            }
-            return !is_full;
+            return (!is_full).then(|| lane.hold(request));
         }
         let rank = (request.priority, request.since, flow);
         let owner = lane.waiting.account(request.owner);
         let free = lane.free();
         if !held_back && free > lane.waiting.ahead(rank, &owner, free) {
-            lane.taken.insert((request.task, request.attempt));
+            let taken = lane.hold(request);
             lane.waiting.started(request.priority, &owner);
             if lane.waiting.rank_of(flow) == Some(rank) {
                 lane.waiting.leave(flow);
             }
-            return true;
+            return Some(taken);
         }
         // Under another alias of the executor the flow may wait with a better rank already.
         if lane
@@ -195,7 +209,7 @@ impl Slots {
         {
             lane.waiting.join(rank, owner);
         }
-        false
+        None
     }
 
     /// The attempt has ended or never began. Idempotent.
@@ -425,36 +439,6 @@ impl Turn<'_> {
     }
 }
 
-/// The slot of an attempt: dropping it frees the slot.
-#[derive(Debug)]
-pub struct Held {
-    slots: Option<Arc<Slots>>,
-    method: Box<str>,
-    task: TaskId,
-    attempt: u32,
-}
-
-impl Held {
-    /// The attempt.
-    #[must_use]
-    pub const fn attempt(&self) -> (TaskId, u32) {
-        (self.task, self.attempt)
-    }
-
-    /// The attempt begins: whoever runs it gives the slot back ([`Slots::held`]).
-    pub fn keep(mut self) {
-        self.slots = None;
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Some(slots) = &self.slots {
-            slots.release(&self.method, self.task, self.attempt);
-        }
-    }
-}
-
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         for (name, place) in &self.had {
@@ -481,15 +465,16 @@ impl Capacity for Turn<'_> {
     }
     fn take_slot(&mut self, attempt: &SlotRequest<'_>) -> bool {
         let taken = self.slots.take(&*self.executors, self.flow, attempt);
-        if taken {
-            let (slots, method) = (Some(self.slots.clone()), attempt.method.into());
+        if let Some(taken) = taken {
+            // A slot that the attempt had before stays its own, whatever becomes of this decision.
+            let slots = (taken == Taken::Now).then(|| self.slots.clone());
             self.held.push(Held {
                 slots,
-                method,
+                method: attempt.method.into(),
                 task: attempt.task,
                 attempt: attempt.attempt,
             });
         }
-        taken
+        taken.is_some()
     }
 }

@@ -47,8 +47,8 @@ TASKLEDGER_METHOD, TASKLEDGER_RUN_ID and, with tracing, TRACEPARENT in its envir
 
 Exit code 0 completes the task: stdout must hold one JSON object of at most 1 MiB, the output. Other exit codes fail
 the attempt, with the end of stderr as the error; the task is tried again if it has retries left. Exit code 65, and
-stdout that is no JSON object, fail the task for good. With --progress, lines on stderr such as
-`progress 0.5 half done` are reported as progress.
+stdout that is no JSON object, fail the task for good; exit code 77 rejects it, because the program does not do such
+tasks. With --progress, lines on stderr such as `progress 0.5 half done` are reported as progress.
 
 If the worker itself is killed (SIGKILL), its programs are not, and another worker does their tasks when the leases have
 ended; `setpriv --pdeathsig KILL -- PROGRAM` ends them with it.

@@ -23,7 +23,7 @@ use crate::meters::{Buckets, FirstUse, Histogram};
 use crate::store;
 use ends::end_of;
 use futures_util::FutureExt;
-use giving_up::GIVING_UP_TIMEOUT;
+use giving_up::GIVING_UP_AT_ONCE_MAX;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,7 @@ use taskledger_domain::flow::{Command, FailureReason};
 use taskledger_domain::partition;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp, Version};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -72,6 +72,8 @@ pub struct Dispatcher {
     alive: Mutex<HashMap<FlowId, HashMap<Key, Alive>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
+    /// Attempts whose executors stop what they have left.
+    giving_up: Semaphore,
     /// How long executors ran.
     times: FirstUse<Histogram>,
     me: Weak<Self>,
@@ -106,6 +108,7 @@ impl Dispatcher {
             alive: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            giving_up: Semaphore::new(GIVING_UP_AT_ONCE_MAX),
             times: FirstUse::new(|| Histogram::new(&Buckets::ATTEMPTS)),
             me: me.clone(),
         })
@@ -264,8 +267,9 @@ impl Dispatcher {
             stop: self.stop.clone(),
         }));
         let mut job = job(started, material, inputs, limits, now, cancel, reporter);
+        let output = Output::without(secrets.scrubber());
         (job.secrets, job.over, job.past, job.notes) = (secrets, over, past, notes);
-        let output = job.output.clone();
+        job.output = output.clone();
         let begun = Instant::now();
         let outcome = tokio::select! {
             outcome = run_attempt(registered, job, limits) => outcome,
@@ -452,19 +456,9 @@ impl Attempts for Dispatcher {
     }
 
     fn give_up(&self, attempt: Started, asked_at: Version) {
-        let Some(me) = self.me.upgrade() else { return };
-        self.tasks.spawn(async move {
-            let task = attempt.launch.task;
-            let given_up = AssertUnwindSafe(me.given_up(&attempt, asked_at)).catch_unwind();
-            tokio::select! {
-                () = me.stop.cancelled() => {}
-                ended = tokio::time::timeout(GIVING_UP_TIMEOUT, given_up) => {
-                    if !matches!(ended, Ok(Ok(()))) {
-                        tracing::warn!(task.id = %task, "what a task has left outside could not be stopped");
-                    }
-                }
-            }
-        });
+        if let Some(me) = self.me.upgrade() {
+            self.tasks.spawn(me.gives_up(attempt, asked_at));
+        }
     }
 
     fn forsake(&self, partitions: &Partitions) {

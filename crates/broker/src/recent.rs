@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taskledger_domain::{FlowId, TaskId, Timestamp};
 
-/// Published tasks that are remembered, about 300 bytes each; the oldest are forgotten first.
+/// Published tasks that are remembered, about 300 bytes each with short ids, which may have 1 KiB; the oldest are forgotten first.
 const TASKS_MAX: usize = 20_000;
-/// Outcomes that are remembered, about 400 bytes each; the oldest are forgotten first.
+/// Outcomes that are remembered, about 400 bytes each, likewise; the oldest are forgotten first.
 const OUTCOMES_MAX: usize = 10_000;
 
 /// See the module.

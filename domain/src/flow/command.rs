@@ -206,8 +206,8 @@ pub struct Append {
     pub attempt: u32,
     /// The lease under which the attempt runs outside the server; `None` for one of this process.
     pub lease: Option<LeaseId>,
-    /// Its place among the parts of the attempt, from 1: one that is there already changes nothing. `None`: the next.
-    pub number: Option<u32>,
+    /// Its place among the parts of the attempt, from 1: one that is there already changes nothing.
+    pub number: u32,
     /// The part.
     pub part: OutputPart,
 }

@@ -130,7 +130,7 @@ fn rich() -> Scenario {
             task: id("far"),
             attempt: 1,
             lease: Some(LeaseId(id("lease").0)),
-            number: Some(1),
+            number: 1,
             part: OutputPart::Text("so far".to_owned()),
         }))
         .accepted();

@@ -11,7 +11,7 @@ fn running() -> Scenario {
     s.when(execute("a")).then(&[("a", InProgress)])
 }
 
-fn append(attempt: u32, number: Option<u32>, text: impl Into<String>) -> Command {
+fn append(attempt: u32, number: u32, text: impl Into<String>) -> Command {
     Command::Append(Append {
         task: id("a"),
         attempt,
@@ -42,9 +42,9 @@ fn parts_before_the_result(s: &Scenario) -> Option<u32> {
 
 #[test]
 fn parts_are_numbered_and_the_result_says_how_many_came_before_it() {
-    let s = running().when(append(1, None, "one")).accepted();
+    let s = running().when(append(1, 1, "one")).accepted();
     assert_eq!(appended(&s), [1]);
-    let s = s.when(append(1, Some(2), "two")).accepted();
+    let s = s.when(append(1, 2, "two")).accepted();
     assert_eq!(appended(&s), [2]);
     let s = s.when(complete("a", 1)).then(&[("a", Completed)]);
     assert_eq!(parts_before_the_result(&s), Some(2));
@@ -54,23 +54,23 @@ fn parts_are_numbered_and_the_result_says_how_many_came_before_it() {
 
 #[test]
 fn a_part_that_is_repeated_changes_nothing_and_one_that_leaves_a_gap_is_refused() {
-    let s = running().when(append(1, Some(1), "one")).accepted();
-    let s = s.when(append(1, Some(1), "one")).accepted();
+    let s = running().when(append(1, 1, "one")).accepted();
+    let s = s.when(append(1, 1, "one")).accepted();
     assert!(appended(&s).is_empty());
     for number in [0, 3, u32::MAX] {
-        let s = s.clone().when(append(1, Some(number), "three"));
+        let s = s.clone().when(append(1, number, "three"));
         let _ = s.rejects(Kind::Invalid);
     }
 }
 
 #[test]
 fn another_attempt_begins_its_output_anew() {
-    let s = running().when(append(1, None, "lost")).accepted();
+    let s = running().when(append(1, 1, "lost")).accepted();
     let s = s.fails("a").after_ms(1000);
     let s = s.then(&[("a", InProgress)]);
-    let late = s.clone().when(append(1, None, "late"));
+    let late = s.clone().when(append(1, 1, "late"));
     let _ = late.is_outdated(Outdated::Attempt);
-    let s = s.when(append(2, None, "one")).accepted();
+    let s = s.when(append(2, 1, "one")).accepted();
     assert_eq!(appended(&s), [1]);
     let s = s.when(complete("a", 2)).accepted();
     assert_eq!(parts_before_the_result(&s), Some(1));
@@ -79,18 +79,21 @@ fn another_attempt_begins_its_output_anew() {
 #[test]
 fn parts_are_few_and_small() {
     let s = running();
-    let large = append(1, None, "x".repeat(OUTPUT_PART_BYTES_MAX + 1));
+    let large = append(1, 1, "x".repeat(OUTPUT_PART_BYTES_MAX + 1));
     let _ = s.clone().when(large).rejects(Kind::Invalid);
     let mut many = s.clone();
-    for _ in 0..OUTPUT_PARTS_MAX {
-        many = many.when(append(1, None, "x")).accepted();
+    for number in 1..=OUTPUT_PARTS_MAX {
+        many = many.when(append(1, number, "x")).accepted();
     }
-    let _ = many.when(append(1, None, "x")).rejects(Kind::Invalid);
+    let _ = many
+        .when(append(1, OUTPUT_PARTS_MAX + 1, "x"))
+        .rejects(Kind::Invalid);
     let mut full = s;
     let part = "x".repeat(OUTPUT_PART_BYTES_MAX);
-    for _ in 0..OUTPUT_BYTES_MAX / OUTPUT_PART_BYTES_MAX {
-        full = full.when(append(1, None, &*part)).accepted();
+    let fit = u32::try_from(OUTPUT_BYTES_MAX / OUTPUT_PART_BYTES_MAX).expect("few");
+    for number in 1..=fit {
+        full = full.when(append(1, number, &*part)).accepted();
     }
-    let full = full.when(append(1, None, "x")).rejects(Kind::Invalid);
+    let full = full.when(append(1, fit + 1, "x")).rejects(Kind::Invalid);
     let _ = full.when(complete("a", 1)).then(&[("a", Completed)]);
 }

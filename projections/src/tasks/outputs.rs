@@ -4,7 +4,7 @@ use super::contradiction::Contradiction;
 use super::working_set::WorkingSet;
 use crate::Error;
 use std::sync::LazyLock;
-use taskledger_domain::flow::TaskOutputAppended;
+use taskledger_domain::flow::{OutputPart, TaskOutputAppended};
 use taskledger_domain::{Recorded, Version};
 use taskledger_sql::{MultiRow, Tx, int};
 
@@ -35,11 +35,24 @@ impl WorkingSet {
             let part = Part {
                 attempt: e.attempt,
                 version: recorded.version,
-                bytes: e.part.bytes(),
+                bytes: json_bytes(&e.part),
             };
             self.outputs.insert((run.no, ordinal, e.number), part);
         }
         Ok(())
+    }
+}
+
+/// Bytes of the JSON text of a part. Cost: O(size).
+fn json_bytes(part: &OutputPart) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    match part {
+        OutputPart::Text(text) => 2 + text.bytes().map(escaped).sum::<usize>(),
+        OutputPart::Data(data) => data.as_str().len(),
     }
 }
 
@@ -65,3 +78,17 @@ static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
         &["run_no", "ordinal", "number", "attempt", "version", "bytes"],
     )
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_those_of_the_json() {
+        for text in ["", "plain", "é\u{1}\n\"\\\u{8}\u{c}\r\t\u{1f}\u{7f}/"] {
+            let json = serde_json::to_string(text).expect("a text");
+            let part = OutputPart::Text(text.to_owned());
+            assert_eq!(json_bytes(&part), json.len(), "{json}");
+        }
+    }
+}

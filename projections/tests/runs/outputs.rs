@@ -122,7 +122,8 @@ async fn outputs_without_room_are_left_out_whole(engine: Engine) {
     }
     let ground = Ground::new(engine).await;
     let models = ground.fed(&world.log, 100).await;
-    for (bytes_max, shown) in [(1, 1), (12, 1), (23, 1), (24, 2)] {
+    // Each has three texts of six bytes as JSON.
+    for (bytes_max, shown) in [(17, 0), (18, 1), (35, 1), (36, 2)] {
         let parts = Parts {
             artifact_bytes_max: bytes_max,
             ..ALL
@@ -133,4 +134,27 @@ async fn outputs_without_room_are_left_out_whole(engine: Engine) {
         assert!(made.iter().all(|it| it.output.len() == 3), "{bytes_max}");
         assert_eq!(found.artifacts_left_out, 2 - shown as u64, "{bytes_max}");
     }
+
+    // One that has returned is left out as a whole, and once.
+    for id in [task(2), a] {
+        let text = serde_json::json!({"text": "x".repeat(1000)});
+        let completed = TaskCompleted {
+            task_id: id,
+            attempt: 1,
+            result: Payload::from_map(text.as_object().unwrap()),
+            remarks: None,
+            parts: 3,
+        };
+        world.push_quick(flow, Event::TaskCompleted(completed));
+    }
+    let ground = Ground::new(engine).await;
+    let models = ground.fed(&world.log, 100).await;
+    let parts = Parts {
+        artifact_bytes_max: 2500,
+        ..ALL
+    };
+    let found = models.run_snapshot(run, parts).await.unwrap().unwrap();
+    let made: Vec<_> = found.artifacts.iter().collect();
+    assert_eq!((made.len(), found.artifacts_left_out), (1, 1));
+    assert!(made[0].task.result.is_some() && made[0].output.len() == 3);
 }

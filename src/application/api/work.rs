@@ -1,15 +1,17 @@
 //! Work that is done outside the server: what workers ask for and say, and what they are told.
 
+mod output;
+
+pub use output::{Appends, Output};
+
 use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::contract::{Breach, TooLarge};
-use taskledger_domain::flow::{OutputPart, Remarks, Turn};
-use taskledger_domain::payload::Unfit;
+use taskledger_domain::contract::Breach;
+use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
@@ -168,15 +170,6 @@ pub struct Renew {
     pub output: Option<Appends>,
 }
 
-/// A part of the output of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Appends {
-    /// The part; at most `limits::OUTPUT_PART_BYTES_MAX` bytes.
-    pub part: OutputPart,
-    /// Its place among the parts of the attempt, from 1: one that is there already changes nothing. `None`: the next.
-    pub number: Option<u32>,
-}
-
 /// A worker has a result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Complete {
@@ -188,40 +181,6 @@ pub struct Complete {
     pub output: Output,
     /// What it says beside it.
     pub remarks: Option<Remarks>,
-}
-
-/// What a worker says that came of a task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Output {
-    /// A result as tasks can have it.
-    Whole(Payload),
-    /// One with more bytes than a result may have, of which the door has kept its size: it is refused, and the history
-    /// tells that.
-    TooLarge(TooLarge),
-}
-
-impl Output {
-    /// Of an object, which may be too large. Cost: O(bytes).
-    ///
-    /// # Errors
-    /// It has too many levels.
-    pub fn of(members: &Map<String, Value>) -> Result<Self, Unfit> {
-        match Payload::checked(members) {
-            Ok(whole) => Ok(Self::Whole(whole)),
-            Err(Unfit::TooLarge(bytes)) => Ok(Self::TooLarge(TooLarge::of(members, bytes))),
-            Err(unfit @ Unfit::TooDeep(_)) => Err(unfit),
-        }
-    }
-
-    /// The result, if it can be one.
-    #[must_use]
-    pub const fn whole(&self) -> Option<&Payload> {
-        match self {
-            Self::Whole(whole) => Some(whole),
-            Self::TooLarge(_) => None,
-        }
-    }
 }
 
 /// A worker could not do it.

@@ -36,7 +36,7 @@ impl Service {
     /// [`Error`].
     pub async fn claim(&self, context: &Context, claim: Claim) -> Result<Claims, Error> {
         self.admit(context, UseCase::ClaimTasks)?;
-        self.claim_admitted(context, claim, None).await
+        self.claim_admitted(context, &claim, None).await
     }
 
     /// The same, waiting no longer than until there is `news` that makes the worker ask for something else.
@@ -50,13 +50,13 @@ impl Service {
         news: Option<&Notify>,
     ) -> Result<Claims, Error> {
         self.admit(context, UseCase::ClaimTasks)?;
-        self.claim_admitted(context, claim, news).await
+        self.claim_admitted(context, &claim, news).await
     }
 
     async fn claim_admitted(
         &self,
         context: &Context,
-        claim: Claim,
+        claim: &Claim,
         news: Option<&Notify>,
     ) -> Result<Claims, Error> {
         let worker = claim.worker.clone();
@@ -75,7 +75,7 @@ impl Service {
         };
         let connected = self.connected(context, Some(worker.clone()));
         self.workers.asked(&asks).map_err(|error| unasked(&error))?;
-        let claims = self.claim_as(context, &claim, &asks, news).await;
+        let claims = self.claim_as(context, claim, &asks, news).await;
         connected.answered();
         claims
     }

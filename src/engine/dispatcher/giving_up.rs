@@ -3,17 +3,40 @@
 use super::{Dispatcher, job, limits};
 use crate::application::ports::Started;
 use crate::engine::executor::ProgressReporter;
+use futures_util::FutureExt as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Version;
 use taskledger_domain::flow::Event;
 use tokio_util::sync::CancellationToken;
 
-/// How long it may take, tries again included.
-pub(super) const GIVING_UP_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may take once it has begun, tries again included.
+const GIVING_UP_TIMEOUT: Duration = Duration::from_secs(60);
+/// Attempts for which this happens at once; others wait.
+pub(super) const GIVING_UP_AT_ONCE_MAX: usize = 32;
 
 impl Dispatcher {
+    /// Has the executor of an attempt stop what it has left, when its turn comes.
+    pub(super) async fn gives_up(self: Arc<Self>, attempt: Started, asked_at: Version) {
+        let task = attempt.launch.task;
+        let given_up = async {
+            let _turn = self.giving_up.acquire().await;
+            let given_up = AssertUnwindSafe(self.given_up(&attempt, asked_at)).catch_unwind();
+            tokio::time::timeout(GIVING_UP_TIMEOUT, given_up).await
+        };
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            ended = given_up => {
+                if !matches!(ended, Ok(Ok(()))) {
+                    tracing::warn!(task.id = %task, "what a task has left outside could not be stopped");
+                }
+            }
+        }
+    }
+
     /// Has the executor of an attempt stop what it has left, if it leaves something.
-    pub(super) async fn given_up(&self, attempt: &Started, asked_at: Version) {
+    async fn given_up(&self, attempt: &Started, asked_at: Version) {
         let executors = self.directory.newest();
         let registered = executors.get(&attempt.launch.method);
         let Some(executor) = registered.map(|it| it.executor().clone()) else {

@@ -36,6 +36,7 @@ impl Dispatcher {
         started: &Started,
         output: &Output,
     ) {
+        output.end();
         while let Some((number, part)) = output.ready() {
             self.append(flows, started, number, part).await;
             output.recorded();
@@ -47,7 +48,7 @@ impl Dispatcher {
             task: started.launch.task,
             attempt: started.launch.attempt,
             lease: None,
-            number: Some(number),
+            number,
             part,
         });
         flows.report(started, append, &self.stop).await;

@@ -1,5 +1,6 @@
 //! What an attempt makes of its output before it ends, on its way into the log.
 
+use crate::engine::secrets::Scrubber;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,6 +31,10 @@ struct Waiting {
     bytes: usize,
     /// One did not fit.
     is_full: bool,
+    /// The attempt has ended: nothing follows.
+    is_ended: bool,
+    /// What knows the secrets of the attempt.
+    scrubber: Scrubber,
 }
 
 impl fmt::Debug for Output {
@@ -39,6 +44,24 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
+    /// An output in which texts are told without secrets, those across the border of two texts included.
+    #[must_use]
+    pub fn without(scrubber: &Scrubber) -> Self {
+        let output = Self::default();
+        output.waiting().scrubber = scrubber.clone();
+        output
+    }
+
+    /// Nothing more is recorded than what was added before.
+    pub fn close(&self) {
+        self.waiting().is_full = true;
+    }
+
+    /// The attempt has ended, so that the end of a text need not wait for what might follow.
+    pub fn end(&self) {
+        self.waiting().is_ended = true;
+    }
+
     /// Adds to the output. An empty text adds nothing.
     pub fn append(&self, part: OutputPart) {
         let mut waiting = self.waiting();
@@ -93,8 +116,38 @@ impl Output {
 }
 
 impl Waiting {
+    /// Takes the secrets out of the texts at the front, and gives back how many bytes of them may be told: behind them
+    /// a secret may have begun.
+    fn clean(&mut self) -> usize {
+        let texts = self.parts.iter();
+        let texts = texts
+            .take_while(|it| matches!(it, OutputPart::Text(_)))
+            .count();
+        let is_last = texts == self.parts.len() && !self.is_ended && !self.is_full;
+        if self.scrubber.is_idle() || texts == 0 {
+            return usize::MAX;
+        }
+        let mut joined = String::new();
+        for part in self.parts.drain(..texts) {
+            if let OutputPart::Text(text) = part {
+                joined.push_str(&text);
+            }
+        }
+        let clean = self.scrubber.text(&joined).into_owned();
+        let told = match is_last {
+            true => cut(&clean, clean.len().saturating_sub(self.scrubber.reach())).len(),
+            false => usize::MAX,
+        };
+        self.parts.push_front(OutputPart::Text(clean));
+        told
+    }
+
     /// The first part, joined with the texts behind it as far as they have room.
     fn take(&mut self) -> Option<OutputPart> {
+        let may_be_told = self.clean();
+        if may_be_told == 0 {
+            return None;
+        }
         let mut joined = match self.parts.pop_front()? {
             OutputPart::Text(text) => text,
             data @ OutputPart::Data(_) => return Some(data),
@@ -109,7 +162,7 @@ impl Waiting {
             }
             self.parts.pop_front();
         }
-        let fits = cut(&joined, OUTPUT_PART_BYTES_MAX).len();
+        let fits = cut(&joined, OUTPUT_PART_BYTES_MAX.min(may_be_told)).len();
         if fits < joined.len() {
             let rest = joined.split_off(fits);
             self.parts.push_front(OutputPart::Text(rest));
@@ -134,6 +187,26 @@ mod tests {
             Some(part)
         };
         std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn a_secret_across_two_texts_is_not_told() {
+        let scrubber = Scrubber::new([("key", "sk-abcdefgh")]);
+        let output = Output::without(&scrubber);
+        output.append(text("the key is sk-abc"));
+        let mut told = all(&output);
+        output.append(text("defgh, and more follows here"));
+        told.extend(all(&output));
+        output.end();
+        told.extend(all(&output));
+        let told: String = told
+            .iter()
+            .map(|part| match part {
+                OutputPart::Text(text) => &**text,
+                OutputPart::Data(_) => panic!("it was text"),
+            })
+            .collect();
+        assert_eq!(told, "the key is [secret key], and more follows here");
     }
 
     #[test]

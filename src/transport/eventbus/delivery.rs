@@ -401,7 +401,7 @@ impl Delivery {
                 let renew = Renew {
                     task: held.task,
                     lease: held.lease,
-                    lease_ms: Some(LEASE_MS),
+                    lease_ms: None,
                     progress: None,
                     message: None,
                     remarks: None,

@@ -12,7 +12,7 @@ const AT: char = '@';
 /// Types that one stream may ask for.
 pub(super) const TYPES_MAX: usize = 64;
 /// Methods that it is served at once.
-pub(super) const METHODS_MAX: usize = 256;
+const METHODS_MAX: usize = 256;
 
 /// What a stream asks for.
 #[derive(Debug, Clone)]
@@ -92,6 +92,11 @@ impl Patterns {
             beginnings: self.below.iter().map(|it| Arc::from(&**it)).collect(),
             silent_ms,
         }
+    }
+
+    /// How many methods may be asked for beside those that the agent has named.
+    pub(super) const fn room(&self) -> usize {
+        METHODS_MAX.saturating_sub(2 * self.exact.len())
     }
 
     /// The methods to ask for, of which some are `known` to have tasks.

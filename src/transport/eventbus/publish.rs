@@ -80,6 +80,14 @@ impl Bus {
         match begun {
             Ok(()) => Ok(()),
             Err(Error::Refused(refused)) => self.published_before(context, accepted, refused).await,
+            Err(error @ Error::QuotaExceeded { .. }) => {
+                // Who has as much as it may publishes again what was accepted.
+                let row = self.stored(context, accepted.id, false).await;
+                match row.is_some_and(|row| is_same(&row, accepted.task())) {
+                    true => Ok(()),
+                    false => Err(status::of(&*self.clock, error)),
+                }
+            }
             Err(error) => Err(status::of(&*self.clock, error)),
         }
     }
@@ -142,7 +150,10 @@ impl Bus {
                      that goes on; publish the task again when that has ended",
                 )),
                 // Somebody else was faster.
-                Some(_) | None => Ok(()),
+                Some(_) => Ok(()),
+                None => Err(Status::unavailable(
+                    "the task is stored, and the server cannot say whether it was begun; publish it again",
+                )),
             },
             Err(error) => Err(status::of(&*self.clock, error)),
         }

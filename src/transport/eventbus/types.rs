@@ -4,7 +4,7 @@
 //! that there is something.
 
 use super::delivery::Delivery;
-use super::patterns::{METHODS_MAX, Patterns};
+use super::patterns::Patterns;
 use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,9 +58,9 @@ impl Types {
     }
 
     /// One more. False: there are too many, and those that nobody waits for must go.
-    fn add(&self, method: Arc<str>) -> bool {
+    fn add(&self, method: Arc<str>, room: usize) -> bool {
         let mut known = self.known();
-        if known.len() >= METHODS_MAX {
+        if known.len() >= room {
             return false;
         }
         known.insert(method);
@@ -95,7 +95,7 @@ impl Delivery {
             // Until it is time, or something may have been missed.
             while let Ok(Some(method)) = timeout_at(looked + LOOK_EVERY, news.next(is_wanted)).await
             {
-                if !types.add(method) {
+                if !types.add(method, self.patterns.room()) {
                     break;
                 }
             }
@@ -121,13 +121,8 @@ mod tests {
         assert!(is_told().await);
         types.replace(set(&["x.b"]));
         assert!(!is_told().await);
-        assert!(types.add(Arc::from("x.c")) && is_told().await);
+        assert!(types.add(Arc::from("x.c"), 3) && is_told().await);
         assert!(types.knows("x.c") && !types.knows("x.a"));
-        types.replace(
-            (0..METHODS_MAX)
-                .map(|n| Arc::from(format!("x.{n}")))
-                .collect(),
-        );
-        assert!(!types.add(Arc::from("x.more")));
+        assert!(!types.add(Arc::from("x.more"), 2));
     }
 }

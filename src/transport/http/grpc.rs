@@ -304,7 +304,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 Some(cut_off) => match tokio::time::timeout_at(cut_off, answer).await {
                     Ok(response) => explained(response),
                     Err(_) => refused(&Status::deadline_exceeded(
-                        "the task goes on; it can be read, and followed",
+                        "the time of the call is over; what it has begun goes on, and can be read and followed",
                     )),
                 },
             };

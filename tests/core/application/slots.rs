@@ -260,3 +260,34 @@ async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
         (AHEAD_MAX, true)
     );
 }
+
+#[tokio::test]
+async fn who_takes_a_slot_again_does_not_give_it_back() {
+    let executors = Arc::new(TestExecutors::default());
+    executors.add("one", "one", 2, true);
+    let (slots, _woken) = Slots::new(executors);
+    let slots = Arc::new(slots);
+    let task = id("task");
+    let request = SlotRequest {
+        method: "one",
+        task,
+        attempt: 1,
+        priority: Priority::default(),
+        since: START,
+        owner: None,
+        is_claimed: true,
+    };
+    let mut turn = slots.turn(task.as_flow());
+    assert!(turn.take_slot(&request));
+    turn.end().into_iter().for_each(Held::keep);
+    // Decided without what is stored of the flow, and taken back.
+    let mut turn = slots.turn(task.as_flow());
+    assert!(turn.take_slot(&request));
+    drop(turn.end());
+    let line = slots.line(
+        "one",
+        (id("late").as_flow(), None),
+        (Priority::default(), START),
+    );
+    assert_eq!(line.running, 1);
+}

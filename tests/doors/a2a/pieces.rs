@@ -39,8 +39,8 @@ impl Held {
         params
     }
 
-    pub(crate) async fn makes(&self, api: &Api, part: Value) {
-        let renewal = self.with(json!({"output_part": part}));
+    pub(crate) async fn makes(&self, api: &Api, number: u32, part: Value) {
+        let renewal = self.with(json!({"output_part": part, "output_number": number}));
         api.call("tasks.renew", renewal).await;
     }
 
@@ -128,7 +128,7 @@ async fn pieces_are_told_in_order_and_shown_joined_on_every_binding(folder: Fold
         let first = follow(&api.url, number, &id).await;
         let held = Held::claim(api).await;
         assert_eq!(shown(binding, &id).await, Value::Null);
-        held.makes(api, json!("Once ")).await;
+        held.makes(api, 1, json!("Once ")).await;
         // Said twice, it is there once.
         for _ in 0..2 {
             let again = json!({"output_part": "upon", "output_number": 2});
@@ -139,9 +139,9 @@ async fn pieces_are_told_in_order_and_shown_joined_on_every_binding(folder: Fold
         assert_eq!(refused.code, -32602);
         let field = &refused.data["errors"][0]["field"];
         assert_eq!(field, "output_number", "{}", refused.data);
-        held.makes(api, json!({"page": 1})).await;
+        held.makes(api, 3, json!({"page": 1})).await;
         let file = json!({"url": "https://example.com/cover.png", "mediaType": "image/png"});
-        held.makes(api, json!({"a2a_parts": [file]})).await;
+        held.makes(api, 4, json!({"a2a_parts": [file]})).await;
 
         // Who comes now is shown everything so far, and told the rest.
         let parts = json!([{"text": "Once "}, {"text": "upon"}, data(json!({"page": 1})), file]);
@@ -188,7 +188,7 @@ async fn pieces_outlive_a_kill(folder: Folder) {
     let mut bindings = all(&server.api.url).await;
     let id = begun(&mut *bindings[0]).await;
     let held = Held::claim(&server.api).await;
-    held.makes(&server.api, json!("Once ")).await;
+    held.makes(&server.api, 1, json!("Once ")).await;
     server.kill().await;
 
     let server = Server::start(&folder).await;
@@ -212,7 +212,7 @@ async fn pieces_outlive_a_kill(folder: Folder) {
     let both = json!([{"text": "Once "}, {"text": "upon"}]);
     assert_eq!(shown(&mut *bindings[0], &id).await, both);
     let held = Held::claim(api).await;
-    held.makes(api, json!("There was")).await;
+    held.makes(api, 1, json!("There was")).await;
     assert_eq!(
         shown(&mut *bindings[0], &id).await,
         json!([{"text": "There was"}])
@@ -236,7 +236,7 @@ async fn an_attempt_after_one_with_pieces_may_make_none() {
     let id = begun(&mut *bindings[0]).await;
     let stream = follow(&api.url, 1, &id).await;
     let held = Held::claim(api).await;
-    held.makes(api, json!("lost")).await;
+    held.makes(api, 1, json!("lost")).await;
     held.fails(api, json!({})).await;
     let held = Held::claim(api).await;
     held.completes(api, json!({"n": 1})).await;
@@ -279,8 +279,8 @@ async fn receivers_are_pushed_pieces_and_those_of_0_3_the_result() {
     let answer = posted(api, &set).await;
     assert!(answer.contains("result"), "{answer}");
     let held = Held::claim(api).await;
-    held.makes(api, json!("Once ")).await;
-    held.makes(api, json!("upon")).await;
+    held.makes(api, 1, json!("Once ")).await;
+    held.makes(api, 2, json!("upon")).await;
     held.completes(api, json!({"n": 1})).await;
     // Working, three pieces, completed.
     let pushed = receiver.wait_for(5).await;
@@ -314,7 +314,7 @@ async fn a_stream_of_0_3_tells_pieces_too() {
     let caller = api.clone();
     let stream = tokio::spawn(async move { posted(&caller, &body).await });
     let held = Held::claim(api).await;
-    held.makes(api, json!("Once ")).await;
+    held.makes(api, 1, json!("Once ")).await;
     held.completes(api, json!({"n": 1})).await;
     let text = stream.await.unwrap();
     let items = text.lines().filter_map(|line| line.strip_prefix("data: "));

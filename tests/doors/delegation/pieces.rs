@@ -30,8 +30,8 @@ async fn what_an_agent_makes_on_the_way_is_passed_on_and_survives_a_restart() {
     let (there, here) = (agent.start().await, caller(&folder).await);
     let id = delegated(&here.api, runs(&agent.url(), write()), json!({})).await;
     let held = Held::claim(&there.api).await;
-    for part in ["Once ", "upon ", "a time"] {
-        held.makes(&there.api, json!(part)).await;
+    for (number, part) in [(1, "Once "), (2, "upon "), (3, "a time")] {
+        held.makes(&there.api, number, json!(part)).await;
     }
     let all = json!("Once upon a time");
     let passed_on = async || (output(&here.api, &id).await == [all.clone()]).then_some(());
@@ -40,7 +40,7 @@ async fn what_an_agent_makes_on_the_way_is_passed_on_and_survives_a_restart() {
 
     // The attempt that goes on tells anew what there is.
     let here = caller(&folder).await;
-    held.makes(&there.api, json!(", it ended.")).await;
+    held.makes(&there.api, 4, json!(", it ended.")).await;
     let told = async || {
         let told = output(&here.api, &id).await;
         let text = told.last().and_then(Value::as_str).unwrap_or_default();

@@ -41,7 +41,6 @@ STREAMED = {
     "tck-stream-ordering-001": {"text": "Ordered output"},
     "tck-stream-artifact-text": {"text": "Streamed text content"},
     "tck-stream-artifact-file": {"raw": "dGNr", **FILE},
-    "tck-stream-artifact-chunked": {"text": "chunk-1 chunk-2"},
 }
 # States in which a message leaves its task.
 LEFT = {
@@ -127,6 +126,13 @@ async def main():
         assert state(told[-1]) == COMPLETED, told
         check([it for item in told for it in made(item)], part)
         passed(prefix)
+
+    told = await items(streaming.send_message(request("tck-stream-artifact-chunked")))
+    chunks = [item.artifact_update for item in told if item.HasField("artifact_update")]
+    told = [(it.artifact.parts[0].text, it.append, it.last_chunk) for it in chunks]
+    assert told == [("chunk-1 ", False, False), ("chunk-2", True, True)], chunks
+    assert len({it.artifact.artifact_id for it in chunks}) == 1, chunks
+    passed("tck-stream-artifact-chunked")
 
     begun = await sent("tck-multi-turn", "begin")
     for text, expected in [("more", TaskState.TASK_STATE_INPUT_REQUIRED), ("done", COMPLETED)]:

@@ -90,8 +90,8 @@ async fn a_clock_that_is_set_ends_no_lease_too_soon_and_none_too_late() {
     let kept = claimed(api, "kept", KEPT_S).await;
     let mut left = Vec::new();
     for offset in SET {
-        let claim = claimed(api, "left", LEFT_S).await;
         let began = Instant::now();
+        let claim = claimed(api, "left", LEFT_S).await;
         clock.set(offset);
         let id = json!({"task_id": claim["task"]["id"]});
         api.eventually("the lease that nobody renews ends", async || {

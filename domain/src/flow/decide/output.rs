@@ -17,10 +17,10 @@ pub(super) fn append(flow: &Flow, order: &Append) -> Decision {
     let there = flow.outputs.get(&i).copied().unwrap_or_default();
     let (next, number) = (there.parts + 1, order.number);
     let done = Done::Status(Status::InProgress);
-    if number.is_some_and(|number| (1..next).contains(&number)) {
+    if (1..next).contains(&number) {
         return Ok((Vec::new(), done));
     }
-    if let Some(number) = number.filter(|number| *number != next) {
+    if number != next {
         let reason = "not the next part";
         let expected = format!("{next}, or the number of a part that is there already");
         return refused("output_number", reason, expected, number.into());

@@ -38,12 +38,14 @@ impl Made {
 struct Output {
     task_no: i64,
     attempt: u32,
+    /// Whether the same attempt has returned a result.
+    has_returned: bool,
     versions: Vec<Version>,
     bytes: usize,
 }
 
 /// Adds outputs to tasks of a run that have returned something, and the tasks that have made a part of theirs and not
-/// returned. Those whose output has no room within `bytes_max` are left out: how many.
+/// returned. Those whose output has no room are left out: how many.
 pub(super) async fn add(
     tx: &mut Tx<'_>,
     run: &RunRow,
@@ -54,31 +56,32 @@ pub(super) async fn add(
     if outputs.is_empty() {
         return Ok((returned.into_iter().map(Made::returned).collect(), 0));
     }
-    let (mut made, mut left_out, mut bytes) = (Vec::new(), 0, 0);
+    let (mut made, mut left_out) = (Vec::new(), 0);
+    let mut bytes: usize = returned.iter().map(TaskRow::outcome_bytes).sum();
     for task in returned {
         let output = outputs.remove(&task.ordinal);
         let output = output.filter(|it| it.attempt == task.attempt);
         let output = output.unwrap_or_default();
-        bytes += output.bytes;
-        let has_room = bytes <= parts.artifact_bytes_max && known.has(task.ordinal);
-        if !has_room && !made.is_empty() {
-            bytes -= output.bytes;
+        let with_output = bytes + output.bytes;
+        let has_room = output.versions.is_empty() || with_output <= parts.artifact_bytes_max;
+        if !has_room || !known.has(task.ordinal) {
             left_out += 1;
             continue;
         }
+        bytes = with_output;
         made.push(Made {
             output: output.versions,
             ..Made::returned(task)
         });
     }
-    for output in outputs.into_values() {
-        bytes += output.bytes;
-        let has_room = made.len() < parts.artifacts_max;
-        if !has_room || (bytes > parts.artifact_bytes_max && !made.is_empty()) {
-            bytes -= output.bytes;
+    // Those that have returned and are here still had no room, and are counted as such.
+    for output in outputs.into_values().filter(|it| !it.has_returned) {
+        let has_room = bytes + output.bytes <= parts.artifact_bytes_max;
+        if !has_room || made.len() >= parts.artifacts_max {
             left_out += 1;
             continue;
         }
+        bytes += output.bytes;
         let row = rows::fetch(tx, &[output.task_no], usize::MAX).await?;
         made.extend(row.into_iter().map(|task| Made {
             attempt: output.attempt,
@@ -148,9 +151,11 @@ async fn read(
         let (task_no, ordinal) = (c.int()?, c.number()?);
         let (number, attempt): (u32, u32) = (c.number()?, c.number()?);
         let (version, bytes): (Version, usize) = (c.number()?, c.number()?);
+        let (last_attempt, is_completed): (u32, bool) = (c.number()?, c.int()? != 0);
         let output = outputs.entry(ordinal).or_default();
         if number == 1 {
             (output.task_no, output.attempt) = (task_no, attempt);
+            output.has_returned = is_completed && last_attempt == attempt;
         }
         // What an earlier attempt has left behind the last part of this one.
         if output.attempt == attempt {
@@ -165,7 +170,8 @@ async fn read(
 
 /// By primary key, then the indexes of run_status and tasks_flow_ordinal.
 const OUTPUTS: &str =
-    "SELECT t.created_position, o.ordinal, o.number, o.attempt, o.version, o.bytes
+    "SELECT t.created_position, o.ordinal, o.number, o.attempt, o.version, o.bytes, t.attempt,
+        CAST(CASE WHEN t.status = 'completed' THEN 1 ELSE 0 END AS BIGINT)
     FROM run_output o
     JOIN run_status s ON s.run_no = o.run_no
     JOIN tasks t ON t.flow_no = s.flow_no AND t.ordinal = o.ordinal

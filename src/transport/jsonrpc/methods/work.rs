@@ -58,10 +58,7 @@ fn of_tasks() -> Vec<Method<Service>> {
                         progress: p.progress,
                         message: p.message,
                         remarks: None,
-                        output: p.output_part.map(|part| Appends {
-                            part,
-                            number: p.output_number,
-                        }),
+                        output: p.output.map(|(number, part)| Appends { part, number }),
                     };
                     called(&service, &call.context, Request::Renew(renew)).await
                 })

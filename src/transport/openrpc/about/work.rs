@@ -160,7 +160,7 @@ pub fn renew() -> About {
     }));
     let reason = json!({"reason": {"type": "string", "enum": ["cancelled", "timed_out", "deadline"], "description": "Why the worker is to stop."}});
     About {
-        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. A lease can only become longer; `tasks.release` ends it. Renewals are no history; progress is, at most once a second, and so are parts of the output, each of them. A lease is good only together with the principal that claimed the task.",
+        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. `tasks.release` ends a lease. Renewals are no history; each part of the output is, and progress at most once a second. A lease is good only together with the principal that claimed the task.",
         result: "renewed",
         schema: with_optional(renewed, reason),
         errors: &[ErrorKind::LeaseNotHeld],

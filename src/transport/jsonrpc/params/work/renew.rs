@@ -1,8 +1,9 @@
 //! `tasks.renew`.
 
 use super::super::super::reader::integer;
-use super::super::super::reader::{Parameters, Reader, text};
+use super::super::super::reader::{Fault, Parameters, Reader, text};
 use super::kinds::{Fraction, OutputText, held, lease_seconds};
+use serde_json::Value;
 use taskledger_domain::flow::OutputPart;
 use taskledger_domain::limits::{MESSAGE_CHARS_MAX, OUTPUT_PARTS_MAX};
 use taskledger_domain::task::Progress;
@@ -21,10 +22,8 @@ pub struct Params {
     pub progress: Option<Progress>,
     /// For people.
     pub message: Option<String>,
-    /// What it has made since the last time.
-    pub output_part: Option<OutputPart>,
-    /// Its place among the parts of the attempt, from 1.
-    pub output_number: Option<u32>,
+    /// What it has made since the last time, with its place among the parts of the attempt, from 1.
+    pub output: Option<(u32, OutputPart)>,
 }
 
 impl Parameters for Params {
@@ -50,8 +49,22 @@ impl Parameters for Params {
         let output_number = reader.optional(
             "output_number",
             integer(1..=u64::from(OUTPUT_PARTS_MAX)),
-            "The place of `output_part` among the parts of the attempt, from 1. One that is recorded already changes nothing, so a call whose answer was lost can be repeated; one that leaves a gap is refused. Without it the part is the next one.",
+            "The place of `output_part` among the parts of the attempt, from 1. One that is recorded already changes nothing, so a call whose answer was lost can be repeated; one that leaves a gap is refused. Each part needs it.",
         );
+        let fault = |expected| Fault::new("missing", expected);
+        match (reader.given("output_part"), reader.given("output_number")) {
+            (true, false) => reader.report(
+                "output_number",
+                fault("the place of `output_part`, from 1"),
+                &Value::Null,
+            ),
+            (false, true) => reader.report(
+                "output_part",
+                fault("the part that has this number"),
+                &Value::Null,
+            ),
+            (true, true) | (false, false) => {}
+        }
         reader.finish(|| {
             Some(Self {
                 task: task?,
@@ -59,8 +72,9 @@ impl Parameters for Params {
                 lease_ms: lease_s.map(|seconds| seconds * 1000),
                 progress,
                 message,
-                output_part,
-                output_number: output_number.and_then(|number| u32::try_from(number).ok()),
+                output: output_number
+                    .and_then(|it| u32::try_from(it).ok())
+                    .zip(output_part),
             })
         })
     }
@@ -86,8 +100,7 @@ mod tests {
         assert_eq!(read.progress, Some(Progress::from_millionths(500_000)));
         assert_eq!(read.message.as_deref(), Some("half"));
         let page = Payload::parse(r#"{"page":1}"#).unwrap();
-        assert_eq!(read.output_part, Some(OutputPart::Data(page)));
-        assert_eq!(read.output_number, Some(3));
+        assert_eq!(read.output, Some((3, OutputPart::Data(page))));
     }
 
     #[test]
@@ -108,5 +121,19 @@ mod tests {
             "output_number",
         ];
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_part_and_its_number_come_together() {
+        for (alone, lacks) in [
+            (json!({"output_part": "one"}), "output_number"),
+            (json!({"output_number": 1}), "output_part"),
+        ] {
+            let mut given = map(alone);
+            given.extend(map(json!({"task_id": ID, "lease": ID})));
+            let found = faults(Params::read(&given));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].0, lacks);
+        }
     }
 }
