@@ -87,10 +87,12 @@ fn failed(remote: &Remote, status: &Status) -> CliError {
             })
         }
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded => {
-            CliError::Api(ApiError::Connection(format!(
-                "{} gave no answer: {text}",
-                url
-            )))
+            // What the server has said itself has no cause on this side.
+            let what = match std::error::Error::source(status) {
+                Some(_) => "gave no answer",
+                None => "cannot do it now",
+            };
+            CliError::Api(ApiError::Connection(format!("{url} {what}: {text}")))
         }
         Code::InvalidArgument
         | Code::AlreadyExists

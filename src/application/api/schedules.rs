@@ -50,7 +50,7 @@ pub enum Bound {
 pub struct ScheduleChanges {
     /// When it is due.
     pub timing: Option<Timing>,
-    /// The zone of its cron expression or rule, if those stay.
+    /// The zone of its cron expression or rule, also if those stay; unless it is said, the zone stays.
     pub time_zone: Option<Arc<str>>,
     /// What it starts.
     pub work: Option<Work>,

@@ -1,15 +1,16 @@
 //! `taskledger broker publish`
 
-use super::{AGENT, connected, failed, object, shown, stamp};
+use super::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown, stamp};
 use crate::cli::output::Output;
-use crate::cli::{ApiError, CliError, Remote, storage};
+use crate::cli::{CliError, Remote, storage};
 use crate::transport::eventbus::struct_of;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use taskledger_eventbus::{
-    Priority, PublishTaskRequest, SubscribeToTaskResultsRequest, TaskMessage,
+    Priority, PublishTaskRequest, SubscribeToTaskResultsRequest, TaskMessage, TaskResult,
 };
+use tokio::time::sleep;
 
 /// Publish a task
 #[derive(Debug, clap::Args)]
@@ -99,18 +100,42 @@ impl Args {
         }
         let of_task = SubscribeToTaskResultsRequest {
             requester_agent_id: agent,
-            task_ids: vec![id.clone()],
+            task_ids: vec![id],
         };
-        let results = client.subscribe_to_task_results(of_task).await;
-        let mut results = results.map_err(told)?.into_inner();
-        let Some(result) = results.message().await.map_err(told)? else {
-            let text = format!("{} ended without the result of {id}", remote.url()?);
-            return Err(CliError::Api(ApiError::Connection(text)));
-        };
+        let result = awaited(remote, client, of_task).await?;
         match out.is_json() {
             true => out.value(&shown::result(&result))?,
             false => out.line(shown::result_line(&result))?,
         }
         Ok(shown::exit_code(&result))
+    }
+}
+
+/// The result, over another connection when one ends: the task was accepted, so there will be one.
+async fn awaited(
+    remote: &Remote,
+    mut client: Client,
+    of_task: SubscribeToTaskResultsRequest,
+) -> Result<TaskResult, CliError> {
+    loop {
+        let result = async {
+            let results = client.subscribe_to_task_results(of_task.clone()).await?;
+            results.into_inner().message().await
+        };
+        match result.await {
+            Ok(Some(result)) => return Ok(result),
+            Ok(None) => {}
+            Err(status) if may_go_on(&status) => {}
+            Err(status) => return Err(failed(remote, &status)),
+        }
+        say("the connection has ended; subscribing again");
+        client = loop {
+            sleep(PAUSE).await;
+            match connected(remote).await {
+                Ok(client) => break client,
+                Err(CliError::Api(_)) => {}
+                Err(error) => return Err(error),
+            }
+        };
     }
 }

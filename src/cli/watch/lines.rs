@@ -34,13 +34,18 @@ pub(in crate::cli) fn line(event: &Event, data: &Value, name: &str, out: &Output
     if let Some(run) = data.get("run").filter(|run| run.is_object()) {
         say(Style::Plain, &format!("run {}", member(run, "state")));
     }
-    for part in ["output_part", "result", "error"] {
+    for part in ["message", "output_part", "result", "error"] {
         match member(data, part) {
             text if text.is_empty() => {}
-            text if part == "output_part" => say(Style::Plain, &text),
+            text if part == "message" || part == "output_part" => say(Style::Plain, &text),
             text if part == "result" => say(Style::Plain, &format!("result {text}")),
             text => say(Style::Bad, &text),
         }
+    }
+    let refused = data.pointer("/contract_error/message");
+    if let (Some(refused), None) = (refused, data.get("error")) {
+        let refused = printable(refused.as_str().unwrap_or_default());
+        say(Style::Bad, &format!("refused: {refused}"));
     }
     match member(data, "next_attempt_at") {
         at if at.is_empty() => {}
@@ -104,6 +109,11 @@ mod tests {
             end(json!({"final": true, "run": {"state": "failed"}})),
             format!("{start}run failed")
         );
+        assert_eq!(
+            end(json!({"contract_error": {"message": "x is missing"}})),
+            format!("{start}refused: x is missing")
+        );
+        assert_eq!(end(json!({"message": "half"})), format!("{start}half"));
         assert_eq!(
             end(json!({"next_attempt_at": "U"})),
             format!("{start}next attempt at U")

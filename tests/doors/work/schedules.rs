@@ -48,6 +48,21 @@ async fn schedules_are_made_shown_changed_and_deleted(apis: [&Api; 2]) {
     );
     let list = other.call("schedules.list", json!({})).await;
     assert_eq!(list["schedules"][0]["name"], "nightly");
+    // The zone is a member of its own: it stays where another rule comes.
+    let zoned = json!({"name": "zoned", "cron": "0 2 * * *", "time_zone": "Europe/Berlin", "workflow": workflow});
+    one.call("schedules.create", zoned).await;
+    for (change, zone) in [
+        (json!({"cron": "0 4 * * *"}), "Europe/Berlin"),
+        (json!({"rrule": "FREQ=DAILY"}), "Europe/Berlin"),
+        (json!({"time_zone": "Asia/Tokyo"}), "Asia/Tokyo"),
+        (json!({"cron": "0 5 * * *", "time_zone": "UTC"}), "UTC"),
+    ] {
+        let mut update = change.clone();
+        update["name"] = json!("zoned");
+        let changed = other.call("schedules.update", update).await;
+        assert_eq!(changed["time_zone"], zone, "{change}");
+    }
+    one.call("schedules.delete", json!({"name": "zoned"})).await;
     let changed = json!({"name": "nightly", "every_seconds": 3600, "without": ["max_runs"], "expected_version": 1});
     let changed = other.call("schedules.update", changed.clone()).await;
     assert_eq!(

@@ -47,10 +47,18 @@ pub(super) fn changed(
     definition: &mut Definition,
     changes: &ScheduleChanges,
 ) -> Result<(), Invalid> {
+    let before = match &definition.timing {
+        Timing::Cron { time_zone, .. } | Timing::Rrule { time_zone, .. } => Some(time_zone.clone()),
+        Timing::Every { .. } => None,
+    };
+    let mut zone = changes.time_zone.clone();
     if let Some(timing) = &changes.timing {
         definition.timing = timing.clone();
+        if !matches!(timing, Timing::Every { .. }) {
+            zone = zone.or(before);
+        }
     }
-    if let Some(zone) = &changes.time_zone {
+    if let Some(zone) = &zone {
         match &mut definition.timing {
             Timing::Cron { time_zone, .. } | Timing::Rrule { time_zone, .. } => {
                 *time_zone = zone.clone();

@@ -101,7 +101,7 @@ pub(super) fn changes(reader: &mut Reader<'_>, is_new: bool) -> ScheduleChanges 
         reader.report("time_zone", fault, actual);
     }
     ScheduleChanges {
-        time_zone: zone.filter(|_| timing.is_none()),
+        time_zone: zone,
         timing,
         work: workflow.or(tasks),
         start_at,
