@@ -428,5 +428,13 @@ async fn whoever_finds_no_connection_is_told_to_come_back() {
     assert!(refused.is_passing(), "{refused:?}");
     assert_eq!(models.checkpoint().await.unwrap(), world.log.len() as u64);
     drop(held);
-    assert!(models.get(task).await.unwrap().is_some());
+    // They come back to the pool a moment after they are dropped.
+    let mut found = models.get(task).await;
+    for _ in 0..100 {
+        if !found.as_ref().is_err_and(|error| error.is_passing()) {
+            break;
+        }
+        found = models.get(task).await;
+    }
+    assert!(found.unwrap().is_some());
 }
