@@ -65,35 +65,60 @@ impl Untold {
     }
 }
 
+impl Untold {
+    /// Those from `at` on.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        Self {
+            flows: self.flows.clone(),
+            metadata: self.metadata.clone(),
+            elsewhere: self.elsewhere.clone(),
+            begun: self.begun.split_off(at),
+        }
+    }
+
+    /// Gives them back, and waits for that.
+    pub(super) async fn give_back(mut self) {
+        let begun = std::mem::take(&mut self.begun);
+        let (flows, metadata) = (self.flows.clone(), self.metadata.clone());
+        give_back(flows, metadata, self.elsewhere.take(), begun).await;
+    }
+}
+
 impl Drop for Untold {
     fn drop(&mut self) {
         if self.begun.is_empty() {
             return;
         }
-        let (flows, metadata) = (self.flows.clone(), self.metadata.clone());
-        let elsewhere = self.elsewhere.take();
         let begun = std::mem::take(&mut self.begun);
-        self.flows.tasks.spawn(async move {
-            for begun in begun {
-                let Begun { task, lease, .. } = begun;
-                let release = Command::Release {
-                    task,
-                    attempt: begun.attempt,
-                    lease,
-                };
-                // Whatever is not given back is offered again when its lease ends.
-                let told = flows.tell(begun.flow, release, metadata.clone()).await;
-                if let Err(Error::Elsewhere(Some(node))) = told
-                    && let Some((forward, context)) = &elsewhere
-                {
-                    let release = Request::Release(Release { task, lease });
-                    let given =
-                        routing::at(&**forward, context, &node, &release, GIVE_BACK_WAIT).await;
-                    if let Err(error) = given {
-                        tracing::debug!(task.id = %task, %error, "a claim that nobody was told of was not given back");
-                    }
-                }
+        let (flows, metadata) = (self.flows.clone(), self.metadata.clone());
+        let given = give_back(flows, metadata, self.elsewhere.take(), begun);
+        self.flows.tasks.spawn(given);
+    }
+}
+
+async fn give_back(
+    flows: Arc<Flows>,
+    metadata: Metadata,
+    elsewhere: Option<(Arc<dyn Forward>, Context)>,
+    begun: Vec<Begun>,
+) {
+    for begun in begun {
+        let Begun { task, lease, .. } = begun;
+        let release = Command::Release {
+            task,
+            attempt: begun.attempt,
+            lease,
+        };
+        // Whatever is not given back is offered again when its lease ends.
+        let told = flows.tell(begun.flow, release, metadata.clone()).await;
+        if let Err(Error::Elsewhere(Some(node))) = told
+            && let Some((forward, context)) = &elsewhere
+        {
+            let release = Request::Release(Release { task, lease });
+            let given = routing::at(&**forward, context, &node, &release, GIVE_BACK_WAIT).await;
+            if let Err(error) = given {
+                tracing::debug!(task.id = %task, %error, "a claim that nobody was told of was not given back");
             }
-        });
+        }
     }
 }

@@ -2,9 +2,7 @@
 
 use super::Service;
 use super::inputs::{Unfit, specification_of};
-use crate::application::api::work::{
-    Begun, Claim, ClaimHere, Claimed, Claims, Fail, Release, Wanted,
-};
+use crate::application::api::work::{Begun, Claim, ClaimHere, Claimed, Claims, Fail, Wanted};
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -128,21 +126,26 @@ impl Service {
                 }
             }
         };
+        Box::pin(self.tell(context, untold)).await
+    }
+
+    /// What a worker is told of what has begun; what it is not told is given back.
+    async fn tell(&self, context: &Context, mut untold: Untold) -> Result<Claims, Error> {
         let mut claims = Vec::with_capacity(untold.begun().len());
-        let (mut rest, mut bytes) = (untold.begun().iter(), 0);
-        while let Some(begun) = rest.next() {
-            match Box::pin(self.claimed(context, begun.clone())).await {
+        let (mut looked, mut bytes) = (0, 0);
+        while let Some(begun) = untold.begun().get(looked).cloned() {
+            looked += 1;
+            match self.claimed(context, begun).await {
                 Ok(claimed) => {
                     bytes += claimed.as_ref().map_or(0, bytes_of);
                     claims.extend(claimed);
                     if bytes > CLAIMED_BYTES_MAX {
-                        Box::pin(self.give_back(context, rest.as_slice())).await;
+                        untold.split_off(looked).give_back().await;
                         break;
                     }
                 }
                 Err(error) => {
-                    Box::pin(self.give_back(context, untold.begun())).await;
-                    let _ = untold.told();
+                    untold.give_back().await;
                     return Err(error);
                 }
             }
@@ -312,16 +315,6 @@ impl Service {
             expires_at: begun.expires_at,
             lease_ms: begun.lease_ms,
         }))
-    }
-
-    async fn give_back(&self, context: &Context, begun: &[Begun]) {
-        for &Begun { task, lease, .. } in begun {
-            let release = Request::Release(Release { task, lease });
-            if let Err(error) = self.anywhere(context, release).await {
-                // Its lease ends by itself.
-                tracing::debug!(task.id = %task, %error, "a claim that nobody was told of was not given back");
-            }
-        }
     }
 
     /// Inputs that do not conform to what the method wants by now: no worker could do anything about it.
