@@ -7,7 +7,6 @@ use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::limits::Limits;
 use crate::clock::SharedClock;
-use serde_json::Value;
 use std::sync::Arc;
 use taskledger_auth::store::{AuditFilter, DeniedJwt, DeniedRow, Owner, TokenRow};
 use taskledger_auth::tokens::{Created, New, Refusal};
@@ -270,42 +269,21 @@ impl Access {
         action: Action,
         object: Option<Arc<str>>,
     ) -> Result<(), Error> {
-        let by = By::call(&context.caller, &origin(context));
-        self.record(Entry::done(by, action, object)).await
+        self.note(context, |by| Entry::done(by, action, object))
+            .await
     }
 
-    /// The same, with more about it.
-    ///
-    /// # Errors
-    /// [`Error`]: it is not written, so it must not be done.
-    pub(super) async fn audited_with(
-        &self,
-        context: &Context,
-        action: Action,
-        (object, detail): (Arc<str>, Value),
-    ) -> Result<(), Error> {
-        let by = By::call(&context.caller, &origin(context));
-        let entry = Entry::done(by, action, Some(object));
-        self.record(entry.with(detail)).await
-    }
-
-    /// Writes into the audit log that something was refused after its row was written.
+    /// Writes a row of the caller into the audit log.
     ///
     /// # Errors
     /// [`Error`]: it is not written.
-    pub(super) async fn audited_refusal(
+    pub(super) async fn note(
         &self,
         context: &Context,
-        action: Action,
-        (object, detail): (Arc<str>, Value),
+        entry: impl FnOnce(By) -> Entry,
     ) -> Result<(), Error> {
         let by = By::call(&context.caller, &origin(context));
-        let entry = Entry::refused(by, action, Some(object));
-        self.record(entry.with(detail)).await
-    }
-
-    async fn record(&self, entry: Entry) -> Result<(), Error> {
-        Ok(self.tokens.audit().record(&entry).await?)
+        Ok(self.tokens.audit().record(&entry(by)).await?)
     }
 }
 

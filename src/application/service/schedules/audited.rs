@@ -10,7 +10,7 @@ use crate::application::api::schedules::UnfitSchedule;
 use crate::application::context::Context;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use taskledger_auth::Action;
+use taskledger_auth::{Action, By, Entry};
 use taskledger_beside::Owner;
 
 /// A change that is about to be made.
@@ -50,9 +50,7 @@ impl<'a> Audited<'a> {
         if self.is_written {
             return Ok(());
         }
-        let told = (self.object.clone(), self.detail.clone());
-        let access = &self.service.access;
-        access.audited_with(self.context, self.action, told).await?;
+        self.note(Entry::done).await?;
         self.is_written = true;
         Ok(())
     }
@@ -68,11 +66,15 @@ impl<'a> Audited<'a> {
         if !self.is_written {
             return;
         }
-        let told = (self.object.clone(), self.detail.clone());
-        let access = &self.service.access;
-        let written = access.audited_refusal(self.context, self.action, told);
-        if let Err(error) = written.await {
+        if let Err(error) = self.note(Entry::refused).await {
             tracing::warn!(schedule.name = %self.object, %error, "a refusal is missing in the audit log");
         }
+    }
+
+    async fn note(&self, entry: fn(By, Action, Option<Arc<str>>) -> Entry) -> Result<(), Error> {
+        let object = Some(self.object.clone());
+        let detail = self.detail.clone();
+        let entry = |by| entry(by, self.action, object).with(detail);
+        self.service.access.note(self.context, entry).await
     }
 }
