@@ -6,6 +6,16 @@ use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
 use std::sync::Arc;
 
+/// Bytes of a character inside of a JSON string.
+#[must_use]
+pub const fn json_length(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
 /// The text of one JSON object, shared. Cloning costs a reference count; writing it into an
 /// answer or a row copies the text without parsing it again.
 #[derive(Clone)]

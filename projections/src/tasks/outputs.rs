@@ -5,6 +5,7 @@ use super::working_set::WorkingSet;
 use crate::Error;
 use std::sync::LazyLock;
 use taskledger_domain::flow::{OutputPart, TaskOutputAppended};
+use taskledger_domain::payload::json_length;
 use taskledger_domain::{Recorded, Version};
 use taskledger_sql::{MultiRow, Tx, int};
 
@@ -45,13 +46,8 @@ impl WorkingSet {
 
 /// Bytes of the JSON text of a part. Cost: O(size).
 fn json_bytes(part: &OutputPart) -> usize {
-    let escaped = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
-        0..0x20 => 6,
-        _ => 1,
-    };
     match part {
-        OutputPart::Text(text) => 2 + text.bytes().map(escaped).sum::<usize>(),
+        OutputPart::Text(text) => 2 + text.chars().map(json_length).sum::<usize>(),
         OutputPart::Data(data) => data.as_str().len(),
     }
 }

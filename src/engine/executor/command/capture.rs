@@ -4,6 +4,7 @@
 
 use crate::engine::secrets::Scrubber;
 use std::borrow::Cow;
+use taskledger_domain::payload::json_length;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Bytes of the end of the output that are kept for an error text.
@@ -102,15 +103,6 @@ impl Captured {
             text.trim_start_matches('\u{fffd}')
         };
         text.trim().to_owned()
-    }
-}
-
-/// Bytes of a character inside of a JSON string.
-fn json_length(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..='\u{1f}' => 6,
-        other => other.len_utf8(),
     }
 }
 
