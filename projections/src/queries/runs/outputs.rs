@@ -59,9 +59,7 @@ pub(super) async fn add(
     let (mut made, mut left_out) = (Vec::new(), 0);
     let mut bytes: usize = returned.iter().map(TaskRow::outcome_bytes).sum();
     for task in returned {
-        let output = outputs.remove(&task.ordinal);
-        let output = output.filter(|it| it.attempt == task.attempt);
-        let output = output.unwrap_or_default();
+        let output = take(&mut outputs, &task);
         let with_output = bytes + output.bytes;
         let has_room = output.versions.is_empty() || with_output <= parts.artifact_bytes_max;
         if !has_room || !known.has(task.ordinal) {
@@ -109,9 +107,7 @@ pub(super) async fn of_page(
     let (mut outputs, known) = read(tx, run, behind.map_or(-1, i64::from)).await?;
     let (mut made, mut bytes) = (Vec::with_capacity(tasks.len()), 0);
     for task in tasks {
-        let output = outputs.remove(&task.ordinal);
-        let output = output.filter(|it| it.attempt == task.attempt);
-        let output = output.unwrap_or_default();
+        let output = take(&mut outputs, &task);
         bytes += output.bytes;
         let has_room = bytes <= bytes_max && known.has(task.ordinal);
         if !has_room && !made.is_empty() {
@@ -123,6 +119,13 @@ pub(super) async fn of_page(
         });
     }
     Ok(made)
+}
+
+/// What the attempt that returned has made before.
+fn take(outputs: &mut BTreeMap<u32, Output>, task: &TaskRow) -> Output {
+    let output = outputs.remove(&task.ordinal);
+    let output = output.filter(|it| it.attempt == task.attempt);
+    output.unwrap_or_default()
 }
 
 /// Up to which task outputs were read; `None`: all of them.
