@@ -2,7 +2,7 @@
 //! marks of what was delivered; `intake` adds to them and `sweep` removes them. What a task returned is in the log.
 
 use crate::keys::Owner;
-use crate::published::Published;
+use crate::published::{Published, bind_names};
 use crate::{BrokerStore, Error, ROWS_MAX, stored};
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -213,12 +213,7 @@ pub(crate) async fn add(tx: &mut Tx<'_>, outcomes: Vec<New>) -> Result<Vec<Outco
         args.id(it.flow.0);
         args.int(stored(it.version));
         args.position(it.position);
-        args.text(it.owner.tenant.clone());
-        args.text(it.owner.actor.clone());
-        args.text(it.requester.clone());
-        args.text(it.external_id.clone());
-        args.bytes(it.owner.inbox(&it.requester).to_vec());
-        args.bytes(it.owner.name(&it.external_id).to_vec());
+        bind_names(args, &it.owner, &it.requester, &it.external_id);
         args.time(it.at);
         args.int(i64::from(*is_blocked));
     };

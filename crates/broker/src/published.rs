@@ -147,16 +147,26 @@ pub(crate) async fn add(tx: &mut Tx<'_>, tasks: &[Published]) -> Result<(), Erro
     let bind = |it: &Published, args: &mut taskledger_sql::Args| {
         args.id(it.task_id.0);
         args.id(it.flow.0);
-        args.text(it.owner.tenant.clone());
-        args.text(it.owner.actor.clone());
-        args.text(it.requester.clone());
-        args.text(it.external_id.clone());
-        args.bytes(it.owner.inbox(&it.requester).to_vec());
-        args.bytes(it.owner.name(&it.external_id).to_vec());
+        bind_names(args, &it.owner, &it.requester, &it.external_id);
         args.position(it.position);
         args.time(it.published_at);
     };
     Ok(ADD.execute(tx, tasks, bind).await?)
+}
+
+/// The columns that say whose a task is, and what its requester and it are called: those texts, then their digests.
+pub(crate) fn bind_names(
+    args: &mut taskledger_sql::Args,
+    owner: &Owner,
+    requester: &Arc<str>,
+    external_id: &Arc<str>,
+) {
+    args.text(owner.tenant.clone());
+    args.text(owner.actor.clone());
+    args.text(requester.clone());
+    args.text(external_id.clone());
+    args.bytes(owner.inbox(requester).to_vec());
+    args.bytes(owner.name(external_id).to_vec());
 }
 
 fn published(row: &Row) -> Result<Published, Error> {
