@@ -114,32 +114,7 @@ async fn required_ones_must_complete(probe: &Probe) -> Outcome {
 }
 
 async fn optional_ones_must_end(probe: &Probe) -> Outcome {
-    let tasks = [
-        probe.group("root"),
-        probe.slow("good", 300).below("root"),
-        probe.failing("bad").below("root"),
-        probe.slow("off", FOREVER_MS).below("root"),
-        probe.task("after-good").below("root").after_end_of("good"),
-        probe.task("after-bad").below("root").after_end_of("bad"),
-        probe.task("after-off").below("root").after_end_of("off"),
-    ];
-    let started = probe.run(&tasks).await?;
-    expect_status(probe, started.id("after-off")?, "pending").await?;
-    probe.cancel(started.id("off")?).await?;
-    end_of_run(probe, &started.root).await?;
-    for (alias, status) in [
-        ("good", "completed"),
-        ("bad", "failed"),
-        ("off", "cancelled"),
-    ] {
-        let before = expect_status(probe, started.id(alias)?, status).await?;
-        let after = started.id(&format!("after-{alias}"))?;
-        let after = expect_status(probe, after, "completed").await?;
-        ensure!(
-            instant(&after, "started_at")? >= instant(&before, "completed_at")?,
-            "a task started before the {status} one that it waits for"
-        );
-    }
+    expect_after_any_end(probe, NewTask::after_end_of).await?;
     seen("completed, failed and cancelled all satisfy")
 }
 

@@ -174,3 +174,37 @@ pub(super) async fn history(probe: &Probe, params: Value) -> Result<Vec<Value>, 
         "more than {PAGES_MAX} pages of {params}"
     )))
 }
+
+/// Ends as failed unless tasks that come `after` others run once those have ended, whichever way, and not before.
+pub(super) async fn expect_after_any_end(
+    probe: &Probe,
+    after: fn(NewTask, &str) -> NewTask,
+) -> Result<(), Finding> {
+    let tasks = [
+        probe.group("root"),
+        probe.slow("good", 300).below("root"),
+        probe.failing("bad").below("root"),
+        probe.slow("off", FOREVER_MS).below("root"),
+        after(probe.task("after-good").below("root"), "good"),
+        after(probe.task("after-bad").below("root"), "bad"),
+        after(probe.task("after-off").below("root"), "off"),
+    ];
+    let started = probe.run(&tasks).await?;
+    expect_status(probe, started.id("after-off")?, "pending").await?;
+    probe.cancel(started.id("off")?).await?;
+    end_of_run(probe, &started.root).await?;
+    for (alias, status) in [
+        ("good", "completed"),
+        ("bad", "failed"),
+        ("off", "cancelled"),
+    ] {
+        let before = expect_status(probe, started.id(alias)?, status).await?;
+        let after = started.id(&format!("after-{alias}"))?;
+        let after = expect_status(probe, after, "completed").await?;
+        ensure!(
+            instant(&after, "started_at")? >= instant(&before, "completed_at")?,
+            "a task started before the {status} one that it waits for"
+        );
+    }
+    Ok(())
+}
