@@ -23,12 +23,12 @@ const started = new Set();
 
 /** Ends what still runs, also what had not become ready. */
 export async function endAll() {
-  await Promise.all([...started].map((process) => process.end()));
+  await Promise.all([...started].map((one) => one.end()));
 }
 
 /** Starts a program; what it says on stderr is kept, to be shown if it ends too early. */
 export function start(program, args, env = {}) {
-  const child = spawn(program, args, { env: { ...globalThis.process.env, ...env }, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "pipe"] });
   const said = [];
   child.stderr.on("data", (chunk) => {
     said.push(chunk);
@@ -36,7 +36,7 @@ export function start(program, args, env = {}) {
   });
   let failure;
   child.on("error", (error) => (failure = error));
-  const process = {
+  const handle = {
     /** Waits until `isThere` answers truly. */
     async ready(isThere) {
       for (const until = performance.now() + START_MS; performance.now() < until; ) {
@@ -56,6 +56,6 @@ export function start(program, args, env = {}) {
       clearTimeout(timer);
     },
   };
-  started.add(process);
-  return process;
+  started.add(handle);
+  return handle;
 }

@@ -5,6 +5,7 @@ use crate::application::world::{World, caller, quiet, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::slots::{AHEAD_MAX, Held, Slots};
+use taskledger_domain::TaskId;
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
 use taskledger_domain::testing::{START, id};
@@ -18,6 +19,19 @@ async fn run(w: &World, tasks: Value) {
 
 fn urgent(name: &str, method: &str, priority: u8) -> Value {
     json!({"id": id(name), "name": name, "priority": priority, "schemas": {"method": method}})
+}
+
+/// The first attempt of a task of the method `one`.
+fn request(task: TaskId, is_claimed: bool) -> SlotRequest<'static> {
+    SlotRequest {
+        method: "one",
+        task,
+        attempt: 1,
+        priority: Priority::default(),
+        since: START,
+        owner: None,
+        is_claimed,
+    }
 }
 
 fn names(w: &World, candidates: &[&'static str]) -> Vec<&'static str> {
@@ -232,15 +246,7 @@ async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
     let slots = Arc::new(slots);
     let wait = |n: usize| {
         let task = id(&format!("waiting {n}"));
-        let request = SlotRequest {
-            method: "one",
-            task,
-            attempt: 1,
-            priority: Priority::default(),
-            since: START,
-            owner: None,
-            is_claimed: false,
-        };
+        let request = request(task, false);
         let mut turn = slots.turn(task.as_flow());
         if turn.take_slot(&request) {
             turn.end().into_iter().for_each(Held::keep);
@@ -268,15 +274,7 @@ async fn who_takes_a_slot_again_does_not_give_it_back() {
     let (slots, _woken) = Slots::new(executors);
     let slots = Arc::new(slots);
     let task = id("task");
-    let request = SlotRequest {
-        method: "one",
-        task,
-        attempt: 1,
-        priority: Priority::default(),
-        since: START,
-        owner: None,
-        is_claimed: true,
-    };
+    let request = request(task, true);
     let mut turn = slots.turn(task.as_flow());
     assert!(turn.take_slot(&request));
     turn.end().into_iter().for_each(Held::keep);
