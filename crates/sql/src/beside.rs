@@ -1,6 +1,7 @@
 //! Connections to a small set of tables that lies beside the log: a file of its own in the data folder, or a
 //! schema of its own in the database.
 
+use crate::calls::{begin_on_postgres, begin_on_sqlite};
 use crate::{Engine, Error, Tx, is_at_rest};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::pool::PoolOptions;
@@ -10,6 +11,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{Executor, Sqlite};
 use std::path::Path;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -85,7 +87,15 @@ impl Connections {
     ///
     /// # Errors
     /// [`FileError`].
-    pub async fn of_file(
+    pub fn of_file<'a>(
+        path: &'a Path,
+        settings: &'a Settings,
+        migrations: &'a Migrator,
+    ) -> Pin<Box<dyn Future<Output = Result<Self, FileError>> + Send + 'a>> {
+        Box::pin(Self::opened(path, settings, migrations))
+    }
+
+    async fn opened(
         path: &Path,
         settings: &Settings,
         migrations: &Migrator,
@@ -133,17 +143,19 @@ impl Connections {
     /// The database does not answer; retry.
     pub async fn write(&self) -> Result<Tx<'static>, sqlx::Error> {
         match self {
-            Self::File { writer, .. } => match writer.begin_with("BEGIN IMMEDIATE").await {
+            Self::File { writer, .. } => match begin_on_sqlite(writer, "BEGIN IMMEDIATE").await {
                 Ok(tx) => Ok(Tx::sqlite(tx)),
                 // SQLite has ended a transaction by itself (a full disk), which the connection has
                 // not noticed: it counts one that is open. A new connection does not.
                 Err(sqlx::Error::InvalidSavePointStatement) => {
                     writer.acquire().await?.close().await?;
-                    Ok(Tx::sqlite(writer.begin_with("BEGIN IMMEDIATE").await?))
+                    Ok(Tx::sqlite(
+                        begin_on_sqlite(writer, "BEGIN IMMEDIATE").await?,
+                    ))
                 }
                 Err(error) => Err(error),
             },
-            Self::Database(pool) => Ok(Tx::postgres(pool.begin().await?)),
+            Self::Database(pool) => Ok(Tx::postgres(begin_on_postgres(pool, "BEGIN").await?)),
         }
     }
 
@@ -174,7 +186,7 @@ impl Connections {
             Self::File { .. } => self.write().await,
             Self::Database(pool) => {
                 let begin = "BEGIN; SET LOCAL synchronous_commit = 'off'";
-                Ok(Tx::postgres(pool.begin_with(begin).await?))
+                Ok(Tx::postgres(begin_on_postgres(pool, begin).await?))
             }
         }
     }
@@ -200,10 +212,10 @@ impl Connections {
     /// The database does not answer; retry.
     pub async fn read(&self) -> Result<Tx<'static>, sqlx::Error> {
         Ok(match self {
-            Self::File { readers, .. } => Tx::sqlite(readers.begin().await?),
+            Self::File { readers, .. } => Tx::sqlite(begin_on_sqlite(readers, "BEGIN").await?),
             Self::Database(pool) => {
                 let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-                Tx::postgres(pool.begin_with(begin).await?)
+                Tx::postgres(begin_on_postgres(pool, begin).await?)
             }
         })
     }

@@ -8,6 +8,7 @@
 
 mod args;
 pub mod beside;
+mod calls;
 mod columns;
 mod direct;
 mod engine;

@@ -1,6 +1,7 @@
 //! A transaction on either engine.
 
 use crate::args::{Args, Bound};
+use crate::calls;
 use crate::direct::Direct;
 use crate::engine::Engine;
 use crate::error::{Error, mismatch};
@@ -88,10 +89,10 @@ impl<'t> Tx<'t> {
     /// [`Error::Unavailable`].
     pub async fn commit(self) -> Result<(), Error> {
         match self.inner {
-            Inner::Sqlite(tx) => tx.commit().await?,
+            Inner::Sqlite(tx) => calls::commit_on_sqlite(tx).await?,
             Inner::Direct(tx) => tx.commit()?,
             Inner::Reading(tx) => drop(tx),
-            Inner::Postgres(tx) => tx.commit().await?,
+            Inner::Postgres(tx) => calls::commit_on_postgres(tx).await?,
         }
         Ok(())
     }
@@ -103,10 +104,10 @@ impl<'t> Tx<'t> {
     /// [`Error::Unavailable`].
     pub async fn rollback(self) -> Result<(), Error> {
         match self.inner {
-            Inner::Sqlite(tx) => tx.rollback().await?,
+            Inner::Sqlite(tx) => calls::rollback_on_sqlite(tx).await?,
             Inner::Direct(tx) => tx.rollback()?,
             Inner::Reading(tx) => drop(tx),
-            Inner::Postgres(tx) => tx.rollback().await?,
+            Inner::Postgres(tx) => calls::rollback_on_postgres(tx).await?,
         }
         Ok(())
     }
@@ -118,16 +119,12 @@ impl<'t> Tx<'t> {
     pub async fn execute(&mut self, sql: impl SqlSafeStr, args: Args) -> Result<u64, Error> {
         let sql = sql.into_sql_str();
         Ok(match (&mut self.inner, args.0) {
-            (Inner::Sqlite(tx), Bound::Sqlite(args)) => sqlx::query_with(sql, args)
-                .execute(&mut **tx)
-                .await?
-                .rows_affected(),
+            (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
+                calls::execute_on_sqlite(tx, sql, args).await?
+            }
             (Inner::Direct(tx), Bound::Direct(params)) => tx.execute(sql.as_str(), &params)?,
             (Inner::Postgres(tx), Bound::Postgres(columns)) => {
-                sqlx::query_with(sql, columns.into_single()?)
-                    .execute(&mut **tx)
-                    .await?
-                    .rows_affected()
+                calls::execute_on_postgres(tx, sql, columns.into_single()?).await?
             }
             // Readers do not write.
             (Inner::Reading(_), _) => return Err(mismatch()),
@@ -143,7 +140,7 @@ impl<'t> Tx<'t> {
         let sql = sql.into_sql_str();
         match (&mut self.inner, args.0) {
             (Inner::Sqlite(tx), Bound::Sqlite(args)) => {
-                let rows = sqlx::query_with(sql, args).fetch_all(&mut **tx).await?;
+                let rows = calls::fetch_from_sqlite(tx, sql, args).await?;
                 Ok(rows.into_iter().map(Row::Sqlite).collect())
             }
             (Inner::Direct(tx), Bound::Direct(params)) => {
@@ -151,9 +148,7 @@ impl<'t> Tx<'t> {
                 Ok(rows.into_iter().map(Row::Direct).collect())
             }
             (Inner::Postgres(tx), Bound::Postgres(columns)) => {
-                let rows = sqlx::query_with(sql, columns.into_single()?)
-                    .fetch_all(&mut **tx)
-                    .await?;
+                let rows = calls::fetch_from_postgres(tx, sql, columns.into_single()?).await?;
                 Ok(rows.into_iter().map(Row::Postgres).collect())
             }
             (Inner::Reading(reader), Bound::Direct(params)) => {
@@ -216,10 +211,10 @@ impl<'t> Tx<'t> {
     /// [`Error::Unavailable`].
     pub async fn execute_all(&mut self, sql: &'static str) -> Result<(), Error> {
         match &mut self.inner {
-            Inner::Sqlite(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
+            Inner::Sqlite(tx) => calls::execute_all_on_sqlite(tx, sql).await?,
             Inner::Direct(tx) => tx.execute_all(sql)?,
             Inner::Reading(_) => return Err(mismatch()),
-            Inner::Postgres(tx) => _ = sqlx::Executor::execute(&mut **tx, sql).await?,
+            Inner::Postgres(tx) => calls::execute_all_on_postgres(tx, sql).await?,
         }
         Ok(())
     }
