@@ -8,24 +8,23 @@ mod assembly;
 mod authentication;
 mod broker;
 mod cluster;
+mod configured;
 mod drain;
 mod reconcile;
 mod storage;
 
 pub use alone::Alone;
+pub use configured::{egress, executors, limits, oidc_issuers, sharing, webhooks};
 pub use drain::Drain;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
 
-use crate::application::limits::{self as limiting, Limits, QuotaOptions, RateOptions};
+use crate::application::limits::{self as limiting, Limits};
 use crate::application::routing::Forward;
 use crate::application::slots::Sharing;
 use crate::application::{App, Partitions, Service, service};
 use crate::clock::SharedClock;
-use crate::config::{EngineConfig, LimitsConfig};
-use crate::egress::{BuildError, Egress};
-use crate::engine::executor::{
-    BuiltInError, BuiltInOptions, Registry, RegistryBuilder, RegistryError, command, with_built_ins,
-};
+use crate::egress::BuildError;
+use crate::engine::executor::{BuiltInError, Registry, RegistryError};
 use crate::engine::{Dispatcher as Engine, ExecutorDirectory, WorkerRegistry};
 use crate::metrics::{Metrics, Sources};
 use crate::retention;
@@ -39,11 +38,10 @@ use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
 use reconcile::reconcile;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use storage::Opened;
-use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuer, Issuers};
 use taskledger_auth::tokens::FirstError;
 use taskledger_auth::{AdminTokens, Tokens};
 use taskledger_projections as projections;
@@ -160,95 +158,6 @@ impl From<webhooks::Options> for Options {
     }
 }
 
-/// The client of every outgoing request of a server: one, made at the start.
-///
-/// # Errors
-/// [`StartError`]: certificates, proxy or name servers cannot be used.
-pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
-    Ok(Arc::new(Egress::new(config.egress.options()?)?))
-}
-
-/// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all
-/// outgoing requests.
-///
-/// # Panics
-/// Outside of a Tokio runtime.
-#[must_use]
-pub fn oidc_issuers(
-    issuers: Vec<Issuer>,
-    egress: &Arc<Egress>,
-    deny_list: Arc<dyn DenyList>,
-) -> Issuers {
-    let documents: Arc<dyn Documents> = Arc::new(GuardedDocuments(egress.clone()));
-    Issuers::start(issuers, &documents, deny_list)
-}
-
-/// The settings of webhooks.
-#[must_use]
-pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Options {
-    webhooks::Options {
-        secrets_key_file: config.webhooks.secrets_key_file.clone(),
-        egress: Some(egress.clone()),
-        worker: config.webhooks.worker(),
-    }
-}
-
-/// In which order tasks come that wait for a busy executor.
-#[must_use]
-pub fn sharing(config: &EngineConfig) -> Sharing {
-    if !config.fair_share {
-        return Sharing::ByAge;
-    }
-    let weights = config.fair_share_weights.iter();
-    let weights = weights.map(|given| (given.user.clone(), given.weight));
-    Sharing::Fair(Arc::new(weights.collect()))
-}
-
-/// How much callers may ask.
-#[must_use]
-pub const fn limits(config: &LimitsConfig) -> limiting::Options {
-    limiting::Options {
-        rates: RateOptions {
-            per_second: config.rate_per_second,
-            burst: config.rate_burst,
-        },
-        quotas: QuotaOptions {
-            open_flows: NonZeroU32::new(config.quota_open_flows),
-            waiting_tasks: NonZeroU32::new(config.quota_waiting_tasks),
-            webhooks: NonZeroU32::new(config.quota_webhooks),
-            streams: NonZeroU32::new(config.quota_streams),
-            callbacks: NonZeroU32::new(config.quota_callbacks),
-        },
-    }
-}
-
-/// The executors that the configuration asks for, next to those that `builder` has.
-///
-/// # Errors
-/// [`StartError`]: a program is missing, a name is taken, a limit names no executor.
-pub fn executors(
-    builder: RegistryBuilder,
-    config: &EngineConfig,
-    egress: Arc<Egress>,
-) -> Result<Registry, StartError> {
-    let folder = config.storage.folder().cloned();
-    let command = (!config.allowed_commands.is_empty()).then(|| command::Options {
-        records: folder.as_ref().map(|folder| folder.join(command::FOLDER)),
-        ..command::Options::allowing(&config.allowed_commands)
-    });
-    let options = BuiltInOptions {
-        disk_path: folder,
-        command,
-        egress: Some(egress),
-    };
-    let builder = with_built_ins(builder, options)?;
-    let limited = config
-        .executor_limits
-        .iter()
-        .fold(builder, |builder, l| builder.concurrency(&l.name, l.limit));
-    Ok(limited.build()?)
-}
-
 impl Server {
     /// Opens the storage and starts everything behind the doors. Flows that were running when the
     /// last server ended go on.
@@ -273,6 +182,25 @@ impl Server {
         clock: SharedClock,
         options: impl Into<Options>,
     ) -> Result<Self, StartError> {
+        Self::started(storage.into(), registry, clock, options.into()).await
+    }
+
+    /// The future is behind a pointer, because what an `async fn` does is compiled in each crate that awaits it.
+    fn started(
+        parts: Parts,
+        registry: Registry,
+        clock: SharedClock,
+        options: Options,
+    ) -> Pin<Box<dyn Future<Output = Result<Self, StartError>> + Send>> {
+        Box::pin(async move { Self::start(&parts, registry, clock, options).await })
+    }
+
+    async fn start(
+        parts: &Parts,
+        registry: Registry,
+        clock: SharedClock,
+        options: Options,
+    ) -> Result<Self, StartError> {
         let Options {
             webhooks,
             sharing,
@@ -280,9 +208,9 @@ impl Server {
             admins,
             issuers,
             certificates,
-        } = options.into();
+        } = options;
         let keys = webhooks.secrets_key_file.as_deref();
-        let storage = Opened::open(&storage.into(), clock.clone(), keys).await?;
+        let storage = Opened::open(parts, clock.clone(), keys).await?;
         let assembly = Assembly::of(storage, clock.clone());
         let ownership = assembly.ownership().await?;
         let head = *assembly.storage.store.watch().borrow();

@@ -64,6 +64,7 @@ use crate::engine::executor::{Registry, RegistryBuilder};
 use clap::{Args, Parser, Subcommand};
 use output::Shown;
 use remote::{Access, Remote};
+use std::pin::Pin;
 use std::process::ExitCode;
 
 /// Orchestrates trees of tasks, durably
@@ -153,9 +154,19 @@ impl Cli {
     /// As [`Self::run`], with executors of one's own next to the built-in ones: the whole program
     /// of somebody who adds executors (`examples/custom_executor.rs`).
     ///
+    /// The future is behind a pointer, because what an `async fn` does is compiled in the crate that awaits it:
+    /// a second server for each program, beside that of this library.
+    ///
     /// # Errors
     /// [`CliError`].
-    pub async fn run_with(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
+    pub fn run_with(
+        self,
+        executors: RegistryBuilder,
+    ) -> Pin<Box<dyn Future<Output = Result<ExitCode, CliError>>>> {
+        Box::pin(self.done(executors))
+    }
+
+    async fn done(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
         let mut out = self.shown.output();
         match self.command {
             Command::Serve(args) => serve::serve(*args, executors).await,

@@ -1,0 +1,101 @@
+//! What the configuration says, as settings of a server and its parts.
+
+use super::StartError;
+use crate::application::limits::{self as limiting, QuotaOptions, RateOptions};
+use crate::application::slots::Sharing;
+use crate::config::{EngineConfig, LimitsConfig};
+use crate::egress::Egress;
+use crate::engine::executor::{BuiltInOptions, Registry, RegistryBuilder, command, with_built_ins};
+use crate::webhooks;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuer, Issuers};
+
+/// The client of every outgoing request of a server: one, made at the start.
+///
+/// # Errors
+/// [`StartError`]: certificates, proxy or name servers cannot be used.
+pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
+    Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all
+/// outgoing requests.
+///
+/// # Panics
+/// Outside of a Tokio runtime.
+#[must_use]
+pub fn oidc_issuers(
+    issuers: Vec<Issuer>,
+    egress: &Arc<Egress>,
+    deny_list: Arc<dyn DenyList>,
+) -> Issuers {
+    let documents: Arc<dyn Documents> = Arc::new(GuardedDocuments(egress.clone()));
+    Issuers::start(issuers, &documents, deny_list)
+}
+
+/// The settings of webhooks.
+#[must_use]
+pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Options {
+    webhooks::Options {
+        secrets_key_file: config.webhooks.secrets_key_file.clone(),
+        egress: Some(egress.clone()),
+        worker: config.webhooks.worker(),
+    }
+}
+
+/// In which order tasks come that wait for a busy executor.
+#[must_use]
+pub fn sharing(config: &EngineConfig) -> Sharing {
+    if !config.fair_share {
+        return Sharing::ByAge;
+    }
+    let weights = config.fair_share_weights.iter();
+    let weights = weights.map(|given| (given.user.clone(), given.weight));
+    Sharing::Fair(Arc::new(weights.collect()))
+}
+
+/// How much callers may ask.
+#[must_use]
+pub const fn limits(config: &LimitsConfig) -> limiting::Options {
+    limiting::Options {
+        rates: RateOptions {
+            per_second: config.rate_per_second,
+            burst: config.rate_burst,
+        },
+        quotas: QuotaOptions {
+            open_flows: NonZeroU32::new(config.quota_open_flows),
+            waiting_tasks: NonZeroU32::new(config.quota_waiting_tasks),
+            webhooks: NonZeroU32::new(config.quota_webhooks),
+            streams: NonZeroU32::new(config.quota_streams),
+            callbacks: NonZeroU32::new(config.quota_callbacks),
+        },
+    }
+}
+
+/// The executors that the configuration asks for, next to those that `builder` has.
+///
+/// # Errors
+/// [`StartError`]: a program is missing, a name is taken, a limit names no executor.
+pub fn executors(
+    builder: RegistryBuilder,
+    config: &EngineConfig,
+    egress: Arc<Egress>,
+) -> Result<Registry, StartError> {
+    let folder = config.storage.folder().cloned();
+    let command = (!config.allowed_commands.is_empty()).then(|| command::Options {
+        records: folder.as_ref().map(|folder| folder.join(command::FOLDER)),
+        ..command::Options::allowing(&config.allowed_commands)
+    });
+    let options = BuiltInOptions {
+        disk_path: folder,
+        command,
+        egress: Some(egress),
+    };
+    let builder = with_built_ins(builder, options)?;
+    let limited = config
+        .executor_limits
+        .iter()
+        .fold(builder, |builder, l| builder.concurrency(&l.name, l.limit));
+    Ok(limited.build()?)
+}
