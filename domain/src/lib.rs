@@ -11,6 +11,7 @@ pub mod contract;
 pub mod flow;
 pub mod ids;
 pub mod limits;
+mod notice;
 pub mod payload;
 pub mod question;
 pub mod recorded;
@@ -23,6 +24,7 @@ pub mod time;
 pub mod violation;
 
 pub use ids::{CallbackId, EventId, FlowId, LeaseId, RunId, SuspensionId, TaskId, partition};
+pub use notice::Kind as NoticeKind;
 pub use payload::Payload;
 pub use recorded::{Metadata, Position, Recorded, Version};
 pub use time::Timestamp;

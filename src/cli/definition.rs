@@ -1,14 +1,22 @@
 //! The definition of the command line as programs use it: for parsing, for completion and for man pages.
 
-use super::{Cli, complete};
+use super::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, Error, FromArgMatches as _};
 use std::ffi::OsString;
+use taskledger_cli::complete;
 
 /// All commands, whose values complete themselves, and which take numbers below zero as values: what is wrong with
 /// them is said then, instead of that there is no option `-1`.
 pub(super) fn command() -> Command {
     refined(Cli::command(), &[])
+}
+
+/// Answers a shell that completes, if it is one that has called; then nothing else is to be done. To be called before
+/// anything else.
+#[must_use]
+pub fn answer_shell() -> bool {
+    complete::answer_shell(command)
 }
 
 fn refined(command: Command, above: &[String]) -> Command {
@@ -69,6 +77,7 @@ fn told(error: Error, command: &mut Command) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap_complete::engine::ArgValueCompleter;
 
     #[test]
     fn the_refined_definition_is_sound() {
@@ -93,6 +102,33 @@ mod tests {
             let error = Cli::try_from_words(words).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}");
             assert!(error.to_string().contains(said), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_completes_itself_is_named_by_the_definitions() {
+        let command = command();
+        for path in [
+            &["tasks", "get", "task_id"][..],
+            &["tasks", "list", "parent"],
+            &["tasks", "create", "method"],
+            &["watch", "id"],
+            &["respond", "task_id"],
+            &["events", "tail", "flow"],
+            &["webhooks", "get", "id"],
+            &["workers", "undeclare", "method"],
+            &["worker", "methods"],
+            &["context", "remove", "name"],
+        ] {
+            let (id, path) = path.split_last().unwrap();
+            let inner = path.iter().fold(&command, |command, name| {
+                command
+                    .find_subcommand(name)
+                    .unwrap_or_else(|| panic!("{name}"))
+            });
+            let arg = inner.get_arguments().find(|arg| arg.get_id() == *id);
+            let arg = arg.unwrap_or_else(|| panic!("{path:?} {id}"));
+            assert!(arg.get::<ArgValueCompleter>().is_some(), "{path:?} {id}");
         }
     }
 }

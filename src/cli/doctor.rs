@@ -2,7 +2,6 @@
 //!
 //! Looks and changes nothing: no folder is made, no table, no file.
 
-use super::output::{Output, Style, Text};
 use super::{CliError, storage};
 use crate::config::EngineConfig;
 use crate::private;
@@ -12,6 +11,7 @@ use crate::store::sqlite::LEDGER_FILE;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
+use taskledger_cli::output::{Output, Style, Text};
 use taskledger_domain::{Position, Timestamp};
 
 /// Free bytes below which a folder is said to be full soon.

@@ -3,16 +3,15 @@
 mod export;
 mod file;
 mod import;
-mod query;
-mod tail;
 mod verify;
 
 use super::CliError;
-use super::output::Output;
-use super::when::When;
 use crate::store::transfer::{Line, Source};
 use clap::Subcommand;
 use std::process::ExitCode;
+use taskledger_cli::events::{query, tail};
+use taskledger_cli::output::Output;
+use taskledger_cli::when::When;
 use taskledger_domain::Timestamp;
 
 /// Export, import or verify a log; follow and search what happens on a server

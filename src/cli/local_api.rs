@@ -1,12 +1,12 @@
 //! Calls inside the process: the same bytes in and out, without a socket.
 
-use super::api::{Api, ApiError, request, result};
 use crate::application::Context;
 use crate::clock::SharedClock;
 use crate::transport::jsonrpc::Dispatcher;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
+use taskledger_cli::api::{Api, ApiError, request, result};
 
 /// A dispatcher in this process.
 pub struct LocalApi<C> {

@@ -1,11 +1,11 @@
 //! `taskledger man`
 
-use super::output::Output;
 use super::{CliError, definition};
 use clap::Command;
 use clap_mangen::Man;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskledger_cli::output::Output;
 
 /// Write man pages into a folder, one for each command
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,5 @@
 //! `taskledger migrate`
 
-use super::output::Output;
 use super::{CliError, storage};
 use crate::config::StorageConfig;
 use crate::server::Storage;
@@ -8,6 +7,7 @@ use crate::store::lock::DataDirLock;
 use crate::store::sqlite::{self, SqliteStore};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use taskledger_cli::output::Output;
 
 /// Bring the schema of a log up to date
 #[derive(Debug, clap::Args)]

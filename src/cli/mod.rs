@@ -1,71 +1,41 @@
 //! The command line: reads arguments, talks to a server or to an embedded engine, shows answers.
 //!
-//! One file per command. Answers go to standard output, everything else to standard error.
+//! One file per command that works on a log or an engine of its own; the commands that only talk to a server are
+//! `crates/cli`. Answers go to standard output, everything else to standard error.
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
-mod a2a;
-pub mod api;
-mod broker;
 mod certificates;
-mod complete;
-mod completions;
-mod context;
 mod definition;
 mod doctor;
-mod drain;
-mod error;
-mod event_stream;
 mod events;
 mod file_limit;
-mod following;
-mod health;
-mod http_api;
-mod ids;
-mod input;
-mod labels;
 mod local_api;
 mod man;
 mod migrate;
 mod open_files;
-mod output;
 mod progress;
 mod projections;
-mod remote;
-mod respond;
+mod reseal;
 mod retention;
 mod run;
-mod schedules;
-mod secrets;
 mod serve;
-mod signals;
 mod storage;
-mod target;
-mod tasks;
-mod terminal;
-mod timing;
 mod tokens;
-mod tree;
 mod version;
-mod watch;
-mod webhooks;
-mod when;
-mod worker;
-mod workers;
-mod workflows;
 
-pub use api::{Api, ApiError};
-pub use complete::answer_shell;
-pub use error::CliError;
-pub use http_api::HttpApi;
+pub use definition::answer_shell;
 pub use local_api::LocalApi;
-pub use remote::URL_DEFAULT;
+pub use taskledger_cli::{Api, ApiError, CliError, HttpApi, URL_DEFAULT};
 
 use crate::engine::executor::{Registry, RegistryBuilder};
 use clap::{Args, Parser, Subcommand};
-use output::Shown;
-use remote::{Access, Remote};
 use std::pin::Pin;
 use std::process::ExitCode;
+use taskledger_cli::output::Shown;
+use taskledger_cli::{
+    Access, Remote, a2a, broker, completions, context, drain, health, respond, schedules, secrets,
+    tasks, watch, webhooks, worker, workers, workflows,
+};
 
 /// Orchestrates trees of tasks, durably
 #[derive(Debug, Parser)]
@@ -126,8 +96,8 @@ enum Command {
     Workflows(workflows::Args),
     Schedules(schedules::Args),
     Respond(respond::Args),
-    Webhooks(webhooks::Args),
-    Secrets(secrets::Args),
+    Webhooks(webhooks::Args<reseal::Command>),
+    Secrets(secrets::Args<reseal::Command>),
     Tokens(tokens::Args),
     #[command(name = "whoami")]
     WhoAmI(tokens::WhoAmI),
@@ -192,8 +162,10 @@ impl Cli {
                 schedules::schedules(args, &self.shown.when(), &mut out).await
             }
             Command::Respond(args) => respond::respond(args, &mut out).await,
-            Command::Webhooks(args) => webhooks::webhooks(args, &self.shown.when(), &mut out).await,
-            Command::Secrets(args) => secrets::secrets(args, &mut out).await,
+            Command::Webhooks(args) => {
+                webhooks::webhooks(args, &self.shown.when(), &mut out, reseal::Command::run).await
+            }
+            Command::Secrets(args) => secrets::secrets(args, &mut out, reseal::Command::run).await,
             Command::Tokens(args) => tokens::tokens(args, &mut out).await,
             Command::WhoAmI(args) => tokens::whoami(args, &mut out).await,
             Command::Audit(args) => tokens::audit(args, &self.shown.when(), &mut out).await,

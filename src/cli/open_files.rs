@@ -1,7 +1,7 @@
 //! Each connection costs a file descriptor, of which a process may have so many.
 
 use crate::transport::http;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use taskledger_cli::open_files::raised;
 
 /// Descriptors for everything but connections: databases, programs that tasks run, the log.
 const OTHER_FILES: u64 = 512;
@@ -37,18 +37,4 @@ pub(super) fn fitted(mut options: http::Options) -> http::Options {
 /// Calls keep a tenth of the connections.
 const fn streams_beside(connections: usize) -> usize {
     connections - connections / 10
-}
-
-/// The limit, raised to the highest that is permitted; `None`: there is none.
-pub(super) fn raised() -> Option<u64> {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current != limit.maximum {
-        let highest = Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        };
-        // What is refused stays as it is.
-        let _ = setrlimit(Resource::Nofile, highest);
-    }
-    getrlimit(Resource::Nofile).current
 }

@@ -1,8 +1,7 @@
 //! `taskledger projections`: the read models.
 
-use super::output::Output;
-use super::progress::Progress;
 use super::{Access, Api, CliError, storage};
+use crate::cli::progress::Progress;
 use crate::config::StorageConfig;
 use crate::server::{Database, READ_MODELS_FILE, Storage};
 use crate::store::EventStore;
@@ -16,6 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_cli::output::Output;
 use taskledger_domain::Position;
 use taskledger_projections::ReadModels;
 
@@ -43,7 +43,7 @@ Examples:
         storage: StorageConfig,
 
         /// The server that rebuilds what it serves
-        #[arg(long, value_name = "URL", conflicts_with = "database_url", value_parser = crate::cli::http_api::server_url)]
+        #[arg(long, value_name = "URL", conflicts_with = "database_url", value_parser = taskledger_cli::http_api::server_url)]
         url: Option<String>,
         #[command(flatten)]
         access: Access,

@@ -1,6 +1,5 @@
 //! `taskledger retention`
 
-use super::output::Output;
 use super::{CliError, storage};
 use crate::config::{StorageConfig, rest};
 use crate::retention::{self, Done, Pace, Policy};
@@ -10,6 +9,7 @@ use crate::store::sqlite::LEDGER_FILE;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use taskledger_cli::output::Output;
 use tokio_util::sync::CancellationToken;
 
 /// Archive finished flows and drop them from the log

@@ -1,24 +1,19 @@
 //! `taskledger run`: starts a workflow and follows it to its end.
 
-pub(super) mod follow;
-pub(super) mod screen;
-
-use super::input::{Params, read_workflow};
-use super::output::{Output, member};
-use super::timing::Timing;
-use super::{Access, Api, CliError, LocalApi, file_limit, storage};
+use super::{Access, Api, CliError, LocalApi, file_limit};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{EngineConfig, LogConfig, LogFormat};
 use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server, StartError};
 use crate::store::lock::LockError;
-use follow::{End, Follow, Pace};
 use futures_util::future::BoxFuture;
-use screen::Screen;
-use serde_json::Value;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use taskledger_cli::http_api::server_url;
+use taskledger_cli::input::{Params, read_workflow};
+use taskledger_cli::output::Output;
+use taskledger_cli::run::{all, detached};
+use taskledger_cli::timing::Timing;
 
 /// Run a workflow and show it as it completes
 #[derive(Debug, clap::Args)]
@@ -53,7 +48,7 @@ pub(super) struct Args {
     wait: bool,
 
     /// The server that runs it
-    #[arg(long, visible_alias = "server", value_name = "URL", env = "TASKLEDGER_URL", value_parser = super::http_api::server_url)]
+    #[arg(long, visible_alias = "server", value_name = "URL", env = "TASKLEDGER_URL", value_parser = server_url)]
     url: Option<String>,
     #[command(flatten)]
     access: Access,
@@ -111,38 +106,6 @@ pub(super) async fn run(
     }
 }
 
-/// Runs workflows one after the other, until one does not complete.
-async fn all(
-    api: &dyn Api,
-    workflows: Vec<Params>,
-    out: &mut Output,
-) -> Result<ExitCode, CliError> {
-    for params in workflows {
-        let end = followed(api, "tasks.execute", params, out).await?;
-        if end != End::Completed {
-            return Ok(ExitCode::from(end.exit_code()));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Starts workflows and prints their ids.
-async fn detached(
-    api: &dyn Api,
-    workflows: Vec<Params>,
-    out: &mut Output,
-) -> Result<ExitCode, CliError> {
-    for params in workflows {
-        let started = api.call("tasks.execute", Value::Object(params)).await?;
-        if out.is_json() {
-            out.value(&started)?;
-        } else {
-            out.line(member(&started, "root_task_id"))?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Opens the engine on the data folder; calls go through the same dispatcher as in a server.
 async fn open_embedded(
     config: EngineConfig,
@@ -180,29 +143,4 @@ async fn open_embedded(
         api,
         close: Box::pin(server.close()),
     })
-}
-
-/// Makes a call that begins a run and follows it to its end; Ctrl-C cancels it.
-pub(super) async fn followed(
-    api: &dyn Api,
-    method: &str,
-    params: Params,
-    out: &mut Output,
-) -> Result<End, CliError> {
-    /// Interrupts that have not been looked at: the first cancels, the second leaves.
-    const INTERRUPTS_WAITING_MAX: usize = 2;
-    let (sender, interrupts) = mpsc::channel(INTERRUPTS_WAITING_MAX);
-    let listener = tokio::spawn(async move {
-        while tokio::signal::ctrl_c().await.is_ok() && sender.send(()).await.is_ok() {}
-    });
-    let follow = Follow {
-        api,
-        pace: Pace::default(),
-        interrupts,
-        screen: Screen::for_output(out),
-        clock: storage::clock(),
-    };
-    let ended = follow.begin(method, params, out).await;
-    listener.abort();
-    ended
 }

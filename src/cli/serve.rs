@@ -1,7 +1,6 @@
 //! `taskledger serve`
 
 use super::certificates::Renewal;
-use super::signals::Signals;
 use super::storage::storage;
 use super::{CliError, file_limit, open_files};
 use crate::application::Context;
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::signing::CardKey;
 use taskledger_auth::AdminTokens;
+use taskledger_cli::signals::Signals;
 use tokio_util::sync::CancellationToken;
 
 /// What calls that are under way get to end here, before their flows are handed over: commands take

@@ -1,7 +1,8 @@
 //! The log that `--data-dir` or `--database-url` names, for commands that work on it without a server.
 
+pub(super) use taskledger_cli::clock;
+
 use super::CliError;
-use crate::clock::{SharedClock, SystemClock};
 use crate::config::StorageConfig;
 use crate::server::{READ_MODELS_FILE, StartError, Storage};
 use crate::store::chain::Mark;
@@ -15,11 +16,6 @@ use crate::store::verify::Report;
 use std::sync::Arc;
 use taskledger_auth::{AuditLog, AuthStore, Entry};
 use taskledger_domain::Position;
-
-/// The clock of the machine.
-pub(super) fn clock() -> SharedClock {
-    Arc::new(SystemClock::default())
-}
 
 /// What the settings name.
 pub(super) fn storage(config: &StorageConfig) -> Result<Storage, CliError> {

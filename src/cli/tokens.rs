@@ -14,15 +14,15 @@ mod time;
 mod whoami;
 
 use super::CliError;
-use super::output::{Output, member, only};
-use super::tasks::{Params, Request};
-use super::when::When;
 use clap::Subcommand;
 use place::Place;
 use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 use taskledger_auth::Token;
+use taskledger_cli::output::{Output, member, only};
+use taskledger_cli::tasks::{Params, Request};
+use taskledger_cli::when::When;
 
 /// Make, list, rotate and revoke tokens
 #[derive(Debug, clap::Args)]

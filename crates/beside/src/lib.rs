@@ -11,7 +11,8 @@ pub use taskledger_sql::beside::{Connections, Settings, Survives};
 use sqlx::migrate::Migrator;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use taskledger_log::{postgres as log, private};
+use taskledger_log::postgres as log;
+use taskledger_private as private;
 use taskledger_sql::beside::FileError;
 
 /// Where the tables of a store are.

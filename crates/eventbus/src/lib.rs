@@ -10,6 +10,8 @@
 //! An enum field is an `i32` that may hold a number without a name. `try_from` tells, and the getter of the
 //! field reads such a number as `Unspecified`: a door that must refuse unknown numbers looks at the field.
 
+pub mod values;
+
 mod generated {
     // What generators write is not ours to polish. The comments of messages and fields are from the .proto.
     #[allow(missing_docs, unreachable_pub, clippy::all)]
@@ -31,3 +33,6 @@ pub use prost::Message;
 /// The service and its messages as an encoded `google.protobuf.FileDescriptorSet`, for gRPC reflection.
 /// Holds the well-known types that they import, and no comments.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptor_set.bin");
+
+/// The header with how many unfinished tasks a stream may hold.
+pub const WINDOW: &str = "taskledger-window";

@@ -14,7 +14,6 @@ pub mod faulty;
 pub mod lock;
 pub mod memory;
 pub mod postgres;
-pub mod private;
 pub mod retention;
 mod ring;
 mod row;

@@ -4,11 +4,11 @@
 //! when the process ends, however it ends, so a stale file never locks anybody out.
 //! Taken by `serve` and by commands that write; readers (`events export`) do without.
 
-use crate::private;
 use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use taskledger_private as private;
 
 /// Name of the lock file in the data folder.
 pub const LOCK_FILE: &str = "lock";

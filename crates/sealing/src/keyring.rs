@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskledger_clock::SharedClock;
-use taskledger_log::private;
+use taskledger_private as private;
 
 /// The file of the data folder that is made when no other is named.
 pub const KEYS_FILE: &str = "secrets.key";

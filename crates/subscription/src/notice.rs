@@ -10,13 +10,12 @@
 //! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
 //! of a run is `run_completed`, `run_failed` or `run_cancelled`, then a `task_status_update` of its root with `final`.
 
-mod kind;
 mod parts;
 mod taken_back;
 
-pub use kind::Kind;
 pub use parts::{Part, Suspension, Told};
 pub use taken_back::TakenBack;
+pub use taskledger_domain::NoticeKind as Kind;
 
 use crate::descriptions::Description;
 use serde::{Serialize, Serializer};

@@ -1,7 +1,5 @@
 //! `taskledger events export`
 
-use crate::cli::following::say;
-use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
@@ -12,6 +10,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use taskledger_cli::following::say;
+use taskledger_cli::output::Output;
 
 /// Write every event as one line of JSON, in order, and a last line with their count and SHA-256
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,6 @@
 //! `taskledger events import`
 
 use super::file::Lines;
-use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
@@ -12,6 +11,7 @@ use crate::store::transfer::{
 };
 use std::process::ExitCode;
 use taskledger_auth::{Action, By, Entry};
+use taskledger_cli::output::Output;
 use taskledger_domain::Timestamp;
 
 /// Make a log from an export: move it to another folder or database

@@ -1,7 +1,6 @@
 //! `taskledger events verify`
 
 use super::file::Lines;
-use crate::cli::output::{Output, counted};
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
 use crate::store::chain::{Chain, Followed, Mark, Step};
@@ -10,6 +9,7 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
 use std::process::ExitCode;
+use taskledger_cli::output::{Output, counted};
 
 /// Check every row of the log, or of an exported file; names the damaged and the changed ones
 #[derive(Debug, clap::Args)]

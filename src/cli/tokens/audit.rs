@@ -1,9 +1,9 @@
 //! `taskledger audit`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{Column, Style, Text, list, member, next_page, show_table, time};
 use serde_json::Value;
 use std::io;
+use taskledger_cli::output::{Column, Style, Text, list, member, next_page, show_table, time};
 
 /// Which entries.
 #[derive(Debug, clap::Args)]

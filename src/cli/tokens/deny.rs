@@ -1,7 +1,7 @@
 //! `taskledger tokens deny`
 
 use super::{Params, Request};
-use crate::cli::output::only;
+use taskledger_cli::output::only;
 
 /// Refuse access tokens of an OIDC issuer before they expire
 #[derive(Debug, clap::Args)]

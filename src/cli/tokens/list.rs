@@ -1,11 +1,11 @@
 //! `taskledger tokens list`
 
 use super::{Output, Params, Request};
-use crate::cli::output::{
-    Column, Style, Text, list, member, next_page, show_table, style, time, words,
-};
 use serde_json::Value;
 use std::io;
+use taskledger_cli::output::{
+    Column, Style, Text, list, member, next_page, show_table, style, time, words,
+};
 
 /// List tokens without their secrets, oldest first
 #[derive(Debug, clap::Args)]

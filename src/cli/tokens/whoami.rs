@@ -1,9 +1,9 @@
 //! `taskledger whoami`
 
 use super::{Output, Params, Request};
-use crate::cli::output::only;
 use serde_json::Value;
 use std::io;
+use taskledger_cli::output::only;
 
 pub(super) fn request() -> Request {
     Request {

@@ -22,7 +22,6 @@ pub(super) use results::Polled;
 pub(super) use wire::{CALLS, undecodable};
 
 pub use figures::{Figures, SERVICE, Topic};
-pub(crate) use values::{json_of, struct_of};
 
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
@@ -38,7 +37,7 @@ use taskledger_domain::{TaskId, Timestamp};
 use taskledger_eventbus::{
     EventBus, PublishResponse, PublishTaskProgressRequest, PublishTaskRequest,
     PublishTaskResultRequest, SubscribeToTaskResultsRequest, SubscribeToTasksRequest, TaskMessage,
-    TaskProgress, TaskResult,
+    TaskProgress, TaskResult, WINDOW,
 };
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::Instant;
@@ -49,9 +48,7 @@ use tonic::{Request, Response, Status};
 
 /// Milliseconds for which a task is kept for an agent that is silent.
 const LEASE_MS: u64 = 30_000;
-/// The header with how many unfinished tasks a stream may hold.
-pub(crate) const WINDOW: &str = "taskledger-window";
-/// How many without it.
+/// How many unfinished tasks a stream may hold without [`WINDOW`].
 const WINDOW_DEFAULT: usize = 100;
 /// How many at most.
 const WINDOW_MAX: usize = 1000;

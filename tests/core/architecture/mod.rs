@@ -206,7 +206,10 @@ fn time_and_ids_come_from_the_clock_only() {
     ];
     let allowed = [
         ("crates/clock/", "it is the clock"),
-        ("src/cli/", "a program at a terminal waits for its own sake"),
+        (
+            "crates/cli/",
+            "a program at a terminal waits for its own sake",
+        ),
     ];
     let files: Vec<_> = ["src", "crates", "projections/src"]
         .into_iter()

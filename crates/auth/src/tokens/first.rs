@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taskledger_log::private;
+use taskledger_private as private;
 
 /// File of the first token in the data folder.
 pub const ADMIN_TOKEN_FILE: &str = "admin.token";

@@ -3,10 +3,10 @@
 //! Owns: pragmas, migrations, the version of SQLite that is acceptable. A file that a newer program
 //! wrote, that is no log, or that cannot be written is refused here, before anything is served.
 
-use crate::private;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use taskledger_private as private;
 
 /// Name of the log's file in the data folder.
 pub const LEDGER_FILE: &str = "ledger.db";

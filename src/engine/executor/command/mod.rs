@@ -14,26 +14,20 @@
 //! anything else begins (`orphans`). Its attempt counts as interrupted and is not repeated unless the task has
 //! retries left, since this executor is not idempotent.
 //!
-//! `options` holds the configuration, `request` reads inputs, `process` runs, `supervise` waits and kills, `capture`
+//! `options` holds the configuration, `request` reads inputs, `process` runs. `crates/process` waits and kills, and
 //! keeps output within bounds.
 
-mod capture;
 mod marked;
 mod options;
 mod orphans;
 mod process;
 mod request;
-mod supervise;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use capture::Captured;
 pub use options::{Options, OptionsError};
 pub use orphans::{FOLDER, stop_orphans};
-pub use process::TERMINATE_GRACE;
-pub(crate) use process::feed;
-pub use supervise::DRAIN_GRACE;
-pub(crate) use supervise::{Order, supervise};
+pub use taskledger_process::{DRAIN_GRACE, TERMINATE_GRACE};
 
 use super::{Concurrency, Description, Executor, ExecutorError, Job, references, retry_codes};
 use crate::application::api::COMMAND_EXECUTOR;
@@ -48,6 +42,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
+use taskledger_process::Captured;
 use tokio::process::Command;
 use tokio::time::Instant;
 
@@ -157,7 +152,7 @@ impl Executor for CommandExecutor {
         let ended = process::run(
             command,
             stdin,
-            || Captured::new(self.options.output_bytes_max, scrubber.clone()),
+            || Captured::scrubbed(self.options.output_bytes_max, scrubber.clone()),
             &job.cancel,
             |pid| {
                 let folder = self.options.records.as_deref()?;

@@ -1,19 +1,12 @@
 //! One program from start to end: its pipes, and what stops it.
 
-use super::capture::Captured;
 use super::orphans::Note;
-use super::supervise::{Finished, Order, supervise};
 use futures_util::stream;
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::{ChildStdin, Command};
+use taskledger_process::{Captured, Finished, Order, TERMINATE_GRACE, feed, supervise};
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
-
-/// How long a program may clean up between SIGTERM and SIGKILL. Shorter than what the engine
-/// gives an executor.
-pub const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 
 /// How a program ended.
 #[derive(Debug)]
@@ -64,12 +57,4 @@ pub(super) async fn run(
         stderr,
         stopped,
     })
-}
-
-/// Writes all of `text` and closes the pipe. A program need not read what it is given.
-pub(crate) async fn feed(pipe: Option<ChildStdin>, text: Option<String>) {
-    if let (Some(mut pipe), Some(text)) = (pipe, text) {
-        drop(pipe.write_all(text.as_bytes()).await);
-        drop(pipe.shutdown().await);
-    }
 }

@@ -1,0 +1,188 @@
+//! The one thing that commands need of a server: calls. Over HTTP or inside the process.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// A call that has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ApiError {
+    /// The server answered with an error.
+    #[error("{}", describe(message, *code, data))]
+    Refused {
+        /// The protocol's code.
+        code: i64,
+        /// The protocol's message.
+        message: String,
+        /// What is wrong.
+        data: Value,
+    },
+    /// The server wants credentials, or others.
+    #[error("{text}")]
+    Denied {
+        /// The status of HTTP: 401 or 403.
+        status: u16,
+        /// What was shown, and what to set.
+        text: String,
+    },
+    /// The server could not be reached, or the connection broke: it is not known whether the call
+    /// was executed.
+    #[error("{0}")]
+    Connection(String),
+    /// Whatever answered does not speak the protocol.
+    #[error("{0}")]
+    Protocol(String),
+}
+
+/// Makes calls.
+#[async_trait]
+pub trait Api: Send + Sync {
+    /// Calls `method` and returns its result.
+    ///
+    /// # Errors
+    /// [`ApiError`].
+    async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError>;
+
+    /// The same under an idempotency key, so that a call whose answer was lost can be repeated. Where no
+    /// answer can be lost the key is not needed.
+    ///
+    /// # Errors
+    /// [`ApiError`].
+    async fn call_keyed(&self, method: &str, params: Value, _key: &str) -> Result<Value, ApiError> {
+        self.call(method, params).await
+    }
+
+    /// Options that a command needs to reach the same server in the same way, each behind a blank.
+    fn options(&self) -> &str {
+        ""
+    }
+}
+
+/// The body of a request.
+pub fn request(method: &str, params: Value) -> Vec<u8> {
+    let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+    request.to_string().into_bytes()
+}
+
+/// The body of a request under an idempotency key.
+pub(super) fn keyed(method: &str, params: Value, key: &str) -> Vec<u8> {
+    let metadata = json!({"idempotency_key": key});
+    let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1, "metadata": metadata});
+    request.to_string().into_bytes()
+}
+
+/// The result in the body of an answer.
+pub fn result(body: &[u8]) -> Result<Value, ApiError> {
+    let not_understood = || ApiError::Protocol("the answer is no JSON-RPC answer".to_owned());
+    let Ok(Value::Object(mut answer)) = serde_json::from_slice(body) else {
+        return Err(not_understood());
+    };
+    if let Some(result) = answer.remove("result") {
+        return Ok(result);
+    }
+    let Some(Value::Object(mut error)) = answer.remove("error") else {
+        return Err(not_understood());
+    };
+    Err(ApiError::Refused {
+        code: error.get("code").and_then(Value::as_i64).unwrap_or(0),
+        message: error
+            .get("message")
+            .and_then(Value::as_str)
+            .unwrap_or("no message")
+            .to_owned(),
+        data: error.remove("data").unwrap_or(Value::Null),
+    })
+}
+
+/// Message, code and every fault, a line each.
+fn describe(message: &str, code: i64, data: &Value) -> String {
+    let mut text = format!("{message} ({code})");
+    let faults = data.get("errors").and_then(Value::as_array);
+    for fault in faults.into_iter().flatten() {
+        let part = |name: &str| fault.get(name).and_then(Value::as_str).unwrap_or_default();
+        let path = fault.get("path").map(path).unwrap_or_default();
+        let place = if path.is_empty() {
+            part("field")
+        } else {
+            &path
+        };
+        let _ = write!(text, "\n  {place}: {}", part("reason"));
+        if !part("expected").is_empty() {
+            let _ = write!(text, ", expected {}", part("expected"));
+        }
+        match fault.get("actual") {
+            None | Some(Value::Null) => {}
+            Some(actual) => {
+                let _ = write!(text, ", found {actual}");
+            }
+        }
+    }
+    if let Some(hint) = data.get("hint").and_then(Value::as_str) {
+        let _ = write!(text, "\n  {hint}");
+    }
+    if let Some(scope) = data.get("scope").and_then(Value::as_str) {
+        let _ = write!(text, "\n  the credentials lack the scope `{scope}`");
+    }
+    if let Some(id) = data.get("error_id").and_then(Value::as_str) {
+        let _ = write!(text, "\n  error id {id}");
+    }
+    text
+}
+
+/// `tasks[3].name`
+fn path(segments: &Value) -> String {
+    let mut text = String::new();
+    for segment in segments.as_array().into_iter().flatten() {
+        if let Some(index) = segment.as_u64() {
+            let _ = write!(text, "[{index}]");
+            continue;
+        }
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(segment.as_str().unwrap_or_default());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_every_fault_and_its_place() {
+        let body = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid params","data":{"errors":[
+            {"field":"name","reason":"empty","expected":"a string","actual":"","path":["tasks",3,"name"]},
+            {"field":"x","reason":"unknown parameter","expected":"one of y","actual":null,"path":["x"]}]}}}"#;
+        assert_eq!(
+            result(body).unwrap_err().to_string(),
+            "Invalid params (-32602)\n  tasks[3].name: empty, expected a string, found \"\"\n  x: unknown parameter, expected one of y"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_the_scope_that_is_missing() {
+        let body = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"Unauthorized","data":{"scope":"tasks:write"}}}"#;
+        assert_eq!(
+            result(body).unwrap_err().to_string(),
+            "Unauthorized (-32004)\n  the credentials lack the scope `tasks:write`"
+        );
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_help() {
+        let body = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32003,"message":"Executor not found","data":{"hint":"allow it with --x"}}}"#;
+        assert_eq!(
+            result(body).unwrap_err().to_string(),
+            "Executor not found (-32003)\n  allow it with --x"
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_is_not_taken_for_one() {
+        for body in [&b"<html>"[..], b"[]", b"{}", b"{\"error\":\"no\"}", b""] {
+            assert!(matches!(result(body), Err(ApiError::Protocol(_))));
+        }
+        assert_eq!(result(br#"{"result":null}"#), Ok(Value::Null));
+    }
+}

@@ -1,0 +1,77 @@
+//! `taskledger drain`
+
+use super::output::Output;
+use super::{Api, CliError, Remote};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Have a server begin nothing any more, while what is under way goes on
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger drain
+  taskledger drain --cancel
+
+A drained server keeps running and takes the outcomes of what is under way. It begins tasks again with
+--cancel, or when it is started anew. SIGTERM drains a server too, and stops it then.")]
+pub struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// Begin tasks again
+    #[arg(long)]
+    cancel: bool,
+}
+
+/// Does what was asked and shows the result.
+pub async fn drain(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let api = args.remote.api()?;
+    let result = api
+        .call("system.drain", json!({"drain": !args.cancel}))
+        .await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        out.lines([text(&result)])?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(result: &Value) -> String {
+    let running = result.get("running").and_then(Value::as_u64).unwrap_or(0);
+    // Servers of an earlier release do not say it.
+    let was = result.get("was_draining").and_then(Value::as_bool);
+    let is = result.get("draining").and_then(Value::as_bool);
+    let was = was.unwrap_or(is != Some(true));
+    match result.get("draining").and_then(Value::as_bool) {
+        Some(true) if was => format!("draining already: nothing begins, {running} running"),
+        Some(true) => format!("draining: nothing begins any more, {running} running"),
+        Some(false) | None if was => format!("tasks begin again, {running} running"),
+        Some(false) | None => {
+            format!("the server was not draining, so nothing has changed; {running} running")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_says_what_is_left() {
+        let drained = text(&json!({"draining": true, "running": 2}));
+        assert_eq!(drained, "draining: nothing begins any more, 2 running");
+        let begins = text(&json!({"draining": false, "running": 0}));
+        assert_eq!(begins, "tasks begin again, 0 running");
+    }
+
+    #[test]
+    fn the_answer_says_when_nothing_has_changed() {
+        let again = text(&json!({"draining": true, "was_draining": true, "running": 2}));
+        assert_eq!(again, "draining already: nothing begins, 2 running");
+        let never = text(&json!({"draining": false, "was_draining": false, "running": 0}));
+        assert_eq!(
+            never,
+            "the server was not draining, so nothing has changed; 0 running"
+        );
+    }
+}

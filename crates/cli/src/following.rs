@@ -1,0 +1,210 @@
+//! What commands that follow a stream share: where it begins, what is said about its connection, and
+//! how somebody stops it.
+
+use super::event_stream::{EventStream, JsonEvent, Piece, RESET, Told, Wanted};
+use super::{ApiError, CliError, clock};
+use clap::builder::PossibleValuesParser;
+use std::cell::RefCell;
+use std::io::{self, Write};
+use taskledger_domain::NoticeKind;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Where a stream begins.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Begin {
+    /// Begin with all history, now, or behind a position of the log
+    #[arg(long, value_name = "beginning|now|POSITION", value_parser = from, conflicts_with = "last_event_id")]
+    pub(super) from: Option<String>,
+    /// Go on behind this place, which an earlier call has printed
+    #[arg(long, value_name = "CURSOR", value_parser = cursor)]
+    pub(super) last_event_id: Option<String>,
+}
+
+fn from(text: &str) -> Result<String, String> {
+    let known = matches!(text, "beginning" | "now") || text.parse::<u64>().is_ok();
+    if known {
+        Ok(text.to_owned())
+    } else {
+        Err("expected `beginning`, `now` or a position".to_owned())
+    }
+}
+
+/// Any text that a header can hold; the server knows which are cursors.
+fn cursor(text: &str) -> Result<String, String> {
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a cursor, as printed by an earlier call".to_owned())
+    }
+}
+
+/// The names of events.
+pub(super) fn types() -> PossibleValuesParser {
+    PossibleValuesParser::new(NoticeKind::ALL.map(NoticeKind::as_str))
+}
+
+/// The place behind everything that was written. Whoever writes moves it.
+#[derive(Debug, Default)]
+pub(super) struct Place(RefCell<Option<String>>);
+
+impl Place {
+    /// Behind these pieces, which were written.
+    pub(super) fn passed(&self, pieces: &[Piece]) {
+        let last = pieces.iter().rev().map(Piece::place);
+        if let Some(last) = last.into_iter().find(|place| !place.is_empty()) {
+            self.set(last);
+        }
+    }
+
+    /// At a place that is known.
+    pub(super) fn set(&self, place: &str) {
+        *self.0.borrow_mut() = Some(place.to_owned());
+    }
+
+    /// Tells somebody who has stopped how to go on.
+    pub(super) fn farewell(&self) {
+        let place = self.0.borrow();
+        say(&match place.as_deref() {
+            Some(place) => format!("stopped; to go on from here: --last-event-id {place}"),
+            None => "stopped".to_owned(),
+        });
+    }
+}
+
+/// Tells what becomes of the connection, each loss once.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    lost: bool,
+}
+
+impl Remarks {
+    /// What there is to say.
+    pub(super) fn about(&mut self, told: &Told) -> Option<String> {
+        match told {
+            Told::Opened { .. } => std::mem::take(&mut self.lost)
+                .then(|| "connected again, going on where it was".to_owned()),
+            Told::Lost { .. } if self.lost => None,
+            Told::Lost { reason, .. } => {
+                self.lost = true;
+                Some(format!("{reason}; trying again"))
+            }
+            Told::Pieces(pieces) => pieces.iter().find_map(|piece| match piece {
+                Piece::Event(event) if event.name == RESET => {
+                    let reason = event.json()["reason"]
+                        .as_str()
+                        .unwrap_or("unknown")
+                        .to_owned();
+                    Some(format!(
+                        "cannot go on from the place asked for ({reason}): {}",
+                        meaning(&reason)
+                    ))
+                }
+                Piece::Event(_) | Piece::Place(_) => None,
+            }),
+        }
+    }
+}
+
+/// What a reason for beginning anew means, and what to do.
+fn meaning(reason: &str) -> &'static str {
+    match reason {
+        "another_log" => {
+            "the cursor belongs to the log of another server or data folder; going on from now, \
+             --from beginning shows what was before"
+        }
+        "ahead_of_log" => {
+            "the cursor lies behind the end of this log, which may be restored from a backup; going on from \
+             now, --from beginning shows what was before"
+        }
+        "malformed" => {
+            "it is no cursor; going on from now. --last-event-id takes what an earlier call has printed"
+        }
+        "archived" => "what was between has been archived, see `taskledger retention --help`",
+        _ => "what was between is missing here",
+    }
+}
+
+/// The place at which a stream begins.
+pub(super) async fn place_of(wanted: Wanted) -> Result<String, CliError> {
+    let mut stream = EventStream::open(wanted, clock())?;
+    match stream.next().await? {
+        Some(Told::Opened {
+            place: Some(place), ..
+        }) => return Ok(place),
+        Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason).into()),
+        Some(Told::Opened { place: None, .. } | Told::Pieces(_)) | None => {}
+    }
+    let text = "the server does not say where its streams begin".to_owned();
+    Err(ApiError::Protocol(text).into())
+}
+
+/// A remark for people. When nobody reads standard error, there is nobody to tell.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "taskledger: {text}");
+}
+
+/// Waits until somebody wants this program to end: Ctrl-C, or SIGTERM.
+///
+/// # Errors
+/// The system refuses to tell.
+pub(super) async fn stopped() -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event_stream::Event;
+    use std::time::Duration;
+
+    #[test]
+    fn a_loss_is_told_once_however_many_attempts_follow() {
+        let mut remarks = Remarks::default();
+        let lost = Told::Lost {
+            reason: "gone".to_owned(),
+            pause: Duration::ZERO,
+        };
+        let opened = |again| Told::Opened { again, place: None };
+        assert_eq!(remarks.about(&opened(false)), None);
+        for _ in 0..2 {
+            assert_eq!(remarks.about(&lost).as_deref(), Some("gone; trying again"));
+            assert_eq!(remarks.about(&lost), None);
+            assert!(remarks.about(&opened(true)).is_some());
+        }
+        let reset = Piece::Event(Event {
+            name: RESET.to_owned(),
+            data: r#"{"reason":"another_log"}"#.to_owned(),
+            id: "c".to_owned(),
+        });
+        let said = remarks.about(&Told::Pieces(vec![reset]));
+        assert_eq!(
+            said.as_deref(),
+            Some(
+                "cannot go on from the place asked for (another_log): the cursor belongs to the log of another \
+                 server or data folder; going on from now, --from beginning shows what was before"
+            )
+        );
+    }
+
+    #[test]
+    fn a_place_is_the_last_one_that_was_named() {
+        let place = Place::default();
+        let at = |id: &str| Piece::Place(id.to_owned());
+        place.passed(&[at("a"), at("b"), at("")]);
+        assert_eq!(place.0.borrow().as_deref(), Some("b"));
+        place.passed(&[]);
+        assert_eq!(place.0.borrow().as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn only_what_can_be_a_place_is_taken() {
+        assert!(from("beginning").is_ok() && from("7").is_ok());
+        assert!(from("-1").is_err() && from("latest").is_err());
+        assert!(cursor("AQ-_").is_ok());
+        assert!(cursor("").is_err() && cursor("a b").is_err() && cursor("a\r\nb").is_err());
+    }
+}

@@ -1,0 +1,439 @@
+//! The options that name a server and what is shown to it.
+
+use super::context::{Context, Contexts};
+use super::target::{Credentials, Given, Target};
+use super::{ApiError, CliError, HttpApi, http_api};
+use chrono::{DateTime, Utc};
+use clap::Args;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use taskledger_net::tls::{Certificates, Files};
+
+/// The address of a server when none is given.
+pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
+/// The variable that holds an access token. No option does: others on the machine can see arguments.
+pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
+/// Bytes of a file with a token: several times the largest that issuers make.
+const TOKEN_BYTES_MAX: u64 = 16 * 1024;
+/// The variables with the files of a certificate and its key. Strangers are shown what an option names, and no more.
+const CERTIFICATE_VARIABLES: [&str; 2] = ["TASKLEDGER_CLIENT_CERT", "TASKLEDGER_CLIENT_KEY"];
+
+/// Which server to talk to.
+#[derive(Debug, Clone, Args)]
+pub struct Remote {
+    /// The server; by default that of the context in use, else http://127.0.0.1:8000
+    #[arg(long, visible_alias = "server", global = true, value_name = "URL", env = "TASKLEDGER_URL", value_parser = http_api::server_url)]
+    url: Option<String>,
+    #[command(flatten)]
+    access: Access,
+}
+
+impl Remote {
+    /// The address of the server.
+    pub(super) fn url(&self) -> Result<String, CliError> {
+        let context = match &self.url {
+            Some(url) => return Ok(url.clone()),
+            None => self.access.url_of_context()?,
+        };
+        Ok(context.unwrap_or_else(|| URL_DEFAULT.to_owned()))
+    }
+
+    /// The server, with what is shown to it.
+    pub(super) fn target(&self) -> Result<Target, CliError> {
+        let target = self.access.target(&self.url()?)?;
+        Ok(target.with_options(&self.options()))
+    }
+
+    /// Calls to the server.
+    pub fn api(&self) -> Result<HttpApi, CliError> {
+        Ok(HttpApi::of(self.target()?)?)
+    }
+
+    fn options(&self) -> String {
+        self.access.options(self.url.as_deref())
+    }
+}
+
+/// What is shown to a server, and how it proves who it is.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Access {
+    /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, if there is one
+    #[arg(
+        id = "access_token_file",
+        long = "token-file",
+        global = true,
+        value_name = "FILE"
+    )]
+    token_file: Option<PathBuf>,
+
+    /// Send credentials over http to other machines too, readable by everybody on the way
+    #[arg(id = "access_insecure_token", long = "insecure-token", global = true)]
+    insecure_token: bool,
+
+    /// Certificate (PEM) to show to a server that asks for one; otherwise that of TASKLEDGER_CLIENT_CERT
+    #[arg(
+        id = "access_client_cert",
+        long = "client-cert",
+        global = true,
+        value_name = "FILE",
+        requires = "access_client_key"
+    )]
+    client_cert: Option<PathBuf>,
+
+    /// Private key (PEM) of that certificate, readable by its owner only; otherwise that of TASKLEDGER_CLIENT_KEY
+    #[arg(
+        id = "access_client_key",
+        long = "client-key",
+        global = true,
+        value_name = "FILE",
+        requires = "access_client_cert"
+    )]
+    client_key: Option<PathBuf>,
+
+    /// Certificate authorities (PEM) that the server may have beside those of the system
+    #[arg(
+        id = "access_ca_file",
+        long = "ca-file",
+        global = true,
+        value_name = "FILE",
+        env = "TASKLEDGER_CA_FILE"
+    )]
+    ca_file: Option<PathBuf>,
+
+    /// A named server of `taskledger context`, instead of the one in use
+    #[arg(
+        id = "access_context",
+        long = "context",
+        global = true,
+        value_name = "NAME",
+        env = "TASKLEDGER_CONTEXT"
+    )]
+    context: Option<String>,
+
+    /// Proxy for requests to the server: http://HOST:PORT; otherwise those of HTTPS_PROXY and NO_PROXY
+    #[arg(
+        id = "access_proxy",
+        long = "proxy",
+        global = true,
+        value_name = "URL",
+        env = "TASKLEDGER_PROXY",
+        hide_env_values = true,
+        value_parser = proxy
+    )]
+    proxy: Option<reqwest::Url>,
+
+    /// A header to send with each request; may be repeated. Others on this machine can see it here
+    #[arg(
+        id = "access_header",
+        long = "header",
+        global = true,
+        value_name = "NAME: VALUE"
+    )]
+    headers: Vec<HeaderText>,
+}
+
+/// A header as it was given, which may be a secret: it is read where it is used, and never shown.
+#[derive(Clone)]
+struct HeaderText(String);
+
+impl FromStr for HeaderText {
+    type Err = Infallible;
+
+    // What is wrong with it is said later: clap would repeat the value.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for HeaderText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeaderText(..)")
+    }
+}
+
+impl Access {
+    /// Calls to the server at `url`.
+    pub fn api(&self, url: &str) -> Result<HttpApi, CliError> {
+        let target = self.target(url)?;
+        Ok(HttpApi::of(target.with_options(&self.options(Some(url))))?)
+    }
+
+    /// The options that lead to the same server in the same way, each behind a blank; `url`: the one that was given.
+    /// What may be a secret is left out.
+    pub(super) fn options(&self, url: Option<&str>) -> String {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let open = |proxy: &&reqwest::Url| !holds_credentials(proxy);
+        let given = [
+            ("--url", url.map(str::to_owned)),
+            ("--context", self.context.clone()),
+            ("--token-file", path(&self.token_file)),
+            ("--ca-file", path(&self.ca_file)),
+            ("--client-cert", path(&self.client_cert)),
+            ("--client-key", path(&self.client_key)),
+            (
+                "--proxy",
+                self.proxy.as_ref().filter(open).map(ToString::to_string),
+            ),
+        ];
+        let named = given.into_iter().filter_map(|(name, value)| {
+            let value = value?;
+            Some(format!(" {name} {}", quoted(&value)))
+        });
+        let mut options: String = named.collect();
+        if self.insecure_token {
+            options.push_str(" --insecure-token");
+        }
+        options
+    }
+
+    /// The server at `url`, with what is shown to it.
+    pub(super) fn target(&self, url: &str) -> Result<Target, CliError> {
+        self.target_with(url, std::env::var_os(TOKEN_VARIABLE))
+    }
+
+    /// A server that is a stranger, to which nothing is shown but what options name.
+    pub(super) fn target_of_stranger(&self, url: &str) -> Result<Target, CliError> {
+        self.target_of(url, None)
+    }
+
+    /// The address in the context that is named, or else in use.
+    pub(super) fn url_of_context(&self) -> Result<Option<String>, CliError> {
+        Ok(self.chosen()?.map(|context| context.server))
+    }
+
+    /// The address in the context that is named for this call: the one in use does not count.
+    pub fn url_of_named_context(&self) -> Result<Option<String>, CliError> {
+        match self.context {
+            Some(_) => self.url_of_context(),
+            None => Ok(None),
+        }
+    }
+
+    fn chosen(&self) -> Result<Option<Context>, CliError> {
+        Contexts::read(Contexts::place().as_deref())?.chosen(self.context.as_deref())
+    }
+
+    /// The same with this value of the variable. What the context holds is for its own server only.
+    fn target_with(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
+        // Contexts that cannot be read are of no interest to whoever names a server and no context.
+        let chosen = match self.context.is_some() {
+            true => self.chosen()?,
+            false => self.chosen().unwrap_or_default(),
+        };
+        let context = chosen.filter(|context| context.server == url);
+        let context = context.unwrap_or_default();
+        let proxy = context.proxy();
+        let [client_cert, client_key] = self.certificate_files(&context);
+        let given = Self {
+            token_file: match variable.as_ref().is_some_and(|text| !text.is_empty()) {
+                // What was set for this call wins over what was set once.
+                true => self.token_file.clone(),
+                false => self.token_file.clone().or(context.token_file),
+            },
+            ca_file: self.ca_file.clone().or(context.ca_file),
+            client_cert,
+            client_key,
+            proxy: self.proxy.clone().or(proxy),
+            ..self.clone()
+        };
+        given.target_of(url, variable)
+    }
+
+    /// The files of certificate and key: of options, else of variables, else of the context.
+    fn certificate_files(&self, context: &Context) -> [Option<PathBuf>; 2] {
+        if self.client_cert.is_some() {
+            return [self.client_cert.clone(), self.client_key.clone()];
+        }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let set = CERTIFICATE_VARIABLES.map(|name| variable(name).map(PathBuf::from));
+        match set.iter().all(Option::is_none) {
+            true => [context.client_cert.clone(), context.client_key.clone()],
+            false => set,
+        }
+    }
+
+    fn target_of(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
+        let mut headers = self.headers()?;
+        let token = self.token(headers.contains_key(AUTHORIZATION), variable)?;
+        let credentials = match token {
+            Some((value, from)) => {
+                headers.insert(AUTHORIZATION, value);
+                from
+            }
+            None if headers.contains_key(AUTHORIZATION) => Credentials::Header,
+            None => Credentials::None,
+        };
+        let given = Given {
+            headers,
+            credentials,
+            unencrypted: self.insecure_token,
+            authorities: self.authorities()?,
+            certificate: self.certificate()?,
+            proxy: self.proxy.clone(),
+            options: String::new(),
+        };
+        Target::new(url, given).map_err(|error| match error {
+            // A server was not asked yet.
+            ApiError::Connection(text) => CliError::Usage(text),
+            error
+            @ (ApiError::Denied { .. } | ApiError::Refused { .. } | ApiError::Protocol(_)) => {
+                error.into()
+            }
+        })
+    }
+
+    /// The value of `Authorization`, and where it comes from: options win over the variable.
+    fn token(
+        &self,
+        has_header: bool,
+        variable: Option<OsString>,
+    ) -> Result<Option<(HeaderValue, Credentials)>, CliError> {
+        if let Some(path) = &self.token_file {
+            if has_header {
+                let text = "--token-file and --header give an `Authorization` each; expected one";
+                return Err(CliError::Usage(text.to_owned()));
+            }
+            let value = token_in(path)?;
+            return Ok(Some((value, Credentials::File(path.clone()))));
+        }
+        let Some(variable) = variable.filter(|text| !has_header && !text.is_empty()) else {
+            return Ok(None);
+        };
+        let value = variable.to_str().and_then(bearer);
+        let value = value.ok_or_else(|| no_token(TOKEN_VARIABLE))?;
+        Ok(Some((value, Credentials::Variable)))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, CliError> {
+        /// What the client says itself.
+        const OWN: [&str; 9] = [
+            "accept",
+            "connection",
+            "content-length",
+            "content-type",
+            "host",
+            "last-event-id",
+            "te",
+            "transfer-encoding",
+            "upgrade",
+        ];
+        let mut headers = HeaderMap::new();
+        for HeaderText(text) in &self.headers {
+            let parsed = text.split_once(':').and_then(|(name, value)| {
+                let name = HeaderName::from_str(name.trim()).ok()?;
+                let mut value = HeaderValue::from_str(value.trim()).ok()?;
+                value.set_sensitive(true);
+                Some((name, value))
+            });
+            // What is wrong may be a secret.
+            let wrong = || CliError::Usage("--header: expected `Name: value`".to_owned());
+            let (name, value) = parsed.ok_or_else(wrong)?;
+            if OWN.contains(&name.as_str()) {
+                return Err(CliError::Usage(format!(
+                    "--header: `{name}` is set by the client itself"
+                )));
+            }
+            if headers.append(&name, value) && name == AUTHORIZATION {
+                return Err(CliError::Usage(format!(
+                    "--header: `{name}` is given twice"
+                )));
+            }
+        }
+        Ok(headers)
+    }
+
+    /// The certificate that is shown to a server which asks for one.
+    fn certificate(&self) -> Result<Option<Arc<Certificates>>, CliError> {
+        let files = match (&self.client_cert, &self.client_key) {
+            (None, None) => return Ok(None),
+            (Some(certificate), Some(key)) => Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            },
+            (certificate, _) => {
+                let [given, missing] = match certificate {
+                    Some(_) => ["certificate", "--client-key or TASKLEDGER_CLIENT_KEY"],
+                    None => ["key", "--client-cert or TASKLEDGER_CLIENT_CERT"],
+                };
+                return Err(CliError::Usage(format!(
+                    "a {given} of this client is given alone; expected {missing} as well"
+                )));
+            }
+        };
+        let now = super::clock().wall();
+        let now = DateTime::from_timestamp_micros(now.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        let read = Certificates::load(files, now).map(Some);
+        read.map_err(|error| CliError::Usage(format!("--client-cert, --client-key: {error}")))
+    }
+
+    fn authorities(&self) -> Result<Vec<taskledger_net::tls::Authority>, CliError> {
+        let Some(path) = &self.ca_file else {
+            return Ok(Vec::new());
+        };
+        let fail = |reason: String| {
+            CliError::Usage(format!(
+                "--ca-file: `{}` cannot be used: {reason}; expected PEM, blocks of `-----BEGIN \
+                 CERTIFICATE-----`",
+                path.display()
+            ))
+        };
+        let authorities = taskledger_net::tls::authorities(path).map_err(fail)?;
+        taskledger_net::tls::config(authorities.clone())
+            .map_err(|error| fail(error.to_string()))?;
+        Ok(authorities)
+    }
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Whether a URL holds what may be a secret. A key of a proxy often stands alone, where a user name does.
+pub(super) fn holds_credentials(url: &reqwest::Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// A proxy. Its URL may hold a secret, so it is not repeated.
+pub(super) fn proxy(text: &str) -> Result<reqwest::Url, String> {
+    let url = reqwest::Url::parse(text).ok();
+    let usable = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    usable.ok_or_else(|| "expected http://HOST:PORT or https://HOST:PORT".to_owned())
+}
+
+/// The value of `Authorization` with the token in a file.
+fn token_in(path: &Path) -> Result<HeaderValue, CliError> {
+    let bytes = taskledger_net::secret_file::read(path, TOKEN_BYTES_MAX)
+        .map_err(|error| CliError::Usage(format!("--token-file: {error}")))?;
+    let value = str::from_utf8(&bytes).ok().and_then(bearer);
+    value.ok_or_else(|| no_token(&format!("--token-file: `{}`", path.display())))
+}
+
+/// The value of `Authorization` with this token; `None`: it is none.
+fn bearer(text: &str) -> Option<HeaderValue> {
+    let token = text.trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
+    }
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn no_token(place: &str) -> CliError {
+    CliError::Usage(format!(
+        "{place}: expected a token: ASCII characters without spaces, and nothing else"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,329 @@
+//! `taskledger schedules`: what starts workflows and tasks at given times.
+
+mod shown;
+
+use super::input::read_text;
+use super::output::Output;
+use super::tasks::{Object, Params, json_object};
+use super::when::{self, When};
+use super::{Api, CliError, Remote};
+use clap::{Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use shown::{listed, run, shown};
+use std::process::ExitCode;
+
+/// Start workflows and tasks at given times
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger schedules create nightly --cron '0 2 * * *' --time-zone Europe/Berlin --workflow 'Quarterly report'
+  taskledger schedules create poll --every 300 --tasks tasks.json --overlap allow
+  taskledger schedules create payday --rrule 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9;BYMINUTE=0;BYSECOND=0' --workflow Payroll
+  taskledger schedules get nightly
+  taskledger schedules pause nightly --note 'until the database is moved'
+  taskledger schedules run-now nightly
+
+Each time starts one run, on one of several servers and after a restart too.")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a schedule
+    Create(Box<Create>),
+    /// List schedules
+    List(Box<List>),
+    /// Show a schedule, its next times and its last runs
+    Get(Box<Which>),
+    /// Change a schedule; what is not named stays
+    Update(Box<Update>),
+    /// Have the times of a schedule pass without runs
+    Pause(Box<Pause>),
+    /// Have a schedule start runs again
+    Resume(Box<Which>),
+    /// Delete a schedule; its runs go on
+    Delete(Box<Delete>),
+    /// Start a run of a schedule now
+    RunNow(Box<RunNow>),
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    #[command(flatten)]
+    remote: Remote,
+    /// The schedule
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The user whose schedules are meant, if that is not you; empty: those of nobody
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    #[command(flatten)]
+    remote: Remote,
+    /// Names behind this one
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    /// Schedules shown, at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// The user whose schedules are meant, if that is not you; empty: those of nobody
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Overlap {
+    Skip,
+    Queue,
+    Allow,
+    CancelPrevious,
+}
+
+impl Overlap {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Queue => "queue",
+            Self::Allow => "allow",
+            Self::CancelPrevious => "cancel_previous",
+        }
+    }
+}
+
+/// A bound that a schedule can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Bound {
+    #[value(alias = "start_at")]
+    StartAt,
+    #[value(alias = "end_at")]
+    EndAt,
+    #[value(alias = "max_runs")]
+    MaxRuns,
+}
+
+impl Bound {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::StartAt => "start_at",
+            Self::EndAt => "end_at",
+            Self::MaxRuns => "max_runs",
+        }
+    }
+}
+
+/// What a schedule does.
+#[derive(Debug, clap::Args)]
+struct What {
+    /// When: a cron expression of 5 fields, or @hourly, @daily, @weekly, @monthly, @yearly
+    #[arg(long, value_name = "EXPRESSION", group = "when")]
+    cron: Option<String>,
+    /// When: an RFC 5545 recurrence rule
+    #[arg(long, value_name = "RULE", group = "when")]
+    rrule: Option<String>,
+    /// When: each so many seconds
+    #[arg(long, value_name = "SECONDS", group = "when")]
+    every: Option<u64>,
+    /// The zone of `--cron` and `--rrule`, by its IANA name; UTC without it
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+    /// What to start: a saved workflow
+    #[arg(long, value_name = "NAME", group = "what")]
+    workflow: Option<String>,
+    /// Its version; the newest at the time without it
+    #[arg(long, value_name = "N", requires = "workflow")]
+    workflow_version: Option<u32>,
+    /// What its runs are started with, as JSON object
+    #[arg(long, value_name = "JSON", requires = "workflow", value_parser = json_object)]
+    inputs: Option<Object>,
+    /// What to start: a file with tasks as JSON array; `-` is standard input
+    #[arg(long, value_name = "FILE", group = "what")]
+    tasks: Option<String>,
+    /// No run before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
+    #[arg(long, value_name = "TIME", value_parser = when::future)]
+    start_at: Option<String>,
+    /// No run after this time
+    #[arg(long, value_name = "TIME", value_parser = when::future)]
+    end_at: Option<String>,
+    /// Runs in all
+    #[arg(long, value_name = "N")]
+    max_runs: Option<u64>,
+    /// What happens at a time while a run goes on; skip without it
+    #[arg(long, value_enum)]
+    overlap: Option<Overlap>,
+    /// Seconds within which a missed time is made up; 60 without it
+    #[arg(long, value_name = "SECONDS")]
+    catch_up: Option<u64>,
+    /// Seconds by which each start is put off at most
+    #[arg(long, value_name = "SECONDS")]
+    jitter: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Create {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    what: What,
+    /// Have its times pass without runs at first
+    #[arg(long)]
+    paused: bool,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Update {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    what: What,
+    /// A bound to take away; may be repeated
+    #[arg(long, value_enum, value_name = "MEMBER")]
+    without: Vec<Bound>,
+    /// Change it only if this is its version
+    #[arg(long, value_name = "N")]
+    expected_version: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Pause {
+    #[command(flatten)]
+    which: Which,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Delete {
+    #[command(flatten)]
+    which: Which,
+    /// Delete it only if this is its version
+    #[arg(long, value_name = "N")]
+    expected_version: Option<u32>,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunNow {
+    #[command(flatten)]
+    which: Which,
+    /// What happens while a run goes on, if it is not as the schedule says
+    #[arg(long, value_enum)]
+    overlap: Option<Overlap>,
+}
+
+impl Which {
+    fn params(&self) -> Params {
+        Params::default()
+            .with("name", self.name.as_str())
+            .maybe("owner", self.owner.clone())
+    }
+}
+
+impl What {
+    fn add_to(self, params: Params) -> Result<Params, CliError> {
+        let tasks = match self.tasks {
+            None => None,
+            Some(file) => {
+                let text = read_text(&file)
+                    .map_err(|error| CliError::Usage(format!("cannot read `{file}`: {error}")))?;
+                let tasks: Value = serde_json::from_str(&text)
+                    .map_err(|error| CliError::Usage(format!("`{file}` is not JSON: {error}")))?;
+                // A file for `tasks.execute` has them in `tasks`.
+                Some(tasks.get("tasks").cloned().unwrap_or(tasks))
+            }
+        };
+        let workflow = self.workflow.map(|name| {
+            let inputs = self.inputs.map(|object| object.0);
+            json!({"name": name, "version": self.workflow_version, "inputs": inputs})
+        });
+        Ok(params
+            .maybe("cron", self.cron)
+            .maybe("rrule", self.rrule)
+            .maybe("every_seconds", self.every)
+            .maybe("time_zone", self.time_zone)
+            .maybe("workflow", workflow)
+            .maybe("tasks", tasks)
+            .maybe("start_at", self.start_at)
+            .maybe("end_at", self.end_at)
+            .maybe("max_runs", self.max_runs)
+            .maybe("overlap", self.overlap.map(Overlap::as_str))
+            .maybe("catch_up_seconds", self.catch_up)
+            .maybe("jitter_seconds", self.jitter))
+    }
+}
+
+/// Does what was asked.
+pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
+    let (remote, method, params) = match args.command {
+        Command::Create(args) => {
+            let params = args.what.add_to(args.which.params())?;
+            let params = params.with("paused", args.paused).maybe("note", args.note);
+            (args.which.remote, "schedules.create", params)
+        }
+        Command::List(args) => {
+            let params = Params::default()
+                .maybe("after", args.after)
+                .maybe("limit", args.limit)
+                .maybe("owner", args.owner);
+            (args.remote, "schedules.list", params)
+        }
+        Command::Get(which) => {
+            let params = which.params();
+            (which.remote, "schedules.get", params)
+        }
+        Command::Update(args) => {
+            let params = args.what.add_to(args.which.params())?;
+            let without: Vec<&str> = args.without.iter().map(|it| it.as_str()).collect();
+            let params = params
+                .maybe("without", (!without.is_empty()).then_some(without))
+                .maybe("expected_version", args.expected_version);
+            (args.which.remote, "schedules.update", params)
+        }
+        Command::Pause(args) => {
+            let params = args.which.params().maybe("note", args.note);
+            (args.which.remote, "schedules.pause", params)
+        }
+        Command::Resume(which) => {
+            let params = which.params().with("paused", false);
+            (which.remote, "schedules.pause", params)
+        }
+        Command::Delete(args) => {
+            let params = args.which.params();
+            let params = params.maybe("expected_version", args.expected_version);
+            (args.which.remote, "schedules.delete", params)
+        }
+        Command::RunNow(args) => {
+            let overlap = args.overlap.map(Overlap::as_str);
+            let params = args.which.params().maybe("overlap", overlap);
+            (args.which.remote, "schedules.run_now", params)
+        }
+    };
+    let api = remote.api()?;
+    out.calls_with(api.options().to_owned());
+    let asked = params.build();
+    let result = api.call(method, asked.clone()).await?;
+    if out.is_json() {
+        out.value(&result)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match method {
+        "schedules.list" => listed(&asked, &result, when, out)?,
+        "schedules.delete" => out.line(match result["deleted"].as_bool() {
+            Some(true) => "deleted",
+            Some(false) | None => "there is no such schedule",
+        })?,
+        "schedules.run_now" => run(&asked, &result, out)?,
+        _ => shown(&result, when, out)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests;

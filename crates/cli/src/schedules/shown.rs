@@ -1,0 +1,193 @@
+//! Schedules and their runs as people are shown them.
+
+use crate::output::{Column, Output, Text, member, printable, short, show_table};
+use crate::remote::quoted;
+use crate::when::When;
+use serde_json::{Value, json};
+use std::io;
+
+/// When it is due, in one line.
+fn timing(schedule: &Value) -> String {
+    let zone = member(schedule, "time_zone");
+    let zone = match zone.as_str() {
+        "" => String::new(),
+        zone => format!(" {zone}"),
+    };
+    for name in ["cron", "rrule"] {
+        if let Some(text) = schedule.get(name).and_then(Value::as_str) {
+            return format!("{}{zone}", printable(&text.replace('\n', " ")));
+        }
+    }
+    format!("every {} s", member(schedule, "every_seconds"))
+}
+
+/// What it starts, in one line.
+fn work(schedule: &Value) -> String {
+    match (
+        schedule.get("workflow"),
+        schedule.get("tasks").and_then(Value::as_array),
+    ) {
+        (Some(workflow), _) => format!("workflow {}", member(workflow, "name")),
+        (None, Some(tasks)) if tasks.len() == 1 => "1 task".to_owned(),
+        (None, tasks) => format!("{} tasks", tasks.map_or(0, Vec::len)),
+    }
+}
+
+fn state(schedule: &Value, when: &When) -> String {
+    if schedule["paused"] == Value::Bool(true) {
+        return "paused".to_owned();
+    }
+    match when.member(schedule, "next_at").as_str() {
+        "" => "ended".to_owned(),
+        next => next.to_owned(),
+    }
+}
+
+pub(super) fn listed(
+    asked: &Value,
+    result: &Value,
+    when: &When,
+    out: &mut Output,
+) -> io::Result<()> {
+    let found = result["schedules"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let rows: Vec<Vec<Text>> = found
+        .iter()
+        .map(|it| {
+            let counters = &it["counters"];
+            let cells = [
+                member(it, "name"),
+                state(it, when),
+                timing(it),
+                work(it),
+                member(counters, "started"),
+                member(counters, "skipped"),
+                member(counters, "missed"),
+                member(counters, "failed"),
+            ];
+            cells.map(Text::plain).into()
+        })
+        .collect();
+    let columns = [
+        Column::whole("NAME"),
+        Column::whole("NEXT"),
+        Column::short("WHEN"),
+        Column::short("STARTS"),
+        Column::whole("STARTED"),
+        Column::whole("SKIPPED").extra(),
+        Column::whole("MISSED").extra(),
+        Column::whole("FAILED").extra(),
+    ];
+    show_table(&columns, &rows, out)?;
+    let after = member(result, "next_after");
+    if after.is_empty() {
+        return Ok(());
+    }
+    let mut next = format!("taskledger schedules list --after {}", quoted(&after));
+    if let Some(limit) = asked.get("limit") {
+        next.push_str(&format!(" --limit {limit}"));
+    }
+    let next = out.command(&(next + &owner(asked)));
+    out.line(format!("more: {next}"))
+}
+
+/// The option that names the same owner, behind a blank.
+fn owner(asked: &Value) -> String {
+    match asked.get("owner").and_then(Value::as_str) {
+        Some(owner) => format!(" --owner {}", quoted(owner)),
+        None => String::new(),
+    }
+}
+
+pub(super) fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
+    let name = member(result, "name");
+    out.line(format!(
+        "{name}: {}, {}, version {}",
+        timing(result),
+        work(result),
+        member(result, "version")
+    ))?;
+    if result["paused"] == Value::Bool(true) {
+        let note = member(result, "note");
+        out.line(match note.as_str() {
+            "" => "paused".to_owned(),
+            note => format!("paused: {note}"),
+        })?;
+    }
+    let next = result["next"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    for (n, time) in next.iter().enumerate() {
+        let at = when.member(&json!({"at": time}), "at");
+        let label = if n == 0 { "next" } else { "    " };
+        let utc = time.as_str().unwrap_or_default();
+        out.line(match at == utc {
+            true => format!("{label}  {utc}"),
+            false => format!("{label}  {at}  {utc}"),
+        })?;
+    }
+    let counters = &result["counters"];
+    let counted: Vec<String> = ["started", "started_by_hand", "skipped", "missed", "failed"]
+        .iter()
+        .map(|name| format!("{} {}", member(counters, name), name.replace('_', " ")))
+        .collect();
+    out.line(counted.join(", "))?;
+    let error = member(result, "last_error");
+    if !error.is_empty() {
+        out.line(format!("last error: {error}"))?;
+    }
+    let runs = result["runs"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<Vec<Text>> = runs
+        .iter()
+        .map(|run| {
+            let by = match run["by_hand"].as_bool() {
+                Some(true) => "hand",
+                Some(false) | None => "time",
+            };
+            let cells = [
+                when.member(run, "scheduled_at"),
+                by.to_owned(),
+                member(run, "outcome"),
+                member(run, "status"),
+                short(&member(run, "root_task_id")),
+                member(run, "error"),
+            ];
+            cells.map(Text::plain).into()
+        })
+        .collect();
+    let columns = [
+        Column::whole("TIME"),
+        Column::whole("BY").extra(),
+        Column::whole("OUTCOME"),
+        Column::whole("STATUS"),
+        Column::whole("ROOT"),
+        Column::wraps("ERROR"),
+    ];
+    show_table(&columns, &rows, out)
+}
+
+pub(super) fn run(asked: &Value, result: &Value, out: &mut Output) -> io::Result<()> {
+    let root = member(result, "root_task_id");
+    match member(result, "outcome").as_str() {
+        "started" => out.line(format!("started: {root}")),
+        "failed" => out.line(format!("failed: {}", member(result, "error"))),
+        "skipped" => {
+            let name = quoted(&member(asked, "name"));
+            let again = format!("taskledger schedules run-now {name} --overlap allow");
+            let again = out.command(&(again + &owner(asked)));
+            out.line(format!(
+                "skipped: a run goes on; `{again}` starts another one beside it"
+            ))
+        }
+        other => out.line(other),
+    }
+}

@@ -1,0 +1,421 @@
+//! `taskledger tasks`: the methods of a server, one command each.
+
+mod as_of;
+mod bulk;
+mod cancel;
+mod changes;
+mod children;
+mod copy;
+mod create;
+mod delete;
+mod execute;
+mod explain;
+mod get;
+mod history;
+mod list;
+mod retry;
+mod selection;
+mod tree;
+mod update;
+
+pub(super) use history::{Order, events_table};
+
+use super::output::{Output, Text};
+use super::when::When;
+use super::{Api, CliError, HttpApi, Remote, ids, run};
+use clap::{Subcommand, ValueEnum};
+use serde_json::{Map, Value, json};
+use std::io;
+use std::process::ExitCode;
+use taskledger_domain::flow::When as Needs;
+
+/// Create, read, change and run tasks on a server
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::Args),
+    Get(get::Args),
+    Tree(tree::Args),
+    History(history::Args),
+    Explain(explain::Args),
+    Children(children::Args),
+    Create(create::Args),
+    Update(update::Args),
+    Cancel(cancel::Args),
+    Delete(delete::Args),
+    Copy(copy::Args),
+    Retry(retry::Args),
+    Execute(execute::Args),
+}
+
+/// A call, and how its result is shown to people.
+pub struct Request {
+    /// The method.
+    pub method: &'static str,
+    /// Its parameters.
+    pub params: Value,
+    /// Writes the result.
+    pub show: fn(&Value, &mut Output) -> io::Result<()>,
+}
+
+/// What makes the tables and trees of answers.
+type Table = fn(&Value, &When, Option<usize>) -> Vec<Text>;
+
+/// Makes the call and shows the result.
+pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
+    let api = args.remote.api()?;
+    out.calls_with(api.options().to_owned());
+    let request = match args.command {
+        Command::List(args) => return list::list(args, &api, when, out).await,
+        Command::Tree(args) => return tabled(&api, args.request()?, tree::table, when, out).await,
+        Command::Children(args) => {
+            return tabled(&api, args.request()?, list::all_of_them, when, out).await;
+        }
+        Command::Cancel(args) if args.is_bulk() => return args.bulk(&api, when, out).await,
+        Command::Delete(args) if args.is_bulk() => return args.bulk(&api, when, out).await,
+        Command::Retry(args) if args.is_bulk() => return args.bulk(&api, when, out).await,
+        Command::Retry(args) if args.waits() => return follow(&api, args.request()?, out).await,
+        Command::Execute(args) if args.waits() => return follow(&api, args.request()?, out).await,
+        Command::Get(args) => args.request(),
+        Command::History(args) => args.request(),
+        Command::Explain(args) => args.request(),
+        Command::Create(args) => args.request(),
+        Command::Update(args) => args.request(),
+        Command::Cancel(args) => args.request(),
+        Command::Delete(args) => args.request(),
+        Command::Copy(args) => args.request(),
+        Command::Retry(args) => args.request(),
+        Command::Execute(args) => args.request(),
+    }?;
+    let show = request.show;
+    let result = answer(&api, request).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        show(&result, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of a call whose ids were given as people give them.
+async fn answer(api: &HttpApi, mut request: Request) -> Result<Value, CliError> {
+    ids::resolve_in(api, &mut request.params).await?;
+    Ok(api.call(request.method, request.params).await?)
+}
+
+/// Shows the result of a call by a table, which needs to know what time it is.
+async fn tabled(
+    api: &HttpApi,
+    request: Request,
+    table: Table,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let result = answer(api, request).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        out.texts(&table(&result, when, out.look().columns))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes a call that begins a run, and follows the run to its end.
+async fn follow(
+    api: &HttpApi,
+    mut request: Request,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    ids::resolve_in(api, &mut request.params).await?;
+    let Value::Object(params) = request.params else {
+        unreachable!("parameters are an object");
+    };
+    let end = run::followed(api, request.method, params, out).await?;
+    Ok(ExitCode::from(end.exit_code()))
+}
+
+/// How fresh an answer must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Consistency {
+    /// Shows every earlier write.
+    Strong,
+    /// Does not wait.
+    Eventual,
+}
+
+impl Consistency {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Eventual => "eventual",
+        }
+    }
+}
+
+/// Freshness of a read, shared by all commands that read.
+#[derive(Debug, clap::Args)]
+struct Read {
+    /// How fresh the answer must be
+    #[arg(long, value_enum)]
+    consistency: Option<Consistency>,
+}
+
+/// Builds parameters; what was not given is left out.
+#[derive(Debug, Default)]
+pub struct Params(Map<String, Value>);
+
+impl Params {
+    /// With this one.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// With this one if it is given.
+    #[must_use]
+    pub fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    fn flag(self, name: &str, set: bool) -> Self {
+        if set { self.with(name, true) } else { self }
+    }
+
+    fn read(self, read: &Read) -> Self {
+        self.maybe("consistency", read.consistency.map(Consistency::as_str))
+    }
+
+    /// The object.
+    #[must_use]
+    pub fn build(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+/// A JSON object on the command line.
+#[derive(Debug, Clone)]
+pub(super) struct Object(pub(super) Map<String, Value>);
+
+pub(super) fn json_object(text: &str) -> Result<Object, String> {
+    serde_json::from_str(text)
+        .map(Object)
+        .map_err(|error| format!("expected a JSON object: {error}"))
+}
+
+/// `ID`, `ID:optional` or `ID:always`, as a dependency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dependency {
+    id: String,
+    when: Needs,
+}
+
+fn dependency(text: &str) -> Result<Dependency, String> {
+    const EXPECTED: &str = "expected ID, ID:optional, ID:always or ID:required";
+    let (id, when) = match text.rsplit_once(':') {
+        Some((id, "optional")) => (id, Needs::Ended),
+        Some((id, "always")) => (id, Needs::Always),
+        Some((id, "required")) => (id, Needs::Completed),
+        Some(_) => return Err(EXPECTED.to_owned()),
+        None => (text, Needs::Completed),
+    };
+    if id.is_empty() {
+        return Err(EXPECTED.to_owned());
+    }
+    Ok(Dependency {
+        id: id.to_owned(),
+        when,
+    })
+}
+
+fn dependencies(list: &[Dependency]) -> Value {
+    list.iter()
+        .map(|dependency| match dependency.when {
+            Needs::Completed | Needs::Ended => {
+                json!({"id": dependency.id, "required": dependency.when.is_required()})
+            }
+            Needs::Always => json!({"id": dependency.id, "when": "always"}),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parsed;
+    use crate::when::{Times, tests::at_noon};
+
+    /// The call that a command line makes.
+    fn call(line: &str) -> (&'static str, Value) {
+        let args: Args = parsed(std::iter::once("tasks").chain(line.split(' '))).unwrap();
+        let request = match args.command {
+            Command::List(args) => args.request(&at_noon(Times::Utc)),
+            Command::Get(args) => args.request(),
+            Command::Tree(args) => args.request(),
+            Command::History(args) => args.request(),
+            Command::Explain(args) => args.request(),
+            Command::Children(args) => args.request(),
+            Command::Create(args) => args.request(),
+            Command::Update(args) => args.request(),
+            Command::Cancel(args) => args.request(),
+            Command::Delete(args) => args.request(),
+            Command::Copy(args) => args.request(),
+            Command::Retry(args) => args.request(),
+            Command::Execute(args) => args.request(),
+        }
+        .unwrap();
+        (request.method, request.params)
+    }
+
+    #[test]
+    fn each_command_makes_the_call_that_it_names() {
+        let cases = [
+            ("list", "tasks.list", json!({"root_only": true})),
+            ("list --all", "tasks.list", json!({})),
+            (
+                "list --since 1h --until 2026-01-31T11:30:00Z",
+                "tasks.list",
+                json!({"root_only": true, "created_after": "2026-01-31T11:00:00.000000Z", "created_before": "2026-01-31T11:30:00.000000Z"}),
+            ),
+            (
+                "list --name fetch* --error time",
+                "tasks.list",
+                json!({"root_only": true}),
+            ),
+            (
+                "list --status failed --limit 5 --offset 10 --user u --root-only --order asc --priority 1",
+                "tasks.list",
+                json!({"status": "failed", "limit": 5, "offset": 10, "user_id": "u", "root_only": true, "order": "asc", "priority": 1}),
+            ),
+            ("list --suspended", "tasks.list", json!({"suspended": true})),
+            (
+                "list --label team=data --label stage --all --ended-since 1h",
+                "tasks.list",
+                json!({"labels": {"team": "data", "stage": null}}),
+            ),
+            (
+                "list --at 2026-01-31T10:00:00Z",
+                "tasks.list",
+                json!({"root_only": true, "created_before": "2026-01-31T10:00:00.000001Z"}),
+            ),
+            (
+                "get a --consistency eventual",
+                "tasks.get",
+                json!({"task_id": "a", "consistency": "eventual"}),
+            ),
+            ("tree a", "tasks.tree", json!({"task_id": "a"})),
+            (
+                "get a --as-of 17",
+                "tasks.get",
+                json!({"task_id": "a", "as_of": 17}),
+            ),
+            (
+                "tree a --as-of 2026-01-31T12:00:00Z",
+                "tasks.tree",
+                json!({"task_id": "a", "as_of": "2026-01-31T12:00:00Z"}),
+            ),
+            ("history a", "tasks.history", json!({"task_id": "a"})),
+            (
+                "history a --flow --limit 5 --types task_failed,run_ended --order desc --cursor d7",
+                "tasks.history",
+                json!({"task_id": "a", "scope": "flow", "limit": 5, "types": ["task_failed", "run_ended"],
+                    "order": "desc", "cursor": "d7"}),
+            ),
+            ("explain a", "tasks.explain", json!({"task_id": "a"})),
+            ("children a", "tasks.children", json!({"parent_id": "a"})),
+            (
+                "create --name n --method m --inputs {\"a\":1} --parent p --user u --priority 0 --depends-on x:optional --depends-on y",
+                "tasks.create",
+                json!({"name": "n", "schemas": {"method": "m"}, "inputs": {"a": 1}, "parent_id": "p", "user_id": "u", "priority": 0,
+                    "dependencies": [{"id": "x", "required": false}, {"id": "y", "required": true}]}),
+            ),
+            (
+                "create --name n --start-at 2026-01-31T12:00:00Z --delay 2.5 --params {\"retry_count\":1}",
+                "tasks.create",
+                json!({"name": "n", "start_at": "2026-01-31T12:00:00Z",
+                    "params": {"retry_count": 1, "delay_seconds": 2.5}}),
+            ),
+            (
+                "update a --start-at 2026-01-31T12:00:00Z",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"start_at": "2026-01-31T12:00:00Z"}}),
+            ),
+            (
+                "update a --start-at=",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"start_at": null}}),
+            ),
+            (
+                "update a --name n --priority 3",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"name": "n", "priority": 3}}),
+            ),
+            (
+                "create --name n --label team=data --label note=a=b",
+                "tasks.create",
+                json!({"name": "n", "labels": {"team": "data", "note": "a=b"}}),
+            ),
+            (
+                "update a --label team=ops",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"labels": {"team": "ops"}}}),
+            ),
+            (
+                "update a --no-labels",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"labels": {}}}),
+            ),
+            (
+                "update a --no-dependencies",
+                "tasks.update",
+                json!({"task_id": "a", "updates": {"dependencies": []}}),
+            ),
+            ("cancel a", "tasks.cancel", json!({"task_id": "a"})),
+            (
+                "cancel a --cascade --reason r",
+                "tasks.cancel",
+                json!({"task_id": "a", "cascade": true, "reason": "r"}),
+            ),
+            (
+                "delete a --cascade",
+                "tasks.delete",
+                json!({"task_id": "a", "cascade": true}),
+            ),
+            (
+                "copy a --children --parent p",
+                "tasks.copy",
+                json!({"task_id": "a", "copy_children": true, "parent_id": "p"}),
+            ),
+            ("retry a", "tasks.retry", json!({"task_id": "a"})),
+            ("execute a", "tasks.execute", json!({"task_id": "a"})),
+        ];
+        for (line, method, params) in cases {
+            assert_eq!(call(line), (method, params), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_dependency_is_required_unless_it_says_otherwise() {
+        for (text, when) in [
+            ("x", Needs::Completed),
+            ("x:required", Needs::Completed),
+            ("x:optional", Needs::Ended),
+            ("x:always", Needs::Always),
+        ] {
+            assert_eq!(dependency(text).unwrap().when, when, "{text}");
+        }
+        for bad in ["", ":optional", "x:maybe"] {
+            assert!(dependency(bad).is_err(), "{bad}");
+        }
+    }
+}

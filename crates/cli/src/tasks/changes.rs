@@ -1,0 +1,224 @@
+//! What the events of a history changed: the old value beside the new one.
+//!
+//! An event says what a member is from then on. What it was before is taken from the events before it,
+//! as far as they are in the page; otherwise the new value stands alone. Values that look like secrets
+//! are masked.
+
+use crate::output::{member, printable};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+
+/// Characters of one value, so that a line stays a line; `--json` shows all of it.
+const VALUE_CHARS_MAX: usize = 60;
+/// Members of payloads that a line names.
+const MEMBERS_MAX: usize = 8;
+/// What events change by setting it anew.
+const MEMBERS: [&str; 5] = ["name", "priority", "user_id", "parent_id", "dependencies"];
+/// What they change within.
+const PAYLOADS: [&str; 4] = ["inputs", "schemas", "params", "labels"];
+/// Parts of names whose values are not shown.
+const SECRET: [&str; 8] = [
+    "secret",
+    "password",
+    "passwd",
+    "token",
+    "apikey",
+    "authorization",
+    "credential",
+    "privatekey",
+];
+
+/// The values that members of tasks have, as far as events have said.
+#[derive(Default)]
+struct Known(HashMap<(String, &'static str), Value>);
+
+/// For each event of a page, in its order, what it changed; `None` where it changes nothing that a task has.
+pub(super) fn of_page(events: &[Value]) -> Vec<Option<String>> {
+    let position = |event: Option<&Value>| event?.get("position")?.as_u64();
+    let is_newest_first = position(events.first()) > position(events.last());
+    let mut known = Known::default();
+    let mut changes: Vec<_> = if is_newest_first {
+        events
+            .iter()
+            .rev()
+            .map(|event| known.change(event))
+            .collect()
+    } else {
+        events.iter().map(|event| known.change(event)).collect()
+    };
+    if is_newest_first {
+        changes.reverse();
+    }
+    changes
+}
+
+impl Known {
+    fn change(&mut self, event: &Value) -> Option<String> {
+        let is_change = match event.get("type").and_then(Value::as_str)? {
+            "task_created" => false,
+            "task_renamed"
+            | "task_priority_changed"
+            | "task_labels_changed"
+            | "task_user_changed"
+            | "task_moved"
+            | "task_dependencies_changed"
+            | "task_specification_changed" => true,
+            _ => return None,
+        };
+        let task = member(event, "task_id");
+        let data = event.get("data")?.as_object()?;
+        let mut parts = Vec::new();
+        for name in MEMBERS.into_iter().chain(PAYLOADS) {
+            let Some(new) = data.get(name) else { continue };
+            let old = self.0.insert((task.clone(), name), new.clone());
+            match old {
+                Some(old) if PAYLOADS.contains(&name) => {
+                    compare(name, Some(&old), Some(new), &mut parts);
+                }
+                Some(old) => parts.push(format!("{name} {} -> {}", shown(&old), shown(new))),
+                None if PAYLOADS.contains(&name) && new.is_null() => {}
+                None => parts.push(format!("{name} {}", value(name, new))),
+            }
+        }
+        if parts.len() > MEMBERS_MAX {
+            let more = parts.len() - MEMBERS_MAX;
+            parts.truncate(MEMBERS_MAX);
+            parts.push(format!("and {more} more"));
+        }
+        is_change.then(|| printable(&parts.join(", ")))
+    }
+}
+
+/// The members that differ, named by their paths.
+fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, parts: &mut Vec<String>) {
+    // Payloads are as deep as their limit allows; each level is one member of the path.
+    let mut left = vec![(path.to_owned(), old, new)];
+    while let Some((path, old, new)) = left.pop() {
+        if old == new {
+            continue;
+        }
+        if let (Some(Value::Object(old)), Some(Value::Object(new))) = (old, new) {
+            let mut names: Vec<_> = old.keys().chain(new.keys()).collect();
+            names.sort_unstable_by(|a, b| b.cmp(a));
+            names.dedup();
+            let pairs = names.into_iter();
+            left.extend(pairs.map(|n| (format!("{path}.{n}"), old.get(n), new.get(n))));
+            continue;
+        }
+        let name = path.rsplit('.').next().unwrap_or_default();
+        let text = |v: Option<&Value>| v.map_or_else(|| "-".to_owned(), |v| value(name, v));
+        parts.push(format!("{path} {} -> {}", text(old), text(new)));
+    }
+}
+
+/// A value under a name, masked if it looks like a secret.
+fn value(name: &str, value: &Value) -> String {
+    if is_secret(name) {
+        "***".to_owned()
+    } else {
+        shown(&masked(value))
+    }
+}
+
+/// The value without what looks like a secret inside of it.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| {
+                let value = if is_secret(name) {
+                    "***".into()
+                } else {
+                    masked(value)
+                };
+                (name.clone(), value)
+            });
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.iter().map(masked).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    let plain = plain.to_ascii_lowercase();
+    SECRET.iter().any(|part| plain.contains(part))
+}
+
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    };
+    let mut cut: String = text.chars().take(VALUE_CHARS_MAX).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_page;
+    use serde_json::{Value, json};
+
+    fn event(position: u64, kind: &str, data: Value) -> Value {
+        json!({"position": position, "type": kind, "task_id": "t", "data": data})
+    }
+
+    fn page() -> Vec<Value> {
+        let created = json!({"name": "fetch", "priority": 2, "user_id": null, "parent_id": null,
+            "dependencies": [], "params": null,
+            "inputs": {"url": "a", "headers": {"Authorization": "Bearer x"}, "n": 1}});
+        let changed = json!({"inputs": {"url": "b", "headers": {"Authorization": "Bearer y"}},
+            "params": {"api_key": "z"}});
+        vec![
+            event(1, "task_created", created),
+            event(3, "task_renamed", json!({"name": "load"})),
+            event(4, "task_priority_changed", json!({"priority": 0})),
+            event(5, "task_specification_changed", changed),
+            event(6, "task_started", json!({"attempt": 1})),
+        ]
+    }
+
+    #[test]
+    fn the_old_value_stands_beside_the_new_one_in_both_orders() {
+        let expected = [
+            None,
+            Some("name fetch -> load"),
+            Some("priority 2 -> 0"),
+            Some(
+                "inputs.headers.Authorization *** -> ***, inputs.n 1 -> -, inputs.url a -> b, \
+                 params - -> {\"api_key\":\"***\"}",
+            ),
+            None,
+        ];
+        let mut page = page();
+        let told = of_page(&page);
+        assert_eq!(
+            told.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            expected
+        );
+        page.reverse();
+        let mut told = of_page(&page);
+        told.reverse();
+        assert_eq!(
+            told.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_value_whose_predecessor_is_not_in_the_page_stands_alone_and_masked() {
+        let told = of_page(&page()[3..4]);
+        assert_eq!(
+            told[0].as_deref(),
+            Some(
+                "inputs {\"headers\":{\"Authorization\":\"***\"},\"url\":\"b\"}, \
+                 params {\"api_key\":\"***\"}"
+            )
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! `taskledger tasks list`
+
+use super::selection::{Selection, looked_through};
+use super::{CliError, HttpApi, Output, Read, Request};
+use crate::Api;
+use crate::output::{Style, Text, grid, member, next_page, short, style};
+use crate::tree::{mark, shown_status, took};
+use crate::when::{When, span};
+use clap::ValueEnum;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Tasks that are shown when nobody says how many; as many as the server gives.
+const LIMIT_DEFAULT: usize = 100;
+
+/// List flows, newest first; with --all the tasks in them too
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tasks list
+  taskledger tasks list --status failed --since 1h
+  taskledger tasks list --all --status failed --error 'time-out'
+  taskledger tasks list --name 'report-*' --since yesterday
+  taskledger tasks list --label team=data --label stage
+  taskledger tasks list --at 'yesterday 14:00'
+  taskledger tasks list --status failed --ended-since 1h
+  taskledger tasks list --suspended
+  taskledger tasks list --json | jq '.tasks[].id'
+
+A name with `*`, the text of an error, ends and `--at` are looked for here, in the newest 10,000 tasks that the
+other filters leave. `--at` shows what had been created then and had not ended, by the end that it has now.
+Times are spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates, or RFC 3339.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Selection,
+    /// Tasks to show, 1 to 1000
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    limit: Option<u32>,
+    /// Tasks to leave out first
+    #[arg(long, conflicts_with = "cursor")]
+    offset: Option<u64>,
+    /// Where the page before ended
+    #[arg(long)]
+    cursor: Option<String>,
+    /// Newest or oldest first
+    #[arg(long, value_enum)]
+    order: Option<Order>,
+    #[command(flatten)]
+    read: Read,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// Oldest first.
+    Asc,
+    /// Newest first.
+    Desc,
+}
+
+impl Args {
+    /// What the server is asked; what it cannot filter is left out.
+    pub(super) fn request(&self, when: &When) -> Result<Request, CliError> {
+        let params = self
+            .which
+            .params(when)?
+            .maybe("limit", self.limit)
+            .maybe("offset", self.offset)
+            .maybe("cursor", self.cursor.clone())
+            .maybe(
+                "order",
+                self.order.map(|order| match order {
+                    Order::Asc => "asc",
+                    Order::Desc => "desc",
+                }),
+            )
+            .read(&self.read);
+        Ok(Request {
+            method: "tasks.list",
+            params: params.build(),
+            show: |_, _| Ok(()),
+        })
+    }
+}
+
+/// Asks, looks through what was answered, and shows it.
+pub(super) async fn list(
+    args: Args,
+    api: &HttpApi,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let mut request = args.request(when)?;
+    crate::ids::resolve_in(api, &mut request.params).await?;
+    let rest = args.which.rest(when)?;
+    let result = match &rest {
+        Some(_) => {
+            let wanted = args.limit.map_or(LIMIT_DEFAULT, |limit| limit as usize);
+            looked_through(rest.as_ref(), wanted, api, request.params).await?
+        }
+        None => api.call(request.method, request.params).await?,
+    };
+    if out.is_json() {
+        out.value(&result)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tasks = result.get("tasks").and_then(Value::as_array);
+    let tasks = tasks.map_or(&[][..], Vec::as_slice);
+    out.texts(&rows(tasks, when, out.look().columns))?;
+    let looked_at = result.get("looked_at").and_then(Value::as_u64);
+    let counted = match looked_at {
+        Some(looked_at) => format!("{} found among {looked_at} looked at", tasks.len()),
+        None => format!("{} of {}", tasks.len(), member(&result, "total")),
+    };
+    out.text(&Text::of(Style::Dim, counted))?;
+    next_page(&result, out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The children of a task as a table.
+pub(super) fn all_of_them(result: &Value, when: &When, columns: Option<usize>) -> Vec<Text> {
+    let children = result.get("children").and_then(Value::as_array);
+    rows(children.map_or(&[][..], Vec::as_slice), when, columns)
+}
+
+/// Tasks as a table.
+fn rows(tasks: &[Value], when: &When, columns: Option<usize>) -> Vec<Text> {
+    let rows = tasks.iter().map(|task| {
+        let status = shown_status(task);
+        let progress = task.get("progress").and_then(Value::as_f64).unwrap_or(0.0);
+        let percent = format!("{} %", (progress.clamp(0.0, 1.0) * 100.0) as u8);
+        let id = member(task, "id");
+        vec![
+            // Whole where programs read it.
+            Text::from(if columns.is_some() { short(&id) } else { id }),
+            Text::of(style(&status), format!("{} {status}", mark(&status))),
+            Text::from(member(task, "name")),
+            Text::from(percent),
+            Text::from(took(task, when.now).map_or_else(String::new, span)),
+            Text::of(Style::Dim, when.member(task, "started_at")),
+            Text::of(Style::Dim, member(task, "user_id")),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let head = ["ID", "STATUS", "NAME", "PROGRESS", "TOOK", "STARTED", "BY"];
+    grid(&head, &rows, 2, columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::when::{Times, tests::at_noon};
+    use serde_json::json;
+
+    #[test]
+    fn flows_are_a_table_with_what_people_ask_first() {
+        let task = |id: &str, name: &str, status: &str| {
+            json!({"id": id, "name": name, "status": status, "progress": 0.5, "user_id": "ann",
+                "started_at": "2026-01-31T11:58:00Z", "completed_at": null})
+        };
+        let tasks = [
+            task(
+                "0f8fad5b-d9cb-469f-a165-70867728950e",
+                "a report with a very long name",
+                "in_progress",
+            ),
+            json!({"id": "1f8fad5b-d9cb-469f-a165-70867728950e", "name": "日本", "status": "pending", "progress": 0}),
+        ];
+        let shown = |columns, times| {
+            let lines = rows(&tasks, &at_noon(times), columns);
+            lines.iter().map(Text::letters).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            shown(Some(80), Times::Age),
+            [
+                "ID        STATUS         NAME            PROGRESS  TOOK       STARTED        BY",
+                "0f8fad5b  ▸ in_progress  a report with…  50 %      2 min 0 s  2 min 0 s ago  ann",
+                "1f8fad5b  · pending      日本            0 %",
+            ]
+        );
+        let whole = shown(None, Times::Utc);
+        assert!(
+            whole[1]
+                .starts_with("0f8fad5b-d9cb-469f-a165-70867728950e  ▸ in_progress  a report with")
+        );
+    }
+}

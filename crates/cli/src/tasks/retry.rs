@@ -1,0 +1,97 @@
+//! `taskledger tasks retry`
+
+use super::bulk::{self, Change, Options};
+use super::{Api, CliError, Output, Params, Request, When};
+use crate::output::member;
+use serde_json::Value;
+use std::io;
+use std::process::ExitCode;
+
+/// Run a failed task again, and what waits for it; or several
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger tasks retry 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks retry @last --wait
+  taskledger tasks retry --all-failed-children 0f8fad5b-d9cb-469f-a165-70867728950e
+  taskledger tasks retry --label batch=nightly --since yesterday --yes
+
+Options that select tasks are those of `tasks list`: what it shows with them, and has failed, is run again.")]
+pub(super) struct Args {
+    /// The failed task
+    #[arg(value_name = "ID")]
+    task_id: Option<String>,
+    /// Follow it to its end; the exit code is that of `run`
+    #[arg(long, visible_alias = "watch")]
+    wait: bool,
+    /// The failed tasks directly below this one
+    #[arg(long, value_name = "ID", conflicts_with_all = ["task_id", "parent", "status", "all", "root_only"])]
+    all_failed_children: Option<String>,
+    #[command(flatten)]
+    several: Options,
+}
+
+impl Args {
+    pub(super) const fn waits(&self) -> bool {
+        self.wait
+    }
+
+    pub(super) fn is_bulk(&self) -> bool {
+        // No task is named beside them.
+        self.all_failed_children.is_some() || self.several.are_meant(self.task_id.as_ref())
+    }
+
+    pub(super) async fn bulk(
+        self,
+        api: &dyn Api,
+        when: &When,
+        out: &mut Output,
+    ) -> Result<ExitCode, CliError> {
+        if self.wait {
+            let why = "--wait follows one run; leave it out for several tasks";
+            return Err(CliError::Usage(why.to_owned()));
+        }
+        let mut several = self.several;
+        if let Some(parent) = self.all_failed_children {
+            several.which = several.which.with_failed_children(parent);
+        }
+        let change = Change {
+            verb: ("retry", "retried"),
+            method: "tasks.retry",
+            params: Params::default().build(),
+            from: &["failed"],
+        };
+        bulk::change(&several, &change, api, when, out).await
+    }
+
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        bulk::is_one(self.task_id.as_ref(), &self.several.which)?;
+        Ok(Request {
+            method: "tasks.retry",
+            params: Params::default().maybe("task_id", self.task_id).build(),
+            show,
+        })
+    }
+}
+
+fn show(result: &Value, out: &mut Output) -> io::Result<()> {
+    let id = member(result, "task_id");
+    out.line(format!("{id}  {}", member(result, "status")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use taskledger_terminal::testing::Buffer;
+
+    #[test]
+    fn the_task_is_shown_and_not_the_root_of_its_flow() {
+        let buffer = Buffer::default();
+        let mut out = Output::to(Box::new(buffer.clone()), false, false);
+        let result =
+            json!({"root_task_id": "r", "task_id": "t", "status": "started", "run_id": "n"});
+        show(&result, &mut out).unwrap();
+        assert_eq!(buffer.text(), "t  started\n");
+    }
+}

@@ -1,0 +1,284 @@
+//! Which tasks a list shows, or several are changed at once: filters of the server, and some that it does not have.
+
+use super::{CliError, Params};
+use crate::labels::selector;
+use crate::when::{When, time};
+use crate::{Api, output};
+use serde_json::{Value, json};
+use taskledger_domain::Timestamp;
+
+/// Tasks that are looked at for a filter that the server does not have.
+pub(super) const LOOKED_AT_MAX: usize = 10_000;
+/// Tasks of a page that is looked through.
+const PAGE: u32 = 1000;
+
+/// Filters, all of which must be met.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Selection {
+    /// Only tasks in this status: pending, in_progress, completed, failed, cancelled
+    #[arg(long)]
+    status: Option<String>,
+    /// Only tasks of this user
+    #[arg(long)]
+    user: Option<String>,
+    /// Only tasks with this label: KEY=VALUE, or KEY for any value; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Tasks at every level, not the roots of flows alone
+    #[arg(long)]
+    all: bool,
+    /// Only tasks without a parent, which is the default
+    #[arg(long, conflicts_with_all = ["parent", "all"])]
+    root_only: bool,
+    /// Only tasks that wait for a person, at every level
+    #[arg(long)]
+    suspended: bool,
+    /// Only children of this task
+    #[arg(long, value_name = "ID")]
+    parent: Option<String>,
+    /// Only tasks with this name; `*` stands for any letters
+    #[arg(long)]
+    name: Option<String>,
+    /// Only tasks with this priority
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
+    priority: Option<u8>,
+    /// Only tasks whose error holds this text, whatever its case
+    #[arg(long, value_name = "TEXT")]
+    error: Option<String>,
+    /// Only tasks created at this time or later
+    #[arg(long, visible_alias = "created-after", value_name = "TIME")]
+    since: Option<String>,
+    /// Only tasks created before this time
+    #[arg(long, visible_alias = "created-before", value_name = "TIME")]
+    until: Option<String>,
+    /// Only tasks that were there at this time and had not ended: created then or before, not ended before
+    #[arg(long, value_name = "TIME", conflicts_with = "until")]
+    at: Option<String>,
+    /// Only tasks that ended at this time or later
+    #[arg(long, value_name = "TIME")]
+    ended_since: Option<String>,
+    /// Only tasks that ended before this time
+    #[arg(long, value_name = "TIME")]
+    ended_until: Option<String>,
+}
+
+impl Selection {
+    /// Of these the failed children of a task.
+    pub(super) fn with_failed_children(self, parent: String) -> Self {
+        Self {
+            status: Some("failed".to_owned()),
+            parent: Some(parent),
+            ..self
+        }
+    }
+
+    /// Whether nothing was asked for.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.status.is_none()
+            && self.user.is_none()
+            && self.labels.is_empty()
+            && !self.all
+            && !self.root_only
+            && !self.suspended
+            && self.parent.is_none()
+            && self.name.is_none()
+            && self.priority.is_none()
+            && self.error.is_none()
+            && self.since.is_none()
+            && self.until.is_none()
+            && self.at.is_none()
+            && self.ended_since.is_none()
+            && self.ended_until.is_none()
+    }
+
+    /// The status that was asked for.
+    pub(super) fn status(&self) -> Option<&str> {
+        self.status.as_deref()
+    }
+
+    /// What the server is asked; what it cannot filter is left out.
+    pub(super) fn params(&self, when: &When) -> Result<Params, CliError> {
+        let at = |name: &str, text: &Option<String>| {
+            let parsed = read(when, name, text)?;
+            Ok::<_, CliError>(parsed.map(|time| time.to_string()))
+        };
+        // Created at that moment counts.
+        let until = match read(when, "--at", &self.at)? {
+            Some(time) => Some(Timestamp(time.0.saturating_add(1)).to_string()),
+            None => at("--until", &self.until)?,
+        };
+        let roots = self.root_only || !(self.all || self.suspended || self.parent.is_some());
+        let name = self.name.clone().filter(|name| !name.contains('*'));
+        Ok(Params::default()
+            .maybe("status", self.status.clone())
+            .maybe("user_id", self.user.clone())
+            .maybe("labels", selector(&self.labels)?)
+            .flag("root_only", roots)
+            .flag("suspended", self.suspended)
+            .maybe("parent_id", self.parent.clone())
+            .maybe("name", name)
+            .maybe("priority", self.priority)
+            .maybe("created_after", at("--since", &self.since)?)
+            .maybe("created_before", until))
+    }
+
+    /// What is left to be looked for here; `None`: the server filters all of it.
+    pub(super) fn rest(&self, when: &When) -> Result<Option<Rest>, CliError> {
+        let rest = Rest {
+            name: self.name.clone().filter(|name| name.contains('*')),
+            error: self.error.as_ref().map(|error| error.to_lowercase()),
+            goes_on_at: read(when, "--at", &self.at)?,
+            ended_since: read(when, "--ended-since", &self.ended_since)?,
+            ended_until: read(when, "--ended-until", &self.ended_until)?,
+        };
+        Ok((rest != Rest::default()).then_some(rest))
+    }
+}
+
+fn read(when: &When, name: &str, text: &Option<String>) -> Result<Option<Timestamp>, CliError> {
+    let parsed = text.as_ref().map(|text| when.parse(text)).transpose();
+    parsed.map_err(|why| CliError::Usage(format!("{name}: {why}")))
+}
+
+/// Filters that the server does not have.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    name: Option<String>,
+    /// In small letters.
+    error: Option<String>,
+    goes_on_at: Option<Timestamp>,
+    ended_since: Option<Timestamp>,
+    ended_until: Option<Timestamp>,
+}
+
+impl Rest {
+    fn takes(&self, task: &Value) -> bool {
+        let text = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or_default();
+        let ended = time(task, "completed_at");
+        let is_named = |name: &String| fits(name, text("name"));
+        self.name.as_ref().is_none_or(is_named)
+            && (self.error.as_ref())
+                .is_none_or(|error| text("error").to_lowercase().contains(error))
+            && (self.goes_on_at).is_none_or(|at| ended.is_none_or(|ended| ended >= at))
+            && (self.ended_since).is_none_or(|at| ended.is_some_and(|ended| ended >= at))
+            && (self.ended_until).is_none_or(|at| ended.is_some_and(|ended| ended < at))
+    }
+}
+
+/// Whether `text` is as `pattern` says, in which `*` stands for any letters. Cost: O(pattern x text).
+fn fits(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, between)) = parts.split_last() else {
+        return rest.is_empty();
+    };
+    for part in between {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Looks through pages until there are enough tasks, or enough was looked at; the cursor goes on from there.
+pub(super) async fn looked_through(
+    rest: Option<&Rest>,
+    wanted: usize,
+    api: &dyn Api,
+    mut params: Value,
+) -> Result<Value, CliError> {
+    let (mut found, mut looked_at) = (Vec::new(), 0);
+    params["limit"] = PAGE.into();
+    loop {
+        let page = api.call("tasks.list", params.clone()).await?;
+        let tasks = page["tasks"].as_array().map_or(&[][..], Vec::as_slice);
+        looked_at += tasks.len();
+        let taken = |task: &&Value| rest.is_none_or(|rest| rest.takes(task));
+        found.extend(tasks.iter().filter(taken).cloned());
+        let cursor = output::member(&page, "next_cursor");
+        let is_enough = found.len() >= wanted || looked_at >= LOOKED_AT_MAX;
+        if cursor.is_empty() || is_enough {
+            let is_more = found.len() > wanted;
+            found.truncate(wanted);
+            let mut result = json!({"tasks": found, "looked_at": looked_at});
+            if is_more {
+                // No cursor lies within a page.
+                result["more"] = true.into();
+            } else if !cursor.is_empty() {
+                result["next_cursor"] = cursor.into();
+            }
+            return Ok(result);
+        }
+        if let Some(params) = params.as_object_mut() {
+            params.remove("offset");
+        }
+        params["cursor"] = cursor.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::when::{Times, tests::at_noon};
+
+    #[test]
+    fn a_star_stands_for_any_letters() {
+        for (pattern, text) in [
+            ("a", "a"),
+            ("*", ""),
+            ("fetch*", "fetch all"),
+            ("*all", "fetch all"),
+            ("f*h*l", "fetch all"),
+            ("a*a", "aa"),
+        ] {
+            assert!(fits(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("a", "ab"),
+            ("a*a", "a"),
+            ("*b", "ba"),
+            ("f*x*l", "fetch all"),
+        ] {
+            assert!(!fits(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    fn taken(selection: &Selection, completed_at: Value) -> bool {
+        let rest = selection.rest(&at_noon(Times::Utc)).unwrap();
+        let task = json!({"name": "n", "completed_at": completed_at});
+        rest.is_none_or(|rest| rest.takes(&task))
+    }
+
+    #[test]
+    fn what_went_on_at_a_time_had_begun_and_had_not_ended() {
+        let selection = Selection {
+            at: Some("2026-01-31T10:00:00Z".to_owned()),
+            ..Selection::default()
+        };
+        let asked = selection.params(&at_noon(Times::Utc)).unwrap().build();
+        assert_eq!(asked["created_before"], "2026-01-31T10:00:00.000001Z");
+        assert!(taken(&selection, Value::Null));
+        assert!(taken(&selection, json!("2026-01-31T10:00:00Z")));
+        assert!(!taken(&selection, json!("2026-01-31T09:59:59Z")));
+    }
+
+    #[test]
+    fn ends_lie_between_two_times() {
+        let selection = Selection {
+            ended_since: Some("1h".to_owned()),
+            ended_until: Some("2026-01-31T11:30:00Z".to_owned()),
+            ..Selection::default()
+        };
+        assert!(taken(&selection, json!("2026-01-31T11:00:00Z")));
+        for other in ["2026-01-31T10:59:59Z", "2026-01-31T11:30:00Z"] {
+            assert!(!taken(&selection, json!(other)), "{other}");
+        }
+        assert!(!taken(&selection, Value::Null));
+        assert!(taken(&Selection::default(), Value::Null));
+    }
+}

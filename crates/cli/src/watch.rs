@@ -1,0 +1,286 @@
+//! `taskledger watch`: what happens on a server, as it happens.
+//!
+//! Owns: which stream is asked for, and how its events are shown: a tree or a list of flows on a
+//! terminal, lines or JSON elsewhere. Knows a server by its answers only.
+
+pub(super) mod flows;
+mod known;
+pub(super) mod lines;
+mod tree;
+mod view;
+
+use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
+use super::following::{Begin, Place, Remarks, place_of, say, stopped, types};
+use super::output::{Output, member};
+use super::run::follow::End;
+use super::target::Target;
+use super::{Api, CliError, HttpApi, Remote, clock};
+use clap::ValueEnum;
+use known::{Known, Scope};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+use view::View;
+
+/// Between two drawings: ten in a second are more than an eye can follow.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// The exit code of a watch that somebody broke off: how it ends is not known. As shells say it.
+const BROKEN_OFF: u8 = 130;
+
+/// Watch a flow until nothing of it runs any more, or everything that happens on a server
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger watch
+  taskledger watch 0f8fad5b-d9cb-469f-a165-70867728950e && echo completed
+  taskledger watch --output json --types task_failed --from beginning | jq .error
+
+On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest
+first; in a pipe each event is a line. When the connection is lost it is made again, and each event is
+told once. Ctrl-C says how to go on later.
+Exit codes with an ID: as of `run`, 130 when it was broken off")]
+pub struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    /// A flow, named by its root, or a task and what is below it
+    #[arg(value_name = "FLOW|TASK")]
+    id: Option<String>,
+    /// Only flows of this user
+    #[arg(long, conflicts_with = "id")]
+    user: Option<String>,
+    /// Only these events, with commas
+    #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
+    types: Vec<String>,
+    #[command(flatten)]
+    begin: Begin,
+    /// Stay when nothing runs any more: it may be run again
+    #[arg(long, requires = "id")]
+    follow: bool,
+    /// How events are written, also on a terminal
+    #[arg(long, value_enum)]
+    output: Option<Form>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A line of text for each event.
+    Lines,
+    /// A line of JSON for each event.
+    Json,
+}
+
+/// Watches until the end, or until somebody stops it.
+pub async fn watch(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let place = Place::default();
+    let has_end = args.id.is_some() && !args.follow;
+    tokio::select! {
+        // First: a signal that comes with the first events must not end the program by itself.
+        biased;
+        stopped = stopped() => {
+            stopped?;
+            place.farewell();
+            Ok(if has_end { ExitCode::from(BROKEN_OFF) } else { ExitCode::SUCCESS })
+        }
+        ended = follow(args, &place, out) => ended,
+    }
+}
+
+async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode, CliError> {
+    let target = args.remote.target()?;
+    let api = HttpApi::of(target.clone())?;
+    let scope = match &args.id {
+        None => Scope::Server,
+        Some(id) => scope(&api, id).await?,
+    };
+    let stream = EventStream::open(wanted(&args, target, &scope).await?, clock())?;
+    let form = args.output.or(out.is_json().then_some(Form::Json));
+    let view = match (form, &scope) {
+        (Some(Form::Json), _) => View::Json,
+        (Some(Form::Lines), _) => View::Lines,
+        (None, _) if !out.is_terminal() => View::Lines,
+        (None, Scope::Server) => View::flows(),
+        (None, Scope::Flow { .. } | Scope::Below { .. }) => View::tree(),
+    };
+    Watching {
+        known: Known::new(&api, scope),
+        types: args.types,
+        view,
+        place,
+        last: None,
+        out,
+    }
+    .run(stream)
+    .await
+}
+
+/// What is watched when somebody names `id`.
+async fn scope(api: &dyn Api, id: &str) -> Result<Scope, CliError> {
+    let id = super::ids::resolved(api, id).await?;
+    let task = api.call("tasks.get", json!({ "task_id": id })).await?;
+    let (top, root) = (member(&task, "id"), member(&task, "root_task_id"));
+    Ok(if top == root {
+        Scope::Flow { root }
+    } else {
+        Scope::Below { root, top }
+    })
+}
+
+/// The stream to ask for.
+async fn wanted(args: &Args, target: Target, scope: &Scope) -> Result<Wanted, CliError> {
+    let from = args.begin.from.clone();
+    let after = args.begin.last_event_id.clone();
+    let root = match scope {
+        Scope::Server => {
+            let types = (!args.types.is_empty()).then(|| args.types.join(","));
+            let given = [
+                ("user", args.user.clone()),
+                ("types", types),
+                ("from", from),
+            ];
+            return Ok(Wanted {
+                target,
+                door: Door::Events(parameters(given)),
+                after,
+            });
+        }
+        Scope::Flow { root } | Scope::Below { root, .. } => root,
+    };
+    // Types are chosen here, because the end of a run must come in any case.
+    let of_flow = |from| Wanted {
+        target: target.clone(),
+        door: Door::Events(parameters([("flow", Some(root.clone())), ("from", from)])),
+        after: after.clone(),
+    };
+    if args.follow {
+        return Ok(of_flow(from));
+    }
+    // Subscriptions go on behind a cursor, so a place in other words becomes one first.
+    let after = match from {
+        Some(from) if from != "now" => Some(place_of(of_flow(Some(from))).await?),
+        Some(_) | None => after,
+    };
+    Ok(Wanted {
+        target: target.clone(),
+        door: Door::Task(root.clone()),
+        after,
+    })
+}
+
+fn parameters<const N: usize>(
+    given: [(&'static str, Option<String>); N],
+) -> Vec<(&'static str, String)> {
+    let given = given.into_iter();
+    given
+        .filter_map(|(name, value)| value.map(|value| (name, value)))
+        .collect()
+}
+
+struct Watching<'a> {
+    known: Known<'a>,
+    /// All when there are none.
+    types: Vec<String>,
+    view: View,
+    place: &'a Place,
+    /// The last end of a run.
+    last: Option<Value>,
+    out: &'a mut Output,
+}
+
+impl Watching<'_> {
+    async fn run(mut self, mut stream: EventStream) -> Result<ExitCode, CliError> {
+        let mut remarks = Remarks::default();
+        let mut pace = interval(DRAW_EVERY);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                told = stream.next() => {
+                    let Some(told) = told? else { break };
+                    if let Some(remark) = remarks.about(&told) {
+                        self.view.leave();
+                        say(&remark);
+                    }
+                    self.take(told).await?;
+                }
+                _ = pace.tick(), if self.view.is_drawn() => {
+                    self.view.draw(&mut self.known, self.out).await?;
+                }
+            }
+        }
+        self.view.finish(&mut self.known, self.out).await?;
+        self.verdict().await
+    }
+
+    async fn take(&mut self, told: Told) -> Result<(), CliError> {
+        match told {
+            Told::Opened {
+                again: false,
+                place,
+            } => {
+                if let Some(place) = place {
+                    self.place.set(&place);
+                }
+                self.view.begin(&mut self.known).await?;
+            }
+            Told::Pieces(pieces) => {
+                let mut shown = Vec::new();
+                for piece in &pieces {
+                    let Piece::Event(event) = piece else { continue };
+                    let data = event.json();
+                    if data.get("final").and_then(Value::as_bool) == Some(true) {
+                        self.last = Some(data.clone());
+                    }
+                    let chosen = self.types.is_empty() || self.types.contains(&event.name);
+                    let about = data.get("task_id").is_some();
+                    let name = if !about {
+                        String::new()
+                    } else if !chosen {
+                        continue;
+                    } else if self.view.needs_names() || !self.known.takes_all() {
+                        let task = self.known.task(&data).await;
+                        if !task.inside {
+                            continue;
+                        }
+                        task.name
+                    } else {
+                        String::new()
+                    };
+                    shown.push((event, data, name));
+                }
+                self.view.take(&shown, self.out)?;
+                self.place.passed(&pieces);
+            }
+            Told::Opened { again: true, .. } | Told::Lost { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The exit code of a watch that has come to its end.
+    async fn verdict(&mut self) -> Result<ExitCode, CliError> {
+        let last = self.last.take().unwrap_or_default();
+        let of_run = last.get("run").map(|run| member(run, "state"));
+        let of_run = of_run.filter(|state| !state.is_empty());
+        let mut state = of_run.unwrap_or_else(|| member(&last, "status"));
+        let asked = match self.known.scope().clone() {
+            // A task that the run did not reach ended as the run did.
+            Scope::Below { root, top } => Some((root, top)),
+            // Who goes on behind the end is not told of it again.
+            Scope::Flow { root } if state.is_empty() => Some((root.clone(), root)),
+            Scope::Flow { .. } | Scope::Server => None,
+        };
+        if let Some((root, top)) = asked {
+            let tree = self.known.tree(&root).await?;
+            let status = known::tasks(&tree).find(|task| task["id"] == top.as_str());
+            let status = status
+                .map(|task| member(task, "status"))
+                .unwrap_or_default();
+            if End::parse(&status).is_some() {
+                state = status;
+            }
+        }
+        Ok(match End::parse(&state) {
+            Some(end) => ExitCode::from(end.exit_code()),
+            None => ExitCode::SUCCESS,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! `taskledger webhooks`: the endpoints that a server tells what happens.
+//!
+//! Owns: the calls `webhooks.*`, one command each, and how answers are shown. Secrets are read from files,
+//! never from arguments, which others on the machine can see.
+
+mod create;
+pub(super) mod deliveries;
+mod headers;
+pub(super) mod list;
+mod one;
+mod options;
+mod resend;
+mod rotate;
+mod secret;
+mod update;
+mod verify;
+
+use super::local::Either;
+use super::output::{Output, members};
+use super::tasks::{Params, Request};
+use super::when::When;
+use super::{Api, CliError, Remote, ids};
+use clap::{Subcommand, ValueEnum};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Tell other programs what happens: endpoints, their secrets and deliveries
+#[derive(Debug, clap::Args)]
+// `--header` of `create` and `update` is sent by the server, to the receiver.
+#[command(mut_arg("access_header", |header| header.long("request-header")))]
+pub struct Args<Local: Subcommand> {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Either<Command, Local>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Create(Box<create::Args>),
+    /// Show a webhook
+    Get(one::Args),
+    List(list::Args),
+    Update(Box<update::Args>),
+    /// Delete a webhook; what waits for it is cancelled
+    Delete(one::Args),
+    RotateSecret(rotate::Args),
+    /// Show what signs; the server logs who has asked
+    Secret(one::Args),
+    /// Send a message of the type `webhook.test` once, and show what comes of it; exit code 1 unless it
+    /// arrives
+    Test(one::Args),
+    Deliveries(deliveries::Args),
+    Redeliver(resend::Redeliver),
+    Recover(resend::Recover),
+    /// Send to a webhook again that was disabled
+    Enable(one::Args),
+    /// Send nothing to a webhook; its messages wait
+    Disable(one::Args),
+    Verify(verify::Args),
+}
+
+/// What a command needs.
+enum Work {
+    /// A call to a server.
+    Call(Request),
+    /// A call whose command fails unless the message has arrived.
+    Test(Request),
+    Verify(verify::Args),
+}
+
+impl Command {
+    fn work(self) -> Result<Work, CliError> {
+        let request = match self {
+            Self::Create(args) => args.request()?,
+            Self::Get(args) => args.request("webhooks.get", one::show),
+            Self::List(args) => args.request(),
+            Self::Update(args) => args.request()?,
+            Self::Delete(args) => args.request("webhooks.delete", one::deleted),
+            Self::RotateSecret(args) => args.request()?,
+            Self::Secret(args) => args.request("webhooks.secret", one::secret),
+            Self::Test(args) => {
+                return Ok(Work::Test(args.request("webhooks.test", one::tested)));
+            }
+            Self::Deliveries(args) => args.request(),
+            Self::Redeliver(args) => args.request(),
+            Self::Recover(args) => args.request(),
+            Self::Enable(args) => args.request("webhooks.enable", one::show),
+            Self::Disable(args) => args.request("webhooks.disable", one::show),
+            Self::Verify(args) => return Ok(Work::Verify(args)),
+        };
+        Ok(Work::Call(request))
+    }
+}
+
+/// Does what was asked and shows the result. `locally` does what needs no server.
+pub async fn webhooks<Local: Subcommand>(
+    args: Args<Local>,
+    when: &When,
+    out: &mut Output,
+    locally: impl AsyncFnOnce(Local, &mut Output) -> Result<ExitCode, CliError>,
+) -> Result<ExitCode, CliError> {
+    match args.command {
+        Either::Remote(command) => remotely(command, &args.remote, when, out).await,
+        Either::Local(command) => locally(command, out).await,
+    }
+}
+
+async fn remotely(
+    command: Command,
+    remote: &Remote,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let (mut request, ended) = match command.work()? {
+        Work::Call(request) => (request, (|_| ExitCode::SUCCESS) as fn(&Value) -> ExitCode),
+        Work::Test(request) => (request, one::exit_of_test as _),
+        Work::Verify(args) => return verify::verify(&args, out),
+    };
+    let api = remote.api()?;
+    out.calls_with(api.options().to_owned());
+    when.resolve_in(&mut request.params, &["since", "until"])?;
+    ids::resolve_in(&api, &mut request.params).await?;
+    let result = api.call(request.method, request.params).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        (request.show)(&result, out)?;
+    }
+    Ok(ended(&result))
+}
+
+/// What waits for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ordering {
+    /// Nothing waits
+    None,
+    /// One notice of a task at a time, in order
+    Task,
+    /// One notice at a time, in order
+    Endpoint,
+}
+
+impl Ordering {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Task => "task",
+            Self::Endpoint => "endpoint",
+        }
+    }
+}
+
+/// A list, when something is in it.
+fn some<T: Into<Value>>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,349 @@
+//! Times as people read and write them: `3 min ago`, a clock's time, `--since 1h`, `yesterday 14:00`, `--start-at 10m`.
+
+use super::{CliError, clock};
+use clap::ValueEnum;
+use jiff::civil::{DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp as Instant};
+use serde_json::Value;
+use taskledger_domain::Timestamp;
+use taskledger_terminal::Telling;
+
+/// How times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Times {
+    /// How long ago.
+    Age,
+    /// By the clock of this machine.
+    Local,
+    /// By UTC, as the server writes them.
+    Utc,
+}
+
+/// Now, and how other times are shown beside it.
+#[derive(Debug, Clone)]
+pub struct When {
+    pub(super) now: Timestamp,
+    pub(super) times: Times,
+    pub(super) zone: TimeZone,
+}
+
+impl When {
+    /// The time in the member `name` of an object; empty when there is none.
+    pub(super) fn member(&self, object: &Value, name: &str) -> String {
+        time(object, name).map_or_else(String::new, |at| self.show(at))
+    }
+
+    /// A time, for people.
+    pub(super) fn show(&self, at: Timestamp) -> String {
+        match self.times {
+            Times::Age if at > self.now => format!("in {}", span(at.ms_since(self.now))),
+            Times::Age => format!("{} ago", span(self.now.ms_since(at))),
+            Times::Utc => at.to_string(),
+            Times::Local => match Instant::from_microsecond(at.0) {
+                Ok(instant) => {
+                    let zoned = instant.to_zoned_datetime(self.zone.clone());
+                    zoned.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+                }
+                Err(_) => at.to_string(),
+            },
+        }
+    }
+
+    /// Reads what people write for a time: a span before now (`1h`), a day (`today`, `yesterday`, `2026-01-31`)
+    /// with or without a time (`14:00`) by the clock of this machine, or RFC 3339.
+    ///
+    /// # Errors
+    /// What would be understood.
+    pub(super) fn parse(&self, text: &str) -> Result<Timestamp, String> {
+        let text = text.trim();
+        if let Ok(time) = Timestamp::parse(text) {
+            return Ok(time);
+        }
+        if let Some(ms) = ms_of_span(text) {
+            let micros = i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX);
+            return Ok(Timestamp(self.now.0.saturating_sub(micros)));
+        }
+        self.civil(text).ok_or_else(|| {
+            format!(
+                "`{text}` is not a time; expected a span such as `90s`, `15m`, `1h` or `7d` before now, `today`, \
+                 `yesterday 14:00`, `2026-01-31`, `2026-01-31 14:00`, or RFC 3339"
+            )
+        })
+    }
+
+    /// Reads what people write for a time to come: a span from now on (`10m`, or `in 10m`), a day (`today`, `tomorrow`,
+    /// `2026-01-31`) with or without a time (`14:00`) by the clock of this machine, or RFC 3339. Only a whole date can
+    /// name a time that has passed.
+    ///
+    /// # Errors
+    /// What would be understood.
+    pub(super) fn parse_future(&self, text: &str) -> Result<Timestamp, String> {
+        let expected = "expected a span from now on such as `90s`, `10m`, `1h` or `7d`, `today 18:00`, `tomorrow \
+                        14:00`, `2026-01-31`, `2026-01-31 14:00`, or RFC 3339";
+        let text = text.trim();
+        if let Ok(time) = Timestamp::parse(text) {
+            return Ok(time);
+        }
+        let span = text.strip_prefix("in ").map_or(text, str::trim);
+        if let Some(ms) = ms_of_span(span) {
+            let micros = i64::try_from(ms.saturating_mul(1000)).ok();
+            let at = micros.and_then(|micros| self.now.0.checked_add(micros));
+            // Such as cannot be written as RFC 3339 are too far away.
+            let at = at.filter(|at| Instant::from_microsecond(*at).is_ok());
+            return at
+                .map(Timestamp)
+                .ok_or_else(|| format!("`{text}` is too far away; {expected}"));
+        }
+        let at = self.civil(text).filter(|_| !text.starts_with("yesterday"));
+        let at = at.ok_or_else(|| format!("`{text}` is not a time to come; {expected}"))?;
+        let is_dated = text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('-');
+        match at > self.now || is_dated {
+            true => Ok(at),
+            false => Err(format!("`{text}` has passed; {expected}")),
+        }
+    }
+
+    /// Puts times as servers read them into the members of parameters with these names.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`]: what would be understood.
+    pub fn resolve_in(&self, params: &mut Value, names: &[&str]) -> Result<(), CliError> {
+        for name in names {
+            let given = params.get(name).and_then(Value::as_str);
+            let Some(parsed) = given.map(|text| self.parse(text)) else {
+                continue;
+            };
+            let time = parsed.map_err(|why| CliError::Usage(format!("--{name}: {why}")))?;
+            params[*name] = time.to_string().into();
+        }
+        Ok(())
+    }
+
+    fn civil(&self, text: &str) -> Option<Timestamp> {
+        let now = Instant::from_microsecond(self.now.0).ok()?;
+        let today = now.to_zoned_datetime(self.zone.clone()).date();
+        let (day, time) = match text.split_once([' ', 'T']) {
+            Some((day, time)) => (day, Some(time.trim())),
+            None if text.contains(':') => ("today", Some(text)),
+            None => (text, None),
+        };
+        let day = match day {
+            "today" => today,
+            "yesterday" => today.checked_sub(Span::new().days(1)).ok()?,
+            "tomorrow" => today.checked_add(Span::new().days(1)).ok()?,
+            date => date.parse().ok()?,
+        };
+        let time: Time = match time {
+            Some(time) => time.parse().ok()?,
+            None => Time::midnight(),
+        };
+        let zoned = DateTime::from_parts(day, time)
+            .to_zoned_datetime(self.zone.clone())
+            .ok()?;
+        Some(Timestamp(zoned.timestamp().as_microsecond()))
+    }
+}
+
+impl Telling for When {
+    fn time(&self, time: &str) -> String {
+        Timestamp::parse(time).map_or_else(|_| time.to_owned(), |at| self.show(at))
+    }
+
+    /// Ages make no sentences, and grow old in streams: there the clock of this machine says when.
+    fn sentence(&self, text: &str) -> String {
+        let times = match self.times {
+            Times::Age => Times::Local,
+            times @ (Times::Local | Times::Utc) => times,
+        };
+        if times == Times::Utc {
+            return text.to_owned();
+        }
+        let shown = Self {
+            times,
+            ..self.clone()
+        };
+        let belongs = |c: char| c.is_ascii_alphanumeric() || "-:.+".contains(c);
+        let (mut told, mut rest) = (String::new(), text);
+        while let Some(begin) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, word) = rest.split_at(begin);
+            let end = word.find(|c| !belongs(c)).unwrap_or(word.len());
+            let whole = word[..end].trim_end_matches(['.', ':', '-']);
+            // A digit within a word begins no time.
+            let is_inside = before.ends_with(belongs);
+            told.push_str(before);
+            match Timestamp::parse(whole) {
+                Ok(at) if !is_inside => told.push_str(&shown.show(at)),
+                Ok(_) | Err(_) => told.push_str(whole),
+            }
+            rest = &word[whole.len()..];
+        }
+        told.push_str(rest);
+        told
+    }
+}
+
+/// A time to come, as options take it: see [`When::parse_future`]. It is given on as RFC 3339, as it was written if it is.
+///
+/// # Errors
+/// What would be understood.
+pub(super) fn future(text: &str) -> Result<String, String> {
+    let when = When {
+        now: clock().now(),
+        times: Times::Utc,
+        zone: TimeZone::system(),
+    };
+    let at = when.parse_future(text)?;
+    match Timestamp::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Ok(at.to_string()),
+    }
+}
+
+/// `90s`, `15m`, `1h`, `7d` in milliseconds.
+fn ms_of_span(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit())?;
+    let (digits, unit) = text.split_at(split);
+    let seconds = match unit {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(seconds * 1000)
+}
+
+/// The time in the member `name` of an object.
+pub(super) fn time(object: &Value, name: &str) -> Option<Timestamp> {
+    Timestamp::parse(object.get(name)?.as_str()?).ok()
+}
+
+/// A length of time, in the one or two units that people would use.
+pub(super) fn span(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms} ms"),
+        1..10 => format!("{seconds}.{} s", ms % 1000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        86_400.. => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) const NOW: &str = "2026-01-31T12:00:00Z";
+
+    pub(crate) fn at_noon(times: Times) -> When {
+        When {
+            now: Timestamp::parse(NOW).unwrap(),
+            times,
+            zone: TimeZone::fixed(jiff::tz::offset(1)),
+        }
+    }
+
+    #[test]
+    fn times_are_ages_or_what_clocks_show() {
+        let at = Timestamp::parse("2026-01-31T11:58:56Z").unwrap();
+        assert_eq!(at_noon(Times::Age).show(at), "1 min 4 s ago");
+        assert_eq!(at_noon(Times::Age).show(at.plus_ms(66_000)), "in 2.0 s");
+        assert_eq!(at_noon(Times::Local).show(at), "2026-01-31 12:58:56 +01");
+        assert_eq!(at_noon(Times::Utc).show(at), at.to_string());
+    }
+
+    #[test]
+    fn times_within_sentences_are_told_by_the_clock() {
+        let text = "waits until 2026-01-31T11:58:56Z: attempt 2 of 3, see 0f8fad5b-d9cb or `2026-01-31T11:58:56Z`.";
+        assert_eq!(
+            at_noon(Times::Age).sentence(text),
+            "waits until 2026-01-31 12:58:56 +01: attempt 2 of 3, see 0f8fad5b-d9cb or `2026-01-31 12:58:56 +01`."
+        );
+        assert_eq!(at_noon(Times::Utc).sentence(text), text);
+        assert_eq!(
+            at_noon(Times::Age).time("2026-01-31T11:59:00Z"),
+            "1 min 0 s ago"
+        );
+        assert_eq!(at_noon(Times::Age).time("never"), "never");
+    }
+
+    #[test]
+    fn spans_are_told_in_the_units_that_people_would_use() {
+        let shown = [7, 1_999, 12_345, 61_000, 3_600_000, 90_000_000].map(span);
+        assert_eq!(
+            shown,
+            ["7 ms", "1.9 s", "12 s", "1 min 1 s", "1 h 0 min", "1 d 1 h"]
+        );
+    }
+
+    #[test]
+    fn what_people_write_is_understood() {
+        for (text, expected) in [
+            ("1h", "2026-01-31T11:00:00Z"),
+            ("90s", "2026-01-31T11:58:30Z"),
+            ("7d", "2026-01-24T12:00:00Z"),
+            ("today", "2026-01-30T23:00:00Z"),
+            ("yesterday 14:00", "2026-01-30T13:00:00Z"),
+            ("08:30", "2026-01-31T07:30:00Z"),
+            ("2026-01-15", "2026-01-14T23:00:00Z"),
+            ("2026-01-15 14:00:05", "2026-01-15T13:00:05Z"),
+            ("2026-01-15T14:00:05Z", "2026-01-15T14:00:05Z"),
+        ] {
+            let read = at_noon(Times::Utc).parse(text);
+            assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
+        }
+        for bad in [
+            "",
+            "soon",
+            "1y",
+            "-1h",
+            "2026-13-01",
+            "25:00",
+            "99999999999999999999d",
+        ] {
+            let said = at_noon(Times::Utc).parse(bad).unwrap_err();
+            assert!(said.contains("expected a span"), "{said}");
+        }
+    }
+
+    #[test]
+    fn times_to_come_count_from_now_on() {
+        for (text, expected) in [
+            ("10m", "2026-01-31T12:10:00Z"),
+            ("in 90s", "2026-01-31T12:01:30Z"),
+            ("7d", "2026-02-07T12:00:00Z"),
+            ("0s", NOW),
+            ("tomorrow", "2026-01-31T23:00:00Z"),
+            ("tomorrow 14:00", "2026-02-01T13:00:00Z"),
+            ("18:00", "2026-01-31T17:00:00Z"),
+            ("today 18:00", "2026-01-31T17:00:00Z"),
+            ("2026-02-15 14:00", "2026-02-15T13:00:00Z"),
+            ("2026-02-15T14:00:05+01:00", "2026-02-15T13:00:05Z"),
+            // Whoever writes a date means it: periods count from such times.
+            ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+            ("2026-01-01", "2025-12-31T23:00:00Z"),
+        ] {
+            let read = at_noon(Times::Utc).parse_future(text);
+            assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
+        }
+        for (bad, why) in [
+            ("today", "has passed"),
+            ("08:30", "has passed"),
+            ("yesterday", "is not a time to come"),
+            ("yesterday 14:00", "is not a time to come"),
+            ("soon", "is not a time to come"),
+            ("-10m", "is not a time to come"),
+            ("", "is not a time to come"),
+            ("9999999d", "is too far away"),
+        ] {
+            let said = at_noon(Times::Utc).parse_future(bad).unwrap_err();
+            assert!(
+                said.contains(why) && said.contains("expected a span from now on"),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `taskledger worker`: any program as a worker of a server.
+//!
+//! Owns: claiming over HTTP long polls, one process for each claim, the renewal of its lease, and telling the
+//! server how it ended. Nothing is kept on disk: what a worker holds when it is killed is claimed by another one
+//! when its lease has ended.
+//!
+//! `work` is the loop, `attempt` keeps a claim while its `program` runs, `telling` tells how that ended, `ending`
+//! shows it, `calls` makes calls and sorts their answers.
+
+mod attempt;
+mod calls;
+mod claim;
+mod ending;
+pub(super) mod pace;
+pub(super) mod program;
+mod progress;
+mod telling;
+mod work;
+
+use super::output::Output;
+use super::signals::Signals;
+use super::{CliError, Remote};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Exit code of a program that says that its input is wrong: `EX_DATAERR` of `sysexits.h`.
+const EXIT_NOT_RETRYABLE: i32 = 65;
+/// Exit code of a program that does not do the task, by a policy: `EX_NOPERM` of `sysexits.h`.
+const EXIT_REJECTED: i32 = 77;
+/// Bytes of stdout that a program may write: the largest result that a server keeps.
+const OUTPUT_BYTES_MAX: usize = taskledger_domain::limits::PAYLOAD_BYTES_MAX;
+
+/// Run a program for each task of a method
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger worker --method text.upper -- ./upper.sh
+  taskledger worker --method resize --method crop --concurrency 4 --progress -- python3 images.py
+  taskledger worker --method ask --worker gpu-1 --url https://ledger.example -- sh -c 'jq -c {answer:.question}'
+
+The program gets the task's input as a JSON object on stdin, and TASKLEDGER_TASK_ID, TASKLEDGER_ATTEMPT,
+TASKLEDGER_METHOD, TASKLEDGER_RUN_ID and, with tracing, TRACEPARENT in its environment. TASKLEDGER_TOKEN is removed from it.
+
+Exit code 0 completes the task: stdout must hold one JSON object of at most 1 MiB, the output. Other exit codes fail
+the attempt, with the end of stderr as the error; the task is tried again if it has retries left. Exit code 65, and
+stdout that is no JSON object, fail the task for good; exit code 77 rejects it, because the program does not do such
+tasks. With --progress, lines on stderr such as `progress 0.5 half done` are reported as progress.
+
+If the worker itself is killed (SIGKILL), its programs are not, and another worker does their tasks when the leases have
+ended; `setpriv --pdeathsig KILL -- PROGRAM` ends them with it.
+
+When the task is cancelled, the program and everything it started get SIGTERM, and SIGKILL after the grace of the task.
+When the server cannot be reached, programs go on, and their outcomes are sent when it is back.
+
+The first SIGTERM or Ctrl-C stops claiming and waits for the programs; --grace-seconds later, or at a second signal, they
+are terminated and their tasks released. Exit code 0: stopped by a signal or drained.")]
+pub struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// What the worker asks for and how it works.
+#[derive(Debug, Clone, clap::Args)]
+struct Settings {
+    /// A method to do the tasks of; may be repeated
+    #[arg(long = "method", value_name = "NAME", required = true, value_parser = name)]
+    methods: Vec<String>,
+    /// Programs at once, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    concurrency: u32,
+    /// What the server calls this worker; the name of the token's user or service by default
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    worker: Option<String>,
+    /// How long a task stays this worker's without a word from it, 5 to 3600; it is renewed at a third of that
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=3600))]
+    lease_seconds: u64,
+    /// Report lines `progress 0.5 message` on the program's stderr as progress
+    #[arg(long)]
+    progress: bool,
+    /// How long programs may go on after a signal to stop, 0 to 86400
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    grace_seconds: u64,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// A method or a worker: 1 to 255 characters.
+fn name(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        1..=255 => Ok(text.to_owned()),
+        count => Err(format!("{count} characters, expected 1 to 255")),
+    }
+}
+
+/// Works until it is told to stop.
+pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let Args { remote, settings } = args;
+    program::check(&settings.program[0], std::env::var_os("PATH"))?;
+    room(settings.concurrency)?;
+    let signals = Signals::listen().map_err(|error| CliError::failed(&error))?;
+    let url = remote.target()?.url().to_string();
+    let api = Arc::new(remote.api()?);
+    let stop = Stop::default();
+    let grace = Duration::from_secs(settings.grace_seconds);
+    let listening = tokio::spawn(listen(signals, stop.clone(), grace));
+    say(&format!(
+        "asking {url} for {}; `{}` runs for each task, {} at once",
+        settings.methods.join(", "),
+        Path::new(&settings.program[0]).display(),
+        settings.concurrency
+    ));
+    let ended = work::work(api, settings, super::clock(), stop, out).await;
+    listening.abort();
+    ended
+}
+
+/// That so many programs may be open at once.
+fn room(concurrency: u32) -> Result<(), CliError> {
+    /// For each program: its three pipes, and what tells its end.
+    const FILES_EACH: u64 = 4;
+    /// For everything else.
+    const FILES_OTHER: u64 = 64 + calls::CALLS_MAX as u64;
+    let wanted = FILES_OTHER + FILES_EACH * u64::from(concurrency);
+    match super::open_files::raised() {
+        Some(limit) if limit < wanted => Err(CliError::Usage(format!(
+            "--concurrency {concurrency} needs {wanted} open files, of which the system permits {limit}; \
+             expected fewer programs, or a higher limit (`ulimit -n`)"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What ends a worker, in two steps.
+#[derive(Debug, Clone, Default)]
+struct Stop {
+    /// Nothing more is claimed.
+    claiming: CancellationToken,
+    /// What runs is terminated and released.
+    running: CancellationToken,
+}
+
+/// The first signal ends claiming; the second one, or the end of `grace`, ends what runs.
+async fn listen(mut signals: Signals, stop: Stop, grace: Duration) {
+    signals.next().await;
+    say(&format!(
+        "stopping; programs that run get {} s, a second signal ends them now",
+        grace.as_secs()
+    ));
+    stop.claiming.cancel();
+    tokio::select! {
+        () = signals.next() => {}
+        () = tokio::time::sleep(grace) => {}
+    }
+    stop.running.cancel();
+}
+
+/// Tells people on standard error.
+fn say(text: &str) {
+    taskledger_terminal::complain("taskledger worker", &text);
+}
+
+#[cfg(test)]
+mod tests;

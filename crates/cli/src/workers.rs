@@ -1,0 +1,71 @@
+//! `taskledger workers`: who does the tasks of remote methods, and what is known about these methods.
+//!
+//! Owns: the calls `workers.*`, one command each, and how answers are shown.
+
+mod declare;
+mod drain;
+pub(super) mod list;
+mod methods;
+#[cfg(test)]
+mod tests;
+
+use super::output::Output;
+use super::tasks::{Params, Request};
+use super::{Api, CliError, Remote};
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// See and drain workers; declare the methods that they do
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger workers list
+  taskledger workers methods
+  taskledger workers drain gpu-1
+  taskledger workers declare text.upper --input-schema upper.json --defaults '{\"retry_count\": 3}' --limit 20
+  taskledger workers undeclare text.upper
+
+`taskledger worker` runs a program as a worker.")]
+pub struct Args {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List workers: what they ask for and what they hold
+    List,
+    /// List methods: those that were declared and those that workers ask for
+    Methods,
+    Drain(drain::Args),
+    Declare(Box<declare::Args>),
+    /// Take a declaration back; tasks of the method wait for a worker that asks for it
+    Undeclare(declare::One),
+}
+
+impl Command {
+    fn request(self) -> Result<Request, CliError> {
+        Ok(match self {
+            Self::List => list::request(),
+            Self::Methods => methods::request(),
+            Self::Drain(args) => args.request(),
+            Self::Declare(args) => args.request()?,
+            Self::Undeclare(args) => args.undeclare(),
+        })
+    }
+}
+
+/// Does what was asked and shows the result.
+pub async fn workers(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    let request = args.command.request()?;
+    let api = args.remote.api()?;
+    let result = api.call(request.method, request.params).await?;
+    if out.is_json() {
+        out.value(&result)?;
+    } else {
+        (request.show)(&result, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,98 @@
+//! `taskledger workers declare` and `undeclare`
+
+use super::{CliError, Output, Params, Request};
+use crate::input::read_object;
+use crate::output::{member, only};
+use crate::tasks::{Object, json_object};
+use serde_json::Value;
+use std::io;
+
+/// Say what a method takes and gives, before workers ask for it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  taskledger workers declare text.upper
+  taskledger workers declare text.upper --input-schema input.json --output-schema output.json
+  taskledger workers declare text.upper --defaults '{\"timeout_seconds\": 60, \"retry_count\": 3}' --limit 20
+
+Tasks of a declared method wait for a worker instead of being refused. A repetition replaces the declaration.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    one: One,
+    /// For people
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// File with a JSON Schema of the input; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    input_schema: Option<String>,
+    /// File with a JSON Schema of the output
+    #[arg(long, value_name = "FILE")]
+    output_schema: Option<String>,
+    /// Members of `params` for tasks that do not have them, as a JSON object
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    defaults: Option<Object>,
+    /// Attempts at once, on all nodes together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: Option<u32>,
+}
+
+/// The method.
+#[derive(Debug, clap::Args)]
+pub(super) struct One {
+    /// The method
+    #[arg(value_name = "METHOD")]
+    method: String,
+}
+
+impl Args {
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        let schema = |file: Option<String>| file.as_deref().map(read_object).transpose();
+        Ok(Request {
+            method: "workers.declare",
+            params: Params::default()
+                .with("method", self.one.method)
+                .maybe("description", self.description)
+                .maybe("input_schema", schema(self.input_schema)?)
+                .maybe("output_schema", schema(self.output_schema)?)
+                .maybe("defaults", self.defaults.map(|object| object.0))
+                .maybe("limit", self.limit)
+                .build(),
+            show: declared,
+        })
+    }
+}
+
+impl One {
+    pub(super) fn undeclare(self) -> Request {
+        Request {
+            method: "workers.undeclare",
+            params: Params::default().with("method", self.method).build(),
+            show: undeclared,
+        }
+    }
+}
+
+fn declared(result: &Value, out: &mut Output) -> io::Result<()> {
+    const MEMBERS: [&str; 10] = [
+        "method",
+        "description",
+        "input_schema",
+        "output_schema",
+        "defaults",
+        "limit",
+        "declared_by",
+        "declared_at",
+        "workers",
+        "waiting",
+    ];
+    only(result, &MEMBERS, out)
+}
+
+fn undeclared(result: &Value, out: &mut Output) -> io::Result<()> {
+    let method = member(result, "method");
+    let removed = result.get("removed").and_then(Value::as_bool);
+    out.line(match removed {
+        Some(true) => format!("{method} is not declared any more"),
+        Some(false) | None => format!("{method} was not declared"),
+    })
+}
