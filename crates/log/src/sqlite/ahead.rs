@@ -94,11 +94,15 @@ impl Ahead {
 
 /// The length of the file behind it.
 fn longer(file: &File, more: impl FnOnce(u64) -> u64) -> io::Result<u64> {
-    let mut at = file.metadata()?.len();
-    let end = at + more(at);
+    let begin = file.metadata()?.len();
+    let (mut at, end) = (begin, begin + more(begin));
     while at < end {
         let many = usize::try_from(end - at).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
-        file.write_all_at(&ZEROS[..many], at)?;
+        if let Err(error) = file.write_all_at(&ZEROS[..many], at) {
+            // The last bytes of a disk are for others.
+            file.set_len(begin)?;
+            return Err(error);
+        }
         at += many as u64;
     }
     Ok(at)
