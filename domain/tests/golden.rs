@@ -220,6 +220,7 @@ fn full() -> Vec<Event> {
                 }),
             },
             phase_name: Some("fetch".to_owned()),
+            progress: Progress::from_millionths(750_000),
         }),
         Event::TaskSuspended(TaskSuspended {
             task_id,

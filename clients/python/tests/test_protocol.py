@@ -9,6 +9,8 @@ import os
 import threading
 import time
 import unittest
+from datetime import datetime, timedelta, timezone
+from typing import Any
 from unittest import mock
 
 import taskledger
@@ -164,6 +166,22 @@ class Requests(unittest.TestCase):
                 _protocol.encode("m", {"x": value}, idempotency_key=None)
         with self.assertRaises(TypeError):
             _protocol.encode("m", {"x": object()}, idempotency_key=None)
+
+    def test_times_are_written_as_text_if_they_have_a_time_zone(self) -> None:
+        def sent(at: Any) -> Any:
+            params = {"start_at": at, "tasks": [{"params": {"deadline": at}}]}
+            params = json.loads(_protocol.encode("m", params, idempotency_key=None))["params"]
+            self.assertEqual(params["tasks"][0]["params"]["deadline"], params["start_at"])
+            return params["start_at"]
+
+        zone = timezone(timedelta(hours=2))
+        at = datetime(2027, 1, 2, 9, 30, tzinfo=zone)
+        self.assertEqual(sent(at), "2027-01-02T07:30:00Z")
+        self.assertEqual(sent(at.replace(microsecond=5)), "2027-01-02T07:30:00.000005Z")
+        with self.assertRaisesRegex(ValueError, "has no time zone: expected an aware `datetime`"):
+            sent(datetime(2027, 1, 2, 9, 30))
+        with self.assertRaisesRegex(TypeError, "is a day, not a time"):
+            sent(at.date())
 
     def test_urls_and_tokens(self) -> None:
         parse = _protocol.Endpoint.parse

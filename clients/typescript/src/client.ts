@@ -274,8 +274,18 @@ export class Client {
 
   #body(method: string, params: object, key?: string): string {
     const metadata = key === undefined ? {} : { metadata: { idempotency_key: key } };
-    return JSON.stringify({ jsonrpc: "2.0", id: ++this.#id, method, params, ...metadata });
+    const request = { jsonrpc: "2.0", id: ++this.#id, method, params, ...metadata };
+    const body = JSON.stringify(request);
+    // What is no time is written as `null`, which means something else.
+    if (body.includes("null")) JSON.stringify(request, refuseInvalidDate);
+    return body;
   }
+}
+
+/** @throws RangeError when a member is a `Date` without a time. */
+function refuseInvalidDate(this: Record<string, unknown>, member: string, value: unknown): unknown {
+  if (value === null && this[member] instanceof Date) throw new RangeError(`${member}: the date is invalid, expected one with a time`);
+  return value;
 }
 
 /** Claiming and finishing work call by call, and the directory of workers. A program that does work is better a `Worker`. */

@@ -32,10 +32,10 @@ export interface ScheduleDefinition {
   workflow?: ScheduledWorkflow;
   /** As `execute` takes them, without UUIDs as ids. */
   tasks?: TaskInput[];
-  /** RFC 3339: no run before. */
-  start_at?: string;
-  /** RFC 3339: no run after. */
-  end_at?: string;
+  /** RFC 3339, or a `Date`: no run before. */
+  start_at?: string | Date;
+  /** RFC 3339, or a `Date`: no run after. */
+  end_at?: string | Date;
   /** Runs in all, those by hand not counted. */
   max_runs?: number;
   /** `skip` unless it is given. */

@@ -19,8 +19,8 @@ export interface TaskParams {
   delay_seconds?: number;
   /** Seconds that one attempt may take. */
   timeout_seconds?: number;
-  /** RFC 3339; counts for everything below the task too. */
-  deadline?: string;
+  /** RFC 3339, or a `Date`; counts for everything below the task too. */
+  deadline?: string | Date;
   retry_count?: number;
   retry?: RetryPolicy;
   /** Seconds within which a worker has to claim the task once it is ready; then it fails. */
@@ -54,8 +54,8 @@ export interface TaskInput {
   /** `when: "always"`: also when the other one failed, was cancelled, or can no longer run. */
   dependencies?: (string | { id: string; required?: boolean; when?: "always" })[];
   children?: TaskInput[];
-  /** RFC 3339: it starts not before this time. */
-  start_at?: string | null;
+  /** RFC 3339, or a `Date`: it starts not before this time. */
+  start_at?: string | Date | null;
   /** What it is found by: at most 32 keys with texts. */
   labels?: Record<string, string> | null;
   [member: string]: unknown;

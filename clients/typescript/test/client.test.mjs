@@ -332,3 +332,15 @@ test("a run is followed to its end across lost connections", async () => {
   assert.equal(opened, 4);
   assert.deepEqual(events, ["in_progress", "completed"]);
 });
+
+test("dates are sent as text, and one without a time is refused before it is sent", async () => {
+  const server = await serve({ results: { "tasks.create": () => ({ id: "1", status: "pending" }) } });
+  const client = new Client({ url: server.url });
+  const at = new Date("2027-01-02T09:30:00+02:00");
+  await client.create({ name: "later", start_at: at, params: { deadline: at }, schemas: null });
+  const [[, sent]] = server.called("tasks.create");
+  assert.deepEqual([sent.start_at, sent.params.deadline, sent.schemas], ["2027-01-02T07:30:00.000Z", "2027-01-02T07:30:00.000Z", null]);
+  const wrong = async () => client.create({ name: "never", params: { deadline: new Date("soon") } });
+  await assert.rejects(wrong, (error) => error instanceof RangeError && error.message.startsWith("deadline: "));
+  assert.equal(server.called("tasks.create").length, 1);
+});

@@ -33,6 +33,9 @@ export async function client(): Promise<void> {
   }
   // @ts-expect-error: there is no such policy
   client.schedules.create("nightly", { cron: "@daily", tasks: [{ name: "a" }], overlap: "wait" });
+  const at = new Date();
+  client.create({ name: "a", start_at: at, params: { deadline: at } });
+  client.schedules.create("nightly", { cron: "@daily", tasks: [{ name: "a" }], start_at: at, end_at: at });
   client.events({ labels: { team: "red", batch: null } });
   const { claims } = await client.workers.claim({ methods: ["m"], wait_seconds: 10 });
   claims satisfies Claim[];

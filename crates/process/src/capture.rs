@@ -51,6 +51,17 @@ impl Captured {
         }
     }
 
+    /// The same, but only until more has come than is kept; then nobody reads it any more.
+    pub async fn fill_until_full(&mut self, source: Option<impl AsyncRead + Unpin>) {
+        let Some(mut source) = source else { return };
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while !self.is_truncated()
+            && let Ok(length @ 1..) = source.read(&mut chunk).await
+        {
+            self.take(&chunk[..length]);
+        }
+    }
+
     /// Adds what was read elsewhere.
     pub fn take(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;

@@ -358,7 +358,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         Event::TaskCompletionRejected(e) => {
             let of = (Kind::CompletionRejected, Status::InProgress);
             let mut notice = Notice::refused(recorded, e.task_id, of, e.told());
-            notice.attempt = Some(e.attempt);
+            (notice.attempt, notice.progress) = (Some(e.attempt), e.progress);
             (Some(notice), None)
         }
         Event::TaskCompleted(e) => {

@@ -106,7 +106,7 @@ events! {
     TaskStarted = 3,
     TaskProgressed = 3,
     TaskClaimRejected = 2,
-    TaskCompletionRejected = 2,
+    TaskCompletionRejected = 3,
     TaskSuspended = 3,
     TaskReminded = 1,
     TaskAnswered = 1,

@@ -57,6 +57,7 @@ pub(super) fn min() -> Vec<Event> {
                 too_large: None,
             },
             phase_name: None,
+            progress: Progress::ZERO,
         }),
         Event::TaskSuspended(TaskSuspended {
             task_id,

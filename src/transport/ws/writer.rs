@@ -7,6 +7,7 @@ use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::task::yield_now;
 use tokio::time::timeout;
 
 /// How long a peer may take for one message: whoever stops reading must not keep a place.
@@ -30,6 +31,7 @@ pub(super) async fn write(
 ) -> Written {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while outgoing.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        gather(&mut batch, &mut outgoing).await;
         let mut closes = false;
         let writing = async {
             for Outgoing { message, .. } in &mut batch {
@@ -48,4 +50,15 @@ pub(super) async fn write(
         batch.clear();
     }
     Written::Ended
+}
+
+/// Adds what else is about to be said: whoever is told of one durable append, such as a worker of the end of a task and
+/// of the next one, is sent it in one write and wakes up once.
+async fn gather(batch: &mut Vec<Outgoing>, outgoing: &mut mpsc::Receiver<Outgoing>) {
+    yield_now().await;
+    while batch.len() < BATCH_MAX
+        && let Ok(more) = outgoing.try_recv()
+    {
+        batch.push(more);
+    }
 }

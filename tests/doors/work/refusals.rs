@@ -182,6 +182,8 @@ async fn an_output_that_is_too_large_is_a_fact_once_and_the_attempt_goes_on() {
     let claimed = claim(api).await;
     let large = json!({"output": {"n": 1, "text": "x".repeat(1024 * 1024)}});
     let complete = held(&claimed, large);
+    api.call("tasks.renew", held(&claimed, json!({"progress": 0.5})))
+        .await;
 
     let refusal = api.refusal("tasks.complete", complete.clone()).await;
     assert_eq!(refusal.code, -32602, "{refusal:?}");
@@ -211,6 +213,7 @@ async fn an_output_that_is_too_large_is_a_fact_once_and_the_attempt_goes_on() {
     assert_told(&data, &refusal);
     let told = stream.events(1).await[0].json();
     assert_told(&told["contract_error"], &refusal);
+    assert_eq!(told["progress"], 0.5);
     let look = async || {
         let sent = site.receiver.requests();
         let mut bodies = sent

@@ -24,6 +24,7 @@ from .types import (
     Suspended,
     Task,
     Tasks,
+    Time,
     Tree,
     WorkerInfos,
 )
@@ -66,13 +67,13 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         dependencies: JsonObjects | None = None,
         params: JsonObject | None = None,
         labels: dict[str, str] | None = None,
-        start_at: str | None = None,
+        start_at: Time | None = None,
         idempotency_key: str | None = None,
     ) -> Created:
         """Stores a task, a tree (``children``), or several ``tasks`` that refer to each other by
         id or name.
 
-        ``priority``: 0 urgent to 3 low. ``start_at``: no start before this time (RFC 3339).
+        ``priority``: 0 urgent to 3 low. ``start_at``: no start before this time.
         Nothing runs before ``execute``.
         """
         members = without_none(

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, datetime, timezone
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -213,11 +214,12 @@ def encode(
     idempotency_key: str | None,
     configuration: JsonObject | None = None,
 ) -> bytes:
-    """The body of a request. Calls of methods that take a key get one if they have none.
+    """The body of a request. Calls of methods that take a key get one if they have none. Times
+    are written as RFC 3339 has them.
 
     :raises ValueError: something in ``params`` cannot be written as JSON (``NaN``, a lone
-        surrogate). :raises TypeError: something in ``params`` is of a type that JSON does not
-        have.
+        surrogate), or is a time without a time zone. :raises TypeError: something in ``params``
+        is of a type that JSON does not have.
     """
     request: JsonObject = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     if idempotency_key is None and method in _KEYED:
@@ -226,13 +228,27 @@ def encode(
         request["metadata"] = {"idempotency_key": idempotency_key}
     if configuration is not None:
         request["configuration"] = configuration
-    return dumps(request)
+    return dumps(request, _time)
 
 
-def dumps(value: Any) -> bytes:
-    """Compact JSON in UTF-8; raises as ``encode`` does."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def dumps(value: Any, other: Callable[[Any], str] | None = None) -> bytes:
+    """Compact JSON in UTF-8; raises as ``encode`` does. ``other`` writes what JSON does not have."""
+    text = json.dumps(
+        value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=other
+    )
     return text.encode("utf-8")
+
+
+def _time(value: Any) -> str:
+    """A point in time as text."""
+    expected = "expected an aware `datetime` or text as in RFC 3339"
+    if not isinstance(value, date):
+        raise TypeError(f"a value of type `{type(value).__name__}` cannot be written as JSON")
+    if not isinstance(value, datetime):
+        raise TypeError(f"`{value!r}` is a day, not a time: {expected}")
+    if value.utcoffset() is None:
+        raise ValueError(f"`{value!r}` has no time zone: {expected}")
+    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
 def decode(status: int, body: bytes) -> Any:

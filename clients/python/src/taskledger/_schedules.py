@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ._protocol import RetryPolicy, without_none
 from .schedules import Bound, Overlap, Schedule, ScheduledWorkflow, ScheduleRun, ShownSchedule
-from .types import JsonObject, JsonObjects
+from .types import JsonObject, JsonObjects, Time
 
 
 class ScheduleCalls:
@@ -41,8 +41,8 @@ class ScheduleCalls:
         time_zone: str | None = None,
         workflow: ScheduledWorkflow | None = None,
         tasks: JsonObjects | None = None,
-        start_at: str | None = None,
-        end_at: str | None = None,
+        start_at: Time | None = None,
+        end_at: Time | None = None,
         max_runs: int | None = None,
         overlap: Overlap | None = None,
         catch_up_seconds: int | None = None,
@@ -111,8 +111,8 @@ class ScheduleCalls:
         time_zone: str | None = None,
         workflow: ScheduledWorkflow | None = None,
         tasks: JsonObjects | None = None,
-        start_at: str | None = None,
-        end_at: str | None = None,
+        start_at: Time | None = None,
+        end_at: Time | None = None,
         max_runs: int | None = None,
         overlap: Overlap | None = None,
         catch_up_seconds: int | None = None,

@@ -7,6 +7,7 @@ At run time all of these are plain dictionaries. Members that are not always the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from .errors import RunFailed
@@ -16,6 +17,9 @@ JsonObject = dict[str, Any]
 
 JsonObjects = list[JsonObject]
 """A list of objects of JSON."""
+
+Time = str | datetime
+"""A point in time that a call is given: text as in RFC 3339, or an aware ``datetime``."""
 
 Status = Literal["pending", "in_progress", "completed", "failed", "cancelled"]
 """The status of a task."""

@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use taskledger_process::{Captured, Order, feed, supervise};
+use taskledger_process::{Captured, Order, TERMINATE_GRACE, feed, supervise};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
@@ -117,17 +117,27 @@ pub(crate) async fn run(
     let (to, from, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let mut stdout = Captured::new(OUTPUT_BYTES_MAX);
     let mut stderr = Stderr::new(&given.task_id, reported);
-    let traffic = async {
-        tokio::join!(
-            feed(to, Some(input)),
-            stdout.fill(from),
-            stderr.fill(errors)
-        );
+    let (stop, mut stops) = mpsc::unbounded_channel();
+    let written = async {
+        stdout.fill_until_full(from).await;
+        // What it writes from now on is in vain, and may have no end.
+        if stdout.is_truncated() {
+            let _ = stop.send(Order::Terminate(TERMINATE_GRACE));
+        }
     };
-    let orders = stream::poll_fn(move |context| orders.poll_recv(context));
+    let traffic = async {
+        tokio::join!(feed(to, Some(input)), written, stderr.fill(errors));
+    };
+    let orders = stream::select(
+        stream::poll_fn(move |context| orders.poll_recv(context)),
+        stream::poll_fn(move |context| stops.poll_recv(context)),
+    );
     let finished = supervise(child, traffic, orders).await?;
     stderr.end();
     let program = Path::new(&line[0]).display().to_string();
+    if stdout.is_truncated() {
+        return Ok(output(&program, &stdout));
+    }
     let how = match (finished.status.code(), finished.status.signal()) {
         (Some(0), _) => return Ok(output(&program, &stdout)),
         (Some(code), _) => format!("ended with exit code {code}"),
@@ -149,14 +159,16 @@ pub(crate) async fn run(
     })
 }
 
-/// The output of a program that ended well.
+/// The output of a program that ended well, or what is wrong with it.
 fn output(program: &str, stdout: &Captured) -> Verdict {
     let failed = |what: String| Verdict::Failed {
         error: format!("stdout of program `{program}` {what}"),
         retryable: false,
     };
     if stdout.is_truncated() {
-        return failed(format!("is larger than {OUTPUT_BYTES_MAX} bytes"));
+        return failed(format!(
+            "has more than the {OUTPUT_BYTES_MAX} bytes that an output may have; the program was stopped"
+        ));
     }
     match serde_json::from_slice(stdout.kept()) {
         Ok(output) => Verdict::Completed(output),
@@ -231,6 +243,8 @@ mod tests {
         .unwrap()
     }
 
+    const TOO_LARGE: &str = "stdout of program `sh` has more than the 1048576 bytes that an output may have; the program was stopped";
+
     async fn ran(script: &str) -> Verdict {
         let (_orders, received) = mpsc::unbounded_channel();
         let line = ["sh", "-c", script].map(OsString::from);
@@ -285,8 +299,15 @@ mod tests {
         }
         let large = "printf '{\"a\":\"'; head -c 1048576 /dev/zero | tr '\\0' x; printf '\"}'";
         let (said, retryable) = error(ran(large).await);
-        assert_eq!(said, "stdout of program `sh` is larger than 1048576 bytes");
+        assert_eq!(said, TOO_LARGE);
         assert!(!retryable);
+    }
+
+    #[tokio::test]
+    async fn a_program_that_writes_without_end_is_stopped_at_the_limit() {
+        for script in ["yes", "trap '' PIPE; while :; do yes 2> /dev/null; done"] {
+            assert_eq!(error(ran(script).await), (TOO_LARGE.to_owned(), false));
+        }
     }
 
     #[test]

@@ -2,9 +2,11 @@
 //!
 //! Owns: a thread that copies committed pages into the database file while the committer goes on
 //! (PASSIVE), and the committer's own share of it: the last few pages, without which the WAL could
-//! never start over under constant load, and emptying it when nothing happens.
+//! never start over under constant load, and emptying it when nothing happens. Its file is kept longer than
+//! what is in it (`ahead`).
 //! A checkpoint that fails loses nothing; the WAL only stays longer.
 
+use super::ahead::Ahead;
 use super::committer::Request;
 use super::open::{self, OpenError};
 use rusqlite::Connection;
@@ -18,7 +20,7 @@ use tokio::sync::mpsc::WeakSender;
 
 /// Pages of 4 KiB in the WAL before they are copied: 32 MiB. Fewer copies of hot pages, and still
 /// read back in well under a tenth of a second at a start after a crash.
-const CHECKPOINT_AFTER_PAGES: i64 = 8_192;
+pub(super) const CHECKPOINT_AFTER_PAGES: u64 = 8_192;
 /// Without commits for so long, the WAL is emptied.
 const IDLE: Duration = Duration::from_secs(5);
 
@@ -35,6 +37,7 @@ struct Shared {
 pub(super) struct Checkpoints {
     shared: Arc<Shared>,
     grown: SyncSender<()>,
+    ahead: Ahead,
 }
 
 impl Checkpoints {
@@ -52,7 +55,15 @@ impl Checkpoints {
             .name("log-checkpoint".to_owned())
             .spawn(move || copy_when_asked(&connection, &wake, &copier, &committer))
             .map_err(OpenError::Thread)?;
-        Ok((Self { shared, grown }, thread))
+        let ahead = Ahead::of(path);
+        Ok((
+            Self {
+                shared,
+                grown,
+                ahead,
+            },
+            thread,
+        ))
     }
 
     /// Where commits are counted.
@@ -67,14 +78,21 @@ impl Checkpoints {
 
     /// Looks at the WAL after a commit. Cost: a look into shared memory, unless there is something
     /// to do.
-    pub(super) fn after_commit(&self, connection: &Connection) {
+    pub(super) fn after_commit(&mut self, connection: &Connection) {
         if self.shared.copied.swap(false, Ordering::AcqRel) {
             run(connection, "PASSIVE");
             return;
         }
-        if run(connection, "NOOP") >= CHECKPOINT_AFTER_PAGES {
+        let pages = run(connection, "NOOP");
+        if pages.written.saturating_sub(pages.copied) >= CHECKPOINT_AFTER_PAGES {
             let _ = self.grown.try_send(());
         }
+        self.ahead.keep(connection, pages.written);
+    }
+
+    /// Makes the WAL ready for the first commits.
+    pub(super) fn begin(&mut self, connection: &Connection) {
+        self.ahead.begin(connection);
     }
 
     /// Copies all of the WAL and empties it.
@@ -83,15 +101,30 @@ impl Checkpoints {
     }
 }
 
-/// Runs a checkpoint and gives the number of pages in the WAL that are not yet in the database.
-fn run(connection: &Connection, mode: &str) -> i64 {
+/// Pages in the WAL.
+#[derive(Debug, Default, Clone, Copy)]
+struct Pages {
+    written: u64,
+    /// Those that are in the database too.
+    copied: u64,
+}
+
+/// Runs a checkpoint.
+fn run(connection: &Connection, mode: &str) -> Pages {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let result = connection.query_row(&sql, [], |row| {
-        Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?)
+        let pages = |column| {
+            row.get(column)
+                .map(|pages: i64| pages.max(0).cast_unsigned())
+        };
+        Ok(Pages {
+            written: pages(1)?,
+            copied: pages(2)?,
+        })
     });
     result.unwrap_or_else(|error| {
         tracing::warn!(%error, mode, "a checkpoint of the log failed; it is tried again");
-        0
+        Pages::default()
     })
 }
 

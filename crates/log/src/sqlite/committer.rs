@@ -82,6 +82,7 @@ impl Committer {
     pub(super) fn run(mut self, connection: &rusqlite::Connection, mut writer: Writer<'_>) {
         let alarm = PanicAlarm(self.on_fatal.clone());
         let mut kept = None;
+        self.checkpoints.begin(connection);
         while let Some(request) = kept.take().or_else(|| self.requests.blocking_recv()) {
             match request {
                 Request::Write { write, size, share } => {
@@ -99,7 +100,10 @@ impl Committer {
                         None => Resolution::Absent,
                     }));
                 }
-                Request::TruncateWal => self.checkpoints.truncate(connection),
+                Request::TruncateWal => {
+                    self.checkpoints.truncate(connection);
+                    self.checkpoints.begin(connection);
+                }
                 // Whatever comes after this one is refused, whatever came before it is done.
                 Request::Close => self.requests.close(),
             }

@@ -5,6 +5,7 @@
 //! nearly live readers are served from memory (`ring`). May not touch: rules, read models.
 //! Whoever opens it holds the data folder's lock (`store::lock`).
 
+mod ahead;
 mod beside;
 mod checkpoint;
 mod committer;

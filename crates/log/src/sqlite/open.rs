@@ -4,6 +4,7 @@
 //! wrote, that is no log, or that cannot be written is refused here, before anything is served.
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taskledger_private as private;
@@ -272,7 +273,10 @@ fn cannot_make_files(source: &rusqlite::Error) -> bool {
 fn wal_holds_something(path: &Path) -> bool {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
-    std::fs::metadata(wal).is_ok_and(|m| m.len() > 0)
+    // Zeros are no frames (`ahead`): what SQLite has written begins with a number.
+    let mut number = [0; 4];
+    let read = std::fs::File::open(wal).and_then(|mut wal| wal.read_exact(&mut number));
+    read.is_ok() && number != [0; 4]
 }
 
 fn immutable_uri(path: &Path) -> String {

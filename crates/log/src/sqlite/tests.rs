@@ -234,3 +234,33 @@ async fn the_chain_is_followed_over_what_was_dropped_and_an_export_carries_it() 
     let report = verified(folder.path(), None);
     assert_eq!(report.faults[0].position, Some(4), "{report:?}");
 }
+
+#[tokio::test]
+async fn commits_overwrite_the_end_of_the_wal_and_a_crash_finds_no_frames_in_it() {
+    let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let wal = folder.path().join("ledger.db-wal");
+    let bytes = || std::fs::metadata(&wal).unwrap().len();
+    let store = store(folder.path());
+    append(&store, 1, 0, vec![renamed("a")]).await;
+    let begun = bytes();
+    for expected in 1..100 {
+        append(&store, 1, expected, vec![renamed("b")]).await;
+    }
+    // What one commit adds is a few pages: the file was longer than that before.
+    assert!(begun >= 4 * 1024 * 1024, "{begun}");
+    assert_eq!(bytes(), begun);
+    // More than the file had at first.
+    let text = "x".repeat(900_000);
+    for expected in 100..110 {
+        append(&store, 1, expected, vec![renamed(&text)]).await;
+    }
+    assert!(bytes() > begun);
+    // A crash: the files as they are.
+    for name in ["ledger.db", "ledger.db-wal"] {
+        std::fs::copy(folder.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let again = self::store(copy.path());
+    assert_eq!(again.head().await.unwrap(), 110);
+    store.close().await;
+    assert!(!wal.exists(), "a closed log is one file");
+}

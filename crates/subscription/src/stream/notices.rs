@@ -1,20 +1,25 @@
 //! A watcher's stream as doors consume it: a [`Stream`] of items, with the place behind the last one.
 
-use super::{Batch, Reader};
+use super::{BATCH_BYTES_MAX, Batch, Reader, Until};
 use crate::cursor::Cursor;
+use crate::live::Published;
 use futures_util::stream::unfold;
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use taskledger_log::Error;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, timeout_at};
 use tokio_stream::Stream;
 
 /// Silence after which a stream yields [`Item::Silence`], so that a door can show proxies and clients that
 /// it lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// A stream that ends with a run gives no more than one item in this time, but for its end: its reader, who waits for
+/// that, is not woken for each step of a run whose steps take less.
+const PACE: Duration = Duration::from_millis(2);
 
 /// What a stream yields.
 #[derive(Debug)]
@@ -82,6 +87,7 @@ impl From<Reader> for Notices {
         let place = reader.place();
         let listening = Box::new(Listening {
             reader,
+            read: None,
             spoken: Instant::now(),
             silence: Box::pin(sleep(HEARTBEAT)),
         });
@@ -96,6 +102,8 @@ impl From<Reader> for Notices {
 /// A reader, and since when it has had nothing to tell. Boxed, because it moves with each item.
 struct Listening {
     reader: Reader,
+    /// What the reader gave behind the last item.
+    read: Option<Result<Option<Batch>, Error>>,
     spoken: Instant,
     silence: Pin<Box<Sleep>>,
 }
@@ -110,8 +118,11 @@ impl Listening {
         loop {
             tokio::select! {
                 biased;
-                batch = self.reader.next() => {
-                    let batch = batch?;
+                batch = next(&mut self.read, &mut self.reader) => {
+                    let batch = match batch? {
+                        Some(Batch::Notices(notices)) => Some(self.gathered(notices).await),
+                        batch @ (None | Some(Batch::Whole(_) | Batch::Passed | Batch::Reset(_))) => batch,
+                    };
                     if !matches!(batch, Some(Batch::Passed)) {
                         self.spoken = Instant::now();
                     }
@@ -134,16 +145,48 @@ impl Listening {
     }
 }
 
+/// What comes next; first what was read behind the last item.
+async fn next(
+    read: &mut Option<Result<Option<Batch>, Error>>,
+    reader: &mut Reader,
+) -> Result<Option<Batch>, Error> {
+    match read.take() {
+        Some(read) => read,
+        None => reader.next().await,
+    }
+}
+
+impl Listening {
+    /// These notices and those that come until the next item is due, or the stream ends.
+    async fn gathered(&mut self, mut notices: Vec<Arc<Published>>) -> Batch {
+        let due = self.spoken + PACE;
+        let mut bytes: usize = notices.iter().map(|it| it.notice.weight()).sum();
+        while self.reader.until != Until::Forever && !self.reader.ended && bytes < BATCH_BYTES_MAX {
+            match timeout_at(due, self.reader.next()).await {
+                Ok(Ok(Some(Batch::Notices(more)))) => {
+                    bytes += more.iter().map(|it| it.notice.weight()).sum::<usize>();
+                    notices.extend(more);
+                }
+                Ok(other) => {
+                    self.read = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        Batch::Notices(notices)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::live::Live;
-    use crate::stream::{Filter, Until};
+    use crate::stream::Filter;
     use crate::testing::{Immediate, append};
     use futures_util::FutureExt;
-    use std::sync::Arc;
     use taskledger_clock::ManualClock;
-    use taskledger_domain::testing::START;
+    use taskledger_domain::testing::{START, id};
     use taskledger_log::memory::MemoryStore;
     use tokio_stream::StreamExt;
     use tokio_util::sync::CancellationToken;
@@ -200,5 +243,40 @@ mod tests {
             assert_eq!(begun.elapsed(), HEARTBEAT / 2);
         }
         assert_eq!(begun.elapsed(), HEARTBEAT + HEARTBEAT / 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_ends_with_a_run_gathers_what_comes_within_its_pace() {
+        // given: the stream of a flow, and one event long after it was opened
+        let store = store();
+        let (service, live) = Live::new(store.clone(), Arc::new(Immediate));
+        tokio::spawn(service.run(CancellationToken::new()));
+        let filter = Filter {
+            flow: Some(id("task").as_flow()),
+            ..Filter::default()
+        };
+        let from = crate::stream::From::Now;
+        let begun = Reader::begin(live, filter, from, Until::NothingRuns).await;
+        let mut stream: Notices = begun.expect("the log in memory can be read").0.into();
+        let mut positions = async || match stream.next().await {
+            Some(Ok(Item::Batch(batch))) => {
+                let notices = batch.notices().iter();
+                notices.map(|it| it.cursor.position).collect::<Vec<_>>()
+            }
+            other => panic!("{other:?}"),
+        };
+        tokio::time::sleep(10 * PACE).await;
+        let begun = Instant::now();
+        // when
+        append(&store, 0).await;
+        let first = positions().await;
+        append(&store, 1).await;
+        let (rest, ()) = tokio::join!(positions(), async {
+            tokio::time::sleep(PACE / 2).await;
+            append(&store, 2).await;
+        });
+        // then: the first one came at once, the others together
+        assert_eq!((first, rest), (vec![1], vec![2, 3]));
+        assert_eq!(begun.elapsed(), PACE);
     }
 }

@@ -228,6 +228,7 @@ pub(super) fn reject(
             attempt: task.attempt,
             fault: fault.clone(),
             phase_name: phase_name.map(str::to_owned),
+            progress: task.progress,
         })]
     } else {
         Vec::new()

@@ -2,6 +2,7 @@
 
 use crate::TaskId;
 use crate::contract::{Breach, Broken, OutputFault};
+use crate::task::Progress;
 use serde::{Deserialize, Serialize};
 
 /// See [`super::Event::TaskClaimRejected`].
@@ -59,6 +60,9 @@ pub struct TaskCompletionRejected {
     /// The name that the task had then. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_name: Option<String>,
+    /// How far the attempt had come. Since version 3; zero in older events.
+    #[serde(default, skip_serializing_if = "Progress::is_zero")]
+    pub progress: Progress,
 }
 
 impl TaskCompletionRejected {
