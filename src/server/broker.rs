@@ -6,6 +6,7 @@ mod blocked;
 
 use crate::store::{self, EventStore};
 use crate::subscription::feed::Feed;
+use blocked::Looks;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_broker::BrokerStore;
@@ -45,9 +46,10 @@ impl Follower {
     async fn follow(&self) {
         let mut pause = RETRY_FIRST;
         let mut feed: Option<Feed> = None;
+        let mut looks = Looks::default();
         loop {
             let done = match &mut feed {
-                Some(feed) => self.step(feed).await,
+                Some(feed) => self.step(feed, &mut looks).await,
                 None => self.begin().await.map(|begun| feed = Some(begun)),
             };
             match done {
@@ -78,7 +80,7 @@ impl Follower {
         Ok(Feed::new(self.log.clone(), place.min(head)))
     }
 
-    async fn step(&self, feed: &mut Feed) -> Result<(), Stopped> {
+    async fn step(&self, feed: &mut Feed, looks: &mut Looks) -> Result<(), Stopped> {
         let after = feed.position();
         let mut events = feed.next().await?;
         // Nobody waits for what is published, but requesters for ends.
@@ -90,7 +92,7 @@ impl Follower {
             }
         }
         let upto = feed.position();
-        let blocked = blocked::blocked(&*self.log, &self.store, &events).await?;
+        let blocked = looks.blocked(&*self.log, &self.store, &events).await?;
         let place = self.store.intake(after, &events, &blocked, upto).await?;
         if place != upto {
             feed.seek(place);

@@ -234,11 +234,8 @@ impl EventBus for Shared {
                 "task_types",
                 NAME_CHARS_MAX - 1 - KEY_CHARS_MAX.min(64),
             )?;
-            if given.is_empty() || !patterns::is_type(given) {
-                return Err(values::invalid(
-                    "task_types",
-                    "a type is not empty and has no `@`",
-                ));
+            if let Some(fault) = patterns::fault(given) {
+                return Err(values::invalid("task_types", format!("`{given}`: {fault}")));
             }
         }
         let name: Arc<str> = asked.agent_id.into();
