@@ -15,9 +15,10 @@ use taskledger_domain::{FlowId, Recorded};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// How long events are gathered to be noted together while none of them is an end, and up to how many.
-const GATHER: Duration = Duration::from_millis(20);
-const GATHERED_EVENTS: usize = 1024;
+/// How long events are gathered to be noted together while none of them is an end and nobody waits for them, and up to how
+/// many. Tasks that are published one after the other are stored side by side only by chance: of many at once, more share a page.
+const GATHER: Duration = Duration::from_millis(250);
+const GATHERED_EVENTS: usize = 8192;
 /// Pause after a failure; each is twice the one before, up to the last.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
@@ -86,9 +87,12 @@ impl Follower {
         // Nobody waits for what is published, but requesters for ends.
         let until = Instant::now() + GATHER;
         while events.len() < GATHERED_EVENTS && !events.iter().any(|it| ends(&it.event)) {
-            match timeout_at(until, feed.next()).await {
-                Ok(more) => events.extend(more?),
-                Err(_) => break,
+            tokio::select! {
+                more = timeout_at(until, feed.next()) => match more {
+                    Ok(more) => events.extend(more?),
+                    Err(_) => break,
+                },
+                () = self.store.hurried() => break,
             }
         }
         let upto = feed.position();

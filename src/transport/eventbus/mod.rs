@@ -183,7 +183,8 @@ impl EventBus for Shared {
         let context = came(&request)?.context;
         let task = request.into_inner().task;
         let event = task.as_ref().map(|it| it.task_type.clone());
-        let work = self.0.publish(&context, task);
+        // Large, and moved on the way.
+        let work = Box::pin(self.0.publish(&context, task));
         let event = event.unwrap_or_default();
         self.0.counted(Topic::Tasks, &event, work).await
     }
@@ -193,7 +194,7 @@ impl EventBus for Shared {
         request: Request<PublishTaskResultRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        let work = self.0.ended(&context, request.into_inner().result);
+        let work = Box::pin(self.0.ended(&context, request.into_inner().result));
         let topic = Topic::Results;
         self.0.counted(topic, topic.event(), work).await
     }
@@ -203,7 +204,7 @@ impl EventBus for Shared {
         request: Request<PublishTaskProgressRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        let work = self.0.progressed(&context, request.into_inner().progress);
+        let work = Box::pin(self.0.progressed(&context, request.into_inner().progress));
         let topic = Topic::Progress;
         self.0.counted(topic, topic.event(), work).await
     }

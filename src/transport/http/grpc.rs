@@ -26,9 +26,7 @@ use std::time::Duration;
 use taskledger_a2a::grpc as a2a_wire;
 use taskledger_a2a::v03::grpc as v03_wire;
 use taskledger_a2a::{Edition, Error, ErrorKind};
-use taskledger_eventbus::{
-    EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME, status_with_retry,
-};
+use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME, status_with_retry};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_health::server::{HealthReporter, health_reporter};

@@ -115,7 +115,7 @@ async fn a_task_that_ran_after_all_and_is_cancelled_between_attempts_is_told_aga
     let one = called(&bus, &group, "one").await;
     let mut two = called(&bus, &group, "two").await;
     two["params"]["retry"] = json!({"max_attempts": 2, "initial_delay_ms": 600_000});
-    let update = json!({"task_id": two["id"], "params": two["params"]});
+    let update = json!({"task_id": two["id"], "updates": {"params": two["params"]}});
     api.call("tasks.update", update).await;
     assert_eq!(next(&mut stream).await.task_id, "one");
     let end = bus.end("a", "one", TaskStatus::Failed, None, "no");

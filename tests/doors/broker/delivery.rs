@@ -271,7 +271,11 @@ async fn subscriptions_to_tasks_that_make_no_sense_are_refused() {
         ("a\u{0}", &[], "agent_id: "),
         ("a", &[""], "task_types: "),
         ("a", &["x@b"], "task_types: `x@b`: "),
-        ("a", &["x", "math*"], "task_types: `math*`: no type has a `*`; "),
+        (
+            "a",
+            &["x", "math*"],
+            "task_types: `math*`: no type has a `*`; ",
+        ),
         ("a", &["math.*.add"], "task_types: `math.*.add`: "),
         ("a", &many, "task_types: 65 types"),
     ] {

@@ -55,7 +55,7 @@ const STANDSTILL: Duration = Duration::from_secs(90);
 const LATE_US: i64 = 1_000_000;
 /// How long after a kill flows are being loaded, or taken over by another node, in microseconds; and for each task.
 const RECOVERY_US: i64 = 15_000_000;
-const RECOVERY_OF_TASK_US: i64 = 500;
+const RECOVERY_OF_TASK_US: i64 = 200;
 
 type Client = EventBusClient<Channel>;
 
@@ -362,8 +362,7 @@ async fn nothing_published_is_lost_when_the_server_is_killed() {
     server.stop().await;
     let mut claims = Claims::of(&world);
     each_ended_once(&folder, |event| claims.check(event)).await;
-    let (checked, excused) = claims.end();
-    println!("{checked} first deliveries in order, {excused} after a start");
+    println!("{}", claims.end());
 }
 
 /// Each task that was created has one end in the log, and no attempt is there twice. `also` is told of each event.

@@ -33,6 +33,8 @@ pub(super) struct Claims {
     tasks: HashMap<String, (String, Rank)>,
     checked: usize,
     excused: usize,
+    /// How long after a kill an agent was last given a task before a more urgent or older one, in microseconds.
+    disorder_us: i64,
 }
 
 impl Claims {
@@ -43,6 +45,7 @@ impl Claims {
             tasks: HashMap::new(),
             checked: 0,
             excused: 0,
+            disorder_us: 0,
         }
     }
 
@@ -89,9 +92,13 @@ impl Claims {
         }
     }
 
-    /// How many claims were looked at, and how many were not because a server had just begun.
-    pub(super) fn end(self) -> (usize, usize) {
-        (self.checked, self.excused)
+    /// What was looked at.
+    pub(super) fn end(self) -> String {
+        let disorder = self.disorder_us as f64 / 1e6;
+        format!(
+            "{} first deliveries in order; {} after a kill, out of order up to {disorder:.1} s behind it",
+            self.checked, self.excused
+        )
     }
 
     /// A task waits no more.
@@ -103,11 +110,15 @@ impl Claims {
 
     /// An agent was given a task of this rank; those before it that it takes were passed over.
     fn given(&mut self, agent: &str, rank: Rank, at: i64) {
-        if self.is_excused(at, at) {
-            self.excused += 1;
-            return;
+        let outage = self
+            .outages
+            .iter()
+            .find(|(gone, back)| (*gone..=*back).contains(&at));
+        let after = outage.map(|(gone, _)| at - gone);
+        match after {
+            Some(_) => self.excused += 1,
+            None => self.checked += 1,
         }
-        self.checked += 1;
         let lines = self.lines.iter_mut();
         for (_, line) in lines.filter(|(method, _)| agent::takes(agent, method)) {
             for priority in 0..=rank.0 {
@@ -116,7 +127,12 @@ impl Claims {
                     && *before < rank
                     && waiting.ready_at + READY_US <= at
                 {
-                    waiting.passed_over_at.get_or_insert(at);
+                    match after {
+                        Some(after) => self.disorder_us = self.disorder_us.max(after),
+                        None => {
+                            waiting.passed_over_at.get_or_insert(at);
+                        }
+                    }
                 }
             }
         }
