@@ -351,6 +351,7 @@ pub(super) async fn caught_up(app: &App, store: &BrokerStore) -> Result<(), Erro
                 retry_after_ms: AWAY_RETRY_MS,
             });
         }
+        store.hurry();
         sleep(CATCH_UP_STEP).await;
     }
     Ok(())

@@ -6,6 +6,7 @@ mod blocked;
 
 use crate::store::{self, EventStore};
 use crate::subscription::feed::Feed;
+use blocked::Looks;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_broker::BrokerStore;
@@ -14,9 +15,10 @@ use taskledger_domain::{FlowId, Recorded};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// How long events are gathered to be noted together while none of them is an end, and up to how many.
-const GATHER: Duration = Duration::from_millis(20);
-const GATHERED_EVENTS: usize = 1024;
+/// How long events are gathered to be noted together while none of them is an end and nobody waits for them, and up to how
+/// many. Tasks that are published one after the other are stored side by side only by chance: of many at once, more share a page.
+const GATHER: Duration = Duration::from_millis(250);
+const GATHERED_EVENTS: usize = 8192;
 /// Pause after a failure; each is twice the one before, up to the last.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
@@ -45,9 +47,10 @@ impl Follower {
     async fn follow(&self) {
         let mut pause = RETRY_FIRST;
         let mut feed: Option<Feed> = None;
+        let mut looks = Looks::default();
         loop {
             let done = match &mut feed {
-                Some(feed) => self.step(feed).await,
+                Some(feed) => self.step(feed, &mut looks).await,
                 None => self.begin().await.map(|begun| feed = Some(begun)),
             };
             match done {
@@ -78,19 +81,22 @@ impl Follower {
         Ok(Feed::new(self.log.clone(), place.min(head)))
     }
 
-    async fn step(&self, feed: &mut Feed) -> Result<(), Stopped> {
+    async fn step(&self, feed: &mut Feed, looks: &mut Looks) -> Result<(), Stopped> {
         let after = feed.position();
         let mut events = feed.next().await?;
         // Nobody waits for what is published, but requesters for ends.
         let until = Instant::now() + GATHER;
         while events.len() < GATHERED_EVENTS && !events.iter().any(|it| ends(&it.event)) {
-            match timeout_at(until, feed.next()).await {
-                Ok(more) => events.extend(more?),
-                Err(_) => break,
+            tokio::select! {
+                more = timeout_at(until, feed.next()) => match more {
+                    Ok(more) => events.extend(more?),
+                    Err(_) => break,
+                },
+                () = self.store.hurried() => break,
             }
         }
         let upto = feed.position();
-        let blocked = blocked::blocked(&*self.log, &self.store, &events).await?;
+        let blocked = looks.blocked(&*self.log, &self.store, &events).await?;
         let place = self.store.intake(after, &events, &blocked, upto).await?;
         if place != upto {
             feed.seek(place);

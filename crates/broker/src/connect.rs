@@ -25,6 +25,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0002_blocked",
             include_str!("../../../migrations/postgres/broker/0002_blocked.sql"),
         ),
+        (
+            "0003_begun",
+            include_str!("../../../migrations/postgres/broker/0003_begun.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -36,6 +40,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0002_blocked",
             include_str!("../../../migrations/sqlite/broker/0002_blocked.sql"),
+        ),
+        (
+            "0003_begun",
+            include_str!("../../../migrations/sqlite/broker/0003_begun.sql"),
         ),
     ])
 });

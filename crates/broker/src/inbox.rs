@@ -176,7 +176,7 @@ impl BrokerStore {
 /// An outcome that is to be noted.
 pub(crate) struct New {
     pub(crate) outcome: Outcome,
-    /// The task cannot run, and has not ended.
+    /// The task cannot run, and has neither begun nor ended since.
     pub(crate) is_blocked: bool,
 }
 
@@ -196,6 +196,35 @@ pub(crate) async fn blocked(
     let rows = BLOCKED.fetch(tx, tasks, bind).await?;
     let task = |row: &Row| Ok(TaskId(Columns::of(row).id()?));
     rows.iter().map(task).collect()
+}
+
+/// Whether any task could not run, as its requester was told, and has not begun since. Cost: one query.
+pub(crate) async fn any_blocked(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    let args = tx.args();
+    Ok(tx.fetch_optional(ANY_BLOCKED, args).await?.is_some())
+}
+
+/// Those of some tasks of which that is so. Cost: one query, O(tasks).
+pub(crate) async fn blocked_among(
+    tx: &mut Tx<'_>,
+    tasks: &[TaskId],
+) -> Result<HashSet<TaskId>, Error> {
+    if tasks.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let bind = |task: &TaskId, args: &mut Args| args.id(task.0);
+    let rows = BLOCKED_AMONG.fetch(tx, tasks, bind).await?;
+    let task = |row: &Row| Ok(TaskId(Columns::of(row).id()?));
+    rows.iter().map(task).collect()
+}
+
+/// These tasks have begun: what is said of them from now on is news. Cost: one statement, O(tasks).
+pub(crate) async fn begun(tx: &mut Tx<'_>, tasks: &[TaskId]) -> Result<(), Error> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let bind = |task: &TaskId, args: &mut Args| args.id(task.0);
+    Ok(BEGUN.execute(tx, tasks, bind).await?)
 }
 
 /// Adds outcomes, but those of tasks that have come to their end with the same event before. Returns what was added.
@@ -272,6 +301,24 @@ static BLOCKED: LazyLock<MultiRow> = LazyLock::new(|| {
            FROM (",
         3,
         ") AS asked)",
+    )
+});
+// By `outcomes_blocked`.
+const ANY_BLOCKED: &str = "SELECT number FROM outcomes WHERE blocked = 1 LIMIT 1";
+// By `outcomes_blocked`.
+static BLOCKED_AMONG: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "SELECT DISTINCT task_id FROM outcomes WHERE blocked = 1 AND task_id IN (",
+        1,
+        ")",
+    )
+});
+// By `outcomes_blocked`.
+static BEGUN: LazyLock<MultiRow> = LazyLock::new(|| {
+    MultiRow::new(
+        "UPDATE outcomes SET blocked = 0 WHERE blocked = 1 AND task_id IN (",
+        1,
+        ")",
     )
 });
 static DELIVER: LazyLock<MultiRow> = LazyLock::new(|| {

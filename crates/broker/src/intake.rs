@@ -8,7 +8,7 @@ use crate::inbox::{self, New, Outcome};
 use crate::mark::mark;
 use crate::published::{Published, add, among};
 use crate::{BrokerStore, Error, State, stored};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, TaskCreated};
 use taskledger_domain::{Position, Recorded, TaskId, Timestamp};
@@ -25,7 +25,7 @@ pub struct Blocked {
     pub told: (Position, Timestamp),
 }
 
-/// How a task has come to its end, of which it is not known whether it was published.
+/// How a task has come to its end, or begins, of which it is not known whether it was published.
 struct End<'a> {
     task: TaskId,
     kind: EndKind,
@@ -38,10 +38,12 @@ struct End<'a> {
 enum EndKind {
     /// It was under way.
     Own,
-    /// It was cancelled before it began: nothing new of one that could not.
+    /// It was cancelled while it was not under way: nothing new of one that cannot begin.
     Unbegun,
     /// It cannot begin.
     Blocked,
+    /// No end: it begins, which may have been said to be impossible.
+    Begun,
 }
 
 /// What a batch may come to.
@@ -106,7 +108,8 @@ impl BrokerStore {
         blocked: &[Blocked],
         upto: Position,
     ) -> Result<Position, Error> {
-        let sorted = self.sorted(batch.iter(), blocked.iter());
+        let begun = self.begun(batch, blocked).await?;
+        let sorted = self.sorted(batch.iter(), blocked.iter(), &begun);
         if sorted.published.is_empty() {
             if self.is_irrelevant(&sorted).await? && self.passed.pass(after, upto) {
                 return Ok(upto);
@@ -125,6 +128,41 @@ impl BrokerStore {
         self.recent.ended_elsewhere(state.newest);
         self.wake(state.newest);
         Ok(state.position)
+    }
+
+    /// The tasks that begin in a batch after all, though their requesters were told, or are, that they cannot. Cost: no
+    /// query as long as no requester was told so of any task; else one for the tasks that begin.
+    async fn begun(
+        &self,
+        batch: &[Arc<Recorded>],
+        blocked: &[Blocked],
+    ) -> Result<HashSet<TaskId>, Error> {
+        if !blocked.is_empty() {
+            self.passed.set_blocked(true);
+        }
+        let known = self.passed.has_blocked();
+        if known == Some(false) || self.passed.is_used() == Some(false) {
+            return Ok(HashSet::new());
+        }
+        let started: Vec<TaskId> = batch.iter().filter_map(|it| started(&it.event)).collect();
+        if started.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let work = async {
+            let mut tx = self.read().await?;
+            let has_blocked = match known {
+                Some(known) => known,
+                None => inbox::any_blocked(&mut tx).await?,
+            };
+            let found = match has_blocked {
+                true => begun(&mut tx, &started, blocked).await?,
+                false => HashSet::new(),
+            };
+            tx.commit().await?;
+            self.passed.set_blocked(has_blocked);
+            Ok(found)
+        };
+        self.order(work).await
     }
 
     /// Whether nothing follows from events that publish nothing. All that were published before are stored.
@@ -186,10 +224,16 @@ impl BrokerStore {
             before.position <= after && events.last().is_none_or(|it| it.position <= upto);
         let batch = match is_all_new {
             true => sorted,
-            false => self.sorted(
-                events.iter().filter(|it| is_new(it.position)),
-                blocked.iter().filter(|it| is_new(it.told.0)),
-            ),
+            false => {
+                // Of which it may have told that they cannot begin.
+                let started = events.iter().filter_map(|it| started(&it.event));
+                let begun = begun(&mut tx, &started.collect::<Vec<_>>(), blocked).await?;
+                self.sorted(
+                    events.iter().filter(|it| is_new(it.position)),
+                    blocked.iter().filter(|it| is_new(it.told.0)),
+                    &begun,
+                )
+            }
         };
         add(&mut tx, &batch.published).await?;
         let (newest, outcomes) = self.note_ends(&mut tx, &batch, before.newest).await?;
@@ -231,7 +275,8 @@ impl BrokerStore {
         let asked = known.iter().filter(|(_, end)| end.kind != EndKind::Own);
         let asked: Vec<&Published> = asked.map(|(task, _)| *task).collect();
         let mut blocked = inbox::blocked(tx, &asked).await?;
-        let mut numbered = Vec::with_capacity(known.len());
+        let mut numbered: Vec<New> = Vec::with_capacity(known.len());
+        let mut begun = Vec::new();
         for (task, end) in known {
             // The first end of what never began counts.
             let is_told = match end.kind {
@@ -241,6 +286,15 @@ impl BrokerStore {
                 }
                 EndKind::Unbegun => blocked.contains(&end.task),
                 EndKind::Blocked => !blocked.insert(end.task),
+                EndKind::Begun => {
+                    if blocked.remove(&end.task) {
+                        begun.push(end.task);
+                        let of_task = |new: &&mut New| new.outcome.task_id == end.task;
+                        let told = numbered.iter_mut().filter(of_task);
+                        told.for_each(|new| new.is_blocked = false);
+                    }
+                    continue;
+                }
             };
             if !is_told {
                 let number = newest + 1 + numbered.len() as u64;
@@ -250,6 +304,7 @@ impl BrokerStore {
                 });
             }
         }
+        inbox::begun(tx, &begun).await?;
         let newest = newest + numbered.len() as u64;
         Ok((newest, inbox::add(tx, numbered).await?))
     }
@@ -284,11 +339,13 @@ impl BrokerStore {
         self.order(work).await
     }
 
-    /// What events may come to, by their order. Cost: O(events and `params`), no query.
+    /// What events may come to, by their order; which of the tasks that begin are `begun` after all. Cost: O(events and
+    /// `params`), no query.
     fn sorted<'a>(
         &self,
         events: impl Iterator<Item = &'a Arc<Recorded>>,
         blocked: impl Iterator<Item = &'a Blocked>,
+        begun: &HashSet<TaskId>,
     ) -> Batch<'a> {
         let mut batch = Batch::default();
         let mut blocked = blocked.peekable();
@@ -299,7 +356,9 @@ impl BrokerStore {
                 let task = Published::of(&self.tenant, recorded, created.task_id, mark);
                 batch.published.push(task);
             }
-            if let Some((task, kind)) = ended(&recorded.event) {
+            let begins = started(&recorded.event).filter(|task| begun.contains(task));
+            let begins = begins.map(|task| (task, EndKind::Begun));
+            if let Some((task, kind)) = ended(&recorded.event).or(begins) {
                 batch.ends.push(End {
                     task,
                     kind,
@@ -318,6 +377,26 @@ impl BrokerStore {
         }
         batch
     }
+}
+
+/// The task of which an event begins an attempt.
+fn started(event: &Event) -> Option<TaskId> {
+    let Event::TaskStarted(e) = event else {
+        return None;
+    };
+    Some(e.task_id)
+}
+
+/// Those that begin of which it was said, or is, that they cannot.
+async fn begun(
+    tx: &mut Tx<'_>,
+    started: &[TaskId],
+    blocked: &[Blocked],
+) -> Result<HashSet<TaskId>, Error> {
+    let mut found = inbox::blocked_among(tx, started).await?;
+    let told: HashSet<TaskId> = blocked.iter().map(|it| it.task).collect();
+    found.extend(started.iter().filter(|task| told.contains(*task)));
+    Ok(found)
 }
 
 /// The task that an event ends, as subscribers are told of it: no attempt follows by itself.

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_beside::Connections;
 use taskledger_sql::{Columns, Engine, Tx, with_sources};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 /// How long one order to the store may take: beyond it the connection is taken for dead.
@@ -69,6 +69,8 @@ pub struct BrokerStore {
     tenant: Arc<str>,
     /// The highest number of an outcome that this process knows of.
     newest: watch::Sender<u64>,
+    /// Somebody waits for what is not noted yet.
+    hurry: Notify,
     passed: Passed,
     recent: Recent,
 }
@@ -93,6 +95,7 @@ impl BrokerStore {
             engine,
             tenant,
             newest: watch::Sender::new(0),
+            hurry: Notify::new(),
             passed: Passed::default(),
             recent: Recent::default(),
         }
@@ -104,6 +107,16 @@ impl BrokerStore {
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
+    }
+
+    /// Asks whoever notes events for this process not to gather more of them first.
+    pub fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    /// Waits until somebody hurries, or has done so since this was asked last.
+    pub async fn hurried(&self) {
+        self.hurry.notified().await;
     }
 
     /// Whether no other server can note anything: a folder has one.

@@ -18,6 +18,8 @@ struct Inner {
     upto: Position,
     /// Whether any task was published up to here; `None`: not known.
     is_used: Option<bool>,
+    /// Whether requesters were told of tasks that could not run, and have not begun since; `None`: not known.
+    has_blocked: Option<bool>,
 }
 
 impl Passed {
@@ -60,6 +62,7 @@ impl Passed {
         // Another server has gone on, or back: tasks may have been published that were not seen here.
         if place != read {
             inner.is_used = None;
+            inner.has_blocked = None;
         }
         (inner.stored, inner.upto) = (place, place);
     }
@@ -70,6 +73,14 @@ impl Passed {
 
     pub(crate) fn set_used(&self, is_used: bool) {
         self.inner().is_used = Some(is_used);
+    }
+
+    pub(crate) fn has_blocked(&self) -> Option<bool> {
+        self.inner().has_blocked
+    }
+
+    pub(crate) fn set_blocked(&self, has_blocked: bool) {
+        self.inner().has_blocked = Some(has_blocked);
     }
 }
 

@@ -53,7 +53,7 @@ static OUTCOMES: LazyLock<MultiRow> = LazyLock::new(|| {
         &format!(") LIMIT {SLICE}) RETURNING number"),
     )
 });
-// By the primary key and `published_below`.
+// By the id and `published_below`.
 static PUBLISHED: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "WITH gone (flow) AS (",

@@ -19,6 +19,8 @@ mod generated {
     pub(crate) mod eventbus;
 }
 
+mod retry;
+
 pub use generated::eventbus::event_bus_client::EventBusClient;
 pub use generated::eventbus::event_bus_server::{EventBus, EventBusServer, SERVICE_NAME};
 pub use generated::eventbus::{
@@ -26,6 +28,8 @@ pub use generated::eventbus::{
     PublishTaskResultRequest, SubscribeToTaskResultsRequest, SubscribeToTasksRequest, TaskMessage,
     TaskProgress, TaskResult, TaskStatus,
 };
+
+pub use retry::{retry_after, status_with_retry};
 
 /// Reads and writes messages as bytes.
 pub use prost::Message;

@@ -4,6 +4,8 @@ use crate::program;
 use crate::server::Folder;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 /// An event as it was exported.
 #[derive(Debug, Clone)]
@@ -36,11 +38,28 @@ impl Event {
 
 /// The whole log; works beside a running server and after one was killed.
 pub async fn export(folder: &Folder) -> Vec<Event> {
-    let command = ["events", "export"].map(str::to_owned).into_iter();
-    let text = program::run(command.chain(folder.storage())).await.done();
-    let events = program::events_of(&text);
-    let events = events.filter(|line| !line.starts_with("{\"dropped\""));
-    events.map(parse).collect()
+    let mut events = Vec::new();
+    read(folder, |event| events.push(event)).await;
+    events
+}
+
+/// The same, one event after the other: for logs that are too long to be kept.
+pub async fn read(folder: &Folder, mut each: impl FnMut(Event)) {
+    let mut command = program::command();
+    command.args(["events", "export"]).args(folder.storage());
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut is_whole = false;
+    while let Some(line) = lines.next_line().await.unwrap() {
+        assert!(!is_whole, "behind the end: {line}");
+        is_whole = line.starts_with("{\"end\":");
+        if !is_whole && !line.starts_with("{\"dropped\"") {
+            each(parse(&line));
+        }
+    }
+    let status = child.wait().await.unwrap();
+    assert!(status.success() && is_whole, "{status}");
 }
 
 fn parse(line: &str) -> Event {
@@ -60,80 +79,115 @@ fn parse(line: &str) -> Event {
 
 /// Positions and versions have no gaps.
 pub fn assert_dense(events: &[Event]) {
-    let mut versions: HashMap<&str, u64> = HashMap::new();
-    for (index, event) in events.iter().enumerate() {
-        assert_eq!(event.position, index as u64 + 1);
-        let version = versions.entry(&event.flow).or_default();
-        *version += 1;
-        assert_eq!(event.version, *version, "{event:?}");
-    }
+    let mut dense = Dense::default();
+    events.iter().for_each(|event| dense.check(event));
 }
 
 /// No task started before each of its dependencies had ended as it must; no attempt started twice,
 /// out of order, or ended twice; what waits for a person is answered once before it goes on.
 pub fn assert_started_in_order(events: &[Event]) {
-    let mut waits: HashMap<&str, Vec<(&str, bool)>> = HashMap::new();
-    let mut status: HashMap<&str, &str> = HashMap::new();
-    let mut attempts: HashMap<&str, u64> = HashMap::new();
-    let mut ended: HashSet<(&str, u64)> = HashSet::new();
-    for event in events {
-        let task = event.task();
+    let mut started = Started::default();
+    events.iter().for_each(|event| started.check(event));
+}
+
+/// [`assert_dense`], one event after the other.
+#[derive(Debug, Default)]
+pub struct Dense {
+    position: u64,
+    versions: HashMap<String, u64>,
+}
+
+impl Dense {
+    /// The next event.
+    pub fn check(&mut self, event: &Event) {
+        self.position += 1;
+        assert_eq!(event.position, self.position);
+        let version = match self.versions.get_mut(&event.flow) {
+            Some(version) => version,
+            None => self.versions.entry(event.flow.clone()).or_default(),
+        };
+        *version += 1;
+        assert_eq!(event.version, *version, "{event:?}");
+    }
+}
+
+/// [`assert_started_in_order`], one event after the other.
+#[derive(Debug, Default)]
+pub struct Started {
+    tasks: HashMap<String, Standing>,
+}
+
+/// What is known of a task.
+#[derive(Debug, Default)]
+struct Standing {
+    /// The tasks that it waits for, and whether they must complete.
+    waits: Vec<(String, bool)>,
+    status: Option<&'static str>,
+    attempt: u64,
+    ended: HashSet<u64>,
+}
+
+impl Started {
+    /// The next event.
+    pub fn check(&mut self, event: &Event) {
+        let attempt = || event.data["attempt"].as_u64().unwrap();
         match event.kind.as_str() {
             "TaskCreated" | "DependenciesChanged" => {
                 let list = event.data["dependencies"].as_array().into_iter().flatten();
-                let list =
-                    list.map(|d| (d["id"].as_str().unwrap(), d["required"].as_bool().unwrap()));
-                waits.insert(task, list.collect());
+                let waits = list.map(|d| {
+                    let id = d["id"].as_str().unwrap().to_owned();
+                    (id, d["required"].as_bool().unwrap())
+                });
+                self.of(event).waits = waits.collect();
             }
             "TaskStarted" => {
-                for (dependency, required) in &waits[task] {
-                    let found = status.get(dependency).copied().unwrap_or("pending");
+                for (dependency, required) in &self.tasks[event.task()].waits {
+                    let found = self.tasks.get(dependency).and_then(|it| it.status);
+                    let found = found.unwrap_or("pending");
                     let good = found == "completed"
                         || (!required && matches!(found, "failed" | "cancelled"));
+                    let task = event.task();
                     assert!(good, "{task} started while {dependency} was {found}");
                 }
-                let attempt = event.data["attempt"].as_u64().unwrap();
-                assert_eq!(
-                    attempts.insert(task, attempt).unwrap_or(0) + 1,
-                    attempt,
-                    "{event:?}"
-                );
-                status.insert(task, "in_progress");
+                let task = self.of(event);
+                task.attempt += 1;
+                assert_eq!(task.attempt, attempt(), "{event:?}");
+                task.status = Some("in_progress");
             }
             "TaskCompleted" | "TaskFailed" => {
-                let attempt = event.data["attempt"].as_u64().unwrap();
-                assert!(ended.insert((task, attempt)), "ended twice: {event:?}");
-                let known = status.get(task).copied();
+                let is_completed = event.kind == "TaskCompleted";
+                let task = self.of(event);
+                let first = task.ended.insert(attempt());
+                assert!(first, "ended twice: {event:?}");
                 // The time of a task may pass while it waits.
-                let waits = known == Some("suspended") && event.kind == "TaskFailed";
-                let ends = waits || matches!(known, Some("in_progress" | "answered"));
-                assert!(ends, "{known:?}: {event:?}");
-                status.insert(
-                    task,
-                    if event.kind == "TaskCompleted" {
-                        "completed"
-                    } else {
-                        "failed"
-                    },
-                );
+                let waits = task.status == Some("suspended") && !is_completed;
+                let ends = waits || matches!(task.status, Some("in_progress" | "answered"));
+                assert!(ends, "{:?}: {event:?}", task.status);
+                task.status = Some(if is_completed { "completed" } else { "failed" });
             }
-            "TaskCancelled" => {
-                status.insert(task, "cancelled");
-            }
+            "TaskCancelled" => self.of(event).status = Some("cancelled"),
             "TaskRequeued" => {
-                let known = status.insert(task, "pending");
+                let known = self.of(event).status.replace("pending");
                 let again = matches!(known, Some("failed" | "answered"));
                 assert!(again, "{known:?}: {event:?}");
             }
             "TaskSuspended" => {
-                let known = status.insert(task, "suspended");
+                let known = self.of(event).status.replace("suspended");
                 assert_eq!(known, Some("in_progress"), "{event:?}");
             }
             "TaskAnswered" | "TaskSuspensionExpired" => {
-                let known = status.insert(task, "answered");
+                let known = self.of(event).status.replace("answered");
                 assert_eq!(known, Some("suspended"), "{event:?}");
             }
             _ => {}
         }
+    }
+
+    fn of(&mut self, event: &Event) -> &mut Standing {
+        if !self.tasks.contains_key(event.task()) {
+            self.tasks
+                .insert(event.task().to_owned(), Standing::default());
+        }
+        self.tasks.get_mut(event.task()).unwrap()
     }
 }

@@ -9,9 +9,15 @@ use tokio::process::Command;
 
 /// The program that is tested: beside the folder with the test programs, where cargo puts it before
 /// it runs the tests of package `taskledger`. (Its path is known at build time only to the tests of
-/// that package, not to a crate that they use.)
+/// that package, not to a crate that they use.) `TASKLEDGER_TEST_PROGRAM` names another build of it, such as an
+/// optimised one.
 #[must_use]
 pub fn path() -> PathBuf {
+    if let Some(given) = std::env::var_os("TASKLEDGER_TEST_PROGRAM") {
+        let program = std::path::absolute(given).expect("TASKLEDGER_TEST_PROGRAM is a path");
+        assert!(program.is_file(), "{}: not there", program.display());
+        return program;
+    }
     let test = std::env::current_exe().expect("a test knows its own path");
     let folder = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
     let program = folder.join("taskledger");

@@ -1,10 +1,11 @@
 //! Which published tasks cannot run any more, because what they wait for failed, was cancelled, or is left out by the end of
-//! their run: their requesters are told at once. Owns which events ask for a look, and the look: the flow is made again from
-//! the log as it was then, so every server finds the same.
+//! their run: their requesters are told at once. Owns which events ask for a look, and the look: at the flow as it was then,
+//! so every server finds the same. Flows that were looked at last are kept as they were, and go on with what came since;
+//! others are made again from the log.
 
 use super::Stopped;
 use crate::store::{EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use taskledger_broker::{Blocked, BrokerStore, publishes};
@@ -12,33 +13,92 @@ use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Event, Flow};
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp, Version};
 
-/// The published and other tasks that are blocked by what these events say, by position. Cost: nothing where no event ends
-/// a task without success or a run with tasks left; else a query, and of each such flow in which tasks were published below
-/// others the events behind its snapshot.
-pub(super) async fn blocked(
-    log: &dyn EventStore,
-    store: &BrokerStore,
-    events: &[Arc<Recorded>],
-) -> Result<Vec<Blocked>, Stopped> {
-    let mut looks: BTreeMap<FlowId, Vec<&Arc<Recorded>>> = BTreeMap::new();
-    for recorded in events.iter().filter(|it| asks(&it.event)) {
-        looks.entry(recorded.flow).or_default().push(recorded);
+/// Flows that are kept, and bytes of them, roughly; those that were looked at last stay. One that is larger is made again for each look.
+const KEPT_MAX: usize = 64;
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Flows that were looked at, as they were then: the latest look last.
+#[derive(Default)]
+pub(super) struct Looks {
+    kept: VecDeque<(FlowId, Flow)>,
+}
+
+impl Looks {
+    /// The published and other tasks that are blocked by what these events say, by position. Cost: nothing where no event
+    /// ends a task without success or a run with tasks left; else a query, and of each such flow in which tasks were
+    /// published below others O(tasks), and the events since it was looked at before, or behind its snapshot.
+    pub(super) async fn blocked(
+        &mut self,
+        log: &dyn EventStore,
+        store: &BrokerStore,
+        events: &[Arc<Recorded>],
+    ) -> Result<Vec<Blocked>, Stopped> {
+        let asking: HashSet<FlowId> = events
+            .iter()
+            .filter(|it| asks(&it.event))
+            .map(|it| it.flow)
+            .collect();
+        if asking.is_empty() {
+            return Ok(Vec::new());
+        }
+        let flows: Vec<FlowId> = asking.iter().copied().collect();
+        let mut concerned: HashSet<FlowId> = HashSet::new();
+        concerned.extend(store.flows_with_dependents(&flows).await?);
+        concerned.extend(events.iter().filter_map(dependent_in));
+        concerned.retain(|flow| asking.contains(flow));
+        let mut of_flows: BTreeMap<FlowId, Vec<Arc<Recorded>>> = BTreeMap::new();
+        for recorded in events.iter().filter(|it| concerned.contains(&it.flow)) {
+            let of_flow = of_flows.entry(recorded.flow).or_default();
+            of_flow.push(recorded.clone());
+        }
+        let mut found = Vec::new();
+        for (flow, events) in of_flows {
+            found.extend(self.look(log, flow, &events).await?);
+        }
+        found.sort_by_key(|it| it.told.0);
+        Ok(found)
     }
-    if looks.is_empty() {
-        return Ok(Vec::new());
+
+    /// Looks at a flow as it was at those of these events that ask for it.
+    async fn look(
+        &mut self,
+        log: &dyn EventStore,
+        id: FlowId,
+        events: &[Arc<Recorded>],
+    ) -> Result<Vec<Blocked>, Stopped> {
+        let looks: Vec<&Arc<Recorded>> = events.iter().filter(|it| asks(&it.event)).collect();
+        let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
+            return Ok(Vec::new());
+        };
+        let mut flow = match self.take(id, first.version) {
+            Some(kept) => kept,
+            None => before(log, id, first.version).await?,
+        };
+        let found = found(log, &mut flow, (id, events), (&looks, last)).await?;
+        let Some(found) = found else {
+            return Ok(Vec::new());
+        };
+        self.keep(id, flow);
+        told(log, id, found).await
     }
-    let flows: Vec<FlowId> = looks.keys().copied().collect();
-    let mut concerned: HashSet<FlowId> = HashSet::new();
-    concerned.extend(store.flows_with_dependents(&flows).await?);
-    concerned.extend(events.iter().filter_map(dependent_in));
-    let mut found = Vec::new();
-    for (flow, looks) in looks {
-        if concerned.contains(&flow) {
-            found.extend(look(log, flow, &looks).await?);
+
+    /// A flow as it was kept, if it is not later than `version`.
+    fn take(&mut self, id: FlowId, version: Version) -> Option<Flow> {
+        let place = self.kept.iter().position(|(kept, _)| *kept == id)?;
+        let (_, flow) = self.kept.remove(place)?;
+        (flow.version() < version).then_some(flow)
+    }
+
+    fn keep(&mut self, id: FlowId, flow: Flow) {
+        self.kept.push_back((id, flow));
+        let mut bytes: usize = self.kept.iter().map(|(_, it)| it.weight_bytes()).sum();
+        while self.kept.len() > KEPT_MAX || bytes > KEPT_BYTES_MAX {
+            let Some((_, oldest)) = self.kept.pop_front() else {
+                break;
+            };
+            bytes -= oldest.weight_bytes();
         }
     }
-    found.sort_by_key(|it| it.told.0);
-    Ok(found)
 }
 
 /// Whether tasks may be blocked by an event, or be found so because of it.
@@ -93,28 +153,31 @@ impl Found {
     }
 }
 
-/// Looks at a flow as it was at these events.
-async fn look(
+/// What is found out about a flow that goes on up to the last look, with the events of it that are at hand and those of the
+/// log; `None`: it was archived meanwhile, and what it has published is forgotten.
+async fn found(
     log: &dyn EventStore,
-    id: FlowId,
-    looks: &[&Arc<Recorded>],
-) -> Result<Vec<Blocked>, Stopped> {
-    let (Some(first), Some(last)) = (looks.first(), looks.last()) else {
-        return Ok(Vec::new());
-    };
+    flow: &mut Flow,
+    (id, events): (FlowId, &[Arc<Recorded>]),
+    (looks, last): (&[&Arc<Recorded>], &Recorded),
+) -> Result<Option<Found>, Stopped> {
     let ends: HashMap<Version, RunId> = looks.iter().filter_map(|it| run_end(it)).collect();
-    let mut flow = before(log, id, first.version).await?;
     let mut found = Found::default();
     while flow.version() < last.version {
-        let page = log
-            .read_stream(id, flow.version(), PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
-            .await?;
-        // Archived meanwhile: what it has published is forgotten.
-        if page
-            .first()
-            .is_none_or(|it| it.version != flow.version() + 1)
-        {
-            return Ok(Vec::new());
+        let next = flow.version() + 1;
+        let at_hand = events.partition_point(|it| it.version < next);
+        let at_hand = &events[at_hand..];
+        let read = match at_hand.first().is_some_and(|it| it.version == next) {
+            true => None,
+            false => {
+                let after = flow.version();
+                let read = log.read_stream(id, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX);
+                Some(read.await?)
+            }
+        };
+        let page = read.as_deref().unwrap_or(at_hand);
+        if page.first().is_none_or(|it| it.version != next) {
+            return Ok(None);
         }
         let upto = page.partition_point(|it| it.version <= last.version);
         let causes = page[..upto].iter().filter(|it| asks(&it.event));
@@ -127,12 +190,12 @@ async fn look(
             flow.replay(piece.iter().map(|it| it.as_ref()));
         }
         if flow.archived().is_some() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         tokio::task::yield_now().await;
     }
     found.note(flow.blocked(), last);
-    told(log, id, found).await
+    Ok(Some(found))
 }
 
 /// The run that ends with an event.

@@ -180,7 +180,8 @@ impl EventBus for Shared {
         let context = came(&request)?.context;
         let task = request.into_inner().task;
         let event = task.as_ref().map(|it| it.task_type.clone());
-        let work = self.0.publish(&context, task);
+        // Large, and moved on the way.
+        let work = Box::pin(self.0.publish(&context, task));
         let event = event.unwrap_or_default();
         self.0.counted(Topic::Tasks, &event, work).await
     }
@@ -190,7 +191,7 @@ impl EventBus for Shared {
         request: Request<PublishTaskResultRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        let work = self.0.ended(&context, request.into_inner().result);
+        let work = Box::pin(self.0.ended(&context, request.into_inner().result));
         let topic = Topic::Results;
         self.0.counted(topic, topic.event(), work).await
     }
@@ -200,7 +201,7 @@ impl EventBus for Shared {
         request: Request<PublishTaskProgressRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
         let context = came(&request)?.context;
-        let work = self.0.progressed(&context, request.into_inner().progress);
+        let work = Box::pin(self.0.progressed(&context, request.into_inner().progress));
         let topic = Topic::Progress;
         self.0.counted(topic, topic.event(), work).await
     }
@@ -231,11 +232,8 @@ impl EventBus for Shared {
                 "task_types",
                 NAME_CHARS_MAX - 1 - KEY_CHARS_MAX.min(64),
             )?;
-            if given.is_empty() || !patterns::is_type(given) {
-                return Err(values::invalid(
-                    "task_types",
-                    "a type is not empty and has no `@`",
-                ));
+            if let Some(fault) = patterns::fault(given) {
+                return Err(values::invalid("task_types", format!("`{given}`: {fault}")));
             }
         }
         let name: Arc<str> = asked.agent_id.into();

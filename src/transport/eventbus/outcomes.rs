@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use std::time::Duration;
 use taskledger_domain::flow::Remarks;
 use taskledger_domain::limits::{
-    KEY_CHARS_MAX, MESSAGE_CHARS_MAX, PAYLOAD_BYTES_MAX, REMARK_BYTES_MAX, cut,
+    ERROR_BYTES_MAX, KEY_CHARS_MAX, MESSAGE_CHARS_MAX, PAYLOAD_BYTES_MAX, REMARK_BYTES_MAX, cut,
 };
 use taskledger_domain::task::{Progress, Status as TaskState};
 use taskledger_domain::{LeaseId, Payload, TaskId};
@@ -251,7 +251,7 @@ impl Bus {
             | (TaskState::Cancelled, End::Cancelled(error)) => row
                 .error
                 .as_deref()
-                .is_some_and(|it| it == cut(error, it.len())),
+                .is_some_and(|it| it == cut(error, ERROR_BYTES_MAX)),
             (TaskState::Completed | TaskState::Failed | TaskState::Cancelled, _) => false,
         };
         let status = row.status;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// Between the type and the agent of an addressed task.
 const AT: char = '@';
+/// Stands for all types, or behind a dot for those below it.
+const ANY: char = '*';
 /// Types that one stream may ask for.
 pub(super) const TYPES_MAX: usize = 64;
 /// Methods that it is served at once.
@@ -43,14 +45,29 @@ pub(super) fn responder_of(method: &str) -> Option<&str> {
 
 /// Whether a type can be one.
 pub(super) fn is_type(text: &str) -> bool {
-    !text.contains(AT)
+    !text.contains([AT, ANY])
+}
+
+/// What is wrong with a type that an agent asks for, and what would be accepted.
+pub(super) fn fault(asked: &str) -> Option<&'static str> {
+    if asked.is_empty() || asked.contains(AT) {
+        return Some("a type is not empty and has no `@`");
+    }
+    let named = match asked.strip_suffix(ANY) {
+        Some("") => "",
+        Some(below) if below.ends_with('.') => below,
+        Some(_) | None => asked,
+    };
+    (!is_type(named)).then_some(
+        "no type has a `*`; a type as it is published, all types below a dot (`data.*`) and all types (`*`) are accepted",
+    )
 }
 
 impl Patterns {
     pub(super) fn of(agent: Arc<str>, types: &[String]) -> Self {
         let (mut exact, mut below) = (Vec::new(), Vec::new());
         for given in types {
-            match given.strip_suffix('*').filter(|it| it.ends_with('.')) {
+            match given.strip_suffix(ANY).filter(|it| it.ends_with('.')) {
                 Some(beginning) => below.push(beginning.to_owned()),
                 None if given == "*" => below.push(String::new()),
                 None => exact.push(given.clone()),
@@ -136,6 +153,17 @@ mod tests {
         assert!(patterns(&["*"]).covers("anything"));
         let some = patterns(&["x", "y.*"]);
         assert!(some.asks_more("y.z@a") && !some.asks_more("x@a") && !some.asks_more("q"));
+    }
+
+    #[test]
+    fn a_star_stands_alone_or_behind_a_dot_at_the_end() {
+        for good in ["x", "x.y", "x.*", "x.y.*", "*"] {
+            assert_eq!(fault(good), None, "{good}");
+        }
+        for bad in ["", "x@a", "x*", "x.y*", "*x", "x.*.y", "**", "*.*", "x.**"] {
+            assert!(fault(bad).is_some(), "{bad}");
+        }
+        assert!(is_type("x.y") && !is_type("x.*") && !is_type("x@a"));
     }
 
     #[test]

@@ -228,7 +228,8 @@ fn named(message: &TaskMessage) -> Result<String, Status> {
     if !patterns::is_type(&message.task_type) {
         return Err(invalid(
             "task_type",
-            "`@` is not accepted; it stands before the agent that a task is addressed to",
+            "`@` and `*` are not accepted; they stand before the agent that a task is addressed to, and for the types \
+             that an agent subscribes to",
         ));
     }
     let method = patterns::method(&message.task_type, &message.responder_agent_id);
@@ -330,6 +331,13 @@ fn placed(
                 )),
             };
             let list: Vec<Value> = list.iter().map(one).collect::<Result<_, _>>()?;
+            if !list.is_empty() && !is_below {
+                return Err(invalid(
+                    "metadata.parent_id",
+                    "missing; a task with `metadata.dependencies` names the task that it is below, \
+                     as those do on which it depends",
+                ));
+            }
             task["dependencies"] = Value::from(list);
         }
         Some(_) => {

@@ -3,6 +3,8 @@
 use crate::application::api::Error;
 use crate::clock::Clock;
 use crate::transport::jsonrpc::{RpcError, told};
+use std::time::Duration;
+use taskledger_eventbus::status_with_retry;
 use tonic::{Code, Status};
 
 /// What a caller is told of an error. A failure is logged, under an id that the status has.
@@ -15,8 +17,13 @@ pub(super) type Member = for<'a> fn(&'a str, &str) -> &'a str;
 
 /// The same, with what the caller calls members of a task.
 pub(super) fn of_members(clock: &dyn Clock, error: Error, member: Member) -> Status {
-    if let Error::OutcomeUnknown | Error::Unanswered { .. } = &error {
-        return Status::unavailable("the outcome is unknown; publish it again with the same ids");
+    const UNKNOWN: &str = "the outcome is unknown; publish it again with the same ids";
+    if let Error::OutcomeUnknown = &error {
+        return Status::unavailable(UNKNOWN);
+    }
+    if let Error::Unanswered { retry_after_ms } = &error {
+        let after = Duration::from_millis(*retry_after_ms);
+        return status_with_retry(Code::Unavailable, UNKNOWN, after);
     }
     let limited = matches!(
         error,
@@ -27,7 +34,11 @@ pub(super) fn of_members(clock: &dyn Clock, error: Error, member: Member) -> Sta
         (true, _) => Code::ResourceExhausted,
         (false, code) => code_of(code),
     };
-    Status::new(code, message(&error, member))
+    let message = message(&error, member);
+    match retry_after_ms(&error) {
+        Some(ms) => status_with_retry(code, &message, Duration::from_millis(ms)),
+        None => Status::new(code, message),
+    }
 }
 
 /// The codes of the protocol, by those of JSON-RPC.
@@ -45,6 +56,11 @@ fn code_of(code: i64) -> Code {
     }
 }
 
+/// When the same call may be made again, if that is known.
+fn retry_after_ms(error: &RpcError) -> Option<u64> {
+    error.data.get("retry_after_ms")?.as_u64()
+}
+
 /// The first fault in words, which begin with the member that is wrong.
 fn message(error: &RpcError, member: Member) -> String {
     let path = error.data.pointer("/errors/0/path");
@@ -55,6 +71,12 @@ fn message(error: &RpcError, member: Member) -> String {
         let at = error.data.pointer(&format!("/errors/0/{name}"));
         at.and_then(serde_json::Value::as_str).unwrap_or_default()
     };
+    if let Some(ms) = retry_after_ms(error)
+        && !text("reason").is_empty()
+    {
+        let reason = text("reason");
+        return format!("{reason}; make the same call again after {ms} ms");
+    }
     match (text("field"), text("reason"), text("expected")) {
         ("", "", _) => error.message.to_owned(),
         ("", reason, _) => format!("{}: {reason}", error.message),

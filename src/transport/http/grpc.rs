@@ -26,7 +26,7 @@ use std::time::Duration;
 use taskledger_a2a::grpc as a2a_wire;
 use taskledger_a2a::v03::grpc as v03_wire;
 use taskledger_a2a::{Edition, Error, ErrorKind};
-use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME};
+use taskledger_eventbus::{EventBusServer, FILE_DESCRIPTOR_SET, SERVICE_NAME, status_with_retry};
 use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_health::server::{HealthReporter, health_reporter};
@@ -420,7 +420,11 @@ fn refused(status: &Status) -> Response {
 
 fn unauthenticated(denied: &Denied) -> Status {
     match denied {
-        Denied::Limited { .. } => Status::resource_exhausted(denied.to_string()),
+        Denied::Limited { retry_after_ms } => {
+            let message = format!("{denied}; make the same call again after {retry_after_ms} ms");
+            let after = Duration::from_millis(*retry_after_ms);
+            status_with_retry(Code::ResourceExhausted, &message, after)
+        }
         Denied::Unavailable => Status::unavailable(denied.to_string()),
         Denied::Missing
         | Denied::Malformed

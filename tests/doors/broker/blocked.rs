@@ -94,6 +94,55 @@ async fn what_waits_for_a_task_that_failed_is_told_so_while_the_run_goes_on() {
     nothing(&mut results).await;
 }
 
+/// The task that agents call so.
+async fn called(bus: &Bus, group: &str, id: &str) -> serde_json::Value {
+    let list = json!({"parent_id": group});
+    let mut list = bus.server.api.call("tasks.list", list).await;
+    let mut tasks = list["tasks"].as_array_mut().unwrap().iter_mut();
+    let found = tasks.find(|task| task["params"]["eventbus"]["task_id"] == id);
+    found.expect("it was published").take()
+}
+
+#[tokio::test]
+async fn a_task_that_ran_after_all_and_is_cancelled_between_attempts_is_told_again() {
+    let bus = Bus::start().await;
+    let api = &bus.server.api;
+    let group = group(&bus).await;
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let mut results = bus.results("requester", &[]).await;
+    bus.publish(below(&group, "one", &[])).await.unwrap();
+    bus.publish(below(&group, "two", &["one"])).await.unwrap();
+    let one = called(&bus, &group, "one").await;
+    let mut two = called(&bus, &group, "two").await;
+    two["params"]["retry"] = json!({"max_attempts": 2, "initial_delay_ms": 600_000});
+    let update = json!({"task_id": two["id"], "updates": {"params": two["params"]}});
+    api.call("tasks.update", update).await;
+    assert_eq!(next(&mut stream).await.task_id, "one");
+    let end = bus.end("a", "one", TaskStatus::Failed, None, "no");
+    end.await.unwrap();
+    assert_eq!(told(&mut results, "one").await.1, "no");
+    assert_eq!(told(&mut results, "two").await, failed("one"));
+    // Its run ends, and both run again.
+    let list = json!({"parent_id": group, "name": "first"});
+    let list = api.call("tasks.list", list).await;
+    let first = json!({"task_id": list["tasks"][0]["id"]});
+    api.call("tasks.cancel", first).await;
+    api.run_of(&json!(group)).await;
+    nothing(&mut results).await;
+    api.call("tasks.retry", json!({"task_id": one["id"]})).await;
+    assert_eq!(next(&mut stream).await.task_id, "one");
+    bus.complete("a", "one").await.unwrap();
+    assert_eq!(told(&mut results, "one").await.0, TaskStatus::Completed);
+    assert_eq!(next(&mut stream).await.task_id, "two");
+    let end = bus.end("a", "two", TaskStatus::Failed, None, "not yet");
+    end.await.unwrap();
+    nothing(&mut results).await;
+    api.call("tasks.cancel", json!({"task_id": two["id"]}))
+        .await;
+    assert_eq!(told(&mut results, "two").await.0, TaskStatus::Cancelled);
+    nothing(&mut results).await;
+}
+
 #[tokio::test]
 async fn what_was_told_is_told_again_after_a_kill_until_it_is_delivered() {
     let bus = Bus::start().await;

@@ -270,7 +270,13 @@ async fn subscriptions_to_tasks_that_make_no_sense_are_refused() {
         ("", &[][..], "agent_id cannot be empty"),
         ("a\u{0}", &[], "agent_id: "),
         ("a", &[""], "task_types: "),
-        ("a", &["x@b"], "task_types: "),
+        ("a", &["x@b"], "task_types: `x@b`: "),
+        (
+            "a",
+            &["x", "math*"],
+            "task_types: `math*`: no type has a `*`; ",
+        ),
+        ("a", &["math.*.add"], "task_types: `math.*.add`: "),
         ("a", &many, "task_types: 65 types"),
     ] {
         let refused = bus.try_subscribe(agent, types, None).await.unwrap_err();

@@ -16,6 +16,7 @@ mod remarks;
 mod results;
 mod services;
 mod strangers;
+mod transitions;
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Timestamp};

@@ -39,7 +39,7 @@ async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
         .await
         .unwrap_err();
     assert_eq!(none.message(), "progress cannot be nil");
-    let faulty: [(&str, Change); 17] = [
+    let faulty: [(&str, Change); 19] = [
         ("task_id cannot be empty", |t| t.task_id.clear()),
         ("task_type cannot be empty", |t| t.task_type.clear()),
         ("requester_agent_id cannot be empty", |t| {
@@ -75,9 +75,19 @@ async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
         }),
         ("task_type: ", |t| t.task_type = "x".repeat(300)),
         ("task_type: ", |t| t.task_type = "a@b".to_owned()),
+        ("task_type: `@` and `*` ", |t| t.task_type = "a*".to_owned()),
         ("task_id: ", |t| t.task_id = "a\u{0}".to_owned()),
         ("metadata.user_id: ", |t| {
             t.metadata = Some(one("user_id", Kind::BoolValue(true)))
+        }),
+        ("metadata.parent_id: missing; ", |t| {
+            let value = prost_types::Value {
+                kind: Some(Kind::StringValue("other".to_owned())),
+            };
+            let list = prost_types::ListValue {
+                values: vec![value],
+            };
+            t.metadata = Some(one("dependencies", Kind::ListValue(list)));
         }),
     ];
     for (text, fault) in faulty {

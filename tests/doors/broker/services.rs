@@ -1,7 +1,9 @@
 //! What stands around the broker: health, reflection, sizes, credentials, the end of the server.
 
-use super::{Bus, PATIENCE, one, task};
+use super::{Bus, PATIENCE, Peer, one, task};
 use prost_types::value::Kind;
+use taskledger_eventbus::retry_after;
+use taskledger_testkit::server::{Folder, Server};
 use tokio::time::timeout;
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
@@ -79,4 +81,30 @@ async fn calls_that_are_no_grpc_are_told_so() {
     assert_eq!(answer.status(), 415);
     let answer = bus.server.api.http.get(&url).send().await.unwrap();
     assert_eq!(answer.status(), 405);
+}
+
+#[tokio::test]
+async fn who_calls_too_fast_is_told_when_to_call_again() {
+    let folder = Folder::new();
+    let limits = ["--rate-per-second", "40", "--rate-burst", "40"];
+    let server = Server::start_with(&folder, &limits).await;
+    let peer = Peer::of(&server).await;
+    let (id, refused) = timeout(PATIENCE, async {
+        for n in 0.. {
+            let id = format!("t{n}");
+            if let Err(refused) = peer.publish(task(&id, "x")).await {
+                return (id, refused);
+            }
+        }
+        unreachable!("it is refused, or takes too long")
+    })
+    .await
+    .unwrap();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    let after = retry_after(&refused).expect("it is said when to call again");
+    assert!(!after.is_zero() && after < PATIENCE, "{after:?}");
+    let text = format!("call again after {} ms", after.as_millis());
+    assert!(refused.message().ends_with(&text), "{refused}");
+    tokio::time::sleep(after).await;
+    peer.publish(task(&id, "x")).await.unwrap();
 }

@@ -3,12 +3,16 @@
 use super::{next, nothing, of_requester, task};
 use crate::isolation::world::{World, user};
 use serde_json::json;
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
+use taskledger::application::limits::QuotaOptions;
 use taskledger_auth::{Scope, Scopes};
 use taskledger_eventbus::{
     EventBusClient, PublishTaskRequest, PublishTaskResultRequest, SubscribeToTasksRequest,
     TaskResult, TaskStatus,
 };
+use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request};
 
@@ -236,5 +240,45 @@ async fn an_agent_of_another_principal_is_answered_after_the_end_as_its_publishe
     assert_eq!(refused.code(), Code::AlreadyExists, "{refused}");
     assert!(refused.message().starts_with("task_id: "), "{refused}");
     drop(stream);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_as_much_as_it_may_publishes_again_what_was_accepted_and_nothing_more() {
+    let world = World::with(QuotaOptions {
+        open_flows: NonZeroU32::new(2),
+        ..QuotaOptions::default()
+    })
+    .await;
+    let mut client = client(&world).await;
+    let of = |id: &str, task_type: &str| {
+        let mut message = task(id, task_type);
+        message.requester_agent_id = "ann".to_owned();
+        PublishTaskRequest {
+            task: Some(message),
+        }
+    };
+    for id in ["t", "u", "t"] {
+        let published = client.publish_task(with("ann", of(id, "x")));
+        published.await.unwrap();
+    }
+    for (id, task_type) in [("v", "x"), ("t", "y")] {
+        let published = client.publish_task(with("ann", of(id, task_type)));
+        let refused = published.await.unwrap_err();
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+        assert!(refused.message().starts_with("open_flows: "), "{refused}");
+    }
+    let mut end = ended("ann");
+    end.result.as_mut().unwrap().task_id = "u".to_owned();
+    client.publish_task_result(with("ann", end)).await.unwrap();
+    // What has ended makes room in a moment.
+    timeout(super::PATIENCE, async {
+        while let Err(refused) = client.publish_task(with("ann", of("v", "x"))).await {
+            assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
     world.close().await;
 }

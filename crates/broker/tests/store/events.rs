@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::flow::{
     CancelReason, Event, FailureReason, RequeueReason, Specification, TaskCancelled, TaskCompleted,
-    TaskCreated, TaskFailed, TaskRequeued,
+    TaskCreated, TaskFailed, TaskRequeued, TaskStarted,
 };
 use taskledger_domain::task::{Priority, Progress};
 use taskledger_domain::{
@@ -128,6 +128,16 @@ pub(crate) fn failed(position: Position, id: u128, will_retry: bool) -> Arc<Reco
         will_retry,
         remarks: None,
         breach: None,
+    });
+    recorded("engine", position, task(id), event)
+}
+
+pub(crate) fn started(position: Position, id: u128) -> Arc<Recorded> {
+    let event = Event::TaskStarted(TaskStarted {
+        task_id: task(id),
+        attempt: 1,
+        run_id: RunId(Uuid::from_u128(1)),
+        lease: None,
     });
     recorded("engine", position, task(id), event)
 }

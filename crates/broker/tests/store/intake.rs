@@ -2,7 +2,7 @@
 
 use crate::events::{
     at, cancelled, completed, copied, created, failed, flow, published, published_by, requeued,
-    task,
+    started, task,
 };
 use crate::world::{TENANT, World};
 use crate::{called, latest, owner, owner_of, take, text, waiting};
@@ -181,6 +181,50 @@ pub(crate) async fn tasks_that_cannot_run_are_told_once_for_each_cause(world: Wo
     take(store, 12, &[cancelled(13, 4)]).await;
     assert_eq!(waiting(store, "bob").await, ["3 c 5"]);
     assert_eq!(latest(store, "ann", &["d"]).await, ["6 d 13"]);
+}
+
+pub(crate) async fn a_task_that_began_after_all_is_told_of_again(world: World) {
+    let store = &world.store;
+    let end = failed(3, 1, false);
+    let blocked = |id: u128, cause: &Arc<Recorded>, told: u64| Blocked {
+        task: task(id),
+        cause: cause.clone(),
+        told: (told, at(told)),
+    };
+    let events = [
+        published(1, 1, "ann", "a"),
+        published(2, 2, "ann", "b"),
+        end.clone(),
+        published(4, 3, "bob", "c"),
+    ];
+    let all = [blocked(2, &end, 3), blocked(3, &end, 4)];
+    assert_eq!(store.intake(0, &events, &all, 4).await.unwrap(), 4);
+    assert_eq!(waiting(store, "ann").await, ["1 a 3", "2 b 3"]);
+    let world = world.reopened().await;
+    let store = &world.store;
+    // It begins, fails, and is cancelled while it waits for its next attempt: in batches of their own, or in one.
+    take(store, 4, &[started(5, 2)]).await;
+    take(store, 5, &[failed(6, 2, true)]).await;
+    take(store, 6, &[cancelled(7, 2)]).await;
+    assert_eq!(waiting(store, "ann").await, ["1 a 3", "2 b 3", "4 b 7"]);
+    let events = [started(8, 3), failed(9, 3, true), cancelled(10, 3)];
+    take(store, 7, &events).await;
+    assert_eq!(waiting(store, "bob").await, ["3 c 3", "5 c 10"]);
+    // The same of one of which it is said in the same batch that it cannot begin.
+    let events = [
+        published(11, 4, "cid", "d"),
+        started(12, 4),
+        failed(13, 4, true),
+        cancelled(14, 4),
+    ];
+    let told = [blocked(4, &end, 11)];
+    assert_eq!(store.intake(10, &events, &told, 14).await.unwrap(), 14);
+    assert_eq!(waiting(store, "cid").await, ["6 d 3", "7 d 14"]);
+    // Of one that never began it is no news.
+    let events = [published(15, 5, "dan", "e"), cancelled(16, 5)];
+    let told = [blocked(5, &end, 15)];
+    assert_eq!(store.intake(14, &events, &told, 16).await.unwrap(), 16);
+    assert_eq!(waiting(store, "dan").await, ["8 e 3"]);
 }
 
 pub(crate) async fn a_failure_that_is_retried_is_no_end(world: World) {

@@ -6,7 +6,9 @@ use super::{Client, connected, failed, say};
 use crate::output::printable;
 use crate::{ApiError, CliError, Remote};
 use std::time::Duration;
-use taskledger_eventbus::{Message as _, PublishTaskResultRequest, TaskResult, TaskStatus};
+use taskledger_eventbus::{
+    Message as _, PublishTaskResultRequest, TaskResult, TaskStatus, retry_after,
+};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
@@ -150,8 +152,9 @@ async fn insisted(
             ));
         }
         last = Status::unavailable(status.message());
+        let asked = retry_after(&status).unwrap_or_default().min(PAUSE_MAX);
         tokio::select! {
-            () = sleep(pause(in_vain)) => {}
+            () = sleep(pause(in_vain).max(asked)) => {}
             () = stop.cancelled() => {}
         }
         in_vain = in_vain.saturating_add(1);

@@ -25,6 +25,31 @@ pub(super) fn name(n: u64) -> String {
     format!("agent-{n}")
 }
 
+/// What an agent asks for.
+const fn types(n: u64) -> &'static [&'static str] {
+    match n % 4 {
+        0 => &[],
+        1 => &["work.*"],
+        2 => &["work.a", "work.b"],
+        _ => &["work.c", "work.a"],
+    }
+}
+
+fn wants(types: &[&str], task_type: &str) -> bool {
+    let covers = |asked: &&str| match asked.strip_suffix('*') {
+        Some(beginning) => task_type.starts_with(beginning),
+        None => *asked == task_type,
+    };
+    types.is_empty() || types.iter().any(covers)
+}
+
+/// Whether tasks of a method are for an agent.
+pub(super) fn takes(agent: &str, method: &str) -> bool {
+    let n = agent.strip_prefix("agent-").and_then(|n| n.parse().ok());
+    let (task_type, responder) = method.split_once('@').unwrap_or((method, agent));
+    responder == agent && wants(types(n.expect("an agent of this test")), task_type)
+}
+
 pub(super) fn stamp(micros: i64) -> Timestamp {
     Timestamp {
         seconds: micros.div_euclid(1_000_000),
@@ -42,7 +67,7 @@ enum Next {
 pub(super) struct Agent {
     name: String,
     /// What it asks for: every type, those below a dot, or two of them.
-    types: Vec<String>,
+    types: &'static [&'static str],
     random: Random,
     world: Arc<World>,
     given: usize,
@@ -50,27 +75,13 @@ pub(super) struct Agent {
 
 impl Agent {
     pub(super) fn new(n: u64, random: Random, world: Arc<World>) -> Self {
-        let types: &[&str] = match n % 4 {
-            0 => &[],
-            1 => &["work.*"],
-            2 => &["work.a", "work.b"],
-            _ => &["work.c", "work.a"],
-        };
         Self {
             name: name(n),
-            types: types.iter().map(|it| (*it).to_owned()).collect(),
+            types: types(n),
             random,
             world,
             given: 0,
         }
-    }
-
-    fn wants(&self, task_type: &str) -> bool {
-        let covers = |asked: &String| match asked.strip_suffix('*') {
-            Some(beginning) => task_type.starts_with(beginning),
-            None => asked == task_type,
-        };
-        self.types.is_empty() || self.types.iter().any(covers)
     }
 
     /// Works until all is over. How many deliveries it got.
@@ -80,7 +91,7 @@ impl Agent {
             let mut client = world.connect(&mut self.random).await;
             let mut asked = Request::new(SubscribeToTasksRequest {
                 agent_id: self.name.clone(),
-                task_types: self.types.clone(),
+                task_types: self.types.iter().map(|it| (*it).to_owned()).collect(),
             });
             let window = (1 + self.random.below(WINDOW_MAX)).to_string();
             let metadata = asked.metadata_mut();
@@ -110,7 +121,8 @@ impl Agent {
             self.given += 1;
             let responder = &task.responder_agent_id;
             assert!(responder.is_empty() || *responder == self.name, "{task:?}");
-            assert!(self.wants(&task.task_type), "{task:?} for {:?}", self.types);
+            let is_wanted = wants(self.types, &task.task_type);
+            assert!(is_wanted, "{task:?} for {:?}", self.types);
             match self.take(&mut client, &task).await {
                 Next::Stay => {}
                 Next::Die => {

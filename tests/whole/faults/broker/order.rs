@@ -27,7 +27,7 @@ fn id(n: usize) -> String {
 async fn tasks_go_by_priority_and_age_when_agents_are_the_bottleneck() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
-    let world = World::over(std::slice::from_ref(&server.api));
+    let world = World::over(std::slice::from_ref(&server.api), TASKS);
     let mut random = Random::new(seed());
     let mut client = world.connect(&mut random).await;
     let mut expected = Vec::new();
