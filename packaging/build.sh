@@ -52,7 +52,7 @@ missing() {
 compiler() {
     case $1 in
         "$host") echo cc ;;
-        x86_64-unknown-linux-musl) echo musl-gcc ;;
+        "${host%%-*}-unknown-linux-musl") echo musl-gcc ;;
         aarch64-unknown-linux-musl) echo aarch64-linux-musl-gcc ;;
         aarch64-unknown-linux-gnu) echo aarch64-linux-gnu-gcc ;;
         x86_64-unknown-linux-gnu) echo x86_64-linux-gnu-gcc ;;

@@ -45,8 +45,15 @@ impl Cli {
     }
 }
 
+/// Groups that are named for a word that is no command.
+const GROUPS_MAX: usize = 4;
+
 /// Says of a number below zero that it is one, where the reader of numbers has only found a letter.
-fn told(error: Error, command: &mut Command) -> Error {
+fn told(mut error: Error, command: &mut Command) -> Error {
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        say_groups_with(&mut error, command);
+        return error;
+    }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(_) | None => None,
@@ -66,6 +73,27 @@ fn told(error: Error, command: &mut Command) -> Error {
     command.error(ErrorKind::ValueValidation, said)
 }
 
+/// Names the commands of groups, such as `tasks list`, for a word of which there is no command, such as `list`.
+fn say_groups_with(error: &mut Error, command: &Command) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    let groups = command.get_subcommands();
+    let found = groups.filter(|group| group.find_subcommand(word).is_some());
+    let names: Vec<String> = found
+        .take(GROUPS_MAX)
+        .map(|group| format!("'{} {} {word}'", command.get_name(), group.get_name()))
+        .collect();
+    if names.is_empty() || error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let tip = format!("there is {}", names.join(", "));
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +101,22 @@ mod tests {
     #[test]
     fn the_refined_definition_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_word_of_which_only_groups_have_a_command_names_those() {
+        let error = |line: &str| {
+            let words = std::iter::once("taskledger").chain(line.split(' '));
+            Cli::try_from_words(words).unwrap_err().to_string()
+        };
+        let told = error("create x");
+        assert!(
+            told.contains("tip: there is 'taskledger tasks create', 'taskledger webhooks create'"),
+            "{told}"
+        );
+        assert!(!error("nonsense").contains("there is"));
+        let similar = error("task list");
+        assert!(similar.contains("'tasks'") && !similar.contains("there is"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::super::{events_table, explain, get, history, list, tree as tasks_tree};
 use crate::cli::event_stream::Event;
 use crate::cli::health;
-use crate::cli::output::{Look, Output, Text};
+use crate::cli::output::{Look, Output, Text, member};
 use crate::cli::run::screen::Screen;
 use crate::cli::tree;
 use crate::cli::watch::{flows::Flows, lines};
@@ -116,7 +116,8 @@ fn told() -> Vec<Value> {
     let root = "018fad5b-d9cb-469f-a165-70867728950e";
     let event = |task: u8, second: u8, status: &str, more: Value| {
         let mut event = json!({"timestamp": format!("2026-01-31T11:58:{second:02}Z"), "status": status, "root_task_id": root,
-            "task_id": format!("{task:02x}8fad5b-d9cb-469f-a165-70867728950e"), "progress": 0.0});
+            "task_id": format!("{task:02x}8fad5b-d9cb-469f-a165-70867728950e"), "progress": 0.0,
+            "name": ["the report", "fetch", "parse", "render"][usize::from(task) - 1]});
         event
             .as_object_mut()
             .unwrap()
@@ -260,7 +261,7 @@ fn of(columns: usize, name: &str) -> String {
                     data: data.to_string(),
                     id: "c".to_owned(),
                 };
-                out.text_of_many(&lines::line(&event, &data, "", out))
+                out.text_of_many(&lines::line(&event, &data, &member(&data, "name"), out))
                     .unwrap();
             }
         }),
