@@ -84,10 +84,12 @@ fn say_groups_with(error: &mut Error, command: &Command) {
         .take(GROUPS_MAX)
         .map(|group| format!("'{} {} {word}'", command.get_name(), group.get_name()))
         .collect();
-    if names.is_empty() || error.get(ContextKind::SuggestedSubcommand).is_some() {
+    if names.is_empty() {
         return;
     }
     let tip = format!("there is {}", names.join(", "));
+    // What only looks similar was not meant.
+    error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
     error.insert(
         ContextKind::Suggested,
         ContextValue::StyledStrs(vec![tip.into()]),

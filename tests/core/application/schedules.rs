@@ -186,8 +186,9 @@ async fn a_time_that_waits_begins_as_soon_as_the_run_before_it_ends() {
         let runs = get(&b).await.runs;
         runs.iter().map(|run| run.state).collect::<Vec<_>>()
     };
+    let context = caller();
     for _ in 0..2 {
-        let run = b.service.run_schedule(&caller(), named(), None);
+        let run = b.service.run_schedule(&context, named(), None);
         soon(run).await.unwrap().unwrap();
     }
     let waits = [State::Waiting, State::Started];
@@ -198,7 +199,6 @@ async fn a_time_that_waits_begins_as_soon_as_the_run_before_it_ends() {
     );
     let runs = get(&b).await.runs;
     let first = runs.iter().find(|run| run.state == State::Started).unwrap();
-    let context = caller();
     let cancel = b.w.app.cancel(&context, TaskId(first.flow), true, None);
     soon(cancel).await.unwrap();
     // The clock stands still, so no look is due.

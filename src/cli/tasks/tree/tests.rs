@@ -115,9 +115,10 @@ fn past() -> Value {
 fn told() -> Vec<Value> {
     let root = "018fad5b-d9cb-469f-a165-70867728950e";
     let event = |task: u8, second: u8, status: &str, more: Value| {
+        let name = ["the report", "fetch", "parse", "render"][usize::from(task) - 1];
         let mut event = json!({"timestamp": format!("2026-01-31T11:58:{second:02}Z"), "status": status, "root_task_id": root,
             "task_id": format!("{task:02x}8fad5b-d9cb-469f-a165-70867728950e"), "progress": 0.0,
-            "name": ["the report", "fetch", "parse", "render"][usize::from(task) - 1]});
+            "name": name});
         event
             .as_object_mut()
             .unwrap()
