@@ -82,18 +82,15 @@ fn say_groups_with(error: &mut Error, command: &Command) {
     let found = groups.filter(|group| group.find_subcommand(word).is_some());
     let names: Vec<String> = found
         .take(GROUPS_MAX)
-        .map(|group| format!("'{} {} {word}'", command.get_name(), group.get_name()))
+        .map(|group| format!("{} {} {word}", command.get_name(), group.get_name()))
         .collect();
-    if names.is_empty() {
-        return;
+    if !names.is_empty() {
+        // In place of words that only look similar.
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(names),
+        );
     }
-    let tip = format!("there is {}", names.join(", "));
-    // What only looks similar was not meant.
-    error.insert(ContextKind::SuggestedSubcommand, ContextValue::None);
-    error.insert(
-        ContextKind::Suggested,
-        ContextValue::StyledStrs(vec![tip.into()]),
-    );
 }
 
 #[cfg(test)]
@@ -113,12 +110,11 @@ mod tests {
         };
         let told = error("create x");
         assert!(
-            told.contains("tip: there is 'taskledger tasks create', 'taskledger webhooks create'"),
+            told.contains("exist: 'taskledger tasks create', 'taskledger schedules create',"),
             "{told}"
         );
-        assert!(!error("nonsense").contains("there is"));
-        let similar = error("task list");
-        assert!(similar.contains("'tasks'") && !similar.contains("there is"));
+        assert!(!error("nonsense").contains("tip"));
+        assert!(error("task list").contains("exists: 'tasks'"));
     }
 
     #[test]
