@@ -103,7 +103,7 @@ impl RunEnds {
     }
 
     /// What has come since this was asked.
-    pub(super) fn new(&self) -> Vec<Follow> {
+    pub(super) fn take_new(&self) -> Vec<Follow> {
         std::mem::take(&mut self.lock().new)
     }
 

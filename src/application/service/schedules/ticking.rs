@@ -49,7 +49,7 @@ impl Service {
                     }
                 }
             };
-            let followed = self.schedule_ends.new().into_iter();
+            let followed = self.schedule_ends.take_new().into_iter();
             ends.extend(followed.map(|follow| self.follow_to_end(follow)));
             let wait = match looked {
                 Ok(soonest) => self.until(soonest, poll),
