@@ -11,9 +11,9 @@ FROM scratch
 LABEL org.opencontainers.image.title="taskledger" \
       org.opencontainers.image.description="A server that runs trees of tasks, durably" \
       org.opencontainers.image.licenses="Apache-2.0"
-COPY --from=build /image /
-# A volume at this folder gets its owner.
-COPY --from=build --chown=65532:65532 /image/var/lib/taskledger /var/lib/taskledger
+COPY --from=build /image/root /
+# /var/lib/taskledger. A volume there gets its owner.
+COPY --from=build --chown=65532:65532 /image/data /var/lib
 USER 65532:65532
 ENV PATH=/usr/local/bin
 WORKDIR /var/lib/taskledger

@@ -3,6 +3,7 @@
 # Versions of the tools that are built, so that a new one is taken on purpose.
 NEXTEST_VERSION=0.9.143
 FUZZ_VERSION=0.13.2
+MDBOOK_VERSION=0.5.4
 
 # Packages of Debian and Ubuntu, for the first argument; says which when it cannot install them.
 need_packages() {
@@ -60,6 +61,19 @@ need_cargo_nextest() {
     if cargo nextest --version >/dev/null 2>&1; then return; fi
     echo "installing cargo-nextest $NEXTEST_VERSION" >&2
     cargo install --locked --version "$NEXTEST_VERSION" cargo-nextest
+}
+
+# `mdbook`, which makes a book of docs/; below target/ unless one is there already.
+need_mdbook() {
+    if command -v mdbook >/dev/null; then return; fi
+    local folder=$PWD/target/tools
+    PATH="$folder/bin:$PATH"
+    if mdbook --version 2>/dev/null | grep -qx "mdbook v$MDBOOK_VERSION"; then return; fi
+    echo "installing mdbook $MDBOOK_VERSION into $folder" >&2
+    # Less optimised, without its server and its search: it runs for a second.
+    cargo install --locked --debug --quiet --no-default-features --version "$MDBOOK_VERSION" --root "$folder" \
+        --target-dir "$folder/build" mdbook
+    rm -rf "$folder/build"
 }
 
 # rustfmt and clippy of the toolchain that rust-toolchain.toml names.

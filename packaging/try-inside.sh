@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What packaging/try.sh runs where the new user is: container, overlay, or unpacked FOLDER.
+# What packaging/try.sh runs where the new user is: container, bare, overlay, or unpacked FOLDER.
 set -euo pipefail
 how=${1:?how}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,6 +16,10 @@ case $how in
         step "installing with apt"
         apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$here/taskledger.deb" curl >/dev/null
+        ;;
+    bare)
+        step "installing with apt"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$here/taskledger.deb" >/dev/null
         ;;
     overlay)
         step "installing with dpkg"

@@ -3,19 +3,22 @@
 # every command of README.md and the quickstart as typed, then removes the package.
 #     packaging/try.sh [FOLDER]       the folder that packaging/build.sh has made (target/dist)
 #     packaging/try.sh --source       from a copy of the committed source instead: ./quickstart.sh and its workflow
-# In a container if Docker or Podman work here. Else, as root, on a copy of this machine's system whose changes are
-# thrown away (overlay), without a network. Else the package is unpacked and the program started from there.
+# In a container if Docker or Podman work here and have the image. Else, as root and without a network, on a bare Debian if
+# there is debootstrap, or on a copy of this machine's system whose changes are thrown away (overlay). Else the package is
+# unpacked and the program started from there. Needs curl.
 # Fails if a step fails, or if the workflow has not completed after 60 s (300 s from source).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-IMAGE=debian:bookworm-slim SOURCE_IMAGE=rust:1.95-bookworm
+RELEASE=bookworm
+IMAGE=debian:$RELEASE-slim SOURCE_IMAGE=rust:1.95-$RELEASE
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-engine=""
+engine="" wanted=$IMAGE
+if [ "${1:-}" = --source ]; then wanted=$SOURCE_IMAGE; fi
 for one in docker podman; do
-    if command -v "$one" >/dev/null && "$one" info >/dev/null 2>&1; then
+    if command -v "$one" >/dev/null && "$one" info >/dev/null 2>&1 && "$one" run --rm "$wanted" true >/dev/null 2>&1; then
         engine=$one
         break
     fi
@@ -48,14 +51,23 @@ if [ -n "$engine" ]; then
     echo "== in a container ($engine, $IMAGE)"
     "$engine" run --rm -v "$work:/try" "$IMAGE" bash /try/try-inside.sh container
 elif [ "$(id -u)" = 0 ] && unshare --mount --net true 2>/dev/null; then
-    echo "== on a copy of this system, whose changes are thrown away"
+    how=overlay lower=/
+    if command -v debootstrap >/dev/null; then
+        echo "== fetching a bare Debian ($RELEASE)"
+        if debootstrap --variant=minbase --include=ca-certificates,curl "$RELEASE" "$work/bare" >"$work/debootstrap.log" 2>&1; then
+            how=bare lower=$work/bare
+        else
+            tail -n 3 "$work/debootstrap.log" >&2
+        fi
+    fi
+    if [ $how = overlay ]; then echo "== on a copy of this system, whose changes are thrown away"; fi
     unshare --mount --net --pid --fork --kill-child bash -euo pipefail -c '
-        work=$1
+        work=$1 how=$2 lower=$3
         mkdir "$work/layer"
         mount -t tmpfs tmpfs "$work/layer"
         mkdir "$work/layer/upper" "$work/layer/work" "$work/layer/root"
         root=$work/layer/root
-        mount -t overlay overlay -o "lowerdir=/,upperdir=$work/layer/upper,workdir=$work/layer/work" "$root"
+        mount -t overlay overlay -o "lowerdir=$lower,upperdir=$work/layer/upper,workdir=$work/layer/work" "$root"
         mount -t proc proc "$root/proc"
         mount --rbind /dev "$root/dev"
         mount -t tmpfs tmpfs "$root/tmp"
@@ -66,8 +78,9 @@ elif [ "$(id -u)" = 0 ] && unshare --mount --net true 2>/dev/null; then
 import fcntl, socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 fcntl.ioctl(s, 0x8914, struct.pack(\"16sh\", b\"lo\", 0x49))"
-        chroot "$root" bash /try/try-inside.sh overlay
-    ' try "$work"
+        exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+            chroot "$root" bash /try/try-inside.sh "$how"
+    ' try "$work" "$how" "$lower"
 else
     echo "== unpacked into a folder"
     dpkg-deb --extract "$work/taskledger.deb" "$work/root"

@@ -44,6 +44,7 @@ use crate::webhooks::callback::Callback;
 use crate::webhooks::worker;
 use futures_util::FutureExt;
 use presence::Connections;
+use schedules::RunEnds;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,6 +105,8 @@ pub struct Service {
     schedules: Arc<ScheduleStore>,
     /// A schedule was made, changed or run here: the next look may be sooner.
     schedules_changed: Notify,
+    /// Runs for whose end a time of a schedule waits.
+    schedule_ends: RunEnds,
     broker: Arc<BrokerStore>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,
@@ -146,6 +149,7 @@ impl Service {
             documents,
             schedules,
             schedules_changed: Notify::new(),
+            schedule_ends: RunEnds::default(),
             broker,
             workers,
             connections: Arc::default(),

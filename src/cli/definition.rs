@@ -53,8 +53,15 @@ impl Cli {
     }
 }
 
+/// Groups that are named for a word that is no command.
+const GROUPS_MAX: usize = 4;
+
 /// Says of a number below zero that it is one, where the reader of numbers has only found a letter.
-fn told(error: Error, command: &mut Command) -> Error {
+fn told(mut error: Error, command: &mut Command) -> Error {
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        say_groups_with(&mut error, command);
+        return error;
+    }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(_) | None => None,
@@ -74,6 +81,26 @@ fn told(error: Error, command: &mut Command) -> Error {
     command.error(ErrorKind::ValueValidation, said)
 }
 
+/// Names the commands of groups, such as `tasks list`, for a word of which there is no command, such as `list`.
+fn say_groups_with(error: &mut Error, command: &Command) {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    let groups = command.get_subcommands();
+    let found = groups.filter(|group| group.find_subcommand(word).is_some());
+    let names: Vec<String> = found
+        .take(GROUPS_MAX)
+        .map(|group| format!("{} {} {word}", command.get_name(), group.get_name()))
+        .collect();
+    if !names.is_empty() {
+        // In place of words that only look similar.
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(names),
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +109,21 @@ mod tests {
     #[test]
     fn the_refined_definition_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_word_of_which_only_groups_have_a_command_names_those() {
+        let error = |line: &str| {
+            let words = std::iter::once("taskledger").chain(line.split(' '));
+            Cli::try_from_words(words).unwrap_err().to_string()
+        };
+        let told = error("create x");
+        assert!(
+            told.contains("exist: 'taskledger tasks create', 'taskledger schedules create',"),
+            "{told}"
+        );
+        assert!(!error("nonsense").contains("tip"));
+        assert!(error("task list").contains("exists: 'tasks'"));
     }
 
     #[test]

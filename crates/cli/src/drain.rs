@@ -44,7 +44,9 @@ fn text(result: &Value) -> String {
     let was = was.unwrap_or(is != Some(true));
     match result.get("draining").and_then(Value::as_bool) {
         Some(true) if was => format!("draining already: nothing begins, {running} running"),
-        Some(true) => format!("draining: nothing begins any more, {running} running"),
+        Some(true) => format!(
+            "draining: nothing begins any more, {running} running; `taskledger drain --cancel` ends it"
+        ),
         Some(false) | None if was => format!("tasks begin again, {running} running"),
         Some(false) | None => {
             format!("the server was not draining, so nothing has changed; {running} running")
@@ -59,7 +61,10 @@ mod tests {
     #[test]
     fn the_answer_says_what_is_left() {
         let drained = text(&json!({"draining": true, "running": 2}));
-        assert_eq!(drained, "draining: nothing begins any more, 2 running");
+        assert_eq!(
+            drained,
+            "draining: nothing begins any more, 2 running; `taskledger drain --cancel` ends it"
+        );
         let begins = text(&json!({"draining": false, "running": 0}));
         assert_eq!(begins, "tasks begin again, 0 running");
     }

@@ -15,8 +15,7 @@ const NAMED_MAX: u64 = 5;
 /// Characters of a whole id.
 const WHOLE: usize = 36;
 
-/// What `given` means on this server. Whatever cannot be the beginning of an id is left for the server to
-/// judge, and so is a whole one.
+/// What `given` means on this server. A whole id is left for the server to judge.
 pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliError> {
     if let Some(meant) = misspelt(given) {
         return Err(CliError::Usage(format!(
@@ -31,8 +30,15 @@ pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliEr
     };
     let id = match named {
         LAST => last(api).await?,
+        named if named.len() >= WHOLE => named.to_owned(),
         named if could_begin(named) => begun_with(api, named).await?,
-        named => named.to_owned(),
+        named => {
+            return Err(CliError::Usage(format!(
+                "`{named}` is no id of a task; expected an id, the first {DIGITS_MIN} digits of one or more, `{LAST}`, \
+                 or `{ROOT}` behind one of these; `taskledger tasks list{}` shows ids",
+                api.options()
+            )));
+        }
     };
     if !wants_root {
         return Ok(id);
@@ -153,11 +159,12 @@ mod tests {
             ("@last", B),
             ("@root", B),
             ("0f8fad@root", B),
-            ("7", "7"),
-            ("0f8", "0f8"),
-            ("name", "name"),
         ] {
             assert_eq!(resolved(&Two, given).await.unwrap(), meant, "{given}");
+        }
+        for given in ["7", "0f8", "name", ""] {
+            let error = resolved(&Two, given).await.unwrap_err().to_string();
+            assert!(error.contains("the first 4 digits of one"), "{error}");
         }
         let mut params = json!({"task_id": "0f8fad", "parent_id": "@last", "name": "0f8fad"});
         resolve_in(&Two, &mut params).await.unwrap();

@@ -24,25 +24,28 @@ pub(super) enum Colours {
 
 /// How answers are shown, for every command.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub struct Shown {
     /// Print the answer as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// Colours: `auto` on a terminal, unless NO_COLOR is set
+    /// Colours: `always`, `never`, or `auto`, which is on a terminal unless NO_COLOR is set
     #[arg(
         long,
         global = true,
         value_enum,
+        hide_possible_values = true,
         value_name = "WHEN",
         default_value = "auto",
         env = "TASKLEDGER_COLOR"
     )]
     color: Colours,
-    /// How times are shown; by default as ages on a terminal, and in UTC elsewhere
+    /// How times are shown: as an `age`, by the `local` clock or in `utc`; by default as ages on a terminal, and in UTC elsewhere
     #[arg(
         long,
         global = true,
         value_enum,
+        hide_possible_values = true,
         value_name = "FORM",
         env = "TASKLEDGER_TIME"
     )]

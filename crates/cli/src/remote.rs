@@ -25,6 +25,7 @@ const CERTIFICATE_VARIABLES: [&str; 2] = ["TASKLEDGER_CLIENT_CERT", "TASKLEDGER_
 
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
 pub struct Remote {
     /// The server; by default that of the context in use, else http://127.0.0.1:8000
     #[arg(long, visible_alias = "server", global = true, value_name = "URL", env = "TASKLEDGER_URL", value_parser = http_api::server_url)]
@@ -61,6 +62,7 @@ impl Remote {
 
 /// What is shown to a server, and how it proves who it is.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Server")]
 pub struct Access {
     /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, if there is one
     #[arg(

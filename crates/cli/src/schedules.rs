@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[command(after_help = "\
 Examples:
   taskledger schedules create nightly --cron '0 2 * * *' --time-zone Europe/Berlin --workflow 'Quarterly report'
-  taskledger schedules create poll --every 300 --tasks tasks.json --overlap allow
+  taskledger schedules create poll --every 5m --tasks tasks.json --overlap allow
   taskledger schedules create payday --rrule 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9;BYMINUTE=0;BYSECOND=0' --workflow Payroll
   taskledger schedules get nightly
   taskledger schedules pause nightly --note 'until the database is moved'
@@ -81,6 +81,7 @@ enum Overlap {
     Skip,
     Queue,
     Allow,
+    #[value(alias = "cancel_previous")]
     CancelPrevious,
 }
 
@@ -125,8 +126,8 @@ struct What {
     /// When: an RFC 5545 recurrence rule
     #[arg(long, value_name = "RULE", group = "when")]
     rrule: Option<String>,
-    /// When: each so many seconds
-    #[arg(long, value_name = "SECONDS", group = "when")]
+    /// When: each so many seconds, or a span such as `90s`, `15m`, `1h` or `7d`
+    #[arg(long, value_name = "SECONDS", group = "when", value_parser = when::seconds)]
     every: Option<u64>,
     /// The zone of `--cron` and `--rrule`, by its IANA name; UTC without it
     #[arg(long, value_name = "ZONE")]
@@ -146,20 +147,21 @@ struct What {
     /// No run before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
     #[arg(long, value_name = "TIME", value_parser = when::future)]
     start_at: Option<String>,
-    /// No run after this time
+    /// No run after this time, written as for `--start-at`
     #[arg(long, value_name = "TIME", value_parser = when::future)]
     end_at: Option<String>,
-    /// Runs in all
+    /// Runs in all, those by hand not counted
     #[arg(long, value_name = "N")]
     max_runs: Option<u64>,
-    /// What happens at a time while a run goes on; skip without it
+    /// What happens at a time while a run goes on: it is skipped (the default), it waits for the end of the run, another run
+    /// starts beside it, or the run is cancelled first
     #[arg(long, value_enum)]
     overlap: Option<Overlap>,
-    /// Seconds within which a missed time is made up; 60 without it
-    #[arg(long, value_name = "SECONDS")]
+    /// Seconds, or a span, within which a time that passed while no server ran is made up; 60 s without it
+    #[arg(long, value_name = "SECONDS", value_parser = when::seconds)]
     catch_up: Option<u64>,
-    /// Seconds by which each start is put off at most
-    #[arg(long, value_name = "SECONDS")]
+    /// Seconds, or a span, by which each start is put off at most; 0 without it
+    #[arg(long, value_name = "SECONDS", value_parser = when::seconds)]
     jitter: Option<u64>,
 }
 

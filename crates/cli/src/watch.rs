@@ -97,8 +97,8 @@ async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode,
     let form = args.output.or(out.is_json().then_some(Form::Json));
     let view = match (form, &scope) {
         (Some(Form::Json), _) => View::Json,
-        (Some(Form::Lines), _) => View::Lines,
-        (None, _) if !out.is_terminal() => View::Lines,
+        (Some(Form::Lines), _) => View::Lines(lines::Lines::default()),
+        (None, _) if !out.is_terminal() => View::Lines(lines::Lines::default()),
         (None, Scope::Server) => View::flows(),
         (None, Scope::Flow { .. } | Scope::Below { .. }) => View::tree(),
     };

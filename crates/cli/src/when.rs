@@ -200,6 +200,18 @@ pub(super) fn future(text: &str) -> Result<String, String> {
     }
 }
 
+/// Whole seconds, as a number or as a span.
+///
+/// # Errors
+/// What would be understood.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let of_span = || ms_of_span(text).map(|ms| ms / 1_000);
+    text.parse().ok().or_else(of_span).ok_or_else(|| {
+        "expected a number of seconds, or a span such as `90s`, `15m`, `1h` or `7d`".to_owned()
+    })
+}
+
 /// `90s`, `15m`, `1h`, `7d` in milliseconds.
 fn ms_of_span(text: &str) -> Option<u64> {
     let split = text.find(|c: char| !c.is_ascii_digit())?;

@@ -1,6 +1,7 @@
 //! Making, changing and deleting schedules.
 
 use crate::rows::{self, NewSchedule, Schedule};
+use crate::turns::LOOK_AGAIN_MS;
 use crate::{Error, ScheduleStore};
 use std::sync::Arc;
 use taskledger_beside::Owner;
@@ -125,7 +126,7 @@ impl ScheduleStore {
                 args.int(i64::try_from(skipped).unwrap_or(i64::MAX));
                 tx.execute(COUNT_SKIPPED, args).await?;
             }
-            Self::keep_looking(&mut tx, seen.id, at).await?;
+            Self::keep_looking(&mut tx, seen.id, at, LOOK_AGAIN_MS).await?;
             let found = Self::found(&mut tx, &seen.owner, &seen.name).await?;
             tx.commit().await?;
             Ok(found)

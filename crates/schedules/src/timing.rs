@@ -18,6 +18,29 @@ pub const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 
 /// What a cron expression is, for messages.
 const CRON_EXPECTED: &str = "5 fields `minute hour day-of-month month day-of-week`, such as `0 2 * * *` or `*/15 8-17 * * MON-FRI`, or one of @hourly, @daily, @weekly, @monthly, @yearly";
+/// The fields of a cron expression, and what each may be.
+const CRON_FIELDS: [(&str, &str); 5] = [
+    (
+        "minute",
+        "`*`, or minutes from 0 to 59: `30`, `0,30`, `10-20`, `*/15`",
+    ),
+    (
+        "hour",
+        "`*`, or hours from 0 to 23: `9`, `9,17`, `8-17`, `*/2`",
+    ),
+    (
+        "day of month",
+        "`*`, or days from 1 to 31: `1`, `1,15`, `1-7`, `*/2`, `L` for the last one, `15W` for the weekday nearest to the 15th",
+    ),
+    (
+        "month",
+        "`*`, or months from 1 to 12 or JAN to DEC: `1`, `JAN,JUL`, `4-9`, `*/3`",
+    ),
+    (
+        "day of week",
+        "`*`, or days from 0 to 7 (0 and 7 are Sunday) or SUN to SAT: `1`, `MON-FRI`, `FRI#2` for the second Friday, `FRI#L` for the last one",
+    ),
+];
 /// What a time zone is, for messages.
 const ZONE_EXPECTED: &str =
     "a name of the IANA time zone database, such as `Europe/Berlin` or `UTC`";
@@ -174,21 +197,65 @@ fn parsed_cron(text: &str) -> Result<Cron, Invalid> {
     let alias = text.trim().starts_with('@');
     let fields = text.split_whitespace().count();
     if !alias && fields != 5 {
-        let reason = format!("{fields} fields");
+        let reason = format!("{fields} fields instead of 5");
         return Err(Invalid::of("cron", reason, CRON_EXPECTED, text));
     }
-    let parser = CronParser::builder()
-        .seconds(Seconds::Optional)
-        .year(Year::Optional)
-        .build();
-    parser.parse(text).map_err(|error| {
+    parser().parse(text).map_err(|error| {
+        if let Some((name, field, expected)) = unfit_field(text).filter(|_| !alias) {
+            let reason = format!("the {name} `{field}` is not understood");
+            return Invalid::of("cron", reason, format!("{name}: {expected}"), text);
+        }
         let reason = error.to_string();
         Invalid::of("cron", reason.trim_end_matches('.'), CRON_EXPECTED, text)
     })
+}
+
+fn parser() -> CronParser {
+    CronParser::builder()
+        .seconds(Seconds::Optional)
+        .year(Year::Optional)
+        .build()
+}
+
+/// The first field that is not understood by itself: its name, what it is, and what it may be.
+fn unfit_field(text: &str) -> Option<(&'static str, &str, &'static str)> {
+    let fields = text.split_whitespace().zip(CRON_FIELDS).enumerate();
+    fields
+        .filter(|(at, (field, _))| {
+            let mut alone = ["*"; CRON_FIELDS.len()];
+            alone[*at] = field;
+            parser().parse(&alone.join(" ")).is_err()
+        })
+        .map(|(_, (field, (name, expected)))| (name, field, expected))
+        .next()
 }
 
 /// A zone by its name, which is case-sensitive.
 pub(crate) fn zone(name: &str) -> Result<Tz, Invalid> {
     name.parse()
         .map_err(|_| Invalid::of("time_zone", "unknown time zone", ZONE_EXPECTED, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_message_says_would_be_accepted_is() {
+        for (at, (name, expected)) in CRON_FIELDS.iter().enumerate() {
+            let examples: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+            assert!(examples.len() > 3, "{name}");
+            for example in examples {
+                let mut fields = ["*"; CRON_FIELDS.len()];
+                fields[at] = example;
+                let parsed = parsed_cron(&fields.join(" "));
+                assert!(parsed.is_ok(), "{name} {example}: {parsed:?}");
+            }
+        }
+        let examples: Vec<&str> = CRON_EXPECTED.split('`').skip(3).step_by(2).collect();
+        assert_eq!(examples.len(), 2);
+        for example in examples {
+            parsed_cron(example).unwrap();
+        }
+    }
 }

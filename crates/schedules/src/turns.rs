@@ -19,7 +19,7 @@ pub const OPEN_MAX: usize = 1_000;
 const FORGOTTEN_MAX: i64 = 20;
 /// Milliseconds until a schedule that cannot be read is tried again: a newer release may have written it.
 const UNREADABLE_AGAIN_MS: u64 = 30_000;
-/// Milliseconds until a time that waits, or could not be started, is looked at again.
+/// Milliseconds until a time that could not be started, or that waits for what is not followed, is looked at again.
 pub const LOOK_AGAIN_MS: u64 = 1_000;
 
 /// The right to decide about one schedule, until its lease ends or it is changed.
@@ -278,8 +278,8 @@ impl ScheduleStore {
         self.order(work).await
     }
 
-    /// Lets go of a schedule. `due_at`: when it is to be looked at next, if nothing of it waits or is being started.
-    /// `waits`: the look did not come to its end.
+    /// Lets go of a schedule. `due_at`: when it is to be looked at next, if nothing of it waits or is being started;
+    /// if something waits, `waiting_ms` after `now` at the latest. `waits`: the look did not come to its end.
     ///
     /// # Errors
     /// [`Error`].
@@ -288,7 +288,7 @@ impl ScheduleStore {
         schedule: &Schedule,
         (next_at, due_at): (Option<Timestamp>, Option<Timestamp>),
         waits: bool,
-        now: Timestamp,
+        (now, waiting_ms): (Timestamp, u64),
     ) -> Result<(), Error> {
         let work = async {
             let mut tx = self.write().await?;
@@ -299,24 +299,47 @@ impl ScheduleStore {
             args.time(due_at);
             args.time(waits.then(|| schedule.waits_since.unwrap_or(now)));
             if tx.execute(LET_GO, args).await? > 0 {
-                Self::keep_looking(&mut tx, schedule.id, now).await?;
+                Self::keep_looking(&mut tx, schedule.id, now, waiting_ms).await?;
             }
             Ok(tx.commit().await?)
         };
         self.order(work).await
     }
 
-    /// Has a schedule looked at soon while something of it waits or is being started.
+    /// Has a schedule looked at soon while something of it is being started, and within `waiting_ms` while something waits.
     pub(crate) async fn keep_looking(
         tx: &mut Tx<'_>,
         schedule: Uuid,
         now: Timestamp,
+        waiting_ms: u64,
     ) -> Result<(), Error> {
         let mut args = tx.args();
         args.id(schedule);
         args.time(now.plus_ms(LOOK_AGAIN_MS));
+        args.time(now.plus_ms(waiting_ms));
         tx.execute(LOOK_AGAIN, args).await?;
         Ok(())
+    }
+
+    /// Has a schedule looked at now if something of it waits; false: somebody looks at it now, so ask again later.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn wake(&self, schedule: Uuid, now: Timestamp) -> Result<bool, Error> {
+        let work = async {
+            let mut tx = self.write().await?;
+            let mut args = tx.args();
+            args.id(schedule);
+            args.time(now);
+            let is_woken = tx.execute(WAKE, args).await? > 0;
+            let mut args = tx.args();
+            args.id(schedule);
+            args.time(now);
+            let is_held = !is_woken && tx.fetch_optional(HELD, args).await?.is_some();
+            tx.commit().await?;
+            Ok(!is_held)
+        };
+        self.order(work).await
     }
 }
 
@@ -402,8 +425,15 @@ const LET_GO: &str =
     "UPDATE schedules SET leased_until = 0, next_at = $3, due_at = $4, waits_since = $5
     WHERE id = $1 AND lease = $2";
 // A start that is tried again is not tried at once, whatever else is due.
-const LOOK_AGAIN: &str = "UPDATE schedules SET due_at = $2
+const LOOK_AGAIN: &str = "UPDATE schedules SET due_at = CASE
+        WHEN EXISTS (SELECT 1 FROM runs WHERE schedule = $1 AND state = 'starting') THEN $2
+        ELSE $3
+    END
     WHERE id = $1 AND (
         EXISTS (SELECT 1 FROM runs WHERE schedule = $1 AND state = 'starting')
-        OR (due_at IS NULL OR due_at > $2)
+        OR (due_at IS NULL OR due_at > $3)
             AND EXISTS (SELECT 1 FROM runs WHERE schedule = $1 AND state = 'waiting'))";
+const WAKE: &str = "UPDATE schedules SET due_at = $2
+    WHERE id = $1 AND leased_until <= $2
+        AND EXISTS (SELECT 1 FROM runs WHERE schedule = $1 AND state = 'waiting')";
+const HELD: &str = "SELECT 1 FROM schedules WHERE id = $1 AND leased_until > $2";

@@ -222,7 +222,16 @@ fn what_cannot_be_understood_is_named_with_what_would_be() {
     for (timing, field, reason) in [
         (cron("0 2 * *", "UTC"), "cron", "4 fields"),
         (cron("0 0 2 * * *", "UTC"), "cron", "6 fields"),
-        (cron("61 * * * *", "UTC"), "cron", "bounds"),
+        (cron("61 * * * *", "UTC"), "cron", "the minute `61`"),
+        (cron("0 9-25 * * *", "UTC"), "cron", "the hour `9-25`"),
+        (cron("0 0 32 * *", "UTC"), "cron", "the day of month `32`"),
+        (cron("0 0 * JANU *", "UTC"), "cron", "the month `JANU`"),
+        (
+            cron("0 0 * * MON-FRU", "UTC"),
+            "cron",
+            "the day of week `MON-FRU`",
+        ),
+        (cron("@often", "UTC"), "cron", ""),
         (
             cron("0 2 * * *", "Europe/Berln"),
             "time_zone",

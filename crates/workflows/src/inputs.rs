@@ -6,6 +6,7 @@ use taskledger_domain::limits::WIRED_INPUTS_MAX;
 
 use crate::faults::Fault;
 use crate::fit;
+use crate::initial_state;
 use crate::members::{Members, note};
 use crate::node::{At, Entry, short};
 use crate::outline;
@@ -211,28 +212,15 @@ fn check_presence(entry: &Entry, input: &Input, members: &Members<'_>, consumer:
                 members.faults.lax(fault(reason, suggestion));
             }
         }
-        Source::InitialState { key, pointer } => {
+        Source::InitialState { key, .. } => {
             let state = consumer.initial_state;
             if input.fixed(&Map::new(), state).is_some() {
                 return;
             }
             let shown = short(key);
-            let (what, near) = match (state.get(key), pointer) {
-                (Some(value), Some(pointer)) if !value.is_null() => {
-                    let pointer = short(pointer);
-                    let what = format!("`{shown}` of `initial_state` has nothing at `{pointer}`");
-                    (what, None)
-                }
-                (Some(_), _) => (format!("`{shown}` of `initial_state` is null"), None),
-                (None, _) => {
-                    let others = state.keys().map(String::as_str);
-                    let near = members.faults.did_you_mean(key, others);
-                    (
-                        format!("`initial_state` of the phase has no `{shown}`"),
-                        near,
-                    )
-                }
-            };
+            let is_null = || (format!("`{shown}` of `initial_state` is null"), None);
+            let lacking = initial_state::lacking(state, &input.source, members.faults);
+            let (what, near) = lacking.unwrap_or_else(is_null);
             let reason = format!("{what}: without the value the phase cannot start");
             let add = || format!("add `{shown}` to `initial_state`, or give a default");
             members.faults.lax(fault(reason, near.unwrap_or_else(add)));

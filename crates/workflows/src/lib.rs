@@ -12,6 +12,7 @@ mod faults;
 mod fit;
 mod graph;
 mod hash;
+mod initial_state;
 mod inputs;
 mod json;
 pub mod limits;

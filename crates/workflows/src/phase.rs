@@ -1,10 +1,11 @@
 //! One phase of a document.
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 
 use crate::executors;
+use crate::initial_state;
 use crate::inputs;
 use crate::members::{Members, note};
 use crate::node::short;
@@ -14,7 +15,7 @@ use crate::retry;
 use crate::skip;
 use crate::timers;
 use crate::types::Named;
-use crate::workflow::Phase;
+use crate::workflow::{Phase, SkipWhen, Source, StartAt};
 
 const ACTED_ON: [&str; 12] = [
     "title",
@@ -85,6 +86,14 @@ pub(crate) fn read(
     };
     let inputs = inputs::read(members, &consumer, types, not_acted_on);
     let start_at = timers::start_at(members, &initial_state);
+    if let Some(SkipWhen::Value { source, .. }) = &skip_when {
+        let so = "the condition takes it for null";
+        note_lacking(members, ("skip_when", source, so), &initial_state);
+    }
+    if let Some(StartAt::Value { source, .. }) = &start_at {
+        let so = "the phase is not held back";
+        note_lacking(members, ("start_at", source, so), &initial_state);
+    }
     let constraints = members.texts("constraints", "a list of strings");
     let phase = Phase {
         name: outline.name(index).to_owned(),
@@ -109,6 +118,23 @@ pub(crate) fn read(
         kept,
     };
     (phase, depends_on)
+}
+
+/// Reports that a member refers to what `initial_state` does not have, with what follows from that.
+fn note_lacking(
+    members: &Members<'_>,
+    (member, source, so): (&str, &Source, &str),
+    state: &Map<String, Value>,
+) {
+    let lacking = initial_state::lacking(state, source, members.faults);
+    if let (Some((what, near)), Some(entry)) = (lacking, members.get(member)) {
+        let path = members.path.key(member);
+        let fault = members.fault(&path, entry.value.at, format!("{what}: {so}"));
+        let add = || "add it to `initial_state`, null if it is to have no value".to_owned();
+        members
+            .faults
+            .lax(fault.suggest(Some(near.unwrap_or_else(add))));
+    }
 }
 
 /// Names of phases, each once; a title that only one phase has stands for its name.

@@ -2,6 +2,7 @@
 
 mod audited;
 mod defining;
+mod following;
 mod look;
 mod starting;
 mod tasks;
@@ -9,6 +10,7 @@ mod ticking;
 
 use self::audited::Audited;
 use self::defining::{changed, checked, dropped, has_other_times, never};
+pub(super) use self::following::RunEnds;
 use super::Service;
 use super::documents::owner_for;
 use crate::application::api::schedules::{

@@ -298,7 +298,7 @@ pub(super) fn not_here() -> Response {
 pub(super) fn not_found(path: &str) -> Response {
     nothing_at(
         path,
-        "POST / for calls; GET /events for streams; GET /.well-known/agent-card, /livez, /readyz, /healthz",
+        "POST / for calls, which GET /openrpc.json describes; GET /events and /ws for streams; GET /.well-known/agent-card, /livez, /readyz, /healthz",
     )
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::ids::parse_uuid_v4;
-use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::limits::{KEY_CHARS_MAX, cut};
 use taskledger_domain::suggestion::suggestion;
 use taskledger_domain::{FlowId, TaskId, Violation};
 use url::form_urlencoded;
@@ -24,6 +24,9 @@ const NAMES: [&str; 8] = [
     "last_event_id",
     "label",
 ];
+
+/// Bytes of a name that is repeated in a message.
+const SHOWN_BYTES_MAX: usize = 64;
 
 /// What is watch.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,8 +85,12 @@ impl Query {
                     }
                 }
                 "types" => match kinds(&value) {
-                    Some(kinds) => watch.kinds = Some(kinds),
-                    None => fault("not a list of types", expected_kinds()),
+                    Ok(kinds) => watch.kinds = Some(kinds),
+                    Err(unknown) => {
+                        let reason =
+                            format!("`{}` is no type of event", cut(unknown, SHOWN_BYTES_MAX));
+                        fault(&reason, expected_kinds());
+                    }
                 },
                 "from" => match start(&value) {
                     Some(start) => from = start,
@@ -149,16 +156,16 @@ fn is_text(encoded: &str) -> bool {
     std::str::from_utf8(&bytes).is_ok()
 }
 
-/// `None`: one of them is no kind.
-fn kinds(list: &str) -> Option<Vec<Kind>> {
+/// The kinds of a list; else the first name that is none.
+fn kinds(list: &str) -> Result<Vec<Kind>, &str> {
     let mut kinds = Vec::new();
-    for name in list.split(',') {
-        let kind = Kind::parse(name.trim())?;
+    for name in list.split(',').map(str::trim) {
+        let kind = Kind::parse(name).ok_or(name)?;
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
     }
-    Some(kinds)
+    Ok(kinds)
 }
 
 fn expected_kinds() -> String {
@@ -269,7 +276,7 @@ mod tests {
             [
                 ("flow", "Invalid UUID format"),
                 ("task", "Invalid UUID format"),
-                ("types", "not a list of types"),
+                ("types", "`task_done` is no type of event"),
                 ("from", "not a place"),
                 ("form", "unknown parameter"),
                 ("user", "not a user"),

@@ -5,7 +5,7 @@ mod many;
 mod trouble;
 
 use crate::application::broker::Broker;
-use crate::application::world::{World, caller, soon};
+use crate::application::world::{World, caller, quiet, soon};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger::application::api::schedules::{
@@ -15,6 +15,7 @@ use taskledger::application::context::Idempotency;
 use taskledger_domain::flow::Event;
 use taskledger_domain::testing::START;
 use taskledger_domain::{TaskId, Timestamp};
+use tokio_util::sync::CancellationToken;
 
 const MINUTE_MS: u64 = 60_000;
 
@@ -159,12 +160,56 @@ async fn one_time_waits_for_the_end_of_a_run_and_those_behind_it_are_skipped() {
     assert_eq!(minutes(&shown, State::Waiting), [2]);
     assert_eq!(minutes(&shown, State::Skipped), [3]);
     cancel(&b, &shown, 1).await;
+    // Nobody told of the end: it is looked all the same.
+    pass(&b, 29_000).await;
+    assert_eq!(minutes(&get(&b).await, State::Started), [1]);
     pass(&b, 1_000).await;
     assert_eq!(minutes(&get(&b).await, State::Started), [1, 2]);
     assert_eq!(
         begun(&b).await,
         [minute(1).to_string(), minute(2).to_string()]
     );
+}
+
+#[tokio::test]
+async fn a_time_that_waits_begins_as_soon_as_the_run_before_it_ends() {
+    let b = served().await;
+    let queued = Definition {
+        overlap: Overlap::Queue,
+        ..definition()
+    };
+    create(&b, queued).await;
+    let stop = CancellationToken::new();
+    let (service, stopped) = (b.service.clone(), stop.clone());
+    let keeping = tokio::spawn(async move { service.keep_schedules(stopped).await });
+    let states = async || {
+        let runs = get(&b).await.runs;
+        runs.iter().map(|run| run.state).collect::<Vec<_>>()
+    };
+    let context = caller();
+    for _ in 0..2 {
+        let run = b.service.run_schedule(&context, named(), None);
+        soon(run).await.unwrap().unwrap();
+    }
+    let waits = [State::Waiting, State::Started];
+    let before = states().await;
+    assert!(
+        waits.iter().all(|state| before.contains(state)),
+        "{before:?}"
+    );
+    let runs = get(&b).await.runs;
+    let first = runs.iter().find(|run| run.state == State::Started).unwrap();
+    let cancel = b.w.app.cancel(&context, TaskId(first.flow), true, None);
+    soon(cancel).await.unwrap();
+    // The clock stands still, so no look is due.
+    let begun = async {
+        while states().await != [State::Started; 2] {
+            quiet().await;
+        }
+    };
+    soon(begun).await;
+    stop.cancel();
+    soon(keeping).await.unwrap();
 }
 
 #[tokio::test]

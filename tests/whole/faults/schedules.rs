@@ -3,7 +3,7 @@
 //! Afterwards each time that was not counted as skipped or missed has one flow: its root says which time it is of.
 
 use crate::faults::seed;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use taskledger_testkit::cluster::Cluster;
@@ -145,52 +145,67 @@ async fn each_time_has_one_run_although_nodes_are_killed() {
     check(&cluster.folder, &started).await;
 }
 
-/// A decision that was recorded, and nothing more: what a kill right between the time and the start leaves. And one
-/// whose start was not recorded: what a kill right behind the start leaves.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_decided_is_started_once_after_a_kill() {
-    let folder = Folder::with_database().await;
-    let server = Server::start(&folder).await;
+/// What a server that was killed leaves: a decision that was recorded and nothing more, which is what a kill right between
+/// the time and the start leaves; and one whose start was not recorded, which is what a kill right behind the start leaves.
+const KILLED: &str = "UPDATE taskledger_schedules.runs SET state = 'starting', run = NULL, stage = NULL;
+    INSERT INTO taskledger_schedules.runs (schedule, key, scheduled_at, state, flow, decided_at, at)
+        SELECT id, '7', 7, 'starting', decode('0f8fad5bd9cb469fa16570867728950e', 'hex'), 7, 7 FROM taskledger_schedules.schedules;
+    UPDATE taskledger_schedules.schedules SET due_at = 7, leased_until = 0, started_by_hand = 0";
+
+/// Makes a schedule, runs it once, and gives what the run was.
+async fn run_once(api: &Api) -> Value {
     let new = json!({
         "name": NAME, "cron": "@yearly",
         "tasks": [{"name": "a", "schemas": {"method": "echo_executor"}}],
     });
-    server.api.call("schedules.create", new).await;
-    let run = server
-        .api
-        .call("schedules.run_now", json!({"name": NAME}))
-        .await;
-    let root = run["root_task_id"].clone();
-    server.api.run_of(&root).await;
-    server.kill().await;
-    folder
-        .execute(
-            "UPDATE taskledger_schedules.runs SET state = 'starting', run = NULL, stage = NULL;
-            INSERT INTO taskledger_schedules.runs (schedule, key, scheduled_at, state, flow, decided_at, at)
-                SELECT id, '7', 7, 'starting', decode('0f8fad5bd9cb469fa16570867728950e', 'hex'), 7, 7 FROM taskledger_schedules.schedules;
-            UPDATE taskledger_schedules.schedules SET due_at = 7, leased_until = 0, started_by_hand = 0",
-        )
-        .await;
-    let server = Server::start(&folder).await;
-    let api = &server.api;
+    api.call("schedules.create", new).await;
+    let run = api.call("schedules.run_now", json!({"name": NAME})).await;
+    api.run_of(&run["root_task_id"]).await;
+    run
+}
+
+/// Both that were decided have one run, one of them the run that was begun.
+async fn both_are_started(api: &Api, run: &Value) {
     let shown = api
         .eventually("both are started", async || {
-            let shown = api.call("schedules.get", json!({"name": NAME})).await;
+            let shown = api.try_call("schedules.get", json!({"name": NAME}), None);
+            let shown = shown.await.ok()?;
             let runs = shown["runs"].as_array().unwrap();
             let started = runs.iter().filter(|run| run["status"] == "completed");
             (started.count() == 2).then_some(shown.clone())
         })
         .await;
-    assert_eq!(shown["runs"][0]["root_task_id"], root);
-    assert_eq!(shown["runs"][0]["run_id"], run["run_id"]);
-    assert_eq!(
-        (
-            &shown["counters"]["started"],
-            &shown["counters"]["started_by_hand"]
-        ),
-        (&json!(1), &json!(1))
-    );
+    let begun = &shown["runs"][0];
+    assert_eq!(begun["root_task_id"], run["root_task_id"]);
+    assert_eq!(begun["run_id"], run["run_id"]);
+    let counters = ["started", "started_by_hand"].map(|it| shown["counters"][it].as_u64());
+    assert_eq!(counters, [Some(1), Some(1)]);
     let list = api.call("tasks.list", json!({"root_only": true})).await;
     assert_eq!(list["total"], 2, "{list}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_decided_is_started_once_after_a_kill() {
+    let folder = Folder::with_database().await;
+    let server = Server::start(&folder).await;
+    let run = run_once(&server.api).await;
+    server.kill().await;
+    folder.execute(KILLED).await;
+    let server = Server::start(&folder).await;
+    both_are_started(&server.api, &run).await;
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_node_had_decided_is_started_once_by_one_of_the_others() {
+    let mut cluster = Cluster::of(3).await;
+    let run = run_once(&cluster.nodes[0].api).await;
+    cluster.nodes.remove(0).kill().await;
+    cluster.folder.execute(KILLED).await;
+    for node in &cluster.nodes {
+        both_are_started(&node.api, &run).await;
+    }
+    for node in cluster.nodes.drain(..) {
+        node.stop().await;
+    }
 }

@@ -4,7 +4,7 @@ use crate::event_stream::{Door, Event, EventStream, JsonEvent, Piece, Told, Want
 use crate::following::{Begin, Place, Remarks, place_of, say, stopped, types};
 use crate::labels::selector;
 use crate::output::{Output, list, member};
-use crate::watch::lines;
+use crate::watch::lines::Lines;
 use crate::when::When;
 use crate::{Api, CliError, HttpApi, Remote, clock, ids};
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ pub async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode,
 }
 
 async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Result<(), CliError> {
-    let mut remarks = Remarks::default();
+    let (mut remarks, mut lines) = (Remarks::default(), Lines::default());
     while let Some(told) = stream.next().await? {
         if let Some(remark) = remarks.about(&told) {
             say(&remark);
@@ -144,7 +144,7 @@ async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Res
             Told::Pieces(pieces) => {
                 for piece in &pieces {
                     match piece {
-                        Piece::Event(event) => show(event, out)?,
+                        Piece::Event(event) => show(event, &mut lines, out)?,
                         Piece::Place(_) => {}
                     }
                 }
@@ -162,11 +162,15 @@ async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Res
     Ok(())
 }
 
-/// An event: JSON for programs, and for people the same line as `watch` writes, without the name of its task.
-fn show(event: &Event, out: &mut Output) -> io::Result<()> {
+/// An event: JSON for programs, and for people the same line as `watch` writes.
+fn show(event: &Event, lines: &mut Lines, out: &mut Output) -> io::Result<()> {
     let data = event.json();
     if out.is_json() || !out.is_terminal() || data.get("task_id").is_none() {
         return out.line_of_many(&event.json_line());
     }
-    out.text_of_many(&lines::line(event, &data, "", out))
+    let name = member(&data, "name");
+    match lines.next(event, &data, &name, out) {
+        Some(line) => out.text_of_many(&line),
+        None => Ok(()),
+    }
 }

@@ -3,9 +3,39 @@
 use crate::event_stream::{Event, JsonEvent};
 use crate::output::{Output, Style, Text, id as shown_id, member, printable, style};
 use serde_json::Value;
+use taskledger_domain::NoticeKind;
 
 /// Characters of a result or an error, so that a line stays a line; `--output json` shows all of it.
 const SAID_CHARS_MAX: usize = 120;
+
+/// The lines of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// The run whose verdict was told last.
+    ended: String,
+}
+
+impl Lines {
+    /// The line of an event; `None` for one that tells people nothing new. The last event of a run repeats, for programs,
+    /// how its root stands, and the verdict that `run_completed`, `run_failed` or `run_cancelled` told just before.
+    pub(crate) fn next(
+        &mut self,
+        event: &Event,
+        data: &Value,
+        name: &str,
+        out: &Output,
+    ) -> Option<Text> {
+        if let Some(run) = data.get("run").filter(|run| run.is_object()) {
+            let run = member(run, "id");
+            let is_last = event.name == NoticeKind::StatusUpdate.as_str();
+            if is_last && !run.is_empty() && run == self.ended {
+                return None;
+            }
+            self.ended = run;
+        }
+        Some(line(event, data, name, out))
+    }
+}
 
 /// The line of an event about a task with this name.
 pub(crate) fn line(event: &Event, data: &Value, name: &str, out: &Output) -> Text {
@@ -119,6 +149,29 @@ mod tests {
             format!("{start}next attempt at U")
         );
         assert!(end(json!({"error": "e".repeat(500)})).ends_with("e…"));
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_told_once() {
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        let mut lines = Lines::default();
+        let mut told = |name: &str, run: &str| {
+            let data = json!({"timestamp": "T", "status": "completed", "task_id": "i", "final": true,
+                "run": {"id": run, "state": "completed"}});
+            let event = Event {
+                name: name.to_owned(),
+                data: data.to_string(),
+                id: "c".to_owned(),
+            };
+            lines.next(&event, &data, "n", &out).is_some()
+        };
+        assert!(told("run_completed", "a"));
+        assert!(!told("task_status_update", "a"));
+        assert!(told("run_completed", "b"));
+        assert!(
+            told("task_status_update", "c"),
+            "nothing has told of it before"
+        );
     }
 
     #[test]

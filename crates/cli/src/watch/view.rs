@@ -2,7 +2,7 @@
 
 use super::flows::Flows;
 use super::known::{Known, Scope};
-use super::lines;
+use super::lines::Lines;
 use super::tree::Tree;
 use crate::event_stream::{Event, JsonEvent};
 use crate::output::Output;
@@ -29,7 +29,7 @@ pub(super) enum View {
     /// A line of JSON each.
     Json,
     /// A line of text each.
-    Lines,
+    Lines(Lines),
     /// Into a tree that is drawn.
     Tree(Box<TreeView>),
     /// Into a list of flows that is drawn.
@@ -109,7 +109,7 @@ impl View {
     /// Whether it is drawn from time to time.
     pub(super) fn is_drawn(&self) -> bool {
         match self {
-            Self::Json | Self::Lines => false,
+            Self::Json | Self::Lines(_) => false,
             Self::Tree(_) | Self::Flows(_) => true,
         }
     }
@@ -117,7 +117,7 @@ impl View {
     /// Whether it shows the names of the tasks that events are about.
     pub(super) fn needs_names(&self) -> bool {
         match self {
-            Self::Lines => true,
+            Self::Lines(_) => true,
             Self::Json | Self::Tree(_) | Self::Flows(_) => false,
         }
     }
@@ -125,7 +125,7 @@ impl View {
     /// The stream is open: what stands now is shown first.
     pub(super) async fn begin(&mut self, known: &mut Known<'_>) -> Result<(), CliError> {
         match self {
-            Self::Json | Self::Lines | Self::Flows(_) => Ok(()),
+            Self::Json | Self::Lines(_) | Self::Flows(_) => Ok(()),
             Self::Tree(view) => Ok(view.read(known).await?),
         }
     }
@@ -139,10 +139,11 @@ impl View {
         for (event, data, name) in events {
             match self {
                 Self::Json => out.line_of_many(&event.json_line())?,
-                Self::Lines if data.get("task_id").is_none() => {}
-                Self::Lines => {
-                    let line = lines::line(event, data, name, out);
-                    out.text_of_many(&line)?;
+                Self::Lines(_) if data.get("task_id").is_none() => {}
+                Self::Lines(lines) => {
+                    if let Some(line) = lines.next(event, data, name, out) {
+                        out.text_of_many(&line)?;
+                    }
                 }
                 Self::Tree(view) => {
                     view.drawing.changed = true;
@@ -164,7 +165,7 @@ impl View {
         out: &mut Output,
     ) -> Result<(), CliError> {
         match self {
-            Self::Json | Self::Lines => {}
+            Self::Json | Self::Lines(_) => {}
             Self::Tree(view) => {
                 if view.stale && view.read_at.elapsed() >= READ_EVERY {
                     match view.read(known).await {
@@ -202,7 +203,7 @@ impl View {
     /// Something else is about to be written: the next drawing begins below it.
     pub(super) fn leave(&mut self) {
         match self {
-            Self::Json | Self::Lines => {}
+            Self::Json | Self::Lines(_) => {}
             Self::Tree(view) => {
                 if let Screen::Live(canvas) = &mut view.screen {
                     canvas.leave();
@@ -219,7 +220,7 @@ impl View {
         out: &mut Output,
     ) -> Result<(), CliError> {
         match self {
-            Self::Json | Self::Lines => {}
+            Self::Json | Self::Lines(_) => {}
             Self::Tree(view) => {
                 view.read(known).await?;
                 let lines = view.tree.lines(view.drawing.clock.now());

@@ -15,7 +15,7 @@ Examples:
 Messages are signed as Standard Webhooks says. The secret is shown once, in the answer.")]
 pub(super) struct Args {
     /// Where to send
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "ENDPOINT")]
     to: String,
     #[command(flatten)]
     options: Options,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{
-    Definition, Deleted, NewSchedule, Outcome, Overlap, RUNS_KEPT, Refusal, Run, Schedule, State,
-    Step, Timing, Work, flow_of, key_of_time,
+    Definition, Deleted, LOOK_AGAIN_MS, NewSchedule, Outcome, Overlap, RUNS_KEPT, Refusal, Run,
+    Schedule, State, Step, Timing, Work, flow_of, key_of_time,
 };
 use uuid::Uuid;
 use world::World;
@@ -37,6 +37,7 @@ on_both!(a_start_is_counted_once_and_found_after_a_restart);
 on_both!(what_is_over_is_forgotten_and_what_is_open_stays);
 on_both!(nothing_is_deleted_or_begun_in_the_middle_of_a_start);
 on_both!(what_cannot_be_read_holds_nothing_else_up);
+on_both!(what_waits_is_looked_at_once_somebody_tells_or_in_the_end);
 
 fn t(seconds: i64) -> Timestamp {
     Timestamp(seconds * 1_000_000)
@@ -220,7 +221,12 @@ mod claims {
         assert!(!store.decide(&second.schedule, &skipped).await.unwrap());
         // It cannot undo when the schedule is due either.
         store
-            .let_go(&second.schedule, (None, None), false, t(92))
+            .let_go(
+                &second.schedule,
+                (None, None),
+                false,
+                (t(92), LOOK_AGAIN_MS),
+            )
             .await
             .unwrap();
         assert_eq!(store.soonest(t(92)).await.unwrap(), Some(t(60)));
@@ -286,12 +292,17 @@ mod claims {
             .await
             .unwrap();
         store
-            .let_go(&turn.schedule, (Some(t(120)), Some(t(120))), false, t(93))
+            .let_go(
+                &turn.schedule,
+                (Some(t(120)), Some(t(120))),
+                false,
+                (t(93), LOOK_AGAIN_MS),
+            )
             .await
             .unwrap();
         let turn = store.take(kept.id, t(94), t(120)).await.unwrap().unwrap();
         assert!(turn.open.is_empty());
-        let let_go = store.let_go(&turn.schedule, (None, None), false, t(94));
+        let let_go = store.let_go(&turn.schedule, (None, None), false, (t(94), LOOK_AGAIN_MS));
         let_go.await.unwrap();
         // Since when looks do not come to their end is kept until one does.
         for (now, waits, since) in [
@@ -301,11 +312,42 @@ mod claims {
         ] {
             let turn = store.take(kept.id, t(now), t(120)).await.unwrap();
             let turn = turn.expect("nobody holds it");
-            let let_go = store.let_go(&turn.schedule, (None, None), waits, t(now));
+            let let_go = store.let_go(&turn.schedule, (None, None), waits, (t(now), LOOK_AGAIN_MS));
             let_go.await.unwrap();
             let seen = store.schedule(&kept.owner, &kept.name).await.unwrap();
             assert_eq!(seen.unwrap().waits_since, since.map(t));
         }
+    }
+
+    pub(super) async fn what_waits_is_looked_at_once_somebody_tells_or_in_the_end(world: World) {
+        let store = &world.store;
+        let kept = store.create(&new(1, None, "a")).await.unwrap().unwrap();
+        let turn = store.take(kept.id, t(0), t(10)).await.unwrap().unwrap();
+        let waiting = Step {
+            cursor: Some(t(0)),
+            missed: 0,
+            run: Some(run(&kept, t(0), State::Waiting)),
+        };
+        assert!(store.decide(&turn.schedule, &waiting).await.unwrap());
+        assert!(!store.wake(kept.id, t(1)).await.unwrap(), "a look goes on");
+        let at = (Some(t(60)), Some(t(60)));
+        let let_go = store.let_go(&turn.schedule, at, false, (t(2), 30_000));
+        let_go.await.unwrap();
+        assert_eq!(store.soonest(t(2)).await.unwrap(), Some(t(32)));
+        assert!(store.wake(kept.id, t(3)).await.unwrap());
+        assert_eq!(store.soonest(t(3)).await.unwrap(), Some(t(3)));
+        let turn = store.take_due(t(3), t(13), 10).await.unwrap().remove(0);
+        let begun = Step {
+            cursor: None,
+            missed: 0,
+            run: Some(run(&kept, t(0), State::Starting)),
+        };
+        assert!(store.decide(&turn.schedule, &begun).await.unwrap());
+        let let_go = store.let_go(&turn.schedule, at, false, (t(4), 30_000));
+        let_go.await.unwrap();
+        assert_eq!(store.soonest(t(4)).await.unwrap(), Some(t(5)));
+        assert!(store.wake(kept.id, t(4)).await.unwrap(), "nothing waits");
+        assert_eq!(store.soonest(t(4)).await.unwrap(), Some(t(5)));
     }
 
     pub(super) async fn what_is_over_is_forgotten_and_what_is_open_stays(world: World) {

@@ -162,3 +162,51 @@ fn another_time_is_a_difference_and_one_of_the_trigger_may_refuse_callers() {
     );
     assert_eq!(told(&asked.diff(&fixed))[0].1, None);
 }
+
+#[test]
+fn a_reference_to_what_the_initial_state_lacks_is_told_where_it_stands() {
+    let reports = |members: &str| {
+        let text = document(&format!("  a: {{assign: x, {members}}}\n"));
+        let warned = read(&text, false);
+        assert_eq!(
+            (errors(&warned), warned.warnings.len()),
+            (vec![], 1),
+            "{members}"
+        );
+        let strict = read(&text, true);
+        let of_strict = strict.errors.iter().map(|fault| fault.suggestion.clone());
+        (errors(&strict), of_strict.flatten().next().unwrap())
+    };
+    let (told, suggestion) = reports("start_at: $initial_state.at");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].ends_with("workflow.a.start_at: `initial_state` of the phase has no `at`: the phase is not held back"),
+        "{told:?}"
+    );
+    assert_eq!(
+        suggestion,
+        "add it to `initial_state`, null if it is to have no value"
+    );
+    let (told, suggestion) = reports(
+        "initial_state: {begin_at: 2026-01-31T13:00:00Z}, start_at: $initial_state.begin_a",
+    );
+    assert_eq!(
+        (told.len(), suggestion.as_str()),
+        (1, "did you mean `begin_at`?")
+    );
+    let (told, _) = reports("initial_state: {n: {x: 1}}, skip_when: \"$initial_state.n#/y == 1\"");
+    assert!(
+        told[0].ends_with(
+            "workflow.a.skip_when: `n` of `initial_state` has nothing at `/y`: the condition takes it for null"
+        ),
+        "{told:?}"
+    );
+    // Null is a value that was meant.
+    for members in [
+        "initial_state: {at: null}, start_at: $initial_state.at",
+        "initial_state: {on: null}, skip_when: $initial_state.on",
+    ] {
+        let strict = read(&document(&format!("  a: {{assign: x, {members}}}\n")), true);
+        assert_eq!(errors(&strict), Vec::<String>::new(), "{members}");
+    }
+}

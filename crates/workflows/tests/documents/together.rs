@@ -158,7 +158,7 @@ fn an_input_from_a_phase_that_is_always_skipped_is_an_error() {
     for always in [
         "skip_when: true",
         "initial_state: {off: yes}, skip_when: $initial_state.off",
-        "skip_when: $initial_state.off == null",
+        "initial_state: {off: null}, skip_when: $initial_state.off == null",
     ] {
         let report = of(&document(always, "", "a.k"));
         let fault = one(&report.errors);

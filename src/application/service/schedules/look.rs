@@ -468,10 +468,21 @@ impl<'a> Look<'a> {
             true => due.map(|due| due.max(now.plus_ms(LOOK_AGAIN_MS))),
             false => due,
         };
-        let schedules = &self.service.schedules;
-        Ok(schedules
-            .let_go(&self.schedule, (next, due), self.is_broken_off, now)
-            .await?)
+        let service = self.service;
+        let waits = self.waiting.as_ref().is_some_and(|run| !run.cancels);
+        let run = self
+            .active
+            .last()
+            .filter(|_| waits && self.starting.is_empty());
+        let waiting_ms = match self.is_lost {
+            true => LOOK_AGAIN_MS,
+            false => service.schedule_ends.waits_for(&self.schedule, run),
+        };
+        let (at, broken_off) = ((next, due), self.is_broken_off);
+        let let_go = service
+            .schedules
+            .let_go(&self.schedule, at, broken_off, (now, waiting_ms));
+        Ok(let_go.await?)
     }
 
     fn count(&self, what: TimeOfSchedule, times: u64) {

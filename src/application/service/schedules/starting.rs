@@ -311,7 +311,7 @@ impl Service {
 }
 
 /// The caller in whose name a schedule acts. Events of the run have its name and time as their correlation.
-fn acting_for(schedule: &Schedule, run: &Run) -> Result<Context, Error> {
+pub(super) fn acting_for(schedule: &Schedule, run: &Run) -> Result<Context, Error> {
     let scopes = scopes_of(&schedule.scopes, &schedule.actor)?;
     acting_with(scopes, schedule, run)
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::Turn;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -36,8 +36,22 @@ impl Service {
 
     async fn keep_looking(&self) {
         let poll = self.poll();
+        let mut ends = FuturesUnordered::new();
         loop {
-            let wait = match self.look_at_schedules().await {
+            let looked = {
+                let looking = self.look_at_schedules();
+                tokio::pin!(looking);
+                // Ends of runs are told meanwhile.
+                loop {
+                    tokio::select! {
+                        looked = &mut looking => break looked,
+                        Some(()) = ends.next() => {}
+                    }
+                }
+            };
+            let followed = self.schedule_ends.take_new().into_iter();
+            ends.extend(followed.map(|follow| self.follow_to_end(follow)));
+            let wait = match looked {
                 Ok(soonest) => self.until(soonest, poll),
                 Err(error) => {
                     tracing::warn!(%error, "schedules cannot be looked at");
@@ -48,8 +62,11 @@ impl Service {
                 true => REST,
                 false => wait,
             };
-            // Whichever comes first.
-            let _ = timeout(wait, self.schedules_changed.notified()).await;
+            tokio::select! {
+                () = self.schedules_changed.notified() => {}
+                Some(()) = ends.next() => {}
+                () = sleep(wait) => {}
+            }
         }
     }
 
@@ -100,7 +117,7 @@ impl Service {
             tokio::select! {
                 _ = looks.next() => {}
                 () = self.schedules_changed.notified() => {}
-                () = tokio::time::sleep(wait) => {}
+                () = sleep(wait) => {}
             }
         }
     }

@@ -159,7 +159,7 @@ pub fn get() -> About {
 pub fn update() -> About {
     About::with_example(
         ("schedule", with_times()),
-        "Changes a schedule; what is not named stays. Its times count from now on: none that passed before is made up. From then on it acts in the name of the caller.",
+        "Changes a schedule; what is not named stays. With another `cron`, `rrule`, `every_seconds`, `time_zone` or `start_at`, its times count from now on, and those that are due are missed; with anything else, a time that is due stays due. From now on it acts in the name of the caller.",
         &[
             ErrorKind::ScheduleNotFound,
             ErrorKind::ScheduleChanged,

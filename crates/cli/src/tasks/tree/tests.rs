@@ -5,7 +5,7 @@
 use super::super::{events_table, explain, get, history, list, tree as tasks_tree};
 use crate::event_stream::Event;
 use crate::health;
-use crate::output::{Look, Output, Text};
+use crate::output::{Look, Output, Text, member};
 use crate::run::screen::Screen;
 use crate::tree;
 use crate::watch::{flows::Flows, lines};
@@ -115,8 +115,10 @@ fn past() -> Value {
 fn told() -> Vec<Value> {
     let root = "018fad5b-d9cb-469f-a165-70867728950e";
     let event = |task: u8, second: u8, status: &str, more: Value| {
+        let name = ["the report", "fetch", "parse", "render"][usize::from(task) - 1];
         let mut event = json!({"timestamp": format!("2026-01-31T11:58:{second:02}Z"), "status": status, "root_task_id": root,
-            "task_id": format!("{task:02x}8fad5b-d9cb-469f-a165-70867728950e"), "progress": 0.0});
+            "task_id": format!("{task:02x}8fad5b-d9cb-469f-a165-70867728950e"), "progress": 0.0,
+            "name": name});
         event
             .as_object_mut()
             .unwrap()
@@ -260,7 +262,7 @@ fn of(columns: usize, name: &str) -> String {
                     data: data.to_string(),
                     id: "c".to_owned(),
                 };
-                out.text_of_many(&lines::line(&event, &data, "", out))
+                out.text_of_many(&lines::line(&event, &data, &member(&data, "name"), out))
                     .unwrap();
             }
         }),

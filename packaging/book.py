@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What mdBook does not do by itself for the documentation.
+
+    packaging/book.py                  a preprocessor of mdBook (book.toml): links to files that are not in the book
+    packaging/book.py --check FOLDER   fails if a link or an anchor of a built book leads nowhere
+
+Pages link to files of the repository as they are seen there. In the book such a link becomes its text and the path of the
+file, or a link below TASKLEDGER_REPOSITORY_URL if that is set, such as https://forge.example/taskledger/blob/main.
+"""
+import html
+import json
+import os
+import posixpath
+import re
+import sys
+from urllib.parse import unquote
+
+# Where the pages are in the repository.
+SOURCE = "docs"
+# A link with a text of one line, and code, in which there are none.
+LINK = re.compile(r"(?P<code>```.*?^ *```|`[^`\n]*`)|\[(?P<text>[^\]\n]*)\]\((?P<to>[^)\s]+)\)", re.DOTALL | re.MULTILINE)
+ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:")
+
+
+def link(page, found):
+    """A link of a page, as it is to be in the book."""
+    if found["code"] or ELSEWHERE.match(found["to"]):
+        return found[0]
+    path, _, anchor = found["to"].partition("#")
+    place = posixpath.normpath(posixpath.join(SOURCE, posixpath.dirname(page), path))
+    if not path or place.startswith(f"{SOURCE}/"):
+        # mdBook calls these pages so.
+        to = re.sub(r"(^|/)README\.md(?=#|$)", r"\1index.md", found["to"])
+        return f"[{found['text']}]({to})"
+    base = os.environ.get("TASKLEDGER_REPOSITORY_URL")
+    if base:
+        return f"[{found['text']}]({base.rstrip('/')}/{place}{'#' + anchor if anchor else ''})"
+    named = found["text"].strip("`") in (place, posixpath.basename(place))
+    return f"`{place}`" if named else f"{found['text']} (`{place}`)"
+
+
+def rewrite(items):
+    for item in items:
+        chapter = item.get("Chapter") if isinstance(item, dict) else None
+        if chapter:
+            page = chapter.get("source_path") or ""
+            chapter["content"] = LINK.sub(lambda found: link(page, found), chapter["content"])
+            rewrite(chapter["sub_items"])
+
+
+def check(folder):
+    """Names links of a built book that lead nowhere; gives how many."""
+    pages = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".html"):
+                path = os.path.join(place, name)
+                with open(path, encoding="utf-8") as file:
+                    pages[path] = file.read()
+    anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    bad = set()
+    for path, text in pages.items():
+        if os.path.basename(path) in ("print.html", "404.html", "toc.html"):
+            continue # what others have, from another place
+        for to in map(html.unescape, re.findall(r'(?:href|src)="([^"]+)"', text)):
+            if ELSEWHERE.match(to):
+                continue
+            file, _, anchor = to.partition("#")
+            file = os.path.normpath(os.path.join(os.path.dirname(path), unquote(file))) if file else path
+            if os.path.isdir(file):
+                file = os.path.join(file, "index.html")
+            if not os.path.exists(file) or anchor and file in anchors and unquote(anchor) not in anchors[file]:
+                bad.add(f"{os.path.relpath(path, folder)}: `{to}` leads nowhere")
+    for one in sorted(bad):
+        print(one, file=sys.stderr)
+    if not pages:
+        print(f"there is no book in {folder}", file=sys.stderr)
+    return len(bad) + (not pages)
+
+
+def main():
+    if sys.argv[1:2] == ["supports"]:
+        return 0 # every renderer
+    if sys.argv[1:2] == ["--check"]:
+        return 1 if check(sys.argv[2]) else 0
+    _, book = json.load(sys.stdin)
+    rewrite(book.get("items", book.get("sections", [])))
+    json.dump(book, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
