@@ -1,7 +1,7 @@
 //! What can be asked for on the command line.
 
 use clap::{Parser, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Measure a server
 ///
@@ -65,9 +65,27 @@ pub(crate) struct Args {
     /// Also write the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Ask the servers over https: believe certificates that an authority in this file (PEM) has signed. For scenarios
+    /// that only call; the others are left out
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// With `--ca-file`: the certificate of the servers (PEM), for the address 127.0.0.1
+    #[arg(long, value_name = "FILE", requires = "ca_file")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// With `--ca-file`: its key (PEM), which nobody else may read
+    #[arg(long, value_name = "FILE", requires = "ca_file")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Be the server that stores nothing
     #[arg(long, hide = true)]
     pub(crate) serve_limit: bool,
+}
+
+/// The files with which servers are asked over https.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tls<'a> {
+    pub(crate) authority: &'a Path,
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
 }
 
 /// A backend of the server.
@@ -107,6 +125,15 @@ impl Args {
     pub(crate) fn long_log_tasks(&self) -> u64 {
         let default = if self.quick { 200_000 } else { 1_000_000 };
         self.long_log_tasks.unwrap_or(default)
+    }
+
+    /// How the servers are asked.
+    pub(crate) fn tls(&self) -> Option<Tls<'_>> {
+        Some(Tls {
+            authority: self.ca_file.as_deref()?,
+            certificate: self.tls_cert.as_deref()?,
+            key: self.tls_key.as_deref()?,
+        })
     }
 
     /// The store in a few words.

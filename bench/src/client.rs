@@ -3,12 +3,14 @@
 //! of an answer only the framing and a few bytes are looked at.
 
 mod body;
+mod connected;
 
 use body::{Body, Kept};
+use connected::{Connected, open};
+pub(crate) use connected::{server_arguments, speak_tls};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// In the text of an answer: the server is too busy.
 const BUSY: &str = r#""code":-32013,"#;
@@ -79,19 +81,11 @@ pub(crate) enum Answer {
 /// One connection.
 pub(crate) struct Client {
     address: String,
-    stream: TcpStream,
+    stream: Connected,
     used: Instant,
     buffer: Vec<u8>,
     body: Vec<u8>,
     kept: Kept,
-}
-
-async fn open(address: &str) -> Result<TcpStream, String> {
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|e| format!("{address}: {e}"))?;
-    stream.set_nodelay(true).map_err(|e| e.to_string())?;
-    Ok(stream)
 }
 
 impl Client {
@@ -213,6 +207,7 @@ impl Client {
             .write_all(&request.0)
             .await
             .map_err(|e| e.to_string())?;
+        self.stream.flush().await.map_err(|e| e.to_string())?;
         self.buffer.clear();
         let (mut body, begin) = loop {
             self.more().await?;

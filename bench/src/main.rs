@@ -68,6 +68,42 @@ enum Scenario {
     Webhooks,
 }
 
+impl Scenario {
+    /// Whether all that it asks goes through [`client::Client`], or it asks nothing.
+    fn speaks_tls(self) -> bool {
+        match self {
+            Self::Start
+            | Self::Create
+            | Self::Get
+            | Self::Tree
+            | Self::Chain
+            | Self::Fan
+            | Self::Independent
+            | Self::Wired
+            | Self::Mixed
+            | Self::Trace
+            | Self::List
+            | Self::ColdStart
+            | Self::Rebuild
+            | Self::Growth
+            | Self::HashChain
+            | Self::LargeTree => true,
+            // They have connections of their own, or a server of their own.
+            Self::Limit
+            | Self::Workers
+            | Self::Broker
+            | Self::A2a
+            | Self::A2aFollow
+            | Self::Callers
+            | Self::Replay
+            | Self::FanoutServer
+            | Self::FanoutStalled
+            | Self::FanoutNginx
+            | Self::Webhooks => false,
+        }
+    }
+}
+
 /// Names, whether they run unasked, and what they measure; in the order in which they run, because
 /// limits come first, and what shares the long log changes it last.
 #[rustfmt::skip]
@@ -127,8 +163,15 @@ fn run(args: &mut Args) -> Result<ExitCode, String> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let wanted = wanted(&args.only)?;
+    let mut wanted = wanted(&args.only)?;
     found(args)?;
+    if let Some(tls) = args.tls() {
+        client::speak_tls(tls)?;
+        wanted.retain(|scenario| scenario.speaks_tls());
+        if wanted.is_empty() {
+            return Err("these scenarios do not speak TLS: leave out --ca-file".to_owned());
+        }
+    }
     if let Some(code) = postgres::provide(args)? {
         return Ok(code);
     }

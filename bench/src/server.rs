@@ -1,6 +1,6 @@
 //! The server under measurement: a process of its own.
 
-use crate::client::{Client, Request};
+use crate::client::{Client, Request, server_arguments};
 use crate::place::Place;
 use crate::process;
 use std::path::Path;
@@ -54,6 +54,7 @@ impl Server {
             .args(["serve", "--listen", &address, "--log-level", "error"])
             .args(place.arguments())
             .args(arguments)
+            .args(server_arguments())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()

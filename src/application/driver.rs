@@ -15,6 +15,7 @@ use super::loading;
 use super::mailbox::{Answer, Begins, Mailbox, Order, Resident};
 use super::offers::Coming;
 use super::ownership::Place;
+use super::positions::SeenBy;
 use super::reach::reach;
 use crate::runtime::maybe_block_in_place;
 use crate::store::{self, ClaimKey, Fence, Outcome, Resolution};
@@ -328,13 +329,11 @@ impl<'a> Driver<'a> {
     fn appended(&mut self, batch: Batch, recorded: &[Arc<Recorded>]) {
         self.rounds = 0;
         let position = recorded.last().map_or(0, |r| r.position);
-        if let Some(state) = &mut self.state {
-            state.position = position;
-            state.durable = recorded.last().map_or(0, |r| r.version);
-        }
+        let state = self.state.as_mut();
+        let seen_by = state.map_or(SeenBy::Anybody, |state| state.take_in(recorded));
         self.flows.figures.appended(recorded, &batch.ended);
         maybe_block_in_place(recorded.len(), || {
-            self.flows.committed(self.mailbox.flow, recorded);
+            self.flows.committed(self.mailbox.flow, recorded, &seen_by);
         });
         let Batch {
             entries,

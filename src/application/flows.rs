@@ -13,7 +13,7 @@ use super::offers::{Offers, RemoteWork};
 use super::ownership::{Ownership, Partitions, Place};
 use super::partitions::Arrivals;
 use super::ports::{Attempts, Executors, Renewals, Tickets};
-use super::positions::Positions;
+use super::positions::{Positions, SeenBy};
 use super::rows::RowCache;
 use super::slots::{Sharing, Slots};
 use super::timers::Timers;
@@ -444,17 +444,17 @@ impl Flows {
     /// missed something are forgotten.
     pub(super) fn loaded(&self, flow: FlowId, version: Version, position: Position) {
         if position > 0 {
-            self.positions.advance(flow, position);
+            self.positions.advance(flow, position, &SeenBy::Anybody);
         }
         self.rows.confirm(flow, version);
     }
 
     /// Shares what has become durable with readers, before anybody is answered. The rows come first: who waits
     /// for the position reads them.
-    pub(super) fn committed(&self, flow: FlowId, recorded: &[Arc<Recorded>]) {
+    pub(super) fn committed(&self, flow: FlowId, recorded: &[Arc<Recorded>], seen_by: &SeenBy) {
         self.rows.apply(recorded);
         if let Some(last) = recorded.last() {
-            self.positions.advance(flow, last.position);
+            self.positions.advance(flow, last.position, seen_by);
         }
     }
 

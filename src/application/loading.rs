@@ -9,6 +9,7 @@ use crate::runtime::maybe_block_in_place;
 use crate::store::{EventStore, Fence};
 use std::collections::HashSet;
 use std::panic::catch_unwind;
+use std::sync::Arc;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Command, Event, Flow};
 use taskledger_domain::schedule::{self, Effect};
@@ -56,6 +57,7 @@ pub(super) async fn load(
     Ok((
         Resident {
             durable: flow.version(),
+            owner: flow.owner().map(Arc::from),
             fence,
             flow,
             snapshot,

@@ -9,13 +9,15 @@ use super::error::{Error, Failure};
 use super::guard::Guard;
 use super::idempotency::Repeatable;
 use super::ownership::Place;
+use super::positions::SeenBy;
 use super::slots::Held;
 use crate::store::Fence;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::flow::{Command, Done, Flow};
-use taskledger_domain::{FlowId, Metadata, Position, Timestamp};
+use taskledger_domain::{FlowId, Metadata, Position, Recorded, Timestamp};
+use taskledger_projections::new_owner;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -177,6 +179,8 @@ pub(super) struct Resident {
     pub(super) position: Position,
     /// Version of the last event that is durable.
     pub(super) durable: u64,
+    /// Who owns the flow by then.
+    pub(super) owner: Option<Arc<str>>,
     /// When this state was last settled: what became due later is still to be looked at, however
     /// long an append took meanwhile.
     pub(super) settled_at: Timestamp,
@@ -187,6 +191,26 @@ pub(super) struct Resident {
 }
 
 impl Resident {
+    /// Takes in what has become durable, and says who may see it.
+    pub(super) fn take_in(&mut self, recorded: &[Arc<Recorded>]) -> SeenBy {
+        let mut seen_by = SeenBy::Owner(self.owner.clone());
+        for recorded in recorded {
+            self.position = recorded.position;
+            self.durable = recorded.version;
+            let Some(owner) = new_owner(recorded) else {
+                continue;
+            };
+            if owner != self.owner.as_deref() {
+                self.owner = owner.map(Arc::from);
+                seen_by = match recorded.version {
+                    1 => SeenBy::Owner(self.owner.clone()),
+                    _ => SeenBy::Anybody,
+                };
+            }
+        }
+        seen_by
+    }
+
     /// Roughly what it takes in memory.
     pub(super) fn weight_bytes(&self) -> usize {
         self.flow.weight_bytes() + self.entered.weight_bytes()

@@ -85,7 +85,7 @@ pub use naming::CallNames;
 pub use offers::RemoteWork;
 pub use ownership::{Ownership, Partitions};
 pub use past::{AsOf, Then};
-pub use positions::Positions;
+pub use positions::{Positions, SeenBy};
 pub use queries::{Consistency, Page};
 pub use readings::Readings;
 pub use rows::RowCache;

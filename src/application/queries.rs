@@ -8,6 +8,7 @@ use super::ownership::Place;
 use super::readings::{Encoded, READ_WAIT, failed};
 use super::rows::Cached;
 use crate::subscription::rebuild;
+use taskledger_auth::Reach;
 use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{Cursor, ListFilter, Order, Start, TaskView};
@@ -125,10 +126,7 @@ impl App {
     ) -> Result<Page, Error> {
         filter.owner = context.caller.reach().owner().cloned();
         match consistency {
-            Consistency::Strong => {
-                let head = self.head().await?;
-                self.await_position(head).await?;
-            }
+            Consistency::Strong => self.await_seen(context).await?,
             Consistency::Eventual => self.refuse_unfilled()?,
         }
         let offset = match &start {
@@ -172,6 +170,20 @@ impl App {
             end.map_or(0, |(_, position)| position)
         } else {
             self.positions.awaited(flow, self.projections.checkpoint())
+        };
+        self.await_position(end).await
+    }
+
+    /// Waits until the read models show all that was answered of flows that the caller sees. What is written to flows of
+    /// others meanwhile makes nobody wait who does not see it.
+    pub(super) async fn await_seen(&self, context: &Context) -> Result<(), Error> {
+        let end = match context.caller.reach() {
+            Reach::Of(owner) if !self.flows.ownership().is_shared() => {
+                let checkpoint = self.projections.checkpoint();
+                self.positions.awaited_of(&owner, checkpoint)
+            }
+            // Any node may have written it, and answered.
+            Reach::Of(_) | Reach::All => self.head().await?,
         };
         self.await_position(end).await
     }

@@ -208,8 +208,7 @@ impl App {
     async fn seen_run(&self, context: &Context, run: RunId) -> Result<Option<RunRow>, Error> {
         let mut found = self.queries.run_row(run).await.map_err(failed)?;
         if found.is_none() {
-            let head = self.head().await?;
-            self.await_position(head).await?;
+            self.await_seen(context).await?;
             found = self.queries.run_row(run).await.map_err(failed)?;
         }
         let reach = context.caller.reach();

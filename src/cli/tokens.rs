@@ -107,9 +107,28 @@ pub(super) async fn audit(
     when: &When,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
+    let of_principal = args.filter.of_principal();
     let mut request = args.filter.request();
     when.resolve_in(&mut request.params, &["since", "until"])?;
-    answered(args.place, request, out).await
+    let opened = args.place.open().await?;
+    let called = opened.api().call(request.method, request.params).await;
+    let is_empty = called.as_ref().is_ok_and(audit::is_empty);
+    let named = match of_principal.filter(|_| is_empty && !out.is_json()) {
+        Some(any) => Some(opened.api().call(any.method, any.params).await),
+        None => None,
+    };
+    opened.close().await;
+    shown(&called?, request.show, out)?;
+    if is_empty && !out.is_json() {
+        let nobody = named
+            .transpose()?
+            .is_some_and(|page| audit::is_empty(&page));
+        out.line(match nobody {
+            true => "no entry names this principal",
+            false => "no entry matches",
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Makes the call and shows the result.
@@ -117,13 +136,19 @@ async fn answered(place: Place, request: Request, out: &mut Output) -> Result<Ex
     let opened = place.open().await?;
     let called = opened.api().call(request.method, request.params).await;
     opened.close().await;
-    let result = called?;
-    if out.is_json() {
-        out.value(&result)?;
-    } else {
-        (request.show)(&result, out)?;
-    }
+    shown(&called?, request.show, out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn shown(
+    result: &Value,
+    show: fn(&Value, &mut Output) -> io::Result<()>,
+    out: &mut Output,
+) -> io::Result<()> {
+    match out.is_json() {
+        true => out.value(result),
+        false => show(result, out),
+    }
 }
 
 /// A token; its secret, if it is there, at the end.

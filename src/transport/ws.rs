@@ -8,9 +8,11 @@ mod calls;
 mod outbox;
 mod params;
 mod subscriptions;
+mod waiting;
 mod work;
 mod writer;
 
+use crate::application::Service;
 use crate::application::api::{Caller, Session};
 use crate::clock::SharedClock;
 use crate::meters::Population;
@@ -32,6 +34,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use waiting::Waiting;
 use work::Windows;
 use writer::Written;
 
@@ -52,6 +55,8 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 /// What a socket is served with.
 pub(crate) struct Sockets<C> {
     pub(crate) dispatcher: Arc<Dispatcher<C>>,
+    /// Who tells when messages may be read.
+    pub(crate) service: Option<Arc<Service>>,
     pub(crate) clock: SharedClock,
     /// Who has opened it.
     pub(crate) caller: Arc<Caller>,
@@ -160,6 +165,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
         let mut revoked = std::pin::pin!(self.revoked());
         let (opened, mut opening) = mpsc::channel::<Begun>(1);
         let windows = Windows::default();
+        let mut waiting = Waiting::new();
         let mut calls = Calls::new(self.clone(), out.clone(), opened, windows.clone());
         let mut subscriptions = Subscriptions::new(figures.clone(), own, out.clone(), windows);
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
@@ -189,7 +195,12 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                         Some(Ok(Message::Text(text))) => text,
                         Some(Err(error)) => return of_error(&error),
                     };
-                    calls.begin(text, &mut subscriptions).await;
+                    if let Some(read) = self.read(text, &waiting, || calls.place()) {
+                        calls.begin(read, &mut subscriptions).await;
+                    }
+                }
+                Some(read) = waiting.next(), if !waiting.is_empty() => {
+                    calls.begin(read, &mut subscriptions).await;
                 }
                 () = calls.room(), if calls.is_full() => {}
                 Some(begun) = opening.recv() => match begun {

@@ -22,6 +22,8 @@ macro_rules! words {
         impl $name {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
+            /// All of them by their names.
+            pub const WORDS: &[(&str, Self)] = &[$(($word, Self::$variant)),+];
 
             /// The name, which never changes: it is stored.
             #[must_use]

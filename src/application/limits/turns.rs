@@ -64,6 +64,11 @@ impl EarlyTurn {
         Self(Some(Arc::new(Mutex::new(Some(turn)))))
     }
 
+    /// Gives it back: the call was read, and is none that keeps it.
+    pub fn end(&self) {
+        drop(self.take());
+    }
+
     /// The turn, once.
     pub(super) fn take(&self) -> Option<Turn> {
         let held = self.0.as_ref()?;
@@ -121,13 +126,18 @@ impl Turns {
         bytes: usize,
         deadline: Instant,
     ) -> Result<Option<Turn>, Error> {
-        if bytes <= SMALL_CALL_BYTES_MAX || caller.kind() == Kind::Anonymous {
+        if !Self::is_large(caller, bytes) {
             return Ok(None);
         }
         if self.of(caller).room.available_permits() == 0 {
             return Ok(None);
         }
         self.next(caller, Some(deadline)).await.map(Some)
+    }
+
+    /// Whether a call of so many bytes waits for a turn before it is read.
+    pub(super) fn is_large(caller: &Caller, bytes: usize) -> bool {
+        bytes > SMALL_CALL_BYTES_MAX && caller.kind() != Kind::Anonymous
     }
 
     async fn next(&self, caller: &Caller, deadline: Option<Instant>) -> Result<Turn, Error> {

@@ -238,8 +238,7 @@ impl App {
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
-        let head = self.head().await?;
-        self.await_position(head).await?;
+        self.await_seen(context).await?;
         let each = size as usize;
         let bounds = HistoryBounds {
             entries_max: list.history.map_or(HISTORY_MAX, |n| n.min(HISTORY_MAX)),

@@ -32,6 +32,19 @@ pub(super) struct Args {
 }
 
 impl Args {
+    /// Any entry of the principal that was asked for.
+    pub(super) fn of_principal(&self) -> Option<Request> {
+        let principal = self.principal.clone()?;
+        Some(Request {
+            method: "audit.list",
+            params: Params::default()
+                .maybe("principal", Some(principal))
+                .maybe("limit", Some(1))
+                .build(),
+            show,
+        })
+    }
+
     pub(super) fn request(self) -> Request {
         Request {
             method: "audit.list",
@@ -47,6 +60,11 @@ impl Args {
             show,
         }
     }
+}
+
+/// Whether a page has no entry.
+pub(super) fn is_empty(page: &Value) -> bool {
+    list(page, "entries").is_empty()
 }
 
 const COLUMNS: [Column<'static>; 7] = [

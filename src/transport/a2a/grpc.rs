@@ -71,6 +71,8 @@ impl Brought {
         waits: bool,
         v03: bool,
     ) -> Result<(Heard, Option<Instant>), Error> {
+        // The message was read.
+        self.came.turn.end();
         let last_event = self.text("last-event-id").map(Arc::from);
         let key = self.text(IDEMPOTENCY_KEY).map(str::to_owned);
         let mut context = keyed(self.came.context, key.as_deref())?;

@@ -23,6 +23,7 @@ pub(super) use wire::{CALLS, undecodable};
 
 pub use figures::{Figures, SERVICE, Topic};
 
+use crate::application::api::EarlyTurn;
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
 use crate::transport::figures::Figures as Doors;
@@ -63,6 +64,8 @@ pub(super) struct Came {
     pub(super) context: Context,
     /// Cancelled when its stream has to end.
     pub(super) ending: CancellationToken,
+    /// In which its message is read, if that is large.
+    pub(super) turn: EarlyTurn,
 }
 
 /// The service.
@@ -177,7 +180,10 @@ impl EventBus for Shared {
         &self,
         request: Request<PublishTaskRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
-        let context = came(&request)?.context;
+        let mut came = came(&request)?;
+        // It has its turn until it is the first request.
+        came.context.early_turn = came.turn;
+        let context = came.context;
         let task = request.into_inner().task;
         let event = task.as_ref().map(|it| it.task_type.clone());
         // Large, and moved on the way.
@@ -190,7 +196,7 @@ impl EventBus for Shared {
         &self,
         request: Request<PublishTaskResultRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
-        let context = came(&request)?.context;
+        let context = read(&request)?.context;
         let work = Box::pin(self.0.ended(&context, request.into_inner().result));
         let topic = Topic::Results;
         self.0.counted(topic, topic.event(), work).await
@@ -200,7 +206,7 @@ impl EventBus for Shared {
         &self,
         request: Request<PublishTaskProgressRequest>,
     ) -> Result<Response<PublishResponse>, Status> {
-        let context = came(&request)?.context;
+        let context = read(&request)?.context;
         let work = Box::pin(self.0.progressed(&context, request.into_inner().progress));
         let topic = Topic::Progress;
         self.0.counted(topic, topic.event(), work).await
@@ -210,7 +216,9 @@ impl EventBus for Shared {
         &self,
         request: Request<SubscribeToTasksRequest>,
     ) -> Result<Response<Self::SubscribeToTasksStream>, Status> {
-        let Came { context, ending } = came(&request)?;
+        let Came {
+            context, ending, ..
+        } = read(&request)?;
         let window = window(&request)?;
         let asked = request.into_inner();
         if asked.agent_id.is_empty() {
@@ -259,7 +267,9 @@ impl EventBus for Shared {
         &self,
         request: Request<SubscribeToTaskResultsRequest>,
     ) -> Result<Response<Self::SubscribeToTaskResultsStream>, Status> {
-        let Came { context, ending } = came(&request)?;
+        let Came {
+            context, ending, ..
+        } = read(&request)?;
         let asked = self.0.asked(&context, request.into_inner())?;
         let (stream, polled) = self.0.results(context, asked, ending).await?;
         let mut response = Response::new(stream);
@@ -271,7 +281,9 @@ impl EventBus for Shared {
         &self,
         request: Request<SubscribeToTaskResultsRequest>,
     ) -> Result<Response<Self::SubscribeToTaskProgressStream>, Status> {
-        let Came { context, ending } = came(&request)?;
+        let Came {
+            context, ending, ..
+        } = read(&request)?;
         let asked = self.0.asked(&context, request.into_inner())?;
         let stream = self.0.progress(context, asked, ending).await?;
         Ok(Response::new(stream))
@@ -281,6 +293,13 @@ impl EventBus for Shared {
 fn came<T>(request: &Request<T>) -> Result<Came, Status> {
     let came = request.extensions().get::<Came>().cloned();
     came.ok_or_else(|| Status::internal("the call has no caller"))
+}
+
+/// The same of a message that does not keep its turn.
+fn read<T>(request: &Request<T>) -> Result<Came, Status> {
+    let came = came(request)?;
+    came.turn.end();
+    Ok(came)
 }
 
 fn window<T>(request: &Request<T>) -> Result<usize, Status> {

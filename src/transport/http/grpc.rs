@@ -8,7 +8,7 @@ use super::connection::KeptAlive;
 use super::door::{Door, context};
 use super::{BrokerOptions, body, streams};
 use crate::application::Service as Application;
-use crate::application::api::Denied;
+use crate::application::api::{Denied, EarlyTurn};
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, grpc as a2a, v03};
 use crate::transport::eventbus::{Came, Shared, undecodable};
@@ -246,6 +246,10 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(received) => received,
             Err(refusal) => return refused(&unreceived(refusal.status(), message_bytes_max)),
         };
+        let turn = match self.turn(&caller, bytes.len(), deadline).await {
+            Ok(turn) => turn.map(EarlyTurn::of).unwrap_or_default(),
+            Err(error) => return refused(&Status::unavailable(error.to_string())),
+        };
         if cut_off.is_some_and(|it| it <= Instant::now()) {
             let late = "the call was out of time before it was begun";
             return refused(&Status::deadline_exceeded(late));
@@ -270,6 +274,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let mut came = Came {
             context: context(&head, caller, correlation),
             ending: ending.clone(),
+            turn,
         };
         if lasting == Lasting::Call {
             came.context = came.context.until(Some(deadline));

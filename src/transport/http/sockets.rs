@@ -38,6 +38,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let sockets = Arc::new(Sockets {
             dispatcher: self.dispatcher.clone(),
+            service: self.service.clone(),
             clock: self.clock.clone(),
             caller,
             address: head.extensions.get::<Peer>().map(|peer| peer.0),

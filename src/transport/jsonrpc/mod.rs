@@ -20,6 +20,7 @@ mod table;
 pub mod task_json;
 pub mod text;
 pub mod tree_json;
+pub(crate) mod turns;
 pub mod working;
 
 pub use dispatch::{Body, Call, Changes, Dispatcher, Method, Reply};

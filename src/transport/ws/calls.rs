@@ -3,19 +3,19 @@
 use super::outbox::{ANSWERS_BYTES_MAX, Outbox};
 use super::params::{Subscribe, Unsubscribe, Work};
 use super::subscriptions::{Place, Subscriptions};
+use super::waiting::Read;
 use super::work::{self, Windows, Worker};
 use super::{MESSAGE_BYTES_MAX, Sockets};
 use crate::application::Context;
-use crate::application::api::{Pieces, Watching};
+use crate::application::api::{EarlyTurn, Pieces, Watching};
 use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
 use crate::transport::figures::{Entrance, Reason};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::streaming::WORK;
-use crate::transport::jsonrpc::working;
-use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
-use axum::extract::ws::Utf8Bytes;
+use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body, told};
+use crate::transport::jsonrpc::{turns, working};
 use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -114,16 +114,31 @@ impl<C: Send + Sync + 'static> Calls<C> {
         let _ = tokio::join!(self.room.acquire(), self.workers_room.acquire());
     }
 
+    /// The place of a message that waits before it is read. To be called when there is room.
+    pub(super) fn place(&self) -> OwnedSemaphorePermit {
+        taken(&self.room)
+    }
+
     /// Begins what a message asks for. To be called when there is room.
-    pub(super) async fn begin(&mut self, text: Utf8Bytes, subscriptions: &mut Subscriptions<'_>) {
-        let envelope = envelope::parse(text.as_bytes());
-        let room = if working::is_of_worker(&envelope) {
-            &self.workers_room
-        } else {
-            &self.room
+    pub(super) async fn begin(&mut self, message: Read, subscriptions: &mut Subscriptions<'_>) {
+        let envelope = envelope::parse(message.text.as_bytes());
+        let room = message.room.unwrap_or_else(|| {
+            if working::is_of_worker(&envelope) {
+                taken(&self.workers_room)
+            } else {
+                taken(&self.room)
+            }
+        });
+        let turn = match message.turn {
+            Ok(turn) => turns::kept(turn, &envelope),
+            Err(error) => {
+                let dispatcher = &self.sockets.dispatcher;
+                dispatcher.figures().refused(Reason::Busy);
+                return self
+                    .refuse(&envelope, &told(&*self.sockets.clock, error))
+                    .await;
+            }
         };
-        let room = room.clone().try_acquire_owned();
-        let room = room.expect("only this socket takes room, one message after the other");
         let envelope = match own(envelope) {
             Own::Not(envelope) => envelope,
             Own::Unsubscribe(id, params) => {
@@ -164,17 +179,25 @@ impl<C: Send + Sync + 'static> Calls<C> {
         };
         let streams = self.sockets.dispatcher.streams_asked_for(&envelope);
         match streams.then(|| subscriptions.place()).transpose() {
-            Ok(place) => self.call(envelope, place, room),
-            Err(error) => {
-                for answer in refused(&envelope, &error) {
-                    self.out.answer(answer).await;
-                }
-            }
+            Ok(place) => self.call(envelope, (message.arrived, turn), place, room),
+            Err(error) => self.refuse(&envelope, &error).await,
+        }
+    }
+
+    async fn refuse(&self, envelope: &Envelope, error: &RpcError) {
+        for answer in refused(envelope, error) {
+            self.out.answer(answer).await;
         }
     }
 
     /// Carries out a call, or a batch, to its end, even if the socket is closed meanwhile.
-    fn call(&self, envelope: Envelope, place: Option<Place>, room: OwnedSemaphorePermit) {
+    fn call(
+        &self,
+        envelope: Envelope,
+        (arrived, turn): (Instant, EarlyTurn),
+        place: Option<Place>,
+        room: OwnedSemaphorePermit,
+    ) {
         let sockets = self.sockets.clone();
         let (out, opened) = (self.out.clone(), self.opened.clone());
         let windows = self.windows.clone();
@@ -191,9 +214,10 @@ impl<C: Send + Sync + 'static> Calls<C> {
             };
             let id = envelope.requests().next();
             let id = id.and_then(|request| request.id.clone());
-            let deadline = Instant::now() + sockets.request_timeout + working::wait(&envelope);
+            let deadline = arrived + sockets.request_timeout + working::wait(&envelope);
             let claim = working::ended(&envelope);
-            let context = sockets.context().until(Some(deadline));
+            let mut context = sockets.context().until(Some(deadline));
+            context.early_turn = turn;
             let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
             let dispatcher = &sockets.dispatcher;
@@ -326,6 +350,12 @@ impl<C: Send + Sync + 'static> Calls<C> {
             drop(room);
         });
     }
+}
+
+/// A place of one message; to be called when there is room.
+fn taken(room: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    let taken = room.clone().try_acquire_owned();
+    taken.expect("only this socket takes room, one message after the other")
 }
 
 /// What a socket does itself.

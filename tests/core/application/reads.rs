@@ -1,10 +1,14 @@
 //! A read sees every write that was answered before it, or says that it cannot.
 
-use crate::application::world::{World, caller, foreign_rename, is_busy, quiet, soon, task};
+use crate::application::world::{
+    World, caller, foreign_rename, is_busy, quiet, soon, task, updates,
+};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
-use taskledger::application::{Consistency, Error, LAG_EVENTS_MAX};
+use taskledger::application::{Consistency, Context, Error, LAG_EVENTS_MAX, SeenBy};
 use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
+use taskledger_auth::{Caller, Name, Scope, Scopes};
 use taskledger_domain::flow::Kind;
 use taskledger_domain::task::Status;
 use taskledger_domain::testing::id;
@@ -121,6 +125,47 @@ async fn a_read_waits_two_seconds_and_then_says_that_it_is_busy() {
         assert!(is_busy(&result), "{result:?}");
         assert!(begin.elapsed() <= Duration::from_millis(2100));
     }
+}
+
+/// A list of somebody who sees his own flows only.
+fn list_of(w: &World, owner: &Context) -> Read {
+    let owner = owner.clone();
+    w.call(move |app| async move {
+        let (order, start) = (Order::default(), Start::Offset(0));
+        let filter = ListFilter::default();
+        app.list(&owner, filter, order, start, 100, Consistency::Strong)
+            .await
+    })
+}
+
+#[tokio::test]
+async fn a_list_waits_for_flows_of_its_caller_only() {
+    let of = |name: &str| {
+        let name = Name::new(name).expect("a name");
+        let scopes = Scopes::of([Scope::TasksRead, Scope::TasksWrite]);
+        Context::of(Arc::new(Caller::user(&name, scopes)), Arc::from("request"))
+    };
+    let (ann, bob) = (of("ann"), of("bob"));
+    let mut w = World::new().await;
+    // given: nothing is folded
+    let made = |by: &Context, task: Value| soon(w.create(by.clone(), task));
+    let bobs = json!({"name": "b", "id": id("b")});
+    made(&bob, bobs).await.unwrap().unwrap();
+    // then: what others write makes her wait for nothing
+    assert_eq!(soon(list_of(&w, &ann)).await.unwrap().unwrap()["total"], 0);
+    // when: it becomes hers
+    let (task, hers) = (id("b"), updates(json!({"user_id": "ann"})));
+    let given = w.call(move |app| async move { app.update(&caller(), task, hers).await });
+    soon(given).await.unwrap().unwrap();
+    let with_his = list_of(&w, &ann);
+    // and: she writes herself
+    made(&ann, json!({"name": "a"})).await.unwrap().unwrap();
+    let with_both = list_of(&w, &ann);
+    quiet().await;
+    assert!(!with_his.is_finished() && !with_both.is_finished());
+    w.run_read_models();
+    assert_eq!(soon(with_both).await.unwrap().unwrap()["total"], 2);
+    soon(with_his).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -260,7 +305,7 @@ async fn flows_that_the_read_models_have_passed_are_forgotten_although_nobody_re
     w.given_flow("root", &[]).await;
     for position in 1..=FLOWS {
         let flow = id(&format!("flow {position}")).as_flow();
-        w.app.positions.advance(flow, position);
+        w.app.positions.advance(flow, position, &SeenBy::Anybody);
     }
     assert!(w.app.positions.remembered() as u64 >= FLOWS);
     let renames = (0..FLOWS).map(|_| foreign_rename("root")).collect();
@@ -273,7 +318,7 @@ async fn flows_that_the_read_models_have_passed_are_forgotten_although_nobody_re
     assert!(soon(w.rename("root", "x")).await.unwrap().is_ok());
     for n in 0..2 * FLOWS {
         let flow = id(&format!("later flow {n}")).as_flow();
-        w.app.positions.advance(flow, head);
+        w.app.positions.advance(flow, head, &SeenBy::Anybody);
     }
     assert!((w.app.positions.remembered() as u64) < FLOWS);
 }

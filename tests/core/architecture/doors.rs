@@ -178,6 +178,7 @@ fn every_use_case_of_the_service_is_authorised() {
         "clock",
         "pause",
         "turn_to_read",
+        "is_large",
         "connected",
         "admits_node",
         "limited",

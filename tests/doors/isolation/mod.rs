@@ -14,4 +14,5 @@ mod quotas;
 mod random;
 mod revocation;
 mod schedules;
+mod turns;
 pub(crate) mod world;

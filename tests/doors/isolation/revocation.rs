@@ -3,17 +3,22 @@
 
 use super::issuer::OidcIssuer;
 use super::world::{Callers, Nodes};
+use crate::a2a::binding::all_as;
 use futures_util::future::{BoxFuture, join_all};
-use futures_util::{FutureExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use taskledger_a2a::Operation;
+use taskledger_eventbus::{EventBusClient, SubscribeToTaskResultsRequest, SubscribeToTasksRequest};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tonic::transport::Endpoint;
 
 /// Within which every node refuses credentials that were taken back.
 const REFUSED_WITHIN: Duration = Duration::from_secs(2);
@@ -84,13 +89,21 @@ async fn opened(request: reqwest::RequestBuilder) -> BoxFuture<'static, ()> {
     .boxed()
 }
 
-async fn socket(node: &Callers, name: &str) -> BoxFuture<'static, ()> {
+/// An open socket, on which a call was answered.
+async fn socket(node: &Callers, name: &str, call: Option<(&str, Value)>) -> BoxFuture<'static, ()> {
     let url = format!("{}/ws", node.url().replace("http", "ws"));
     let mut request = url.into_client_request().unwrap();
     let bearer = node.as_caller(node.client.get(node.url()), Some(name));
     let bearer = bearer.build().unwrap().headers()["authorization"].clone();
     request.headers_mut().insert("authorization", bearer);
     let (mut socket, _) = connect_async(request).await.unwrap();
+    if let Some((method, params)) = call {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        socket.send(Message::text(call.to_string())).await.unwrap();
+        let answer = socket.next().await.unwrap().unwrap();
+        let answer: Value = serde_json::from_str(answer.to_text().unwrap()).unwrap();
+        assert!(answer["error"].is_null(), "{answer}");
+    }
     async move {
         loop {
             match socket.next().await {
@@ -124,8 +137,93 @@ async fn open_all(node: &Callers, name: &str) -> Vec<Open> {
     vec![
         ("events", opened(node.as_caller(events, Some(name))).await),
         ("run", opened(run).await),
-        ("socket", socket(node, name).await),
+        ("socket", socket(node, name, None).await),
     ]
+}
+
+/// A message to agents that begins a run which outlasts the test.
+fn long_message() -> Value {
+    let run = long_run();
+    json!({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"tasks": run["tasks"]}}]}})
+}
+
+/// Something asked over each binding of Agent2Agent that does not end before the test does.
+async fn asked_of_agents(node: &Callers, name: &str, operation: Operation) -> Vec<Open> {
+    let mut open = Vec::new();
+    for mut binding in all_as(node.url(), Some(node.token(name))).await {
+        let what = binding.name();
+        let (begun, has_begun) = oneshot::channel();
+        let asked = tokio::spawn(async move {
+            // Whether the end is told as an error is up to the binding.
+            match operation.streams() {
+                true => _ = binding.follow(operation, long_message(), Some(begun)).await,
+                false => _ = binding.ask(operation, long_message()).await,
+            }
+        });
+        if operation.streams() {
+            has_begun.await.unwrap();
+        }
+        let end: BoxFuture<'static, ()> = async move { asked.await.unwrap() }.boxed();
+        open.push((what, end));
+    }
+    open
+}
+
+/// A stream of gRPC that is read to its end.
+fn read_out<T: Send + 'static>(
+    stream: tonic::Response<tonic::Streaming<T>>,
+) -> BoxFuture<'static, ()> {
+    let mut stream = stream.into_inner();
+    async move { while let Ok(Some(_)) = stream.message().await {} }.boxed()
+}
+
+/// What agents have open at the broker.
+async fn open_at_the_broker(node: &Callers, name: &str) -> Vec<Open> {
+    let channel = Endpoint::from_shared(node.url().to_owned()).unwrap();
+    let mut client = EventBusClient::new(channel.connect().await.unwrap());
+    let bearer = format!("Bearer {}", node.token(name));
+    fn shown<T>(bearer: &str, message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
+        let metadata = request.metadata_mut();
+        metadata.insert("authorization", bearer.parse().unwrap());
+        request
+    }
+    let tasks = SubscribeToTasksRequest {
+        agent_id: "ann".to_owned(),
+        task_types: vec!["nothing".to_owned()],
+    };
+    let told = SubscribeToTaskResultsRequest {
+        requester_agent_id: "ann".to_owned(),
+        ..SubscribeToTaskResultsRequest::default()
+    };
+    let tasks = client.subscribe_to_tasks(shown(&bearer, tasks)).await;
+    let results = client
+        .subscribe_to_task_results(shown(&bearer, told.clone()))
+        .await;
+    let progress = client
+        .subscribe_to_task_progress(shown(&bearer, told))
+        .await;
+    vec![
+        ("tasks of the broker", read_out(tasks.unwrap())),
+        ("results of the broker", read_out(results.unwrap())),
+        ("progress of the broker", read_out(progress.unwrap())),
+    ]
+}
+
+/// Opens with this caller's credentials whatever else stays open: what lives on sockets, with agents and at the broker.
+async fn open_the_rest(node: &Callers, name: &str) -> Vec<Open> {
+    let work = json!({"methods": ["nothing"], "worker": "w"});
+    let mut open = vec![
+        (
+            "subscription",
+            socket(node, name, Some(("subscribe", json!({})))).await,
+        ),
+        ("work", socket(node, name, Some(("work", work))).await),
+    ];
+    open.extend(asked_of_agents(node, name, Operation::SendStreamingMessage).await);
+    open.extend(asked_of_agents(node, name, Operation::SendMessage).await);
+    open.extend(open_at_the_broker(node, name).await);
+    open
 }
 
 /// Waits until the node refuses this caller, and all of these have ended: since `begun` within what is promised.
@@ -164,7 +262,8 @@ async fn what_is_revoked_or_rotated_at_one_node_ends_at_the_other_on_postgres() 
     ] {
         let made = fresh_token(&one, json!({})).await;
         other.know("guest", made["token"].as_str().unwrap());
-        let open = open_all(&other, "guest").await;
+        let mut open = open_all(&other, "guest").await;
+        open.extend(open_the_rest(&other, "guest").await);
         let stalls = Stalls::watch();
         let mut params = more;
         params["id"] = made["id"].clone();

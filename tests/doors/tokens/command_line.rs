@@ -60,6 +60,15 @@ async fn a_server_is_asked(folder: Folder) {
     for action in ["token.create", "token.rotate", "token.revoke"] {
         assert!(audit.contains(action), "{audit}");
     }
+    let refused = run(with(&["audit", "--action", "token.made"])).await;
+    let refused = refused.refused(2);
+    assert!(refused.contains("token.create, token.rotate"), "{refused}");
+    let nobody = run(with(&["audit", "--principal", "user:nobody"])).await;
+    let nobody = nobody.done();
+    assert!(nobody.contains("no entry names this principal"), "{nobody}");
+    let none = ["audit", "--principal", "anonymous", "--until", "2000-01-01"];
+    let none = run(with(&none)).await.done();
+    assert!(none.contains("no entry matches"), "{none}");
     let refused = run(with(&["tokens", "revoke", "aaaaaaaaaaaaaaaa"]))
         .await
         .refused(2);

@@ -95,7 +95,7 @@ pub struct TokenRow {
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// When it was last used, to the minute; never before it was made.
     pub last_used_at: Option<Timestamp>,
 }
 
@@ -351,6 +351,7 @@ fn token(row: &Row) -> Result<TokenRow, Error> {
     let present = digest(c.bytes()?)?;
     let previous = c.opt_bytes()?.map(digest).transpose()?;
     let previous_until = c.opt_time()?;
+    let created_at = c.time()?;
     Ok(TokenRow {
         no,
         id,
@@ -361,11 +362,12 @@ fn token(row: &Row) -> Result<TokenRow, Error> {
         note,
         digest: present,
         previous: previous.zip(previous_until),
-        created_at: c.time()?,
+        created_at,
         rotated_at: c.opt_time()?,
         expires_at: c.opt_time()?,
         revoked_at: c.opt_time()?,
-        last_used_at: c.opt_time()?,
+        // The minute in which it was made had begun before.
+        last_used_at: c.opt_time()?.map(|at| at.max(created_at)),
     })
 }
 

@@ -16,6 +16,7 @@ on_both_engines!(
     a_revocation_counts_at_once_here_and_after_a_look_elsewhere,
     without_the_store_those_who_were_let_in_stay_for_a_minute,
     the_last_use_is_noted_to_the_minute,
+    the_last_use_is_never_before_the_creation,
 );
 
 async fn a_token_tells_who_shows_it(world: World) {
@@ -148,4 +149,16 @@ async fn the_last_use_is_noted_to_the_minute(world: World) {
     let row = world.tokens.store().token(created.token.id()).await;
     let used = row.unwrap().unwrap().last_used_at;
     assert_eq!(used, Some(crate::world::START.plus_ms(60 * SECOND)));
+}
+
+async fn the_last_use_is_never_before_the_creation(world: World) {
+    world.clock.advance_ms(90 * SECOND);
+    let created = world.made(user("ann", reader())).await;
+    world.shown(&created).await.unwrap();
+
+    world.tokens.note_used().await.unwrap();
+
+    let row = world.tokens.store().token(created.token.id()).await;
+    let row = row.unwrap().unwrap();
+    assert_eq!(row.last_used_at, Some(row.created_at));
 }

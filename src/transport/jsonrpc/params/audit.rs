@@ -1,12 +1,13 @@
 //! `audit.list`.
 
-use super::super::reader::{Parameters, Reader, TIMESTAMP, text};
+use super::super::reader::{Parameters, Reader, TIMESTAMP, choice, text};
 use super::webhooks::list::{cursor, limit};
 use std::sync::Arc;
+use taskledger_auth::Action;
 use taskledger_auth::store::AuditFilter;
 use taskledger_domain::Violation;
 
-/// Characters of a principal, an action or an object: more than any has.
+/// Characters of a principal or an object: more than any has.
 const CHARS_MAX: usize = 512;
 
 /// Which rows.
@@ -30,8 +31,8 @@ impl Parameters for Params {
         );
         let action = reader.optional(
             "action",
-            words,
-            "Only this action, for example `token.create`, `login.failed` or `flow.read`.",
+            choice("not an action of the audit log", Action::WORDS),
+            "Only this action.",
         );
         let object = reader.optional("object", words, "Only what was done to this object.");
         let since = reader.optional("since", TIMESTAMP, "Not before this time.");
@@ -42,7 +43,7 @@ impl Parameters for Params {
             Some(Self {
                 filter: AuditFilter {
                     principal: principal.map(Arc::from),
-                    action: action.map(Arc::from),
+                    action: action.map(|it| Arc::from(it.as_str())),
                     object: object.map(Arc::from),
                     since,
                     until,

@@ -51,7 +51,7 @@ fn token() -> Value {
         "previous_until": time_or_null("The secret before is accepted until then."),
         "expires_at": time_or_null("When it ends; null: never."),
         "revoked_at": time_or_null("When it was revoked."),
-        "last_used_at": time_or_null("To the minute."),
+        "last_used_at": time_or_null("To the minute, and never before `created_at`."),
     }))
 }
 
