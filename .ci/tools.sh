@@ -63,17 +63,15 @@ need_cargo_nextest() {
     cargo install --locked --version "$NEXTEST_VERSION" cargo-nextest
 }
 
-# `mdbook`, which makes a book of docs/; below target/ unless one is there already.
+# `mdbook`, which makes a book of docs/; below target/ unless one of this version is there already.
 need_mdbook() {
-    if command -v mdbook >/dev/null; then return; fi
     local folder=$PWD/target/tools
     PATH="$folder/bin:$PATH"
     if mdbook --version 2>/dev/null | grep -qx "mdbook v$MDBOOK_VERSION"; then return; fi
     echo "installing mdbook $MDBOOK_VERSION into $folder" >&2
     # Less optimised, without its server and its search: it runs for a second.
     cargo install --locked --debug --quiet --no-default-features --version "$MDBOOK_VERSION" --root "$folder" \
-        --target-dir "$folder/build" mdbook
-    rm -rf "$folder/build"
+        --target-dir "$folder/build" mdbook && rm -rf "$folder/build"
 }
 
 # rustfmt and clippy of the toolchain that rust-toolchain.toml names.

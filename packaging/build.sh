@@ -61,12 +61,17 @@ compiler() {
 
 # Builds for a target and says where the program is.
 build() {
-    local target=$1 name linker
+    local target=$1 name linker folder
     linker=$(compiler "$target")
     name=$(echo "$target" | tr 'a-z-' 'A-Z_')
     env TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
-        cargo build --profile "$profile" --locked --bin taskledger --target "$target" >&2
-    echo "${CARGO_TARGET_DIR:-target}/$target/$profile/taskledger"
+        cargo build --profile "$profile" --locked --bin taskledger --target "$target" >&2 || return
+    case $profile in # cargo's own profiles share two folders
+        dev | test) folder=debug ;;
+        bench) folder=release ;;
+        *) folder=$profile ;;
+    esac
+    echo "${CARGO_TARGET_DIR:-target}/$target/$folder/taskledger"
 }
 
 # The newest version of glibc that a program asks for; nothing if it is static.

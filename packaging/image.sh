@@ -35,7 +35,10 @@ storage push --quiet "$NAME" "docker-archive:$work/plain.tar:taskledger:latest"
 mv "$work/plain.tar" "$archive"
 bytes=$(gzip --stdout "$archive" | wc -c)
 echo "the image has $bytes bytes, compressed"
-[ "$bytes" -le "$BYTES_MAX" ]
+if [ "$bytes" -gt "$BYTES_MAX" ]; then
+    echo "that is too many: at most $BYTES_MAX" >&2
+    exit 1
+fi
 if [ -z "$is_tried" ]; then exit; fi
 
 echo "== starting it as its user, with its settings"
@@ -46,7 +49,7 @@ user=$(settings '{{.OCIv1.Config.User}}')
 environment=$(settings '{{range .OCIv1.Config.Env}}{{.}} {{end}}')
 folder=$(settings '{{.OCIv1.Config.WorkingDir}}')
 command=$(settings '{{range .OCIv1.Config.Entrypoint}}{{.}} {{end}}{{range .OCIv1.Config.Cmd}}{{.}} {{end}}')
-mount --bind /proc "$root/proc" 2>/dev/null && trap 'umount "$root/proc"; clean' EXIT
+mount --bind /proc "$root/proc" 2>/dev/null && trap 'umount --lazy "$root/proc" || true; clean' EXIT
 url=http://127.0.0.1:18000
 # There is no shell in it, and no other program.
 python3 - "$root" "$user" "$folder" "$environment TASKLEDGER_LISTEN=0.0.0.0:18000" "$command" 2>"$work/log" <<'PYTHON' &

@@ -102,12 +102,6 @@ impl Limits {
         self.turns.to_read(caller, bytes, deadline).await
     }
 
-    /// Whether [`Self::turn_to_read`] has a call of so many bytes wait. Cost: O(1).
-    #[must_use]
-    pub fn is_large(&self, caller: &Caller, bytes: usize) -> bool {
-        Turns::is_large(caller, bytes)
-    }
-
     /// Waits until a call with so many tasks may begin beside others of its caller. Cost: O(1).
     ///
     /// # Errors

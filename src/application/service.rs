@@ -186,12 +186,6 @@ impl Service {
         self.limits.turn_to_read(caller, bytes, deadline).await
     }
 
-    /// Whether a call of so many bytes waits for [`Self::turn_to_read`].
-    #[must_use]
-    pub fn is_large(&self, caller: &Caller, bytes: usize) -> bool {
-        self.limits.is_large(caller, bytes)
-    }
-
     /// Time and the ids of failures.
     #[must_use]
     pub fn clock(&self) -> &SharedClock {

@@ -20,8 +20,8 @@ use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 use taskledger_auth::Token;
-use taskledger_cli::output::{Output, member, only};
-use taskledger_cli::tasks::{Params, Request};
+use taskledger_cli::output::{Output, member, only, printable};
+use taskledger_cli::request::{Params, Request};
 use taskledger_cli::when::When;
 
 /// Make, list, rotate and revoke tokens
@@ -113,20 +113,24 @@ pub(super) async fn audit(
     let opened = args.place.open().await?;
     let called = opened.api().call(request.method, request.params).await;
     let is_empty = called.as_ref().is_ok_and(audit::is_empty);
-    let named = match of_principal.filter(|_| is_empty && !out.is_json()) {
-        Some(any) => Some(opened.api().call(any.method, any.params).await),
+    let is_told = is_empty && !out.is_json();
+    let named = match of_principal.filter(|_| is_told) {
+        Some((principal, any)) => {
+            let page = opened.api().call(any.method, any.params).await;
+            Some((principal, page))
+        }
         None => None,
     };
     opened.close().await;
     shown(&called?, request.show, out)?;
-    if is_empty && !out.is_json() {
-        let nobody = named
-            .transpose()?
-            .is_some_and(|page| audit::is_empty(&page));
-        out.line(match nobody {
-            true => "no entry names this principal",
-            false => "no entry matches",
-        })?;
+    let nobody = match named {
+        Some((principal, page)) => audit::is_empty(&page?).then_some(principal),
+        None => None,
+    };
+    match nobody {
+        Some(principal) => out.line(format!("no entry names `{}`", printable(&principal)))?,
+        None if is_told => out.line("no entry matches")?,
+        None => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@
 mod blocked;
 
 use crate::store::{self, EventStore};
-use crate::subscription::feed::Feed;
+use crate::subscription::feed::{BATCH_BYTES_AIM, Feed, payload_bytes};
 use blocked::Looks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use taskledger_domain::{FlowId, Recorded};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// How long events are gathered to be noted together while none of them is an end and nobody waits for them, and up to how
-/// many. Tasks that are published one after the other are stored side by side only by chance: of many at once, more share a page.
+/// How long events are gathered to be noted together while nobody waits for one of them, and up to how
+/// many, or [`BATCH_BYTES_AIM`]. Tasks that are published one after the other are stored side by side only by chance: of many at once, more share a page.
 const GATHER: Duration = Duration::from_millis(250);
 const GATHERED_EVENTS: usize = 8192;
 /// Pause after a failure; each is twice the one before, up to the last.
@@ -57,7 +57,8 @@ impl Follower {
                 Ok(()) => pause = RETRY_FIRST,
                 Err(error) => {
                     tracing::warn!(%error, "the inboxes of the broker are not filled for now, trying again");
-                    feed = None;
+                    // What is read again may be another log: a backup was restored.
+                    (feed, looks) = (None, Looks::default());
                     sleep(pause).await;
                     pause = (pause * 2).min(RETRY_MAX);
                 }
@@ -84,16 +85,20 @@ impl Follower {
     async fn step(&self, feed: &mut Feed, looks: &mut Looks) -> Result<(), Stopped> {
         let after = feed.position();
         let mut events = feed.next().await?;
-        // Nobody waits for what is published, but requesters for ends.
+        let mut bytes = payload_bytes(&events);
+        // Nobody waits for what is published, but requesters for ends, and for what cannot run.
+        let mut is_awaited = events.iter().any(|it| is_awaited(&it.event));
         let until = Instant::now() + GATHER;
-        while events.len() < GATHERED_EVENTS && !events.iter().any(|it| ends(&it.event)) {
-            tokio::select! {
-                more = timeout_at(until, feed.next()) => match more {
-                    Ok(more) => events.extend(more?),
-                    Err(_) => break,
-                },
+        while !is_awaited && events.len() < GATHERED_EVENTS && bytes < BATCH_BYTES_AIM {
+            let more = tokio::select! {
+                more = timeout_at(until, feed.next()) => more,
                 () = self.store.hurried() => break,
-            }
+            };
+            let Ok(more) = more else { break };
+            let more = more?;
+            bytes += payload_bytes(&more);
+            is_awaited = more.iter().any(|it| self::is_awaited(&it.event));
+            events.extend(more);
         }
         let upto = feed.position();
         let blocked = looks.blocked(&*self.log, &self.store, &events).await?;
@@ -111,15 +116,16 @@ impl Follower {
     }
 }
 
-/// Whether requesters may have to be told of an event.
-fn ends(event: &Event) -> bool {
-    matches!(
+/// Whether requesters may have to be told of an event, or of what cannot run because of it.
+fn is_awaited(event: &Event) -> bool {
+    let ends = matches!(
         event,
         Event::TaskCompleted(_)
             | Event::TaskFailed(_)
             | Event::TaskCancelled(_)
             | Event::RunEnded(_)
-    )
+    );
+    ends || blocked::asks(event)
 }
 
 /// The flows that end in the archive with one of these events, which are their last.

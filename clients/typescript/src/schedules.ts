@@ -36,7 +36,7 @@ export interface ScheduleDefinition {
   start_at?: string | Date;
   /** RFC 3339, or a `Date`: no run after. */
   end_at?: string | Date;
-  /** Runs in all, those by hand not counted. */
+  /** Runs that the schedule starts at most; runs by hand do not count. */
   max_runs?: number;
   /** `skip` unless it is given. */
   overlap?: Overlap;
@@ -101,7 +101,7 @@ export interface ShownSchedule extends Schedule {
   runs: ScheduleRun[];
 }
 
-/** Schedules, which start saved workflows or tasks at given times. Times are RFC 3339 texts. */
+/** Schedules, which start saved workflows or tasks at given times. Times in answers are RFC 3339 texts; calls take `Date` too. */
 export class SchedulesClient {
   readonly #client: Client;
 

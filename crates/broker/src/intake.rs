@@ -141,7 +141,8 @@ impl BrokerStore {
             self.passed.set_blocked(true);
         }
         let known = self.passed.has_blocked();
-        if known == Some(false) || self.passed.is_used() == Some(false) {
+        let is_unused = blocked.is_empty() && self.passed.is_used() == Some(false);
+        if known == Some(false) || is_unused {
             return Ok(HashSet::new());
         }
         let started: Vec<TaskId> = batch.iter().filter_map(|it| started(&it.event)).collect();

@@ -34,7 +34,7 @@ pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliEr
         named if could_begin(named) => begun_with(api, named).await?,
         named => {
             return Err(CliError::Usage(format!(
-                "`{named}` is no id of a task; expected an id, the first {DIGITS_MIN} digits of one or more, `{LAST}`, \
+                "`{named}` is no id of a task; expected an id, at least its first {DIGITS_MIN} digits, `{LAST}`, \
                  or `{ROOT}` behind one of these; `taskledger tasks list{}` shows ids",
                 api.options()
             )));
@@ -164,7 +164,7 @@ mod tests {
         }
         for given in ["7", "0f8", "name", ""] {
             let error = resolved(&Two, given).await.unwrap_err().to_string();
-            assert!(error.contains("the first 4 digits of one"), "{error}");
+            assert!(error.contains("at least its first 4 digits"), "{error}");
         }
         let mut params = json!({"task_id": "0f8fad", "parent_id": "@last", "name": "0f8fad"});
         resolve_in(&Two, &mut params).await.unwrap();

@@ -26,6 +26,7 @@ mod local;
 pub mod open_files;
 pub mod output;
 mod remote;
+pub mod request;
 pub mod respond;
 pub mod run;
 pub mod schedules;

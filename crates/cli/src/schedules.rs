@@ -4,7 +4,7 @@ mod shown;
 
 use super::input::read_text;
 use super::output::Output;
-use super::tasks::{Object, Params, json_object};
+use super::request::{Object, Params, json_object};
 use super::when::{self, When};
 use super::{Api, CliError, Remote};
 use clap::{Subcommand, ValueEnum};
@@ -150,7 +150,7 @@ struct What {
     /// No run after this time, written as for `--start-at`
     #[arg(long, value_name = "TIME", value_parser = when::future)]
     end_at: Option<String>,
-    /// Runs in all, those by hand not counted
+    /// Runs that the schedule starts at most; runs by hand do not count
     #[arg(long, value_name = "N")]
     max_runs: Option<u64>,
     /// What happens at a time while a run goes on: it is skipped (the default), it waits for the end of the run, another run

@@ -6,7 +6,7 @@
 use super::input::read_text;
 use super::local::Either;
 use super::output::{Column, Output, Text, list as listed, member, show_table, time};
-use super::tasks::{Params, Request};
+use super::request::{Params, Request};
 use super::{Api, CliError, Remote};
 use clap::Subcommand;
 use serde_json::Value;

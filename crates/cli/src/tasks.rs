@@ -21,11 +21,11 @@ mod update;
 pub(super) use history::{Order, events_table};
 
 use super::output::{Output, Text};
+use super::request::{Object, Params, Request, json_object};
 use super::when::When;
 use super::{Api, CliError, HttpApi, Remote, ids, run};
 use clap::{Subcommand, ValueEnum};
-use serde_json::{Map, Value, json};
-use std::io;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use taskledger_domain::flow::When as Needs;
 
@@ -53,16 +53,6 @@ enum Command {
     Copy(copy::Args),
     Retry(retry::Args),
     Execute(execute::Args),
-}
-
-/// A call, and how its result is shown to people.
-pub struct Request {
-    /// The method.
-    pub method: &'static str,
-    /// Its parameters.
-    pub params: Value,
-    /// Writes the result.
-    pub show: fn(&Value, &mut Output) -> io::Result<()>,
 }
 
 /// What makes the tables and trees of answers.
@@ -167,50 +157,10 @@ struct Read {
     consistency: Option<Consistency>,
 }
 
-/// Builds parameters; what was not given is left out.
-#[derive(Debug, Default)]
-pub struct Params(Map<String, Value>);
-
 impl Params {
-    /// With this one.
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.0.insert(name.to_owned(), value.into());
-        self
-    }
-
-    /// With this one if it is given.
-    #[must_use]
-    pub fn maybe(self, name: &str, value: Option<impl Into<Value>>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
-    fn flag(self, name: &str, set: bool) -> Self {
-        if set { self.with(name, true) } else { self }
-    }
-
     fn read(self, read: &Read) -> Self {
         self.maybe("consistency", read.consistency.map(Consistency::as_str))
     }
-
-    /// The object.
-    #[must_use]
-    pub fn build(self) -> Value {
-        Value::Object(self.0)
-    }
-}
-
-/// A JSON object on the command line.
-#[derive(Debug, Clone)]
-pub(super) struct Object(pub(super) Map<String, Value>);
-
-pub(super) fn json_object(text: &str) -> Result<Object, String> {
-    serde_json::from_str(text)
-        .map(Object)
-        .map_err(|error| format!("expected a JSON object: {error}"))
 }
 
 /// `ID`, `ID:optional` or `ID:always`, as a dependency.

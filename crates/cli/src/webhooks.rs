@@ -17,7 +17,7 @@ mod verify;
 
 use super::local::Either;
 use super::output::{Output, members};
-use super::tasks::{Params, Request};
+use super::request::{Params, Request};
 use super::when::When;
 use super::{Api, CliError, Remote, ids};
 use clap::{Subcommand, ValueEnum};

@@ -10,7 +10,7 @@ mod methods;
 mod tests;
 
 use super::output::Output;
-use super::tasks::{Params, Request};
+use super::request::{Params, Request};
 use super::{Api, CliError, Remote};
 use clap::Subcommand;
 use std::process::ExitCode;

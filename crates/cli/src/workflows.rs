@@ -5,7 +5,7 @@ mod kept;
 use super::input::{read_object, read_text};
 use super::labels::labels;
 use super::output::{Column, Output, Text, counted, list, member, printable, show_table, style};
-use super::tasks::Params;
+use super::request::Params;
 use super::{Api, CliError, Remote};
 use clap::Subcommand;
 use serde_json::{Map, Value, json};

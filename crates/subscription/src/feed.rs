@@ -96,13 +96,17 @@ impl Feed {
 
 /// As many events as would make [`BATCH_BYTES_AIM`] if they were like these.
 fn next_limit(events: &[Arc<Recorded>], limit_max: usize) -> usize {
-    let bytes: usize = events.iter().map(|e| payload_bytes(&e.event)).sum();
-    let mean = bytes / events.len().max(1);
+    let mean = payload_bytes(events) / events.len().max(1);
     (BATCH_BYTES_AIM / mean.max(1)).clamp(1, limit_max)
 }
 
-/// Bytes of the texts of an event that may be large.
-fn payload_bytes(event: &Event) -> usize {
+/// Bytes of the texts of events that may be large.
+#[must_use]
+pub fn payload_bytes(events: &[Arc<Recorded>]) -> usize {
+    events.iter().map(|it| payload_bytes_of(&it.event)).sum()
+}
+
+fn payload_bytes_of(event: &Event) -> usize {
     let specification = |s: &Specification| {
         s.inputs.as_str().len() + optional(s.schemas.as_ref()) + optional(s.params.as_ref())
     };

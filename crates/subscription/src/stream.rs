@@ -235,7 +235,6 @@ impl Reader {
             return Ok(());
         };
         let found = rest::of_unrun(&*self.live.store, flow, self.filter.task).await?;
-        self.cancelled = false;
         match found {
             Found::Runs => self.unrun = false,
             Found::Waits => {}
@@ -247,6 +246,8 @@ impl Reader {
                 self.rests(end.map_or(Rest::Known, Rest::Told), position);
             }
         }
+        // Last, so that it is looked for again if this is dropped or fails.
+        self.cancelled = false;
         Ok(())
     }
 

@@ -20,6 +20,8 @@ const SMALL_CALL_BYTES_MAX: usize = 8 * 1024;
 const PROCESSORS_PER_LARGE_CALL: usize = 2;
 /// Large calls of one caller that wait for their turn at a time: each holds its room among the requests.
 const WAITING_MAX: usize = 64;
+/// KiB of the calls of one caller that have come and wait, or are under way: a quarter of what may be in hand of all.
+const WAITING_KIB_MAX: u32 = 64 * 1024;
 /// Callers that are kept before those without a call are forgotten.
 const CALLERS_KEPT: usize = 1_024;
 /// What a caller is told to wait whose call ran out of time before its turn, in milliseconds.
@@ -41,13 +43,23 @@ pub(super) struct Turns {
 struct Places {
     /// To wait or be under way.
     room: Arc<Semaphore>,
+    /// KiB that may wait or be under way.
+    kib: Arc<Semaphore>,
     under_way: Arc<Semaphore>,
 }
 
 /// The turn of a large call, which lasts until this is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    _permits: Option<[OwnedSemaphorePermit; 2]>,
+    _permits: Option<Permits>,
+}
+
+/// What a large call holds of its caller's [`Places`].
+#[derive(Debug)]
+struct Permits {
+    _room: OwnedSemaphorePermit,
+    _kib: OwnedSemaphorePermit,
+    _under_way: OwnedSemaphorePermit,
 }
 
 /// The turn that a call may have got before it was read, for the first request that it becomes.
@@ -111,7 +123,8 @@ impl Turns {
         }
         match early {
             Some(turn) => Ok(turn),
-            None => self.next(&context.caller, context.deadline).await,
+            // What it has in hand was counted when it was received.
+            None => self.next(&context.caller, 0, context.deadline).await,
         }
     }
 
@@ -119,28 +132,28 @@ impl Turns {
     /// needs no turn, and while as many wait as may: it may turn out to be a call that waits for none.
     ///
     /// # Errors
-    /// `Busy`: the time of the call ended before its turn came; nothing was done.
+    /// `Busy`: the time of the call ended before its turn came, or too many bytes wait; nothing was done.
     pub(super) async fn to_read(
         &self,
         caller: &Caller,
         bytes: usize,
         deadline: Instant,
     ) -> Result<Option<Turn>, Error> {
-        if !Self::is_large(caller, bytes) {
+        if bytes <= SMALL_CALL_BYTES_MAX || caller.kind() == Kind::Anonymous {
             return Ok(None);
         }
         if self.of(caller).room.available_permits() == 0 {
             return Ok(None);
         }
-        self.next(caller, Some(deadline)).await.map(Some)
+        self.next(caller, bytes, Some(deadline)).await.map(Some)
     }
 
-    /// Whether a call of so many bytes waits for a turn before it is read.
-    pub(super) fn is_large(caller: &Caller, bytes: usize) -> bool {
-        bytes > SMALL_CALL_BYTES_MAX && caller.kind() != Kind::Anonymous
-    }
-
-    async fn next(&self, caller: &Caller, deadline: Option<Instant>) -> Result<Turn, Error> {
+    async fn next(
+        &self,
+        caller: &Caller,
+        bytes: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Turn, Error> {
         if caller.kind() == Kind::Anonymous {
             return Ok(Turn { _permits: None });
         }
@@ -148,6 +161,11 @@ impl Turns {
         let places = self.of(caller);
         let room = places.room.clone().try_acquire_owned();
         let room = room.map_err(|_| busy())?;
+        // One that is larger than all that may wait has all of it.
+        let kib = u32::try_from(bytes.div_ceil(1024))
+            .map_or(WAITING_KIB_MAX, |kib| kib.min(WAITING_KIB_MAX));
+        let kib = places.kib.clone().try_acquire_many_owned(kib);
+        let kib = kib.map_err(|_| busy())?;
         let turn = places.under_way.clone().acquire_owned();
         let permit = match deadline {
             None => turn.await,
@@ -155,7 +173,11 @@ impl Turns {
         };
         let permit = permit.expect("nobody closes it");
         Ok(Turn {
-            _permits: Some([room, permit]),
+            _permits: Some(Permits {
+                _room: room,
+                _kib: kib,
+                _under_way: permit,
+            }),
         })
     }
 
@@ -171,6 +193,7 @@ impl Turns {
         let places = callers.entry(key).or_insert_with(|| {
             Arc::new(Places {
                 room: Arc::new(Semaphore::new(room)),
+                kib: Arc::new(Semaphore::new(WAITING_KIB_MAX as usize)),
                 under_way: Arc::new(Semaphore::new(self.under_way_max)),
             })
         });
@@ -250,6 +273,23 @@ mod tests {
         assert!(turns.wait(&bob, LARGE).now_or_never().is_some());
         under_way.pop();
         assert!(turns.wait(&ann, LARGE).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn bytes_that_wait_are_bounded() {
+        let turns = Turns::on(1);
+        let (ann, bob) = (by("ann").caller, by("bob").caller);
+        let soon = Instant::now() + std::time::Duration::from_secs(60);
+        let bytes = WAITING_KIB_MAX as usize * 1024;
+        let first = turns.to_read(&ann, bytes - 1024, soon).await;
+        let mut second = Box::pin(turns.to_read(&ann, SMALL_CALL_BYTES_MAX + 1, soon));
+        assert!(matches!(
+            second.as_mut().now_or_never(),
+            Some(Err(Error::Busy { .. }))
+        ));
+        assert!(turns.to_read(&bob, 2 * bytes, soon).await.is_ok());
+        drop(first);
+        assert!(turns.to_read(&ann, bytes, soon).await.is_ok());
     }
 
     #[tokio::test]

@@ -32,17 +32,22 @@ pub(super) struct Args {
 }
 
 impl Args {
-    /// Any entry of the principal that was asked for.
-    pub(super) fn of_principal(&self) -> Option<Request> {
+    /// The principal that was asked for, and any entry of it; `None` for a later page.
+    pub(super) fn of_principal(&self) -> Option<(String, Request)> {
+        if self.cursor.is_some() {
+            return None;
+        }
         let principal = self.principal.clone()?;
-        Some(Request {
+        let named = principal.clone();
+        let any = Request {
             method: "audit.list",
             params: Params::default()
                 .maybe("principal", Some(principal))
                 .maybe("limit", Some(1))
                 .build(),
             show,
-        })
+        };
+        Some((named, any))
     }
 
     pub(super) fn request(self) -> Request {

@@ -102,7 +102,7 @@ impl Looks {
 }
 
 /// Whether tasks may be blocked by an event, or be found so because of it.
-fn asks(event: &Event) -> bool {
+pub(super) fn asks(event: &Event) -> bool {
     if let Event::TaskCreated(e) = event {
         return e.run_id.is_some() && !e.dependencies.is_empty() && publishes(e);
     }

@@ -228,8 +228,8 @@ fn named(message: &TaskMessage) -> Result<String, Status> {
     if !patterns::is_type(&message.task_type) {
         return Err(invalid(
             "task_type",
-            "`@` and `*` are not accepted; they stand before the agent that a task is addressed to, and for the types \
-             that an agent subscribes to",
+            "`@` and `*` are not accepted: `@` separates a type from the agent that a task is addressed to, and `*` \
+             belongs to subscriptions",
         ));
     }
     let method = patterns::method(&message.task_type, &message.responder_agent_id);

@@ -8,7 +8,7 @@ use super::connection::KeptAlive;
 use super::door::{Door, context};
 use super::{BrokerOptions, body, streams};
 use crate::application::Service as Application;
-use crate::application::api::{Denied, EarlyTurn};
+use crate::application::api::{Denied, EarlyTurn, Error as Failed};
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, grpc as a2a, v03};
 use crate::transport::eventbus::{Came, Shared, undecodable};
@@ -248,7 +248,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let turn = match self.turn(&caller, bytes.len(), deadline).await {
             Ok(turn) => turn.map(EarlyTurn::of).unwrap_or_default(),
-            Err(error) => return refused(&Status::unavailable(error.to_string())),
+            Err(error) => return refused(&turned_away(&error)),
         };
         if cut_off.is_some_and(|it| it <= Instant::now()) {
             let late = "the call was out of time before it was begun";
@@ -437,6 +437,15 @@ fn unauthenticated(denied: &Denied) -> Status {
         | Denied::Expired
         | Denied::Revoked => Status::unauthenticated(denied.to_string()),
     }
+}
+
+/// A call that is not read now.
+fn turned_away(error: &Failed) -> Status {
+    if let Failed::Busy { retry_after_ms, .. } = error {
+        let after = Duration::from_millis(*retry_after_ms);
+        return status_with_retry(Code::Unavailable, &error.to_string(), after);
+    }
+    Status::unavailable(error.to_string())
 }
 
 fn unreceived(status: StatusCode, message_bytes_max: usize) -> Status {

@@ -7,15 +7,15 @@ use super::waiting::Read;
 use super::work::{self, Windows, Worker};
 use super::{MESSAGE_BYTES_MAX, Sockets};
 use crate::application::Context;
-use crate::application::api::{EarlyTurn, Pieces, Watching};
+use crate::application::api::{Pieces, Watching};
 use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
 use crate::transport::figures::{Entrance, Reason};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::streaming::WORK;
-use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body, told};
-use crate::transport::jsonrpc::{turns, working};
+use crate::transport::jsonrpc::working;
+use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
 use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -129,16 +129,6 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 taken(&self.room)
             }
         });
-        let turn = match message.turn {
-            Ok(turn) => turns::kept(turn, &envelope),
-            Err(error) => {
-                let dispatcher = &self.sockets.dispatcher;
-                dispatcher.figures().refused(Reason::Busy);
-                return self
-                    .refuse(&envelope, &told(&*self.sockets.clock, error))
-                    .await;
-            }
-        };
         let envelope = match own(envelope) {
             Own::Not(envelope) => envelope,
             Own::Unsubscribe(id, params) => {
@@ -179,7 +169,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
         };
         let streams = self.sockets.dispatcher.streams_asked_for(&envelope);
         match streams.then(|| subscriptions.place()).transpose() {
-            Ok(place) => self.call(envelope, (message.arrived, turn), place, room),
+            Ok(place) => self.call(envelope, message.arrived, place, room),
             Err(error) => self.refuse(&envelope, &error).await,
         }
     }
@@ -194,7 +184,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
     fn call(
         &self,
         envelope: Envelope,
-        (arrived, turn): (Instant, EarlyTurn),
+        arrived: Instant,
         place: Option<Place>,
         room: OwnedSemaphorePermit,
     ) {
@@ -216,8 +206,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let id = id.and_then(|request| request.id.clone());
             let deadline = arrived + sockets.request_timeout + working::wait(&envelope);
             let claim = working::ended(&envelope);
-            let mut context = sockets.context().until(Some(deadline));
-            context.early_turn = turn;
+            let context = sockets.context().until(Some(deadline));
             let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
             let dispatcher = &sockets.dispatcher;

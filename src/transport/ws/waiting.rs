@@ -1,8 +1,9 @@
-//! Messages of a socket that wait before they are read: large ones for a turn of their caller, and all of a caller
-//! many of whose calls were refused a moment ago. Other messages of the socket are read meanwhile.
+//! Messages of a socket that wait before they are read: those of a caller many of whose calls were refused a moment ago.
+//!
+//! Large ones wait for no turn, as bodies over HTTP do: a message has 64 KiB at most, which are soon read, and a call that
+//! makes many tasks waits for its turn once that is known.
 
 use super::Sockets;
-use crate::application::api::{Error, Turn};
 use axum::extract::ws::Utf8Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,8 +15,6 @@ use tokio::time::{Instant, sleep};
 pub(super) struct Read {
     pub(super) text: Utf8Bytes,
     pub(super) arrived: Instant,
-    /// In which it is read, if it is large; the error, if its time ended before.
-    pub(super) turn: Result<Option<Turn>, Error>,
     /// Its place among the calls of the socket, if it has waited.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
@@ -33,32 +32,22 @@ impl<C: Send + Sync + 'static> Sockets<C> {
         room: impl FnOnce() -> OwnedSemaphorePermit,
     ) -> Option<Read> {
         let arrived = Instant::now();
-        let at_once = |text| Read {
+        let read = |room| Read {
             text,
             arrived,
-            turn: Ok(None),
-            room: None,
+            room,
         };
-        let Some(service) = &self.service else {
-            return Some(at_once(text));
+        let pause = self
+            .service
+            .as_ref()
+            .and_then(|service| service.pause(&self.caller));
+        let Some(pause) = pause else {
+            return Some(read(None));
         };
-        let pause = service.pause(&self.caller);
-        if pause.is_none() && !service.is_large(&self.caller, text.len()) {
-            return Some(at_once(text));
-        }
-        let (service, caller) = (service.clone(), self.caller.clone());
-        let (room, deadline) = (room(), arrived + self.request_timeout);
+        let message = read(Some(room()));
         let wait = async move {
-            if let Some(pause) = pause {
-                sleep(pause).await;
-            }
-            let turn = service.turn_to_read(&caller, text.len(), deadline).await;
-            Read {
-                text,
-                arrived,
-                turn,
-                room: Some(room),
-            }
+            sleep(pause).await;
+            message
         };
         waiting.push(wait.boxed());
         None

@@ -20,6 +20,8 @@ use tonic::transport::Endpoint;
 /// Bytes of a message that waits for its turn, and of one that does not.
 const LARGE_BYTES: usize = 32 * 1024;
 const SMALL_BYTES: usize = 100;
+/// For each of which a socket is sent a task.
+const TASK_BYTES: usize = 1024;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,7 +42,8 @@ fn over_post(world: &Callers) -> Sending {
     })
 }
 
-/// `tasks.create` on a socket that everybody has for himself, but for the small messages of a large one's sender.
+/// `tasks.create` on a socket that everybody has for himself, but for the small messages of a large one's sender. A message
+/// has 64 KiB at most and is read at once; large is a call with many tasks.
 fn over_sockets(world: &Callers) -> Sending {
     let url = format!("{}/ws", world.url().replace("http", "ws"));
     Box::new(move |who, bytes| {
@@ -49,18 +52,24 @@ fn over_sockets(world: &Callers) -> Sending {
         request.headers_mut().insert("authorization", bearer);
         async move {
             let (mut socket, _) = connect_async(request).await.unwrap();
-            let call = |id: u8, bytes| {
-                let call = json!({"jsonrpc": "2.0", "id": id, "method": "tasks.create", "params": task(bytes)});
+            let call = |id: u8, bytes: usize| {
+                let tasks: Vec<_> = (0..bytes.div_ceil(TASK_BYTES))
+                    .map(|_| task(SMALL_BYTES))
+                    .collect();
+                let call =
+                    json!({"jsonrpc": "2.0", "id": id, "method": "tasks.create", "params": tasks});
                 Message::text(call.to_string())
             };
             socket.send(call(1, bytes)).await.unwrap();
             // What comes behind a large message does not wait with it.
             socket.send(call(2, SMALL_BYTES)).await.unwrap();
-            let (mut order, mut answer) = (Vec::new(), async || loop {
-                if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
-                    let answer: Value = serde_json::from_str(&text).unwrap();
-                    assert!(answer["error"].is_null(), "{answer}");
-                    return answer["id"].as_u64().unwrap();
+            let (mut order, mut answer) = (Vec::new(), async || {
+                loop {
+                    if let Message::Text(text) = socket.next().await.unwrap().unwrap() {
+                        let answer: Value = serde_json::from_str(&text).unwrap();
+                        assert!(answer["error"].is_null(), "{answer}");
+                        return answer["id"].as_u64().unwrap();
+                    }
                 }
             });
             order.push(answer().await);

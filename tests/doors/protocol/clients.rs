@@ -11,6 +11,9 @@ use taskledger::transport::jsonrpc::Dispatcher;
 use taskledger_testkit::program;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+/// Of no task: the fake server has none.
+const ID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+
 /// Runs the program with these arguments and no variables that would change them.
 async fn taskledger(arguments: &[&str]) -> Output {
     let mut command = Command::new(program::path());
@@ -85,7 +88,7 @@ async fn the_program_says_by_its_exit_code_what_happened() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let refused = taskledger(&["tasks", "get", "x", "--url", &url]).await;
+    let refused = taskledger(&["tasks", "get", ID, "--url", &url]).await;
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(
         text.starts_with("taskledger: Method not found (-32601)"),
@@ -97,7 +100,7 @@ async fn the_program_says_by_its_exit_code_what_happened() {
         (vec!["tasks", "nonsense"], 2),
         (vec!["run", "/no/such/file", "--url", &url], 2),
         // The fake server has no such method: refused.
-        (vec!["tasks", "get", "x", "--url", &url], 2),
+        (vec!["tasks", "get", ID, "--url", &url], 2),
         (vec!["tasks", "list", "--url", &gone], 4),
     ] {
         let output = taskledger(&arguments).await;

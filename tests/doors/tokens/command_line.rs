@@ -65,7 +65,7 @@ async fn a_server_is_asked(folder: Folder) {
     assert!(refused.contains("token.create, token.rotate"), "{refused}");
     let nobody = run(with(&["audit", "--principal", "user:nobody"])).await;
     let nobody = nobody.done();
-    assert!(nobody.contains("no entry names this principal"), "{nobody}");
+    assert!(nobody.contains("no entry names `user:nobody`"), "{nobody}");
     let none = ["audit", "--principal", "anonymous", "--until", "2000-01-01"];
     let none = run(with(&none)).await.done();
     assert!(none.contains("no entry matches"), "{none}");

@@ -298,7 +298,7 @@ async fn tasks_are_made_read_changed_and_removed() {
         tasks(&["get", "7"])
             .await
             .refused(2)
-            .contains("`7` is no id of a task; expected an id, the first 4 digits of one")
+            .contains("`7` is no id of a task; expected an id, at least its first 4 digits")
     );
     server.stop().await;
 }

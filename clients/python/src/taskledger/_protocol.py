@@ -248,7 +248,10 @@ def _time(value: Any) -> str:
         raise TypeError(f"`{value!r}` is a day, not a time: {expected}")
     if value.utcoffset() is None:
         raise ValueError(f"`{value!r}` has no time zone: {expected}")
-    return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    try:
+        return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        raise ValueError(f"`{value!r}` is outside the years 1 to 9999 in UTC: {expected}") from None
 
 
 def decode(status: int, body: bytes) -> Any:

@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// See the module. Clones share the connection.
+/// One connection over HTTP/2, which clones share.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     sender: SendRequest<Body>,

@@ -2,7 +2,8 @@
 
 use crate::following::say;
 use crate::output::{Output, list, member};
-use crate::tasks::{Order, Params, events_table};
+use crate::request::Params;
+use crate::tasks::{Order, events_table};
 use crate::when::When;
 use crate::{Api, CliError, Remote, ids};
 use serde_json::Value;

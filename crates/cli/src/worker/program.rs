@@ -135,7 +135,8 @@ pub(crate) async fn run(
     let finished = supervise(child, traffic, orders).await?;
     stderr.end();
     let program = Path::new(&line[0]).display().to_string();
-    if stdout.is_truncated() {
+    let has_said_why = finished.status.code().is_some_and(|code| code != 0);
+    if stdout.is_truncated() && !has_said_why {
         return Ok(output(&program, &stdout));
     }
     let how = match (finished.status.code(), finished.status.signal()) {

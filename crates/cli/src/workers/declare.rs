@@ -3,7 +3,7 @@
 use super::{CliError, Output, Params, Request};
 use crate::input::read_object;
 use crate::output::{member, only};
-use crate::tasks::{Object, json_object};
+use crate::request::{Object, json_object};
 use serde_json::Value;
 use std::io;
 

@@ -2,7 +2,7 @@
 
 use super::{tell, text_of};
 use crate::output::{Column, Output, Text, counted, is_time, member, printable, show_table, time};
-use crate::tasks::Params;
+use crate::request::Params;
 use crate::{Api, CliError, Remote};
 use serde_json::Value;
 use std::io;

@@ -17,6 +17,8 @@ use std::path::Path;
 const FRAME_BYTES: u64 = 4096 + 24;
 /// Bytes that an empty file gets, synced: a few hundred commits.
 const FIRST_BYTES: u64 = 4 * 1024 * 1024;
+/// Frames that are in the file at most while nothing happens: about as many as in its first bytes.
+pub(super) const FRAMES_KEPT: u64 = FIRST_BYTES / FRAME_BYTES;
 /// With fewer bytes left, the file gets more.
 const LEFT_MIN_BYTES: u64 = 512 * 1024;
 /// Bytes that it gets then; they are synced with the next commit, in a millisecond.
@@ -33,6 +35,8 @@ pub(super) struct Ahead {
     file: Option<File>,
     /// Bytes of the file, as far as this process has made it longer.
     bytes: u64,
+    /// There was no room for more; it grows as it is written until it begins again.
+    is_full: bool,
 }
 
 impl Ahead {
@@ -46,11 +50,13 @@ impl Ahead {
         Self {
             file: file.ok(),
             bytes: 0,
+            is_full: false,
         }
     }
 
     /// Gives the file its first bytes, if it is shorter. To be called when nothing waits for a commit.
     pub(super) fn begin(&mut self, connection: &Connection) {
+        (self.bytes, self.is_full) = (0, false);
         self.grow(connection, |bytes| FIRST_BYTES.saturating_sub(bytes));
         if let Some(file) = &self.file
             && let Err(error) = file.sync_data()
@@ -62,7 +68,7 @@ impl Ahead {
     /// Gives the file more, if few bytes are left behind so many frames. Cost: none, if enough are left.
     pub(super) fn keep(&mut self, connection: &Connection, frames: u64) {
         let needed = frames * FRAME_BYTES + LEFT_MIN_BYTES;
-        if needed > self.bytes && needed <= FILE_BYTES_MAX {
+        if needed > self.bytes && needed <= FILE_BYTES_MAX && !self.is_full {
             self.grow(
                 connection,
                 |bytes| {
@@ -82,8 +88,8 @@ impl Ahead {
         match longer(file, more) {
             Ok(bytes) => self.bytes = bytes,
             Err(error) => {
-                tracing::debug!(%error, "the WAL grows as it is written");
-                self.file = None;
+                tracing::info!(%error, "the WAL grows as it is written for now: it cannot be made longer before");
+                self.is_full = true;
             }
         }
         if let Err(error) = connection.execute_batch("ROLLBACK") {

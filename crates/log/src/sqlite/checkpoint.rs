@@ -6,7 +6,7 @@
 //! what is in it (`ahead`).
 //! A checkpoint that fails loses nothing; the WAL only stays longer.
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, FRAMES_KEPT};
 use super::committer::Request;
 use super::open::{self, OpenError};
 use rusqlite::Connection;
@@ -95,6 +95,16 @@ impl Checkpoints {
         self.ahead.begin(connection);
     }
 
+    /// Copies what is in the WAL while nothing happens. It is written from its beginning again then, so that zeros need
+    /// not be written after each pause; one that has become long is emptied.
+    pub(super) fn rest(&mut self, connection: &Connection) {
+        let pages = run(connection, "PASSIVE");
+        if pages.written > FRAMES_KEPT {
+            self.truncate(connection);
+            self.begin(connection);
+        }
+    }
+
     /// Copies all of the WAL and empties it.
     pub(super) fn truncate(&self, connection: &Connection) {
         run(connection, "TRUNCATE");
@@ -148,7 +158,7 @@ fn copy_when_asked(
                     emptied = commits;
                     // A queue that is full is not idle.
                     if let Some(queue) = committer.upgrade() {
-                        let _ = queue.try_send(Request::TruncateWal);
+                        let _ = queue.try_send(Request::Rest);
                     }
                 }
                 seen = commits;

@@ -47,8 +47,8 @@ pub(super) enum Request {
         ids: Vec<EventId>,
         reply: Reply<Resolution>,
     },
-    /// Nothing has happened for a while: empty the WAL.
-    TruncateWal,
+    /// Nothing has happened for a while: copy what is in the WAL.
+    Rest,
     /// Finish what has arrived, then end.
     Close,
 }
@@ -100,10 +100,7 @@ impl Committer {
                         None => Resolution::Absent,
                     }));
                 }
-                Request::TruncateWal => {
-                    self.checkpoints.truncate(connection);
-                    self.checkpoints.begin(connection);
-                }
+                Request::Rest => self.checkpoints.rest(connection),
                 // Whatever comes after this one is refused, whatever came before it is done.
                 Request::Close => self.requests.close(),
             }

@@ -4,7 +4,7 @@
 //! wrote, that is no log, or that cannot be written is refused here, before anything is served.
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use taskledger_private as private;
@@ -276,7 +276,12 @@ fn wal_holds_something(path: &Path) -> bool {
     // Zeros are no frames (`ahead`): what SQLite has written begins with a number.
     let mut number = [0; 4];
     let read = std::fs::File::open(wal).and_then(|mut wal| wal.read_exact(&mut number));
-    read.is_ok() && number != [0; 4]
+    match read.map_err(|error| error.kind()) {
+        Ok(()) => number != [0; 4],
+        Err(ErrorKind::NotFound | ErrorKind::UnexpectedEof) => false,
+        // Nobody can tell.
+        Err(_) => true,
+    }
 }
 
 fn immutable_uri(path: &Path) -> String {

@@ -1,6 +1,6 @@
 //! A watcher's stream as doors consume it: a [`Stream`] of items, with the place behind the last one.
 
-use super::{BATCH_BYTES_MAX, Batch, Reader, Until};
+use super::{BATCH_BYTES_MAX, Batch, Reader, Source, Until};
 use crate::cursor::Cursor;
 use crate::live::Published;
 use futures_util::stream::unfold;
@@ -161,7 +161,13 @@ impl Listening {
     async fn gathered(&mut self, mut notices: Vec<Arc<Published>>) -> Batch {
         let due = self.spoken + PACE;
         let mut bytes: usize = notices.iter().map(|it| it.notice.weight()).sum();
-        while self.reader.until != Until::Forever && !self.reader.ended && bytes < BATCH_BYTES_MAX {
+        // A page of the log that was begun and dropped would be read again.
+        while self.reader.until != Until::Forever
+            && self.reader.source == Source::Live
+            && !self.reader.ended
+            && bytes < BATCH_BYTES_MAX
+            && Instant::now() < due
+        {
             match timeout_at(due, self.reader.next()).await {
                 Ok(Ok(Some(Batch::Notices(more)))) => {
                     bytes += more.iter().map(|it| it.notice.weight()).sum::<usize>();

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use taskledger_domain::{FlowId, RunId};
 use taskledger_schedules::LOOK_AGAIN_MS;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_stream::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +33,11 @@ const HELD_MAX: usize = 120;
 
 /// What is followed here, by schedule.
 #[derive(Debug, Default)]
-pub(in crate::application::service) struct RunEnds(Mutex<Followed>);
+pub(in crate::application::service) struct RunEnds {
+    followed: Mutex<Followed>,
+    /// Told when there are runs whose streams nobody reads yet.
+    noted: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Followed {
@@ -53,7 +58,9 @@ pub(super) struct Follow {
 
 impl RunEnds {
     fn lock(&self) -> MutexGuard<'_, Followed> {
-        self.0.lock().expect("no code panics while it holds this")
+        self.followed
+            .lock()
+            .expect("no code panics while it holds this")
     }
 
     /// Has a schedule looked at when this run has ended, if it waits for one, and no more when another one has. Gives the
@@ -93,6 +100,7 @@ impl RunEnds {
             context,
             stop,
         });
+        self.noted.notify_one();
         true
     }
 
@@ -102,9 +110,15 @@ impl RunEnds {
         }
     }
 
-    /// What has come since this was asked.
-    pub(super) fn take_new(&self) -> Vec<Follow> {
-        std::mem::take(&mut self.lock().new)
+    /// Waits for what has come since this was asked. Dropping the future loses nothing.
+    pub(super) async fn next_new(&self) -> Vec<Follow> {
+        loop {
+            let new = std::mem::take(&mut self.lock().new);
+            if !new.is_empty() {
+                return new;
+            }
+            self.noted.notified().await;
+        }
     }
 
     fn ended(&self, follow: &Follow) {

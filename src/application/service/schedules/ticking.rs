@@ -4,6 +4,7 @@
 //! between the decision and the start is found by the next look, here or on another node, and started then.
 
 use super::super::Service;
+use super::following::Follow;
 use super::look::Look;
 use crate::application::api::Error;
 use crate::application::api::schedules::{Overlap, Run, State};
@@ -45,12 +46,11 @@ impl Service {
                 loop {
                     tokio::select! {
                         looked = &mut looking => break looked,
+                        new = self.schedule_ends.next_new() => ends.extend(self.followed(new)),
                         Some(()) = ends.next() => {}
                     }
                 }
             };
-            let followed = self.schedule_ends.take_new().into_iter();
-            ends.extend(followed.map(|follow| self.follow_to_end(follow)));
             let wait = match looked {
                 Ok(soonest) => self.until(soonest, poll),
                 Err(error) => {
@@ -64,10 +64,15 @@ impl Service {
             };
             tokio::select! {
                 () = self.schedules_changed.notified() => {}
+                new = self.schedule_ends.next_new() => ends.extend(self.followed(new)),
                 Some(()) = ends.next() => {}
                 () = sleep(wait) => {}
             }
         }
+    }
+
+    fn followed(&self, new: Vec<Follow>) -> impl Iterator<Item = impl Future<Output = ()>> {
+        new.into_iter().map(|follow| self.follow_to_end(follow))
     }
 
     fn drains(&self) -> bool {
