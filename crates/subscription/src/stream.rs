@@ -246,8 +246,7 @@ impl Reader {
                 self.rests(end.map_or(Rest::Known, Rest::Told), position);
             }
         }
-        // Last, so that it is looked for again if this is dropped or fails.
-        self.cancelled = false;
+        self.cancelled = false; // Last: it is looked for again if this is dropped or fails.
         Ok(())
     }
 

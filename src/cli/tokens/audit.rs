@@ -9,7 +9,7 @@ use taskledger_cli::output::{Column, Style, Text, list, member, next_page, show_
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Only what this principal did: user:NAME, service:NAME, anonymous or server
-    #[arg(long)]
+    #[arg(long, visible_alias = "actor")]
     principal: Option<String>,
     /// Only this action, such as token.create or login.failed
     #[arg(long)]

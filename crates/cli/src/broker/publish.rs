@@ -2,7 +2,7 @@
 
 use super::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown, stamp};
 use crate::output::Output;
-use crate::{CliError, Remote, clock};
+use crate::{CliError, Remote, clock, when};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -11,6 +11,9 @@ use taskledger_eventbus::{
     Priority, PublishTaskRequest, SubscribeToTaskResultsRequest, TaskMessage, TaskResult,
 };
 use tokio::time::sleep;
+
+/// Seconds within which a task must have ended, at most: a year.
+const WITHIN_SECONDS_MAX: u32 = 31_536_000;
 
 /// Publish a task
 #[derive(Debug, clap::Args)]
@@ -36,8 +39,8 @@ pub(super) struct Args {
     /// How urgent it is
     #[arg(long, value_name = "PRIORITY", default_value = "medium")]
     priority: Urgency,
-    /// Seconds until the task must have ended
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=31_536_000))]
+    /// The time from now on until which the task must have ended: seconds, or a span such as `15m`
+    #[arg(long, alias = "deadline", value_name = "SECONDS", value_parser = within)]
     within: Option<u32>,
     /// Wait for the result and show it. Exit code 0: completed, 1: failed, 3: cancelled
     #[arg(long)]
@@ -61,6 +64,13 @@ impl From<Urgency> for Priority {
             Urgency::Critical => Self::Critical,
         }
     }
+}
+
+fn within(text: &str) -> Result<u32, String> {
+    let seconds = when::seconds(text)?;
+    let seconds = u32::try_from(seconds).ok();
+    let seconds = seconds.filter(|seconds| (1..=WITHIN_SECONDS_MAX).contains(seconds));
+    seconds.ok_or_else(|| format!("expected 1 to {WITHIN_SECONDS_MAX} seconds, which are a year"))
 }
 
 impl Args {

@@ -66,16 +66,35 @@ fn lines(result: &Value, out: &Output) -> Vec<Text> {
                 lines.push(labelled(Text::from(format!("{more} more"))));
             }
         }
-        for step in list(reason, "next_steps") {
-            let can =
-                Text::of(Style::Dim, "  you can: ").with(Style::Good, command(step, reason, out));
+        let steps = list(reason, "next_steps").iter();
+        let steps = steps.map(|step| {
+            (
+                command(step, reason, out),
+                out.sentence(&member(step, "why")),
+            )
+        });
+        for (command, why) in steps.chain(worker(reason, out)) {
+            let can = Text::of(Style::Dim, "  you can: ").with(Style::Good, command);
             lines.push(can.whole());
-            let why = out.sentence(&member(step, "why"));
             lines.push(Text::plain(STEP).with(Style::Dim, why).hanging(STEP));
         }
     }
     lines.extend(list(result, "attempts").iter().map(|it| attempt(it, out)));
     lines
+}
+
+/// The command that starts a worker for a task that waits for one, if nobody asks for its method, and what it is for.
+fn worker(reason: &Value, out: &Output) -> Option<(String, String)> {
+    let is_alone = reason.get("workers").and_then(Value::as_u64) == Some(0);
+    if member(reason, "code") != "waits_for_worker" || !is_alone {
+        return None;
+    }
+    let method = quoted(&member(reason, "executor"));
+    let command = out.command(&format!("taskledger worker --method {method} -- PROGRAM"));
+    Some((
+        command,
+        "start a worker that asks for its method".to_owned(),
+    ))
 }
 
 /// Before what a step is for.

@@ -23,6 +23,9 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// Bytes of a line on stderr that are kept together.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
+/// Bytes of stderr that are passed on of one attempt; a program that writes without end would fill the log of its worker.
+const PASSED_BYTES_MAX: usize = 1024 * 1024;
+
 /// What a program is given.
 #[derive(Debug)]
 pub(crate) struct Assignment {
@@ -184,6 +187,8 @@ struct Stderr {
     reported: Option<watch::Sender<Option<Progress>>>,
     line: Vec<u8>,
     kept: Captured,
+    /// Bytes that were passed on.
+    passed: usize,
 }
 
 impl Stderr {
@@ -193,6 +198,7 @@ impl Stderr {
             reported,
             line: Vec::new(),
             kept: Captured::new(0),
+            passed: 0,
         }
     }
 
@@ -216,17 +222,32 @@ impl Stderr {
         if self.line.is_empty() {
             return;
         }
-        let text = String::from_utf8_lossy(&self.line);
+        let line = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
         let text = text.trim_end_matches(['\n', '\r']);
         let told = self.reported.as_ref().zip(progress(text));
         if let Some((reported, progress)) = told {
             reported.send_replace(Some(progress));
         } else {
-            // When nobody reads standard error, there is nobody to tell.
-            let _ = writeln!(io::stderr(), "[{}] {text}", self.task_id);
-            self.kept.take(&self.line);
+            self.pass_on(text);
+            self.kept.take(&line);
         }
-        self.line.clear();
+    }
+
+    fn pass_on(&mut self, text: &str) {
+        if self.passed >= PASSED_BYTES_MAX {
+            return;
+        }
+        self.passed += text.len() + 1;
+        // When nobody reads standard error, there is nobody to tell.
+        let _ = writeln!(io::stderr(), "[{}] {text}", self.task_id);
+        if self.passed >= PASSED_BYTES_MAX {
+            let _ = writeln!(
+                io::stderr(),
+                "[{}] the program has written {PASSED_BYTES_MAX} bytes on stderr; what follows is not shown",
+                self.task_id
+            );
+        }
     }
 }
 
@@ -234,6 +255,20 @@ impl Stderr {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[tokio::test]
+    async fn stderr_is_passed_on_up_to_a_limit_and_its_end_is_kept() {
+        let text = "x".repeat(1023) + "\n";
+        let written = text.repeat(2 * PASSED_BYTES_MAX / 1024) + "the end\n";
+        let mut stderr = Stderr::new("t1", None);
+        stderr.fill(Some(written.as_bytes())).await;
+        assert_eq!(stderr.passed, PASSED_BYTES_MAX);
+        assert!(
+            stderr.kept.end_text().ends_with("the end"),
+            "{}",
+            stderr.kept.end_text()
+        );
+    }
 
     fn claim() -> Claim {
         serde_json::from_value(json!({
