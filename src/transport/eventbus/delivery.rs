@@ -13,6 +13,7 @@ use crate::application::api::work::{
     Claim, ClaimEnd, Claimed, Connection, Fail, HeldClaims, Left, Release, Renew, Wanted,
 };
 use crate::application::api::{Error, Reply, Request};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taskledger_domain::limits::CLAIMS_MAX;
@@ -77,6 +78,7 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.bus.held.close(self.stream);
+        self.bus.closed.notify_waiters();
         let bus = self.bus.clone();
         let (context, agent, stream) = (self.context.clone(), self.agent.clone(), self.stream);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
@@ -121,8 +123,8 @@ impl Delivery {
         let _counted = self.bus.figures().stream(Topic::Tasks);
         let name = Some(self.agent.name.clone());
         let _connected = self.bus.service.connected(&self.context, name);
-        let is_for_it = |held: &HeldTask| self.patterns.covers(&held.method);
-        let (stream, taken) = self.bus.held.open(&self.agent, is_for_it);
+        let stream = self.bus.held.open(&self.agent);
+        let taken = self.taken(stream);
         let open = Open {
             bus: self.bus.clone(),
             context: self.context.clone(),
@@ -135,6 +137,7 @@ impl Delivery {
             end = self.claim(&open, &types, &watch.held, taken) => end,
             end = self.find_types(&types) => end,
             end = self.take_over(&open, &watch.held) => end,
+            end = self.inherit(&open, &watch.held) => end,
             end = self.give_waiting(&open) => end,
             end = self.note_ends(watch.ends) => end,
             end = self.renew(&open) => end,
@@ -214,6 +217,27 @@ impl Delivery {
             }
         }
         std::future::pending().await
+    }
+
+    /// Takes over what its agent held through another stream of this server whose end is seen only now: who comes back
+    /// is here before that, now and then.
+    async fn inherit(&self, open: &Open, watched: &HeldClaims) -> Status {
+        loop {
+            let mut closed = pin!(self.bus.closed.notified());
+            closed.as_mut().enable();
+            for held in self.taken(open.stream).chunks(CLAIMS_MAX) {
+                if let Err(end) = self.left(open, watched, held).await {
+                    return end;
+                }
+            }
+            closed.await;
+        }
+    }
+
+    /// What ended streams of this server held for the agent, which this stream holds from now on.
+    fn taken(&self, stream: u64) -> Vec<HeldTask> {
+        let is_for_it = |held: &HeldTask| self.patterns.covers(&held.method);
+        self.bus.held.inherit(&self.agent, stream, is_for_it)
     }
 
     /// Gives the agent what ended streams of this server held for it.

@@ -133,16 +133,23 @@ impl Held {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream of an agent opens, and takes over what streams of it held that have ended, as far as it is for it.
-    pub(super) fn open(
-        &self,
-        agent: &Agent,
-        is_for_it: impl Fn(&HeldTask) -> bool,
-    ) -> (u64, Vec<HeldTask>) {
+    /// A stream of an agent opens.
+    pub(super) fn open(&self, agent: &Agent) -> u64 {
         let mut inner = self.inner();
         inner.last += 1;
         let stream = inner.last;
         inner.streams.insert(stream, agent.clone());
+        stream
+    }
+
+    /// A stream takes over what others of its agent held that have ended, as far as it is for it.
+    pub(super) fn inherit(
+        &self,
+        agent: &Agent,
+        stream: u64,
+        is_for_it: impl Fn(&HeldTask) -> bool,
+    ) -> Vec<HeldTask> {
+        let mut inner = self.inner();
         let Inner {
             agents, streams, ..
         } = &mut *inner;
@@ -153,7 +160,7 @@ impl Held {
             entry.stream = stream;
             entry.held.clone()
         });
-        (stream, taken.collect())
+        taken.collect()
     }
 
     /// A stream has ended; what it held stays with its agent.
@@ -292,6 +299,12 @@ mod tests {
     use super::*;
     use taskledger_domain::testing::id;
 
+    /// A stream that opens and takes over what is left for it.
+    fn open(held: &Held, is_for_it: impl Fn(&HeldTask) -> bool) -> (u64, Vec<HeldTask>) {
+        let stream = held.open(&agent());
+        (stream, held.inherit(&agent(), stream, is_for_it))
+    }
+
     fn agent() -> Agent {
         Agent {
             principal: Arc::from("anonymous"),
@@ -313,16 +326,16 @@ mod tests {
     #[test]
     fn a_stream_takes_over_what_ended_streams_of_its_agent_held() {
         let held = Held::default();
-        let (first, none) = held.open(&agent(), |_| true);
+        let (first, none) = open(&held, |_| true);
         assert!(none.is_empty());
         held.hold(first, &agent(), task("t"));
-        let (second, none) = held.open(&agent(), |_| true);
+        let (second, none) = open(&held, |_| true);
         assert!(none.is_empty(), "the first one is still there");
         held.close(first);
         held.close(second);
-        let (_, none) = held.open(&agent(), |held| &*held.method == "y");
+        let (_, none) = open(&held, |held| &*held.method == "y");
         assert!(none.is_empty(), "it is not for this one");
-        let (third, taken) = held.open(&agent(), |_| true);
+        let (third, taken) = open(&held, |_| true);
         assert_eq!(taken.len(), 1);
         assert!(held.left_by(first, &agent(), Duration::ZERO).is_empty());
         assert_eq!(held.count(third, &agent()), 1);
@@ -331,7 +344,7 @@ mod tests {
     #[test]
     fn what_a_stream_leaves_is_given_back_unless_its_agent_speaks() {
         let held = Held::default();
-        let (stream, _) = held.open(&agent(), |_| true);
+        let (stream, _) = open(&held, |_| true);
         held.hold(stream, &agent(), task("quiet"));
         held.hold(stream, &agent(), task("told"));
         assert!(
@@ -358,8 +371,8 @@ mod tests {
             external_id: Arc::from("same"),
             ..task(name)
         };
-        let (first, _) = held.open(&agent(), |_| true);
-        let (second, _) = held.open(&agent(), |_| true);
+        let (first, _) = open(&held, |_| true);
+        let (second, _) = open(&held, |_| true);
         assert!(held.hold(first, &agent(), named("one")));
         assert!(!held.hold(second, &agent(), named("two")));
         assert!(!held.hold(second, &agent(), named("three")));
@@ -386,7 +399,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_an_agent_held_is_forgotten_after_a_while() {
         let held = Held::default();
-        let (stream, _) = held.open(&agent(), |_| true);
+        let (stream, _) = open(&held, |_| true);
         for name in ["old", "new"] {
             held.hold(stream, &agent(), task(name));
             held.release(&agent(), id(name), 1);

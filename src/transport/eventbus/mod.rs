@@ -77,6 +77,8 @@ pub(super) struct Bus {
     held: Arc<Held>,
     /// Told when something that a stream held is over.
     room: Notify,
+    /// Told when a stream of tasks has ended, for others of its agent.
+    closed: Notify,
     /// How long a task without a deadline waits for an agent; `None`: for ever.
     ttl: Option<Duration>,
     /// Bytes of a message that agents are taken to accept.
@@ -103,6 +105,7 @@ impl Shared {
             doors,
             held: Arc::default(),
             room: Notify::new(),
+            closed: Notify::new(),
             ttl,
             // Whoever takes less from agents does not make them take less.
             message_bytes_max: message_bytes_max.max(wire::CLIENT_BYTES_MAX),

@@ -181,6 +181,19 @@ async fn urgent_tasks_go_first_and_a_window_bounds_what_an_agent_holds() {
 }
 
 #[tokio::test]
+async fn what_a_stream_leaves_goes_to_another_one_of_its_agent_that_is_open_already() {
+    let bus = Bus::start().await;
+    let mut first = bus.subscribe("a", &["x"]).await;
+    bus.publish(task("t", "x")).await.unwrap();
+    let sent = next(&mut first).await;
+    let mut back = bus.subscribe("a", &["x"]).await;
+    nothing(&mut back).await;
+    drop(first);
+    assert_eq!(next(&mut back).await, sent, "the same attempt");
+    bus.complete("a", "t").await.unwrap();
+}
+
+#[tokio::test]
 async fn what_an_agent_leaves_goes_to_its_next_stream_or_to_others() {
     let bus = Bus::start().await;
     let mut first = bus.subscribe("a", &["x"]).await;

@@ -53,11 +53,16 @@ fn over_sockets(world: &Callers) -> Sending {
         async move {
             let (mut socket, _) = connect_async(request).await.unwrap();
             let call = |id: u8, bytes: usize| {
-                let tasks: Vec<_> = (0..bytes.div_ceil(TASK_BYTES))
-                    .map(|_| task(SMALL_BYTES))
-                    .collect();
+                let root = json!({"id": "root", "name": "root"});
+                let child = || {
+                    let mut child = task(SMALL_BYTES);
+                    child["parent_id"] = json!("root");
+                    child
+                };
+                let children = (1..bytes.div_ceil(TASK_BYTES)).map(|_| child());
+                let tasks: Vec<_> = std::iter::once(root).chain(children).collect();
                 let call =
-                    json!({"jsonrpc": "2.0", "id": id, "method": "tasks.create", "params": tasks});
+                    json!({"jsonrpc": "2.0", "id": id, "method": "tasks.create", "params": {"tasks": tasks}});
                 Message::text(call.to_string())
             };
             socket.send(call(1, bytes)).await.unwrap();

@@ -138,7 +138,11 @@ pub(crate) async fn run(
     let finished = supervise(child, traffic, orders).await?;
     stderr.end();
     let program = Path::new(&line[0]).display().to_string();
-    let has_said_why = finished.status.code().is_some_and(|code| code != 0);
+    // With other codes it may only say that it could not write on.
+    let has_said_why = matches!(
+        finished.status.code(),
+        Some(EXIT_REJECTED | EXIT_NOT_RETRYABLE)
+    );
     if stdout.is_truncated() && !has_said_why {
         return Ok(output(&program, &stdout));
     }
