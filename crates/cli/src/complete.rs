@@ -1,6 +1,6 @@
 //! Completion of values that only a server knows: ids of tasks and webhooks, methods; and names of contexts.
 //!
-//! A shell calls this program with what is typed so far. It gets an answer within [`LIMIT`] or none, and never an error:
+//! A shell calls this program with what is typed so far. It gets an answer within `LIMIT` or none, and never an error:
 //! whatever is wrong says the command itself when it is run.
 
 use super::Api as _;
