@@ -61,12 +61,15 @@ compiler() {
 
 # Builds for a target and says where the program is.
 build() {
-    local target=$1 name linker folder
+    local target=$1 name linker folder flags="-C llvm-args=-inline-threshold=60"
     linker=$(compiler "$target")
     name=$(echo "$target" | tr 'a-z-' 'A-Z_')
     # Less is copied into its callers than LLVM would: a fifth less program for one to five per cent more instructions
     # (docs/decisions/0154-what-is-packaged-is-inlined-less.md).
-    env RUSTFLAGS="${RUSTFLAGS:-} -C llvm-args=-inline-threshold=60" \
+    case $target in # musl-gcc takes a static program that can lie anywhere for a dynamic one, which crashes at its start
+        *-musl) flags="$flags -C relocation-model=static" ;;
+    esac
+    env RUSTFLAGS="${RUSTFLAGS:-} $flags" \
         TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
         cargo build --profile "$profile" --locked --bin taskledger --target "$target" >&2 || return
     case $profile in # cargo's own profiles share two folders
@@ -163,6 +166,10 @@ for target in ${targets:-$ALL}; do
         skipped="$skipped| $target | $why |"$'\n'
     else
         program=$(build "$target")
+        if [ "${target%%-*}" = "${host%%-*}" ] && ! "$program" --version >/dev/null; then
+            echo "the program for $target does not run: $program" >&2
+            exit 1
+        fi
         built+=("$target $program")
     fi
 done
