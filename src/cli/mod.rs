@@ -133,10 +133,10 @@ impl Cli {
         self,
         executors: RegistryBuilder,
     ) -> Pin<Box<dyn Future<Output = Result<ExitCode, CliError>>>> {
-        Box::pin(self.done(executors))
+        Box::pin(self.dispatch(executors))
     }
 
-    async fn done(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
+    async fn dispatch(self, executors: RegistryBuilder) -> Result<ExitCode, CliError> {
         let mut out = self.shown.output();
         match self.command {
             Command::Serve(args) => serve::serve(*args, executors).await,

@@ -43,19 +43,23 @@ impl Captured {
 
     /// Reads `source` to its end. What was read stays here when the future is dropped.
     pub async fn fill(&mut self, source: Option<impl AsyncRead + Unpin>) {
-        let Some(mut source) = source else { return };
-        let mut chunk = vec![0; CHUNK_BYTES];
-        // A pipe that cannot be read has ended as far as we are concerned.
-        while let Ok(length @ 1..) = source.read(&mut chunk).await {
-            self.take(&chunk[..length]);
-        }
+        self.fill_while(|_| true, source).await;
     }
 
     /// The same, but only until more has come than is kept; then nobody reads it any more.
     pub async fn fill_until_full(&mut self, source: Option<impl AsyncRead + Unpin>) {
+        self.fill_while(|it| !it.is_truncated(), source).await;
+    }
+
+    async fn fill_while(
+        &mut self,
+        goes_on: impl Fn(&Self) -> bool,
+        source: Option<impl AsyncRead + Unpin>,
+    ) {
         let Some(mut source) = source else { return };
         let mut chunk = vec![0; CHUNK_BYTES];
-        while !self.is_truncated()
+        // A pipe that cannot be read has ended as far as we are concerned.
+        while goes_on(self)
             && let Ok(length @ 1..) = source.read(&mut chunk).await
         {
             self.take(&chunk[..length]);

@@ -11,7 +11,7 @@ use super::pacing::Pace;
 use super::peers::Peers;
 use super::published::Published;
 use super::scrape::Scraped;
-use super::{Inside, Options, refusal, sending, streams};
+use super::{Inside, Options, refusal, sending, streams, turns};
 use crate::application::api::{Authenticate, Caller, Cut, Session};
 use crate::application::context::valid_traceparent;
 use crate::application::{Context as CallContext, Service};
@@ -19,8 +19,8 @@ use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
+use crate::transport::jsonrpc::working;
 use crate::transport::jsonrpc::{Body as Answer, Dispatcher, RpcError, answer_body};
-use crate::transport::jsonrpc::{turns, working};
 use axum::body::{Body, Bytes};
 use axum::http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,

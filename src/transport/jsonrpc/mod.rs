@@ -20,7 +20,6 @@ mod table;
 pub mod task_json;
 pub mod text;
 pub mod tree_json;
-pub(crate) mod turns;
 pub mod working;
 
 pub use dispatch::{Body, Call, Changes, Dispatcher, Method, Reply};
