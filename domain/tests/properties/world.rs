@@ -6,15 +6,18 @@ mod asking;
 #[path = "world/equal.rs"]
 mod equal;
 
+#[path = "world/leasing.rs"]
+mod leasing;
+
 use super::model::{Model, REMOTE};
 use super::outside::KeptOutside;
 use super::steps::{Draft, Step};
 use hashbrown::HashSet;
 use std::collections::BTreeMap;
 use taskledger_domain::codec::{self, snapshot};
-use taskledger_domain::contract::{Breach, OutputFault};
+use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
-    Append, CancelRun, Capacity, Claim, Claimable, Command, Dependency, Done, Event, Execute,
+    Append, CancelRun, Capacity, Claimable, Command, Dependency, Done, Event, Execute,
     FailureReason, Flow, OutputPart, RunKind, Update, When,
 };
 use taskledger_domain::task::Status::InProgress;
@@ -319,26 +322,6 @@ impl World {
         })
     }
 
-    /// The lease of the attempt of a task that is under way outside the server.
-    fn lease(&self, task: TaskId) -> Option<LeaseId> {
-        let task = self.model.tasks.get(&task)?;
-        task.lease.as_ref().map(|(lease, _)| lease.id)
-    }
-
-    fn claim(&mut self, of: Claimable, many: usize) -> Command {
-        let mut lease = || {
-            self.claims += 1;
-            LeaseId(id(&format!("lease {}", self.claims)).0)
-        };
-        Command::Claim(Claim {
-            of,
-            leases: (0..many).map(|_| lease()).collect(),
-            worker: "worker".to_owned(),
-            holder: None,
-            expires_at: self.now.plus_ms(300),
-        })
-    }
-
     fn update(&self, pick: u8, change: impl FnOnce(&mut Update)) -> Option<Command> {
         let task = self.any(pick)?;
         let known = self.model.tasks.get(&task);
@@ -425,15 +408,16 @@ impl World {
                 assert_eq!(before, self.flow, "{refusal:?} changed the state");
             }
             Ok((events, done)) => {
-                if let Command::EndLease { expired_at, .. } = command {
-                    assert!(events.is_empty() || *expired_at <= self.now);
-                }
+                let kept = self.kept_by(command);
                 for event in &events {
                     self.model.take(event, now, &known);
                     self.replica.apply(event, now);
                     let stored = codec::encode(event);
                     let read = codec::decode(stored.kind, stored.schema_version, &stored.data);
                     assert_eq!(&read.expect("an event can be read again"), event);
+                }
+                if let Some((task, lease)) = kept {
+                    assert_eq!(self.lease(task), lease, "a lease ended too soon");
                 }
                 self.replica.settle_indexes();
                 self.history.extend(events.into_iter().map(|e| (now, e)));
@@ -446,35 +430,6 @@ impl World {
                 }
             }
         }
-    }
-
-    /// The worker is told of its claim, twice: that is one fact.
-    fn refuse(&mut self, claim: &Command) {
-        let Command::Claim(Claim {
-            of: Claimable::Task(task),
-            ..
-        }) = claim
-        else {
-            panic!("only what was named is refused: {claim:?}");
-        };
-        // The same turn may have ended what kept it.
-        let Some(found) = self.flow.claim_fault(*task) else {
-            return;
-        };
-        let breach = Breach {
-            phase_name: None,
-            broken: found.clone(),
-        };
-        let reject = Command::RejectClaim {
-            task: *task,
-            worker: "worker".to_owned(),
-            found: Box::new(found),
-            breach: Box::new(breach),
-        };
-        self.give(&reject);
-        let before = self.flow.version();
-        self.give(&reject);
-        assert_eq!(self.flow.version(), before, "it is in the log");
     }
 }
 

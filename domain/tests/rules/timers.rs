@@ -161,6 +161,18 @@ fn other_timers_of_a_pending_task_count_at_once() {
 }
 
 #[test]
+fn a_new_start_at_of_a_failed_task_is_recorded_if_it_is_later_than_the_next_attempt() {
+    for (start_at, due_at, recorded) in [(300, 500, vec![]), (700, 700, vec![ms(700)])] {
+        let s = running(vec![task("a").attempts(2, 500)]).fails("a");
+        assert_eq!(due(&s), Some(ms(500)));
+        let s = updating(s, change("a").timers(Some(ms(start_at)), None)).accepted();
+        let ends: Vec<_> = told(&s, "a").into_iter().map(|(at, _)| at).collect();
+        assert_eq!((due(&s), ends), (Some(ms(due_at)), recorded));
+        assert_eq!(at(s, ms(due_at)).status("a"), Some(InProgress));
+    }
+}
+
+#[test]
 fn a_run_does_not_end_while_a_group_waits() {
     let s = running(vec![group("r").delay_ms(1000)]);
     assert!(s.flow.has_active_run());

@@ -104,7 +104,8 @@ impl Model {
     pub(super) fn check_told(&self, id: TaskId, now: Timestamp) {
         let task = &self.tasks[&id];
         let (start_at, delay_ms) = timers(task);
-        let decides = start_at.is_some_and(|at| at > now && at >= self.held_until(id, false));
+        // A `start_at` that is over before the next attempt says nothing.
+        let decides = start_at.is_some_and(|at| at > now && at >= self.starts_at(id));
         if self.is_ready(id) && (decides || delay_ms.is_some()) {
             let (told, is_stale) = (task.timing.told, task.timing.is_stale);
             let is_told = told == Some((start_at, delay_ms)) && !is_stale;

@@ -1,6 +1,5 @@
-//! What workers may claim, questions to people, and answers.
+//! Questions to people, and answers.
 
-use super::super::model::REMOTE;
 use super::World;
 use taskledger_domain::flow::{Command, OnAnswer, Receive, Respond, Suspend, Then};
 use taskledger_domain::question::{answer_of, prepare};
@@ -8,18 +7,6 @@ use taskledger_domain::testing::{id, run};
 use taskledger_domain::{Payload, RunId, SuspensionId, TaskId};
 
 impl World {
-    /// Tasks that a worker may claim now.
-    pub(super) fn claimable(&self) -> Vec<TaskId> {
-        let all = self.model.tasks.iter();
-        all.filter(|(id, t)| {
-            t.method.as_deref() == Some(REMOTE)
-                && self.model.starts_at(**id) <= self.now
-                && self.model.is_ready(**id)
-        })
-        .map(|(id, _)| *id)
-        .collect()
-    }
-
     pub(super) fn asking(&self) -> Vec<(TaskId, SuspensionId)> {
         let all = self.model.tasks.iter();
         all.filter_map(|(id, t)| Some((*id, t.asks.as_ref()?.suspension)))
