@@ -218,13 +218,14 @@ pub(crate) async fn blocked_among(
     rows.iter().map(task).collect()
 }
 
-/// These tasks have begun: what is said of them from now on is news. Cost: one statement, O(tasks).
-pub(crate) async fn begun(tx: &mut Tx<'_>, tasks: &[TaskId]) -> Result<(), Error> {
+/// These tasks have begun or ended: what is said of them from now on is news. Returns whether any of them could not run
+/// before. Cost: one statement, O(tasks).
+pub(crate) async fn unblock(tx: &mut Tx<'_>, tasks: &[TaskId]) -> Result<bool, Error> {
     if tasks.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let bind = |task: &TaskId, args: &mut Args| args.id(task.0);
-    Ok(BEGUN.execute(tx, tasks, bind).await?)
+    Ok(!UNBLOCK.fetch(tx, tasks, bind).await?.is_empty())
 }
 
 /// Adds outcomes, but those of tasks that have come to their end with the same event before. Returns what was added.
@@ -314,11 +315,11 @@ static BLOCKED_AMONG: LazyLock<MultiRow> = LazyLock::new(|| {
     )
 });
 // By `outcomes_blocked`.
-static BEGUN: LazyLock<MultiRow> = LazyLock::new(|| {
+static UNBLOCK: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
         "UPDATE outcomes SET blocked = 0 WHERE blocked = 1 AND task_id IN (",
         1,
-        ")",
+        ") RETURNING number",
     )
 });
 static DELIVER: LazyLock<MultiRow> = LazyLock::new(|| {

@@ -237,7 +237,11 @@ impl BrokerStore {
             }
         };
         add(&mut tx, &batch.published).await?;
-        let (newest, outcomes) = self.note_ends(&mut tx, &batch, before.newest).await?;
+        let Noted {
+            newest,
+            outcomes,
+            is_unblocked,
+        } = self.note_ends(&mut tx, &batch, before.newest).await?;
         if newest > before.newest {
             sync(&mut tx).await?;
         }
@@ -247,19 +251,21 @@ impl BrokerStore {
         };
         put(&mut tx, state).await?;
         tx.commit().await?;
+        if is_unblocked {
+            self.passed.unblocked();
+        }
         self.recent.published(batch.published);
         self.recent.ended(before.newest, newest, outcomes);
         Ok(state)
     }
 
-    /// Adds outcomes of those tasks that were published, numbered behind `newest`. Gives the newest number, and what was
-    /// added.
+    /// Adds outcomes of those tasks that were published, numbered behind `newest`.
     async fn note_ends(
         &self,
         tx: &mut Tx<'_>,
         batch: &Batch<'_>,
         newest: u64,
-    ) -> Result<(u64, Vec<Outcome>), Error> {
+    ) -> Result<Noted, Error> {
         let mut tasks = batch.tasks();
         let known = self.recent.among(&tasks).into_iter();
         let known = known.chain(batch.published.iter().cloned());
@@ -277,22 +283,30 @@ impl BrokerStore {
         let asked: Vec<&Published> = asked.map(|(task, _)| *task).collect();
         let mut blocked = inbox::blocked(tx, &asked).await?;
         let mut numbered: Vec<New> = Vec::with_capacity(known.len());
-        let mut begun = Vec::new();
+        let mut unblocked = Vec::new();
         for (task, end) in known {
             // The first end of what never began counts.
             let is_told = match end.kind {
                 EndKind::Own => {
-                    blocked.remove(&end.task);
+                    if blocked.remove(&end.task) {
+                        told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
+                    }
+                    unblocked.push(end.task);
                     false
                 }
-                EndKind::Unbegun => blocked.contains(&end.task),
+                EndKind::Unbegun => {
+                    let is_told = blocked.contains(&end.task);
+                    if is_told {
+                        told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
+                        unblocked.push(end.task);
+                    }
+                    is_told
+                }
                 EndKind::Blocked => !blocked.insert(end.task),
                 EndKind::Begun => {
                     if blocked.remove(&end.task) {
-                        begun.push(end.task);
-                        let of_task = |new: &&mut New| new.outcome.task_id == end.task;
-                        let told = numbered.iter_mut().filter(of_task);
-                        told.for_each(|new| new.is_blocked = false);
+                        unblocked.push(end.task);
+                        told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
                     }
                     continue;
                 }
@@ -305,9 +319,15 @@ impl BrokerStore {
                 });
             }
         }
-        inbox::begun(tx, &begun).await?;
-        let newest = newest + numbered.len() as u64;
-        Ok((newest, inbox::add(tx, numbered).await?))
+        let is_unblocked = match self.passed.has_blocked() {
+            Some(false) => false,
+            Some(true) | None => inbox::unblock(tx, &unblocked).await?,
+        };
+        Ok(Noted {
+            newest: newest + numbered.len() as u64,
+            outcomes: inbox::add(tx, numbered).await?,
+            is_unblocked,
+        })
     }
 
     /// Takes the log for one that ends at `head` and forgets what followed from events behind it: the log was restored
@@ -386,6 +406,22 @@ fn started(event: &Event) -> Option<TaskId> {
         return None;
     };
     Some(e.task_id)
+}
+
+/// What was noted of ends.
+struct Noted {
+    /// The newest number.
+    newest: u64,
+    /// What was added.
+    outcomes: Vec<Outcome>,
+    /// Some of the tasks could not run before, as their requesters were told.
+    is_unblocked: bool,
+}
+
+/// What its requester is about to be told of a task. Cost: O(outcomes).
+fn told_of(numbered: &mut [New], task: TaskId) -> impl Iterator<Item = &mut New> {
+    let of_task = move |new: &&mut New| new.outcome.task_id == task;
+    numbered.iter_mut().filter(of_task)
 }
 
 /// Those that begin of which it was said, or is, that they cannot.

@@ -82,6 +82,12 @@ impl Passed {
     pub(crate) fn set_blocked(&self, has_blocked: bool) {
         self.inner().has_blocked = Some(has_blocked);
     }
+
+    /// Some of the tasks that could not run have begun or ended, or were forgotten: perhaps none is left.
+    pub(crate) fn unblocked(&self) {
+        let mut inner = self.inner();
+        inner.has_blocked = inner.has_blocked.filter(|has_blocked| !has_blocked);
+    }
 }
 
 #[cfg(test)]
@@ -108,5 +114,16 @@ mod tests {
         assert_eq!(passed.is_used(), Some(false));
         passed.store(9, 7);
         assert_eq!(passed.is_used(), None);
+    }
+
+    #[test]
+    fn that_no_task_is_blocked_is_known_for_good_and_that_one_is_until_one_is_not() {
+        let passed = Passed::default();
+        passed.set_blocked(true);
+        passed.unblocked();
+        assert_eq!(passed.has_blocked(), None);
+        passed.set_blocked(false);
+        passed.unblocked();
+        assert_eq!(passed.has_blocked(), Some(false));
     }
 }

@@ -29,6 +29,9 @@ impl BrokerStore {
                 removed += in_slices(SLICE, || self.remove(statement, flows)).await?;
             }
         }
+        if removed > 0 {
+            self.passed.unblocked();
+        }
         Ok(removed)
     }
 

@@ -227,6 +227,48 @@ pub(crate) async fn a_task_that_began_after_all_is_told_of_again(world: World) {
     assert_eq!(waiting(store, "dan").await, ["8 e 3"]);
 }
 
+pub(crate) async fn when_no_task_waits_any_more_those_that_begin_are_not_looked_for(world: World) {
+    let store = &world.store;
+    let end = failed(5, 9, false);
+    let blocked = |id: u128| Blocked {
+        task: task(id),
+        cause: end.clone(),
+        told: (5, at(5)),
+    };
+    let events = [
+        published(1, 1, "ann", "a"),
+        published(2, 2, "ann", "b"),
+        published(3, 3, "ann", "c"),
+        published(4, 4, "ann", "d"),
+        end.clone(),
+    ];
+    let all = [blocked(1), blocked(2), blocked(3)];
+    assert_eq!(store.intake(0, &events, &all, 5).await.unwrap(), 5);
+    // One begins, one ends, one is cancelled before it began.
+    take(store, 5, &[started(6, 1)]).await;
+    take(store, 6, &[completed(7, 2)]).await;
+    take(store, 7, &[cancelled(8, 3)]).await;
+    let told = waiting(store, "ann").await;
+    assert_eq!(told, ["1 a 5", "2 b 5", "3 c 5", "4 b 7"]);
+    // Now it is seen that none is left; then nothing is asked.
+    assert_eq!(take(store, 8, &[started(9, 4)]).await, 9);
+    world.run("ALTER TABLE outcomes RENAME TO gone").await;
+    assert_eq!(take(store, 9, &[started(10, 4)]).await, 10);
+    world.run("ALTER TABLE gone RENAME TO outcomes").await;
+    // Until one is again.
+    let told = [Blocked {
+        told: (11, at(11)),
+        ..blocked(4)
+    }];
+    let events = [published(11, 5, "bob", "e")];
+    assert_eq!(store.intake(10, &events, &told, 11).await.unwrap(), 11);
+    take(store, 11, &[started(12, 4)]).await;
+    take(store, 12, &[failed(13, 4, true)]).await;
+    take(store, 13, &[cancelled(14, 4)]).await;
+    let told = waiting(store, "ann").await;
+    assert_eq!(told[4..], ["5 d 5", "6 d 14"]);
+}
+
 pub(crate) async fn a_failure_that_is_retried_is_no_end(world: World) {
     let store = &world.store;
     let events = [

@@ -92,6 +92,7 @@ on_both_engines! {
     intake::only_what_carries_a_mark_and_is_no_copy_is_published,
     intake::tasks_that_cannot_run_are_told_once_for_each_cause,
     intake::a_task_that_began_after_all_is_told_of_again,
+    intake::when_no_task_waits_any_more_those_that_begin_are_not_looked_for,
     intake::a_failure_that_is_retried_is_no_end,
     intake::a_task_that_runs_again_ends_again,
     intake::tasks_that_share_an_external_id_are_all_found,
