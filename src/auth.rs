@@ -41,6 +41,9 @@ pub trait Failures: Send + Sync + fmt::Debug + 'static {
 
     /// Wrong ones came from there.
     fn failed(&self, from: IpAddr, why: Denied);
+
+    /// Revoked ones came from there, which nobody guesses: they do not slow down others of the address.
+    fn revoked(&self, _from: IpAddr) {}
 }
 
 /// Authentication that is on.
@@ -74,9 +77,9 @@ impl Authenticator {
             match denied {
                 // Nobody guesses who shows nothing, or what held once: such clients must not keep others of
                 // their address out.
+                Denied::Revoked => failures.revoked(from),
                 Denied::Missing
                 | Denied::Expired
-                | Denied::Revoked
                 | Denied::Limited { .. }
                 | Denied::Unavailable => {}
                 Denied::Malformed | Denied::Unknown => {

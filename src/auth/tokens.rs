@@ -78,4 +78,8 @@ impl Failures for Audited {
             limits.failed(from, why);
         }
     }
+
+    fn revoked(&self, from: IpAddr) {
+        self.log.login_failed(from, Denied::Revoked.as_str(), None);
+    }
 }

@@ -91,6 +91,15 @@ impl AuditLog {
         let now = self.clock.now();
         let failures = self.failures().take(now);
         let reads = self.reads().take(now);
+        self.write_noted(failures, reads, now).await
+    }
+
+    async fn write_noted(
+        &self,
+        failures: Vec<(Arc<str>, u64, Failure)>,
+        reads: Vec<(ReadKey, u64, By)>,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
         let entries = failures
             .iter()
             .map(|(address, count, failure)| failed(address, *count, failure));
@@ -129,7 +138,8 @@ impl AuditLog {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`].
+    /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`]. Failed logins that this server has
+    /// counted since their last row are written first, so that the counts add up to all of them.
     ///
     /// # Errors
     /// [`Error`].
@@ -139,6 +149,12 @@ impl AuditLog {
         before: Option<i64>,
         limit: usize,
     ) -> Result<Vec<AuditRow>, Error> {
+        // Later pages hold what is older.
+        if before.is_none() {
+            let now = self.clock.now();
+            let failures = self.failures().take_all(now);
+            self.write_noted(failures, Vec::new(), now).await?;
+        }
         self.store.audit(filter, before, limit).await
     }
 }

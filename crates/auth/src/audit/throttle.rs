@@ -61,11 +61,23 @@ impl<K: Clone + Eq + Hash, V: Clone> Throttle<K, V> {
 
     /// Takes what is to be written now: what was not written within the last minute. Cost: O(keys).
     pub(super) fn take(&mut self, now: Timestamp) -> Vec<(K, u64, V)> {
+        self.take_after(WINDOW_MS, now)
+    }
+
+    /// Takes all that was counted, for somebody who reads the rows: its next row waits a minute again. Cost: O(keys).
+    pub(super) fn take_all(&mut self, now: Timestamp) -> Vec<(K, u64, V)> {
+        self.take_after(0, now)
+    }
+
+    /// Takes what was not written within the last `window_ms`.
+    fn take_after(&mut self, window_ms: u64, now: Timestamp) -> Vec<(K, u64, V)> {
         let mut due = Vec::new();
         self.windows.retain(|key, window| {
-            let waits = window
-                .written
-                .is_some_and(|written| now.ms_since(written) < WINDOW_MS);
+            let since = window.written.map(|written| now.ms_since(written));
+            let waits = match window.count {
+                0 => since.is_some_and(|since| since < WINDOW_MS),
+                _ => since.is_some_and(|since| since < window_ms),
+            };
             if waits {
                 return true;
             }
@@ -97,6 +109,21 @@ mod tests {
         assert_eq!(throttle.take(at(60)), [("a", 2, 3)]);
         assert_eq!(throttle.take(at(120)), []);
         assert!(throttle.windows.is_empty());
+    }
+
+    #[test]
+    fn whoever_reads_sees_what_was_counted_up_to_now() {
+        let mut throttle = Throttle::new(10, "more");
+        let at = |s: i64| Timestamp(s * 1_000_000);
+        throttle.note("a", 1);
+        assert_eq!(throttle.take(at(0)), [("a", 1, 1)]);
+        throttle.note("a", 2);
+        throttle.note("a", 3);
+        assert_eq!(throttle.take_all(at(1)), [("a", 2, 3)]);
+        assert_eq!(throttle.take_all(at(1)), []);
+        throttle.note("a", 4);
+        assert_eq!(throttle.take(at(60)), [], "a minute after the last row");
+        assert_eq!(throttle.take(at(61)), [("a", 1, 4)]);
     }
 
     #[test]
