@@ -13,30 +13,47 @@ import os
 import posixpath
 import re
 import sys
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 # Where the pages are in the repository.
 SOURCE = "docs"
-# A link with a text of one line, and code, in which there are none.
-LINK = re.compile(r"(?P<code>```.*?^ *```|`[^`\n]*`)|\[(?P<text>[^\]\n]*)\]\((?P<to>[^)\s]+)\)", re.DOTALL | re.MULTILINE)
+# A link or an image with a text of one line, perhaps with a title, and code, in which there are none. The text of a link
+# may have images and code.
+LINK = re.compile(
+    r"""(?P<code>```.*?^[ ]*```|`[^`\n]*`)
+    |(?P<image>!?)\[(?P<text>(?:!\[[^\]\n]*\]\([^)\n]*\)|`[^`\n]*`|[^\]`\n])*)\]
+    \([ ]*(?P<to><[^>\n]*>|[^)\s<]+)(?P<title>[ ]+(?:"[^"\n]*"|'[^'\n]*'))?[ ]*\)""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
 ELSEWHERE = re.compile(r"^[a-z][a-z0-9+.-]*:")
 
 
-def link(page, found):
-    """A link of a page, as it is to be in the book."""
-    if found["code"] or ELSEWHERE.match(found["to"]):
+def links(page, text, base):
+    """A text of a page, as it is to be in the book. `base`: where files are that are not in it."""
+    return LINK.sub(lambda found: link(page, found, base), text)
+
+
+def link(page, found, base):
+    """A link or an image of a page, as it is to be in the book. An image that is not in the book becomes a link to it."""
+    if found["code"]:
         return found[0]
-    path, _, anchor = found["to"].partition("#")
-    place = posixpath.normpath(posixpath.join(SOURCE, posixpath.dirname(page), path))
+    image, text, title = found["image"], found["text"], found["title"] or ""
+    if not image:
+        # A link within a link would end it.
+        text = links(page, text, None)
+    to = found["to"].removeprefix("<").removesuffix(">")
+    if ELSEWHERE.match(to):
+        return f"{image}[{text}]({found['to']}{title})"
+    path, _, anchor = to.partition("#")
+    place = posixpath.normpath(posixpath.join(SOURCE, posixpath.dirname(page), unquote(path)))
     if not path or place.startswith(f"{SOURCE}/"):
         # mdBook calls these pages so.
-        to = re.sub(r"(^|/)README\.md(?=#|$)", r"\1index.md", found["to"])
-        return f"[{found['text']}]({to})"
-    base = os.environ.get("TASKLEDGER_REPOSITORY_URL")
+        to = re.sub(r"(^|/)README\.md(?=#|$)", r"\1index.md", to)
+        return f"{image}[{text}]({f'<{to}>' if ' ' in to else to}{title})"
     if base:
-        return f"[{found['text']}]({base.rstrip('/')}/{place}{'#' + anchor if anchor else ''})"
-    named = found["text"].strip("`") in (place, posixpath.basename(place))
-    return f"`{place}`" if named else f"{found['text']} (`{place}`)"
+        return f"[{text}]({base.rstrip('/')}/{quote(place)}{'#' + anchor if anchor else ''}{title})"
+    named = text.strip("`") in (place, posixpath.basename(place))
+    return f"`{place}`" if named else f"{text} (`{place}`)"
 
 
 def rewrite(items):
@@ -44,7 +61,7 @@ def rewrite(items):
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if chapter:
             page = chapter.get("source_path") or ""
-            chapter["content"] = LINK.sub(lambda found: link(page, found), chapter["content"])
+            chapter["content"] = links(page, chapter["content"], os.environ.get("TASKLEDGER_REPOSITORY_URL"))
             rewrite(chapter["sub_items"])
 
 

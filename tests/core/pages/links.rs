@@ -19,7 +19,7 @@ fn targets(page: &Page) -> Vec<(usize, String)> {
             .split("](")
             .skip(1)
             .filter_map(|rest| rest.split_once(')'));
-        found.extend(ends.map(|(target, _)| (number, target.to_owned())));
+        found.extend(ends.map(|(target, _)| (number, without_title(target).to_owned())));
         let images = line
             .split("src=\"")
             .skip(1)
@@ -27,6 +27,18 @@ fn targets(page: &Page) -> Vec<(usize, String)> {
         found.extend(images.map(|(target, _)| (number, target.to_owned())));
     }
     found
+}
+
+/// A target without its title and the brackets around it.
+fn without_title(target: &str) -> &str {
+    let target = target.trim();
+    if let Some((target, _)) = target
+        .strip_prefix('<')
+        .and_then(|rest| rest.split_once('>'))
+    {
+        return target;
+    }
+    target.split_once(' ').map_or(target, |(target, _)| target)
 }
 
 /// What a heading is called in links, as GitHub and mdBook make it.
@@ -154,11 +166,11 @@ fn a_broken_link_is_noticed() {
     };
     let with = page(
         "docs/README.md",
-        "# The `x` of [y](z.md)\n\n## A b\n## A b\n\n[l](#a-b-1) `[no](link.md)`\n\n```\n[no](link.md)\n```\n",
+        "# The `x` of [y](z.md)\n\n## A b\n## A b\n\n[l](#a-b-1) `[no](link.md)` [![i](i.svg 'I')](<t u.md> \"T\")\n\n```\n[no](link.md)\n```\n",
     );
     let known = BTreeMap::from([("docs/README.md", &with)]);
     let found: Vec<_> = targets(&with).into_iter().map(|(_, t)| t).collect();
-    assert_eq!(found, ["z.md", "#a-b-1"]);
+    assert_eq!(found, ["z.md", "#a-b-1", "i.svg", "t u.md"]);
     let ok = |target: &str| fault(&with, target, &known).is_none();
     assert!(ok("#a-b-1") && ok("#the-x-of-y") && ok("../README.md") && ok("https://x.y"));
     assert!(!ok("#a-b-2") && !ok("nowhere.md") && !ok("../README.md#a-b"));

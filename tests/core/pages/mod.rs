@@ -2,6 +2,7 @@
 //! knows the commands that it shows, and what is generated from the code is current. (`tests/whole/pages.rs` runs the
 //! commands.)
 
+mod book;
 mod examples;
 mod links;
 mod reference;
