@@ -222,6 +222,8 @@ pub struct Service<C> {
     of_agents: Option<(TcpListener, Arc<Hosts>)>,
     door: Arc<Door<C>>,
     options: Options,
+    /// Where calls go.
+    url: String,
 }
 
 /// What stands behind the routes that are no JSON-RPC.
@@ -310,6 +312,7 @@ impl<C: Send + Sync + 'static> Service<C> {
         let (broker_addr, of_agents) = of_agents.unzip();
         let inside = inside.into();
         let door = Arc::new(Door::new(&options, local_addr, dispatcher, inside, clock));
+        let public_url = options.public_url.clone();
         let handle = Handle {
             local_addr,
             url: options.url(local_addr),
@@ -322,6 +325,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             of_agents,
             door,
             options,
+            url: public_url.unwrap_or_else(|| handle.url.clone()),
         };
         Ok((service, handle))
     }
@@ -334,6 +338,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             of_agents,
             door,
             options,
+            url,
         } = self;
         let room = Arc::new(Semaphore::new(options.connections_max));
         if let Some(grpc) = &door.grpc {
@@ -359,7 +364,8 @@ impl<C: Send + Sync + 'static> Service<C> {
             Arc::new(connections(all, Arc::clone(&door.hosts))),
         )];
         if let Some((listener, hosts)) = of_agents {
-            let agents = connections(router::agents(Arc::clone(&door)), hosts);
+            let agents = router::agents(Arc::clone(&door), url);
+            let agents = connections(agents, hosts);
             listeners.push((listener, Arc::new(agents)));
         }
         let accepting = listeners.into_iter().map(|(listener, connections)| {

@@ -302,6 +302,25 @@ pub(super) fn not_found(path: &str) -> Response {
     )
 }
 
+/// 404 at an address for agents, which is often taken for that of the server: `url`. Who sends neither JSON nor gRPC is told
+/// in plain text.
+pub(super) fn of_agents(headers: &HeaderMap, path: &str, expected: &str, url: &str) -> Response {
+    const GRPC: &str = "application/grpc";
+    let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let reason = format!(
+        "this address speaks gRPC, for agents of the broker; JSON-RPC and everything else is at {url}"
+    );
+    if media_type.is_some_and(|it| is_json(it) || it.starts_with(GRPC)) {
+        let actual = Value::from(path);
+        return refuse(StatusCode::NOT_FOUND, "path", &reason, expected, &actual);
+    }
+    let mut response = Response::new(Body::from(format!("{reason}; expected here: {expected}\n")));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
 /// 404; `expected` lists what there is.
 pub(super) fn nothing_at(path: &str, expected: &str) -> Response {
     refuse(

@@ -54,11 +54,13 @@ pub(super) fn router<C: Send + Sync + 'static>(
     }
 }
 
-/// What agents of the broker call, and nothing else.
-pub(super) fn agents<C: Send + Sync + 'static>(door: Arc<Door<C>>) -> Router {
-    broker()
-        .fallback(|uri: Uri| async move { refusal::nothing_at(uri.path(), AGENTS_CALL) })
-        .with_state(door)
+/// What agents of the broker call, and nothing else. `url`: where everything else is.
+pub(super) fn agents<C: Send + Sync + 'static>(door: Arc<Door<C>>, url: String) -> Router {
+    let url: Arc<str> = url.into();
+    let other = move |headers: HeaderMap, uri: Uri| async move {
+        refusal::of_agents(&headers, uri.path(), AGENTS_CALL, &url)
+    };
+    broker().fallback(other).with_state(door)
 }
 
 /// What is at an address for agents.

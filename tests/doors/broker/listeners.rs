@@ -55,6 +55,7 @@ async fn read(bus: &Bus, url: &str) -> (u16, String, Value) {
 async fn an_address_for_agents_serves_the_broker_and_nothing_else() {
     let bus = bus_with(&["--broker-listen", "127.0.0.1:0"]).await;
     let url = address(&bus.server, "agents of the broker are served");
+    let server = bus.server.api.url.trim_end_matches('/');
     // The same broker at both addresses.
     let mut agents = client_at(&url).await;
     let mut stream = bus.subscribe("agent", &["x"]).await;
@@ -66,11 +67,20 @@ async fn an_address_for_agents_serves_the_broker_and_nothing_else() {
     for path in ["/", "/events", "/readyz", "/metrics", "/openrpc.json"] {
         let (status, _, body) = read(&bus, &format!("{url}{path}")).await;
         assert_eq!(status, 404, "{path}");
-        assert!(body.to_string().contains("eventbus.EventBus"), "{body}");
+        let said = body.as_str().expect("plain text");
+        assert!(said.contains("eventbus.EventBus"), "{said}");
+        assert!(said.starts_with("this address speaks gRPC"), "{said}");
+        assert!(said.contains(&format!("is at {server};")), "{said}");
     }
     let call = json!({"jsonrpc": "2.0", "method": "tasks.list", "params": {}, "id": 1});
     let posted = bus.server.api.http.post(&url).json(&call).send().await;
-    assert_eq!(posted.unwrap().status(), 404);
+    let posted = posted.unwrap();
+    assert_eq!(posted.status(), 404);
+    // Where a client of JSON-RPC looks for it.
+    let told: Value = posted.json().await.unwrap();
+    let reason = told["error"]["data"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("this address speaks gRPC"), "{told}");
+    assert!(reason.ends_with(server), "{told}");
     // A page that has made a browser look up its own name as this address learns nothing.
     let foreign = bus.server.api.http.get(&url).header("host", "evil.example");
     assert_eq!(foreign.send().await.unwrap().status(), 421);
