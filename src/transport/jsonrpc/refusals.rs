@@ -34,6 +34,13 @@ const SHUT_DOWN_RETRY_MS: u64 = 1000;
 /// within seconds.
 const RETRY_AFTER_MOVE_MS: u64 = 500;
 
+/// What helps where a task is to start a program and the server starts none.
+const COMMANDS_OFF: &str =
+    "command_executor is off; the server allows programs with --allow-command";
+/// What helps where nobody does the tasks of a method.
+const REMOTE: &str = "with `schemas.type: \"remote\"` a task waits for a worker of its method, such as `taskledger worker \
+                      --method NAME -- PROGRAM` starts";
+
 /// What would be accepted where a call names a stored task.
 const STORED_TASK: &str = "the id of a stored task";
 
@@ -195,13 +202,8 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
         Refusal::ExecutorsNotFound(unknown) => {
             let faults = unknown.iter().map(|fault| wording.unknown_executor(fault));
             let error = RpcError::new(ErrorKind::ExecutorNotFound, faults.collect());
-            if unknown.iter().any(|fault| fault.method == COMMAND_EXECUTOR) {
-                let hint =
-                    "command_executor is off; the server allows programs with --allow-command";
-                error.with("hint", hint)
-            } else {
-                error
-            }
+            let is_off = unknown.iter().any(|fault| fault.method == COMMAND_EXECUTOR);
+            error.with("hint", if is_off { COMMANDS_OFF } else { REMOTE })
         }
         Refusal::AlreadyExecuting(conflicts) => {
             let faults = conflicts.iter().map(|conflict| wording.conflict(conflict));

@@ -166,7 +166,10 @@ fn data(kind: ErrorKind) -> Value {
                 "limit_bytes": {"type": "integer", "minimum": 0},
             }),
         ),
-        ErrorKind::ExecutorNotFound => (false, json!({"hint": text("What the operator can do.")})),
+        ErrorKind::ExecutorNotFound => (
+            false,
+            json!({"hint": text("What the caller or the operator can do.")}),
+        ),
         ErrorKind::MethodNotFound => (
             true,
             json!({"method": {"description": "As it was called."}}),

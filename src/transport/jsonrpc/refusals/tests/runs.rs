@@ -24,7 +24,9 @@ fn methods_without_an_executor() {
     );
     let refusal = Refusal::ExecutorsNotFound(vec![unknown(A, "nope")]);
     let kind = ErrorKind::ExecutorNotFound;
-    lists(&two_tasks(), refusal, kind, &[new]);
+    let hint = "with `schemas.type: \"remote\"` a task waits for a worker of its method, such as `taskledger worker \
+                --method NAME -- PROGRAM` starts";
+    reads(&two_tasks(), refusal, kind, &[new], json!({"hint": hint}));
 
     let refusal = Refusal::ExecutorsNotFound(vec![unknown(STORED, "command_executor")]);
     let reason = format!("Executor of task `{STORED}` not found");
