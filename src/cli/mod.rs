@@ -179,10 +179,33 @@ impl Cli {
 mod tests {
     use super::Cli;
     use clap::{CommandFactory, Parser};
+    use taskledger_cli::methods::COMMANDS;
 
     #[test]
     fn the_definitions_are_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn refusals_name_commands_for_the_methods_that_have_one() {
+        let methods = crate::transport::jsonrpc::methods::table();
+        let known: Vec<&str> = methods.iter().map(|method| method.name).collect();
+        let is_command = |words: &str| {
+            let mut command = Cli::command();
+            words.split(' ').all(|word| {
+                let found = command.find_subcommand(word).cloned();
+                found.map(|found| command = found).is_some()
+            })
+        };
+        for (method, command) in COMMANDS {
+            assert!(known.contains(method), "there is no method {method}");
+            assert!(is_command(command), "there is no command {command}");
+        }
+        for method in known {
+            let same = method.replace('.', " ").replace('_', "-");
+            let told = COMMANDS.iter().any(|(named, _)| *named == method);
+            assert!(told || !is_command(&same), "{method} is a command");
+        }
     }
 
     #[test]

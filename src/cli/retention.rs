@@ -5,7 +5,6 @@ use crate::config::{StorageConfig, rest};
 use crate::retention::{self, Done, Pace, Policy};
 use crate::server::Alone;
 use crate::server::Storage;
-use crate::store::sqlite::LEDGER_FILE;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,11 +44,8 @@ pub(super) struct Args {
 /// Archives, then says how much.
 pub(super) async fn retention(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let storage = storage::storage(&args.storage)?;
-    if let Storage::Folder(folder) = &storage
-        && !folder.join(LEDGER_FILE).exists()
-    {
-        let folder = folder.display();
-        return Err(CliError::Usage(format!("there is no log in `{folder}`")));
+    if let Storage::Folder(folder) = &storage {
+        storage::log_in(folder).map_err(CliError::Usage)?;
     }
     let alone = Alone::open(&storage, storage::clock()).await;
     let alone = alone.map_err(|e| CliError::failed(&e))?;

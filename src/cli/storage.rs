@@ -13,6 +13,7 @@ use crate::store::sqlite::import::Import;
 use crate::store::sqlite::{self, LEDGER_FILE};
 use crate::store::transfer::{Source, Target};
 use crate::store::verify::Report;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskledger_auth::{AuditLog, AuthStore, Entry};
 use taskledger_domain::Position;
@@ -28,6 +29,19 @@ pub(super) fn storage(config: &StorageConfig) -> Result<Storage, CliError> {
     })
 }
 
+/// The file with the log in a data folder.
+pub(super) fn log_in(folder: &Path) -> Result<PathBuf, String> {
+    let file = folder.join(LEDGER_FILE);
+    // What cannot be looked at says why when it is opened.
+    if file.try_exists().is_ok_and(|exists| !exists) {
+        return Err(format!(
+            "there is no log in `{}`: no {LEDGER_FILE}; expected the data folder of a server, or --database-url",
+            folder.display()
+        ));
+    }
+    Ok(file)
+}
+
 /// The log from after `after` on; a server may be writing to it.
 pub(super) async fn source(
     config: &StorageConfig,
@@ -35,7 +49,7 @@ pub(super) async fn source(
 ) -> Result<Box<dyn Source>, CliError> {
     Ok(match storage(config)? {
         Storage::Folder(folder) => {
-            let export = Export::open(&folder.join(LEDGER_FILE), after);
+            let export = Export::open(&log_in(&folder).map_err(CliError::Failed)?, after);
             Box::new(export.map_err(|e| CliError::failed(&e))?)
         }
         Storage::Database(database) => {
@@ -84,7 +98,7 @@ pub(super) async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), 
 pub(super) async fn verify(config: &StorageConfig, kept: Option<Mark>) -> Result<Report, CliError> {
     match storage(config)? {
         Storage::Folder(folder) => {
-            let path = folder.join(LEDGER_FILE);
+            let path = log_in(&folder).map_err(CliError::Failed)?;
             let verified =
                 tokio::task::spawn_blocking(move || sqlite::verify(&path, kept, |_, _| ()));
             let verified = verified.await.map_err(|e| CliError::failed(&e))?;

@@ -20,6 +20,8 @@ use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 use taskledger_auth::Token;
+use taskledger_cli::following::say;
+use taskledger_cli::nothing::shown_or_said;
 use taskledger_cli::output::{Output, member, only, printable};
 use taskledger_cli::request::{Params, Request};
 use taskledger_cli::when::When;
@@ -109,6 +111,7 @@ pub(super) async fn audit(
 ) -> Result<ExitCode, CliError> {
     let of_principal = args.filter.of_principal();
     let mut request = args.filter.request();
+    let asked = request.params.clone();
     when.resolve_in(&mut request.params, &["since", "until"])?;
     let opened = args.place.open().await?;
     let called = opened.api().call(request.method, request.params).await;
@@ -122,15 +125,14 @@ pub(super) async fn audit(
         None => None,
     };
     opened.close().await;
-    shown(&called?, request.show, out)?;
+    let result = called?;
     let nobody = match named {
         Some((principal, page)) => audit::is_empty(&page?).then_some(principal),
         None => None,
     };
     match nobody {
-        Some(principal) => out.line(format!("no entry names `{}`", printable(&principal)))?,
-        None if is_told => out.line("no entry matches")?,
-        None => {}
+        Some(principal) => say(&format!("no entry names `{}`", printable(&principal))),
+        None => shown((request.method, &asked), &result, request.show, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -138,20 +140,24 @@ pub(super) async fn audit(
 /// Makes the call and shows the result.
 async fn answered(place: Place, request: Request, out: &mut Output) -> Result<ExitCode, CliError> {
     let opened = place.open().await?;
+    out.calls_with(opened.api().options().to_owned());
+    let asked = request.params.clone();
     let called = opened.api().call(request.method, request.params).await;
     opened.close().await;
-    shown(&called?, request.show, out)?;
+    shown((request.method, &asked), &called?, request.show, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Shows what a method answered to these parameters.
 fn shown(
+    (method, asked): (&str, &Value),
     result: &Value,
     show: fn(&Value, &mut Output) -> io::Result<()>,
     out: &mut Output,
 ) -> io::Result<()> {
     match out.is_json() {
         true => out.value(result),
-        false => show(result, out),
+        false => shown_or_said(method, asked, result, show, out),
     }
 }
 

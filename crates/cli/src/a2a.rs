@@ -7,6 +7,7 @@
 mod direct;
 mod shown;
 
+use super::following::say;
 use super::output::Output;
 use super::{Access, ApiError, CliError, input};
 use async_trait::async_trait;
@@ -279,6 +280,9 @@ async fn listed(agent: &Agent, list: List, out: &mut Output) -> Result<ExitCode,
     let page = agent.list(&request).await.map_err(failed)?;
     match out.is_json() {
         true => out.value(&page.to_json())?,
+        false if page.tasks.is_empty() && page.next_page_token.is_empty() => {
+            say("the agent has no task to show; `taskledger a2a send AGENT TEXT` gives it one");
+        }
         false => out.texts(&shown::tasks(&page, out))?,
     }
     Ok(ExitCode::SUCCESS)

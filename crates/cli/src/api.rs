@@ -1,5 +1,6 @@
 //! The one thing that commands need of a server: calls. Over HTTP or inside the process.
 
+use crate::methods::as_commands;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -97,15 +98,23 @@ pub fn result(body: &[u8]) -> Result<Value, ApiError> {
 /// Message, code and every fault, a line each.
 fn describe(message: &str, code: i64, data: &Value) -> String {
     let mut text = format!("{message} ({code})");
+    let scope = data.get("scope").and_then(Value::as_str);
+    let mut is_scope_told = false;
     let faults = data.get("errors").and_then(Value::as_array);
     for fault in faults.into_iter().flatten() {
-        let part = |name: &str| fault.get(name).and_then(Value::as_str).unwrap_or_default();
-        let path = fault.get("path").map(path).unwrap_or_default();
-        let place = if path.is_empty() {
-            part("field")
-        } else {
-            &path
+        let part = |name: &str| {
+            let part = fault.get(name).and_then(Value::as_str);
+            as_commands(part.unwrap_or_default())
         };
+        if scope.is_some_and(|scope| part("expected").contains(&format!("`{scope}`"))) {
+            // One sentence at the end says so, unless it is about something else than all credentials.
+            if part("field") == "credentials" {
+                continue;
+            }
+            is_scope_told = true;
+        }
+        let path = fault.get("path").map(path).unwrap_or_default();
+        let place = if path.is_empty() { part("field") } else { path };
         let _ = write!(text, "\n  {place}: {}", part("reason"));
         if !part("expected").is_empty() {
             let _ = write!(text, ", expected {}", part("expected"));
@@ -118,9 +127,9 @@ fn describe(message: &str, code: i64, data: &Value) -> String {
         }
     }
     if let Some(hint) = data.get("hint").and_then(Value::as_str) {
-        let _ = write!(text, "\n  {hint}");
+        let _ = write!(text, "\n  {}", as_commands(hint));
     }
-    if let Some(scope) = data.get("scope").and_then(Value::as_str) {
+    if let Some(scope) = scope.filter(|_| !is_scope_told) {
         let _ = write!(text, "\n  the credentials lack the scope `{scope}`");
     }
     if let Some(id) = data.get("error_id").and_then(Value::as_str) {
@@ -166,6 +175,42 @@ mod tests {
         assert_eq!(
             result(body).unwrap_err().to_string(),
             "Unauthorized (-32004)\n  the credentials lack the scope `tasks:write`"
+        );
+    }
+
+    #[test]
+    fn a_scope_that_is_missing_is_said_once() {
+        let refused = |field: &str, expected: &str| {
+            let fault = json!({"field": field, "reason": "the credentials do not allow this",
+                "expected": expected, "actual": null, "path": [field]});
+            let error = json!({"code": -32004, "message": "Unauthorized",
+                "data": {"scope": "worker", "errors": [fault]}});
+            let body = json!({"jsonrpc": "2.0", "id": 1, "error": error});
+            result(body.to_string().as_bytes()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refused("credentials", "credentials with the scope `worker`"),
+            "Unauthorized (-32004)\n  the credentials lack the scope `worker`"
+        );
+        assert_eq!(
+            refused(
+                "methods",
+                "credentials with the scope `worker` for this method"
+            ),
+            "Unauthorized (-32004)\n  methods: the credentials do not allow this, expected credentials with the scope \
+             `worker` for this method"
+        );
+    }
+
+    #[test]
+    fn a_refusal_names_commands_and_not_methods() {
+        let body = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-31014,"message":"Schedule not found","data":{
+            "errors":[{"field":"name","reason":"names no schedule","expected":"a name of `schedules.list`"}],
+            "hint":"`system.executors` lists them"}}}"#;
+        assert_eq!(
+            result(body).unwrap_err().to_string(),
+            "Schedule not found (-31014)\n  name: names no schedule, expected a name of `taskledger schedules list`\n  \
+             `taskledger executors` lists them"
         );
     }
 

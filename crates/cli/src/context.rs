@@ -2,6 +2,7 @@
 //!
 //! Owns: the file of contexts, with mode 0600. It names files with tokens and never holds a token.
 
+use super::following::say;
 use super::output::{Output, Text, grid};
 use super::{CliError, http_api, remote};
 use clap::Subcommand;
@@ -266,6 +267,10 @@ fn list(contexts: &Contexts, out: &mut Output) -> Result<ExitCode, CliError> {
         ]
     });
     let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        say("no contexts; `taskledger context add NAME --server URL` makes one");
+        return Ok(ExitCode::SUCCESS);
+    }
     out.texts(&grid(
         &["", "NAME", "SERVER", "TOKEN FILE"],
         &rows,

@@ -17,7 +17,7 @@ pub fn read_workflow(file: &str) -> Result<Params, CliError> {
 /// The JSON object in `file`; `-` is standard input.
 pub(super) fn read_object(file: &str) -> Result<Params, CliError> {
     read(file, |text| {
-        serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))
+        serde_json::from_str(text.trim_end()).map_err(|error| format!("no JSON object: {error}"))
     })
 }
 
@@ -76,6 +76,8 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
 
 /// JSON by the first letter that it may begin with, else YAML, of which the first line is no such letter.
 fn json_or_yaml(text: &str) -> Result<Value, String> {
+    // What ends too early ends in its last line, not in the empty one behind it.
+    let text = text.trim_end();
     let no_json = |error: serde_json::Error| format!("no JSON: {error}");
     if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
         return serde_json::from_str(text).map_err(no_json);
@@ -140,6 +142,8 @@ mod tests {
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+        let cut = parse("{\"tasks\": [\n").unwrap_err();
+        assert!(cut.contains("at line 1 column 11"), "{cut}");
         let empty = parse(" \n").unwrap_err();
         assert!(
             empty.starts_with("it is empty; expected a `tasks.execute` request"),

@@ -23,6 +23,8 @@ mod ids;
 pub mod input;
 mod labels;
 mod local;
+pub mod methods;
+pub mod nothing;
 pub mod open_files;
 pub mod output;
 mod remote;

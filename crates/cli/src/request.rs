@@ -47,6 +47,23 @@ impl Params {
     }
 }
 
+/// A principal, as entries name it: with its kind, unless there is only one of it.
+///
+/// # Errors
+/// What would be accepted.
+pub fn principal(text: &str) -> Result<String, String> {
+    const ALONE: [&str; 3] = ["anonymous", "engine", "server"];
+    match text.split_once(':') {
+        Some((kind, name)) if !kind.is_empty() && !name.is_empty() => Ok(text.to_owned()),
+        None if ALONE.contains(&text) => Ok(text.to_owned()),
+        None if !text.is_empty() => Err(format!(
+            "expected the kind too: `user:{text}` or `service:{text}`; without one there are {}",
+            ALONE.join(", ")
+        )),
+        Some(_) | None => Err("expected user:NAME, service:NAME or anonymous".to_owned()),
+    }
+}
+
 /// A JSON object on the command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Object(pub(crate) Map<String, Value>);
@@ -55,4 +72,24 @@ pub(crate) fn json_object(text: &str) -> Result<Object, String> {
     serde_json::from_str(text)
         .map(Object)
         .map_err(|error| format!("expected a JSON object: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::principal;
+
+    #[test]
+    fn a_principal_has_a_kind() {
+        for good in ["user:ann", "service:ci", "anonymous", "server", "user:a:b"] {
+            assert_eq!(principal(good).as_deref(), Ok(good));
+        }
+        let said = principal("ann").unwrap_err();
+        assert!(
+            said.starts_with("expected the kind too: `user:ann` or `service:ann`"),
+            "{said}"
+        );
+        for bad in ["", "user:", ":ann"] {
+            assert!(principal(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! `taskledger respond`: the questions of suspended tasks, and answers to them.
 
+use super::following::say;
 use super::output::{Column, Output, Text, id, list, member, printable, show_table, time};
 use super::{Api, CliError, Remote};
 use clap::builder::NonEmptyStringValueParser;
@@ -113,6 +114,10 @@ fn waiting(result: &Value, out: &mut Output) -> io::Result<()> {
         ]
     });
     let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        say("no task waits for an answer");
+        return Ok(());
+    }
     show_table(&columns, &rows, out)?;
     out.line(format!("{} of {}", rows.len(), member(result, "total")))
 }

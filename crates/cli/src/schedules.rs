@@ -3,6 +3,7 @@
 mod shown;
 
 use super::input::read_text;
+use super::nothing::shown_or_said;
 use super::output::Output;
 use super::request::{Object, Params, json_object};
 use super::when::{self, When};
@@ -316,7 +317,10 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
         return Ok(ExitCode::SUCCESS);
     }
     match method {
-        "schedules.list" => listed(&asked, &result, when, out)?,
+        "schedules.list" => {
+            let show = |result: &Value, out: &mut Output| listed(&asked, result, when, out);
+            shown_or_said(method, &asked, &result, show, out)?;
+        }
         "schedules.delete" => out.line(match result["deleted"].as_bool() {
             Some(true) => "deleted",
             Some(false) | None => "there is no such schedule",

@@ -5,6 +5,7 @@
 
 use super::input::read_text;
 use super::local::Either;
+use super::nothing::shown_or_said;
 use super::output::{Column, Output, Text, list as listed, member, show_table, time};
 use super::request::{Params, Request};
 use super::{Api, CliError, Remote};
@@ -107,11 +108,17 @@ async fn remotely(
 ) -> Result<ExitCode, CliError> {
     let request = command.request(value)?;
     let api = remote.api()?;
-    let result = api.call(request.method, request.params).await?;
+    out.calls_with(api.options().to_owned());
+    let Request {
+        method,
+        params,
+        show,
+    } = request;
+    let result = api.call(method, params.clone()).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        (request.show)(&result, out)?;
+        shown_or_said(method, &params, &result, show, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

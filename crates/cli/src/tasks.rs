@@ -20,6 +20,7 @@ mod update;
 
 pub(super) use history::{Order, events_table};
 
+use super::nothing::shown_or_said;
 use super::output::{Output, Text};
 use super::request::{Object, Params, Request, json_object};
 use super::when::When;
@@ -108,11 +109,16 @@ async fn tabled(
     when: &When,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
+    let (method, asked) = (request.method, request.params.clone());
     let result = answer(api, request).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        out.texts(&table(&result, when, out.look().columns))?;
+        let show = |result: &Value, out: &mut Output| {
+            let lines = table(result, when, out.look().columns);
+            out.texts(&lines)
+        };
+        shown_or_said(method, &asked, &result, show, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

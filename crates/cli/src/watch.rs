@@ -8,6 +8,7 @@ mod known;
 pub(super) mod lines;
 mod tree;
 mod view;
+pub(super) mod waits;
 
 use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
 use super::following::{Begin, Place, Remarks, place_of, say, stopped, types};
@@ -20,8 +21,9 @@ use known::{Known, Scope};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use view::View;
+use waits::{QUIET, Waits};
 
 /// Between two drawings: ten in a second are more than an eye can follow.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -38,7 +40,7 @@ Examples:
 
 On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest
 first; in a pipe each event is a line. When the connection is lost it is made again, and each event is
-told once. Ctrl-C says how to go on later.
+told once. Ctrl-C says how to go on later. When nothing of a flow runs, standard error says for what its tasks wait.
 Exit codes with an ID: as of `run`, 130 when it was broken off")]
 pub struct Args {
     #[command(flatten)]
@@ -89,6 +91,7 @@ pub async fn watch(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
 async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode, CliError> {
     let target = args.remote.target()?;
     let api = HttpApi::of(target.clone())?;
+    out.calls_with(api.options().to_owned());
     let scope = match &args.id {
         None => Scope::Server,
         Some(id) => scope(&api, id).await?,
@@ -176,6 +179,14 @@ fn parameters<const N: usize>(
         .collect()
 }
 
+/// Whether something has happened.
+fn has_events(told: &Told) -> bool {
+    match told {
+        Told::Pieces(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Event(_))),
+        Told::Opened { .. } | Told::Lost { .. } => false,
+    }
+}
+
 struct Watching<'a> {
     known: Known<'a>,
     /// All when there are none.
@@ -192,6 +203,9 @@ impl Watching<'_> {
         let mut remarks = Remarks::default();
         let mut pace = interval(DRAW_EVERY);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut waits = Waits::default();
+        let mut pause = std::pin::pin!(sleep(QUIET));
+        let mut is_asked = false;
         loop {
             tokio::select! {
                 told = stream.next() => {
@@ -200,7 +214,18 @@ impl Watching<'_> {
                         self.view.leave();
                         say(&remark);
                     }
+                    if has_events(&told) {
+                        pause.as_mut().reset(Instant::now() + QUIET);
+                        is_asked = false;
+                    }
                     self.take(told).await?;
+                }
+                () = &mut pause, if !is_asked => {
+                    is_asked = true;
+                    for text in self.waits(&mut waits).await {
+                        self.view.leave();
+                        say(&text);
+                    }
                 }
                 _ = pace.tick(), if self.view.is_drawn() => {
                     self.view.draw(&mut self.known, self.out).await?;
@@ -209,6 +234,19 @@ impl Watching<'_> {
         }
         self.view.finish(&mut self.known, self.out).await?;
         self.verdict().await
+    }
+
+    /// For what the tasks wait, as far as it was not told.
+    async fn waits(&mut self, waits: &mut Waits) -> Vec<String> {
+        let root = match self.known.scope() {
+            Scope::Server => return Vec::new(),
+            Scope::Flow { root } | Scope::Below { root, .. } => root.clone(),
+        };
+        match self.known.tree(&root).await {
+            Ok(tree) => waits.news(self.known.api(), &tree, self.out).await,
+            // Who does not answer now is asked in the next pause.
+            Err(_) => Vec::new(),
+        }
     }
 
     async fn take(&mut self, told: Told) -> Result<(), CliError> {

@@ -16,6 +16,7 @@ mod update;
 mod verify;
 
 use super::local::Either;
+use super::nothing::shown_or_said;
 use super::output::{Output, members};
 use super::request::{Params, Request};
 use super::when::When;
@@ -119,13 +120,14 @@ async fn remotely(
     };
     let api = remote.api()?;
     out.calls_with(api.options().to_owned());
+    let asked = request.params.clone();
     when.resolve_in(&mut request.params, &["since", "until"])?;
     ids::resolve_in(&api, &mut request.params).await?;
     let result = api.call(request.method, request.params).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        (request.show)(&result, out)?;
+        shown_or_said(request.method, &asked, &result, request.show, out)?;
     }
     Ok(ended(&result))
 }

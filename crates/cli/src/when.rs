@@ -9,6 +9,12 @@ use serde_json::Value;
 use taskledger_domain::Timestamp;
 use taskledger_terminal::Telling;
 
+/// What is understood where a time that has passed may stand.
+const UNDERSTOOD: &str = "a span such as `90s`, `15m`, `1h` or `7d` before now, `today`, `yesterday 14:00`, `2026-01-31`, \
+                          `2026-01-31 14:00`, or RFC 3339";
+/// How far behind that of a server the clock of this machine may be, in milliseconds.
+const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
+
 /// How times are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Times {
@@ -64,12 +70,24 @@ impl When {
             let micros = i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX);
             return Ok(Timestamp(self.now.0.saturating_sub(micros)));
         }
-        self.civil(text).ok_or_else(|| {
-            format!(
-                "`{text}` is not a time; expected a span such as `90s`, `15m`, `1h` or `7d` before now, `today`, \
-                 `yesterday 14:00`, `2026-01-31`, `2026-01-31 14:00`, or RFC 3339"
-            )
-        })
+        self.civil(text)
+            .ok_or_else(|| format!("`{text}` is not a time; expected {UNDERSTOOD}"))
+    }
+
+    /// Reads a time at or after which something is to have happened, as [`Self::parse`] does: one that has passed.
+    /// The clock of a server may be ahead of this one by [`AHEAD_MS_MAX`].
+    ///
+    /// # Errors
+    /// What would be understood.
+    pub(super) fn parse_past(&self, text: &str) -> Result<Timestamp, String> {
+        let at = self.parse(text)?;
+        match at > self.now.plus_ms(AHEAD_MS_MAX) {
+            true => Err(format!(
+                "`{}` is still to come; expected a time that has passed: {UNDERSTOOD}",
+                text.trim()
+            )),
+            false => Ok(at),
+        }
     }
 
     /// Reads what people write for a time to come: a span from now on (`10m`, or `in 10m`), a day (`today`, `tomorrow`,
@@ -104,14 +122,18 @@ impl When {
         }
     }
 
-    /// Puts times as servers read them into the members of parameters with these names.
+    /// Puts times as servers read them into the members of parameters with these names; `since` must have passed.
     ///
     /// # Errors
     /// [`CliError::Usage`]: what would be understood.
     pub fn resolve_in(&self, params: &mut Value, names: &[&str]) -> Result<(), CliError> {
         for name in names {
             let given = params.get(name).and_then(Value::as_str);
-            let Some(parsed) = given.map(|text| self.parse(text)) else {
+            let read = |text| match *name {
+                "since" => self.parse_past(text),
+                _ => self.parse(text),
+            };
+            let Some(parsed) = given.map(read) else {
                 continue;
             };
             let time = parsed.map_err(|why| CliError::Usage(format!("--{name}: {why}")))?;
@@ -319,6 +341,32 @@ pub(super) mod tests {
             let said = at_noon(Times::Utc).parse(bad).unwrap_err();
             assert!(said.contains("expected a span"), "{said}");
         }
+    }
+
+    #[test]
+    fn what_happened_since_a_time_to_come_is_not_asked() {
+        let when = at_noon(Times::Utc);
+        for (text, expected) in [
+            ("today", "2026-01-30T23:00:00Z"),
+            (NOW, NOW),
+            ("2026-01-31T12:05:00Z", "2026-01-31T12:05:00Z"),
+        ] {
+            let read = when.parse_past(text);
+            assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
+        }
+        for bad in ["tomorrow", "14:00", "2026-01-31T12:05:01Z", "2027-01-01"] {
+            let said = when.parse_past(bad).unwrap_err();
+            let begin =
+                format!("`{bad}` is still to come; expected a time that has passed: a span");
+            assert!(said.starts_with(&begin), "{said}");
+        }
+        let mut params = serde_json::json!({"since": "tomorrow", "until": "tomorrow"});
+        let said = when
+            .resolve_in(&mut params, &["since", "until"])
+            .unwrap_err();
+        assert!(said.to_string().starts_with("--since: `tomorrow` is still"));
+        when.resolve_in(&mut params, &["until"]).unwrap();
+        assert_eq!(params["until"], "2026-01-31T23:00:00.000000Z");
     }
 
     #[test]

@@ -17,9 +17,10 @@ mod progress;
 mod telling;
 mod work;
 
-use super::output::Output;
+use super::output::{Output, list, member};
 use super::signals::Signals;
-use super::{CliError, Remote};
+use super::{Api, CliError, Remote};
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -69,7 +70,7 @@ pub struct Args {
 #[derive(Debug, Clone, clap::Args)]
 struct Settings {
     /// A method to do the tasks of; may be repeated
-    #[arg(long = "method", value_name = "NAME", required = true, value_parser = name)]
+    #[arg(long = "method", value_name = "NAME", required = true, value_parser = method)]
     methods: Vec<String>,
     /// Programs at once, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -99,6 +100,18 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
+/// A method, by its whole name.
+fn method(text: &str) -> Result<String, String> {
+    match text.contains('*') {
+        false => name(text),
+        true => Err(
+            "`*` stands for nothing: expected the whole name of a method; --method may be repeated, and `taskledger \
+             workers methods` shows those that are known"
+                .to_owned(),
+        ),
+    }
+}
+
 /// Works until it is told to stop.
 pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let Args { remote, settings } = args;
@@ -107,6 +120,7 @@ pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> 
     let signals = Signals::listen().map_err(|error| CliError::failed(&error))?;
     let url = remote.target()?.url().to_string();
     let api = Arc::new(remote.api()?);
+    claimable(&*api, &settings.methods).await?;
     let stop = Stop::default();
     let grace = Duration::from_secs(settings.grace_seconds);
     let listening = tokio::spawn(listen(signals, stop.clone(), grace));
@@ -119,6 +133,28 @@ pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> 
     let ended = work::work(api, settings, super::clock(), stop, out).await;
     listening.abort();
     ended
+}
+
+/// That the server does not run these methods itself. A worker that may not ask, or whose server is away, begins without the
+/// answer: its first claim tells.
+async fn claimable(api: &dyn Api, methods: &[String]) -> Result<(), CliError> {
+    /// How long the answer is awaited.
+    const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+    let asked = api.call("system.executors", json!({}));
+    let Ok(Ok(found)) = tokio::time::timeout(ANSWER_TIME_MAX, asked).await else {
+        return Ok(());
+    };
+    let executors = list(&found, "executors").iter();
+    let own = executors.filter(|it| it.get("remote") != Some(&Value::Bool(true)));
+    let own: Vec<String> = own.map(|it| member(it, "name")).collect();
+    let Some(method) = methods.iter().find(|method| own.contains(method)) else {
+        return Ok(());
+    };
+    Err(CliError::Usage(format!(
+        "`{method}` is built in: its tasks run in the server, and no worker can claim them; expected a method of your own, \
+         which tasks name in `schemas.method` beside `schemas.type: \"remote\"`. `taskledger executors` shows what runs in \
+         the server"
+    )))
 }
 
 /// That so many programs may be open at once.

@@ -9,6 +9,7 @@ mod methods;
 #[cfg(test)]
 mod tests;
 
+use super::nothing::shown_or_said;
 use super::output::Output;
 use super::request::{Params, Request};
 use super::{Api, CliError, Remote};
@@ -61,11 +62,17 @@ impl Command {
 pub async fn workers(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let request = args.command.request()?;
     let api = args.remote.api()?;
-    let result = api.call(request.method, request.params).await?;
+    out.calls_with(api.options().to_owned());
+    let Request {
+        method,
+        params,
+        show,
+    } = request;
+    let result = api.call(method, params.clone()).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        (request.show)(&result, out)?;
+        shown_or_said(method, &params, &result, show, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -94,10 +94,13 @@ impl Output {
         self.options = options;
     }
 
-    /// A command to be pasted, behind which its options stand.
+    /// A command to be pasted, behind which its options stand, or before ` -- ` and what another program gets.
     #[must_use]
     pub fn command(&self, command: &str) -> String {
-        format!("{command}{}", self.options)
+        match command.split_once(" -- ") {
+            Some((own, other)) => format!("{own}{} -- {other}", self.options),
+            None => format!("{command}{}", self.options),
+        }
     }
 
     /// A time as people read it.

@@ -4,12 +4,13 @@ use super::{Output, Params, Request};
 use serde_json::Value;
 use std::io;
 use taskledger_cli::output::{Column, Style, Text, list, member, next_page, show_table, time};
+use taskledger_cli::request::principal;
 
 /// Which entries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Only what this principal did: user:NAME, service:NAME, anonymous or server
-    #[arg(long, visible_alias = "actor")]
+    #[arg(long, visible_alias = "actor", value_parser = principal)]
     principal: Option<String>,
     /// Only this action, such as token.create or login.failed
     #[arg(long)]

@@ -64,11 +64,21 @@ async fn a_server_is_asked(folder: Folder) {
     let refused = refused.refused(2);
     assert!(refused.contains("token.create, token.rotate"), "{refused}");
     let nobody = run(with(&["audit", "--principal", "user:nobody"])).await;
-    let nobody = nobody.done();
-    assert!(nobody.contains("no entry names `user:nobody`"), "{nobody}");
+    assert_eq!(nobody.out, "");
+    assert_eq!(
+        nobody.refused(0),
+        "taskledger: no entry names `user:nobody`\n"
+    );
     let none = ["audit", "--principal", "anonymous", "--until", "2000-01-01"];
-    let none = run(with(&none)).await.done();
-    assert!(none.contains("no entry matches"), "{none}");
+    let none = run(with(&none)).await;
+    assert_eq!(none.out, "");
+    assert_eq!(
+        none.refused(0),
+        "taskledger: no entry matches --principal anonymous --until 2000-01-01\n"
+    );
+    let kind = run(with(&["audit", "--principal", "nobody"])).await;
+    let kind = kind.refused(2);
+    assert!(kind.contains("`user:nobody` or `service:nobody`"), "{kind}");
     let refused = run(with(&["tokens", "revoke", "aaaaaaaaaaaaaaaa"]))
         .await
         .refused(2);

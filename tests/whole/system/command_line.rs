@@ -206,11 +206,7 @@ async fn a_tail_begins_at_a_time() {
     };
 
     assert_eq!(first("1h").await, root, "the first event since then");
-    assert_ne!(
-        first("2999-01-01").await,
-        root,
-        "only what happens from now on"
-    );
+    assert_ne!(first("0s").await, root, "only what happens from now on");
     server.stop().await;
 }
 

@@ -18,6 +18,7 @@ mod databases;
 mod drain;
 mod folders;
 mod full_disk;
+mod guidance;
 mod hostile_schemas;
 mod http_executor;
 mod long_answers;

@@ -78,7 +78,7 @@ impl Worker {
     }
 }
 
-/// A server that has one task, and then agrees to everything.
+/// A server that has no executors and one task, and then agrees to everything.
 async fn one_task() -> Receiver {
     let receiver = Receiver::start().await;
     let claims = json!({"result": {"claims": [{
@@ -86,7 +86,9 @@ async fn one_task() -> Receiver {
         "lease": {"token": "l", "attempt": 1, "expires_at": "..", "lease_seconds": 60},
     }]}});
     let agreed = json!({"result": {"task_id": "t", "status": "completed"}});
-    receiver.answers([Answer::status(200).body(claims.to_string()).into()]);
+    let executors = json!({"result": {"executors": []}});
+    let first = [executors, claims].map(|it| Answer::status(200).body(it.to_string()).into());
+    receiver.answers(first);
     receiver.answer(Answer::status(200).body(agreed.to_string()));
     receiver
 }
@@ -110,14 +112,19 @@ async fn a_worker_that_is_told_to_stop_waits_for_its_program() {
         gate.display()
     );
     let mut worker = Worker::start(&receiver.url(""), &["--progress"], &script);
-    receiver.wait_for(2).await;
+    receiver.wait_for(3).await;
     worker.signal(Signal::TERM);
     worker.says("waiting for 1 to end").await;
     std::fs::write(&gate, "").unwrap();
     let (status, lines) = worker.ended().await;
     assert_eq!(status.code(), Some(0));
     assert_eq!(lines[0]["outcome"], "completed", "{lines:?}");
-    let expected = ["tasks.claim", "tasks.renew", "tasks.complete"];
+    let expected = [
+        "system.executors",
+        "tasks.claim",
+        "tasks.renew",
+        "tasks.complete",
+    ];
     assert_eq!(calls(&receiver), expected);
 }
 
@@ -126,14 +133,19 @@ async fn a_second_signal_ends_the_program_and_gives_the_task_back() {
     let receiver = one_task().await;
     let script = "echo 'progress 0.5' >&2; sleep 1000";
     let mut worker = Worker::start(&receiver.url(""), &["--progress"], script);
-    receiver.wait_for(2).await;
+    receiver.wait_for(3).await;
     worker.signal(Signal::INT);
     worker.says("stopping").await;
     worker.signal(Signal::INT);
     let (status, lines) = worker.ended().await;
     assert_eq!(status.code(), Some(0));
     assert_eq!(lines[0]["outcome"], "released", "{lines:?}");
-    let expected = ["tasks.claim", "tasks.renew", "tasks.release"];
+    let expected = [
+        "system.executors",
+        "tasks.claim",
+        "tasks.renew",
+        "tasks.release",
+    ];
     assert_eq!(calls(&receiver), expected);
 }
 
@@ -143,7 +155,7 @@ async fn a_program_that_is_still_there_after_the_grace_is_ended() {
     let script = "echo 'progress 0.5' >&2; sleep 1000";
     let arguments = ["--progress", "--grace-seconds", "0"];
     let worker = Worker::start(&receiver.url(""), &arguments, script);
-    receiver.wait_for(2).await;
+    receiver.wait_for(3).await;
     worker.signal(Signal::TERM);
     let (status, lines) = worker.ended().await;
     assert_eq!(status.code(), Some(0));

@@ -1,8 +1,9 @@
 //! `taskledger events query`
 
 use crate::following::say;
+use crate::nothing::filters;
 use crate::output::{Output, list, member};
-use crate::request::Params;
+use crate::request::{Params, principal};
 use crate::tasks::{Order, events_table};
 use crate::when::When;
 use crate::{Api, CliError, Remote, ids};
@@ -31,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only what this principal caused, such as user:ann, service:ci, anonymous or engine
-    #[arg(long)]
+    #[arg(long, value_parser = principal)]
     actor: Option<String>,
     /// Only these types of events, with commas
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]
@@ -57,15 +58,16 @@ pub struct Args {
 pub async fn query(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
     let api = args.remote.api()?;
     out.calls_with(api.options().to_owned());
-    let mut params = args.params();
+    let asked = args.params();
+    let mut params = asked.clone();
     when.resolve_in(&mut params, &["since", "until"])?;
     ids::resolve_in(&api, &mut params).await?;
-    let result = api.call("events.query", params.clone()).await?;
+    let result = api.call("events.query", params).await?;
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    match hint(&result, &params, out) {
+    match hint(&result, &asked, out) {
         Some(hint) => say(&hint),
         None => events_table(&result, out)?,
     }
@@ -90,8 +92,8 @@ impl Args {
     }
 }
 
-/// What may help when there is nothing to show.
-fn hint(result: &Value, params: &Value, out: &Output) -> Option<String> {
+/// What may help when there is nothing to show, in the words in which it was asked for.
+fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
     if !list(result, "events").is_empty() {
         return None;
     }
@@ -101,17 +103,7 @@ fn hint(result: &Value, params: &Value, out: &Output) -> Option<String> {
             "no event in the part of the log that was looked through; it goes on: --cursor {cursor}"
         ));
     }
-    let given = params.as_object().into_iter().flatten();
-    let filters = given.filter(|(name, _)| !matches!(name.as_str(), "limit" | "order" | "cursor"));
-    let filters: Vec<String> = filters
-        .map(|(name, value)| {
-            let name = if name == "task_id" { "task" } else { name };
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            format!("--{name} {value}")
-        })
-        .collect();
+    let filters = filters("events.query", asked);
     Some(match filters.is_empty() {
         true => {
             let run = out.command("taskledger run FILE");
@@ -135,11 +127,11 @@ mod tests {
     fn a_page_without_events_says_what_may_help() {
         let out = Output::to(Box::new(Vec::new()), false, false);
         let none = json!({"events": []});
-        let given = json!({"since": "2026-01-31T11:00:00Z", "types": ["task_failed"], "limit": 5});
+        let given = json!({"since": "1h", "types": ["task_failed", "task_cancelled"], "limit": 5});
         let said = hint(&none, &given, &out).unwrap();
         assert!(
             said.starts_with(
-                "no event fits --since 2026-01-31T11:00:00Z and --types [\"task_failed\"]; leave one out"
+                "no event fits --since 1h and --types task_failed,task_cancelled; leave one out"
             ),
             "{said}"
         );

@@ -55,7 +55,7 @@ impl Args {
         let since = self
             .since
             .as_deref()
-            .map(|text| when.parse(text))
+            .map(|text| when.parse_past(text))
             .transpose();
         let since = since.map_err(|why| CliError::Usage(format!("--since: {why}")))?;
         // The server chooses; what is no label is told with the name of the option.

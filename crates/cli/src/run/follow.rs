@@ -3,6 +3,7 @@
 use super::screen::Screen;
 use crate::input::Params;
 use crate::output::{Output, Style, Text, member};
+use crate::watch::waits::{QUIET, Waits};
 use crate::{Api, ApiError, CliError, tree};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -92,8 +93,11 @@ impl Follow<'_> {
         let mut pause = self.pace.first;
         let mut latest = Value::Null;
         let mut cancelling = false;
+        let mut waits = Waits::default();
+        let (mut changed_at, mut is_told) = (Instant::now(), false);
         loop {
             let asked_at = Instant::now();
+            let before = latest.clone();
             match self.look(&root, &mut latest, out).await {
                 Ok(Some(end)) => {
                     let tree = self.tree(&root).await?;
@@ -111,6 +115,12 @@ impl Follow<'_> {
                     failures += 1;
                 }
                 Err(error) => return Err(error),
+            }
+            if before != latest {
+                (changed_at, is_told) = (asked_at, false);
+            } else if !is_told && changed_at.elapsed() >= QUIET {
+                is_told = true;
+                self.tell(&root, &mut waits, out).await;
             }
             pause = (pause * 3 / 2).min(self.pace.longest);
             let pause = pause.max(asked_at.elapsed() * 4);
@@ -155,6 +165,17 @@ impl Follow<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Says for what the tasks wait, as far as it was not said.
+    async fn tell(&mut self, root: &str, waits: &mut Waits, out: &Output) {
+        // Who does not answer now is asked in the next pause.
+        let Ok(tree) = self.tree(root).await else {
+            return;
+        };
+        for text in waits.news(self.api, &tree, out).await {
+            self.screen.remark(&text);
+        }
     }
 
     async fn tree(&self, root: &str) -> Result<Value, CliError> {

@@ -109,7 +109,13 @@ fn attempt(attempt: &Value, out: &Output) -> Text {
     let (from, to) = (out.sentence(&from), out.sentence(&to));
     let mut line = Text::plain(format!("attempt {}: ", member(attempt, "attempt")))
         .with(style(&outcome), outcome)
-        .with(Style::Dim, format!(", {from} - {to}"));
+        .with(
+            Style::Dim,
+            match to.is_empty() {
+                true => format!(", since {from}"),
+                false => format!(", {from} - {to}"),
+            },
+        );
     let error = member(attempt, "error");
     if !error.is_empty() {
         line.push(Style::Plain, format!(": {error}"));
@@ -199,6 +205,21 @@ mod tests {
 
     fn piped() -> Output {
         Output::to(Box::new(Vec::new()), false, false)
+    }
+
+    #[test]
+    fn an_attempt_that_goes_on_has_no_end() {
+        let told = |attempt: &Value| super::attempt(attempt, &piped()).letters();
+        assert_eq!(
+            told(&json!({"attempt": 1, "started_at": "A", "ended_at": null})),
+            "attempt 1: running, since A"
+        );
+        assert_eq!(
+            told(
+                &json!({"attempt": 2, "outcome": "completed", "started_at": "A", "ended_at": "B"})
+            ),
+            "attempt 2: completed, A - B"
+        );
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! `taskledger tasks list`
 
 use super::selection::{Selection, looked_through};
-use super::{CliError, HttpApi, Output, Read, Request};
+use super::{CliError, HttpApi, Output, Params, Read, Request};
 use crate::Api;
-use crate::output::{Style, Text, grid, member, next_page, short, style};
+use crate::following::say;
+use crate::nothing::{filters, nothing};
+use crate::output::{Style, Text, grid, list as list_of, member, next_page, short, style};
 use crate::tree::{mark, shown_status, took};
 use crate::when::{When, span};
 use clap::ValueEnum;
@@ -103,8 +105,11 @@ pub(super) async fn list(
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let tasks = result.get("tasks").and_then(Value::as_array);
-    let tasks = tasks.map_or(&[][..], Vec::as_slice);
+    if let Some(text) = none(&args, &result, out) {
+        say(&text);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tasks = list_of(&result, "tasks");
     out.texts(&rows(tasks, when, out.look().columns))?;
     let looked_at = result.get("looked_at").and_then(Value::as_u64);
     let counted = match looked_at {
@@ -114,6 +119,20 @@ pub(super) async fn list(
     out.text(&Text::of(Style::Dim, counted))?;
     next_page(&result, out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is said when there is no task to show.
+fn none(args: &Args, result: &Value, out: &Output) -> Option<String> {
+    let asked = Params(args.which.asked())
+        .maybe("cursor", args.cursor.clone())
+        .maybe("offset", args.offset)
+        .build();
+    let text = nothing("tasks.list", &asked, result, out)?;
+    let is_filtered = !filters("tasks.list", &asked).is_empty();
+    Some(match is_filtered && args.which.is_of_roots() {
+        true => format!("{text} among the roots of flows; --all looks at all tasks"),
+        false => text,
+    })
 }
 
 /// The children of a task as a table.
@@ -148,8 +167,38 @@ fn rows(tasks: &[Value], when: &When, columns: Option<usize>) -> Vec<Text> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::parsed;
     use crate::when::{Times, tests::at_noon};
     use serde_json::json;
+
+    #[test]
+    fn nothing_to_show_is_told_with_what_was_asked() {
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        let said = |line: &str, result: Value| {
+            let args: Args = parsed(line.split(' ')).unwrap();
+            none(&args, &result, &out)
+        };
+        let empty = || json!({"tasks": [], "total": 0});
+        assert_eq!(
+            said("list --root-only --limit 5", empty()).as_deref(),
+            Some("no tasks; `taskledger run FILE` starts a workflow")
+        );
+        assert_eq!(
+            said("list --status failed --since 1h --label a=b", empty()).as_deref(),
+            Some(
+                "no task matches --label a=b --since 1h --status failed among the roots of flows; --all looks at all tasks"
+            )
+        );
+        assert_eq!(
+            said("list --all --ended-since 1h --name f*", empty()).as_deref(),
+            Some("no task matches --ended-since 1h --name 'f*'")
+        );
+        assert_eq!(
+            said("list --offset 9", empty()).as_deref(),
+            Some("no task behind this place: the list has ended")
+        );
+        assert_eq!(said("list", json!({"tasks": [{"id": "a"}]})), None);
+    }
 
     #[test]
     fn flows_are_a_table_with_what_people_ask_first() {

@@ -4,7 +4,7 @@ use super::{CliError, Params};
 use crate::labels::selector;
 use crate::when::{When, time};
 use crate::{Api, output};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
 
 /// Tasks that are looked at for a filter that the server does not have.
@@ -96,29 +96,50 @@ impl Selection {
         self.status.as_deref()
     }
 
+    /// Whether tasks below others are left out.
+    pub(super) const fn is_of_roots(&self) -> bool {
+        self.root_only || !(self.all || self.suspended || self.parent.is_some())
+    }
+
+    /// The filters by their options, with what was given.
+    pub(super) fn asked(&self) -> Map<String, Value> {
+        let labels = (!self.labels.is_empty()).then(|| self.labels.join(" --label "));
+        Params::default()
+            .maybe("status", self.status.clone())
+            .maybe("user", self.user.clone())
+            .maybe("label", labels)
+            .flag("suspended", self.suspended)
+            .maybe("parent", self.parent.clone())
+            .maybe("name", self.name.clone())
+            .maybe("priority", self.priority)
+            .maybe("error", self.error.clone())
+            .maybe("since", self.since.clone())
+            .maybe("until", self.until.clone())
+            .maybe("at", self.at.clone())
+            .maybe("ended_since", self.ended_since.clone())
+            .maybe("ended_until", self.ended_until.clone())
+            .0
+    }
+
     /// What the server is asked; what it cannot filter is left out.
     pub(super) fn params(&self, when: &When) -> Result<Params, CliError> {
-        let at = |name: &str, text: &Option<String>| {
-            let parsed = read(when, name, text)?;
-            Ok::<_, CliError>(parsed.map(|time| time.to_string()))
-        };
+        let since = read_past(when, "--since", &self.since)?.map(|time| time.to_string());
         // Created at that moment counts.
-        let until = match read(when, "--at", &self.at)? {
+        let until = match read_past(when, "--at", &self.at)? {
             Some(time) => Some(Timestamp(time.0.saturating_add(1)).to_string()),
-            None => at("--until", &self.until)?,
+            None => read(when, "--until", &self.until)?.map(|time| time.to_string()),
         };
-        let roots = self.root_only || !(self.all || self.suspended || self.parent.is_some());
         let name = self.name.clone().filter(|name| !name.contains('*'));
         Ok(Params::default()
             .maybe("status", self.status.clone())
             .maybe("user_id", self.user.clone())
             .maybe("labels", selector(&self.labels)?)
-            .flag("root_only", roots)
+            .flag("root_only", self.is_of_roots())
             .flag("suspended", self.suspended)
             .maybe("parent_id", self.parent.clone())
             .maybe("name", name)
             .maybe("priority", self.priority)
-            .maybe("created_after", at("--since", &self.since)?)
+            .maybe("created_after", since)
             .maybe("created_before", until))
     }
 
@@ -127,8 +148,8 @@ impl Selection {
         let rest = Rest {
             name: self.name.clone().filter(|name| name.contains('*')),
             error: self.error.as_ref().map(|error| error.to_lowercase()),
-            goes_on_at: read(when, "--at", &self.at)?,
-            ended_since: read(when, "--ended-since", &self.ended_since)?,
+            goes_on_at: read_past(when, "--at", &self.at)?,
+            ended_since: read_past(when, "--ended-since", &self.ended_since)?,
             ended_until: read(when, "--ended-until", &self.ended_until)?,
         };
         Ok((rest != Rest::default()).then_some(rest))
@@ -137,6 +158,16 @@ impl Selection {
 
 fn read(when: &When, name: &str, text: &Option<String>) -> Result<Option<Timestamp>, CliError> {
     let parsed = text.as_ref().map(|text| when.parse(text)).transpose();
+    parsed.map_err(|why| CliError::Usage(format!("{name}: {why}")))
+}
+
+/// The same of a time that must have passed, or nothing can be found.
+fn read_past(
+    when: &When,
+    name: &str,
+    text: &Option<String>,
+) -> Result<Option<Timestamp>, CliError> {
+    let parsed = text.as_ref().map(|text| when.parse_past(text)).transpose();
     parsed.map_err(|why| CliError::Usage(format!("{name}: {why}")))
 }
 
@@ -265,6 +296,49 @@ mod tests {
         assert!(taken(&selection, Value::Null));
         assert!(taken(&selection, json!("2026-01-31T10:00:00Z")));
         assert!(!taken(&selection, json!("2026-01-31T09:59:59Z")));
+    }
+
+    #[test]
+    fn times_at_which_something_is_to_have_happened_have_passed() {
+        let tomorrow = || Some("tomorrow".to_owned());
+        let selections = [
+            (
+                "--since",
+                Selection {
+                    since: tomorrow(),
+                    ..Selection::default()
+                },
+            ),
+            (
+                "--at",
+                Selection {
+                    at: tomorrow(),
+                    ..Selection::default()
+                },
+            ),
+            (
+                "--ended-since",
+                Selection {
+                    ended_since: tomorrow(),
+                    ..Selection::default()
+                },
+            ),
+        ];
+        for (name, selection) in selections {
+            let when = at_noon(Times::Utc);
+            let asked = selection.params(&when).map(|_| ());
+            let said = asked.and_then(|()| selection.rest(&when).map(|_| ()));
+            let said = said.unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!("{name}: `tomorrow` is still to come; expected")),
+                "{said}"
+            );
+        }
+        let until = Selection {
+            until: tomorrow(),
+            ..Selection::default()
+        };
+        assert!(until.params(&at_noon(Times::Utc)).is_ok());
     }
 
     #[test]

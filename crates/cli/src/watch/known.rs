@@ -94,6 +94,11 @@ impl<'a> Known<'a> {
         Ok(tree)
     }
 
+    /// What is asked.
+    pub(super) fn api(&self) -> &'a dyn Api {
+        self.api
+    }
+
     /// The task that an event is about.
     pub(super) async fn task(&mut self, event: &Value) -> Task {
         let (id, root) = (member(event, "task_id"), member(event, "root_task_id"));

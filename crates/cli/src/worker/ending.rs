@@ -12,6 +12,8 @@ pub(super) enum Outcome {
     Completed,
     /// The server has the error.
     Failed,
+    /// The server knows that the program does not do the task, and why.
+    Rejected,
     /// The task was cancelled, or its time was up; the program is stopped.
     Cancelled,
     /// The lease is not this worker's any more; the program is killed.
@@ -27,6 +29,7 @@ impl Outcome {
         match self {
             Self::Completed => "completed",
             Self::Failed => "failed",
+            Self::Rejected => "rejected",
             Self::Cancelled => "cancelled",
             Self::Lost => "lost",
             Self::Released => "released",
@@ -55,9 +58,11 @@ impl Ending {
         let what = match self.outcome {
             Outcome::Lost => "the attempt is not this worker's any more",
             Outcome::Untold => "the outcome was not told",
-            Outcome::Completed | Outcome::Failed | Outcome::Cancelled | Outcome::Released => {
-                return None;
-            }
+            Outcome::Completed
+            | Outcome::Failed
+            | Outcome::Rejected
+            | Outcome::Cancelled
+            | Outcome::Released => return None,
         };
         let reason = self.detail.as_deref().map(printable);
         let reason = reason.map(|text| format!(": {text}")).unwrap_or_default();
@@ -116,6 +121,7 @@ mod tests {
             (Outcome::Untold, Some(untold)),
             (Outcome::Completed, None),
             (Outcome::Failed, None),
+            (Outcome::Rejected, None),
             (Outcome::Cancelled, None),
             (Outcome::Released, None),
         ] {

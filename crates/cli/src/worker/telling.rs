@@ -24,6 +24,10 @@ pub(super) type Told = (Outcome, Option<String>);
 
 /// Tells how the program ended.
 pub(super) async fn told(shared: &Shared, claim: &Claim, verdict: Verdict) -> Told {
+    let outcome = match &verdict {
+        Verdict::Completed(_) | Verdict::Failed { .. } => Outcome::Failed,
+        Verdict::Rejected { .. } => Outcome::Rejected,
+    };
     let (error, more) = match verdict {
         Verdict::Completed(output) => {
             let answer = insisted(shared, claim, "tasks.complete", json!({"output": output})).await;
@@ -52,7 +56,7 @@ pub(super) async fn told(shared: &Shared, claim: &Claim, verdict: Verdict) -> To
             } else {
                 error
             };
-            (Outcome::Failed, Some(detail))
+            (outcome, Some(detail))
         }
         Err(other) => other.into(),
     }

@@ -346,7 +346,40 @@ async fn a_program_that_does_not_do_a_task_rejects_it() {
         told,
         [json!({"task_id": "t", "lease": "lease of t", "error": error, "rejected": true})]
     );
-    assert_eq!(worker.stopped().await["outcome"], "failed");
+    assert_eq!(worker.stopped().await["outcome"], "rejected");
+}
+
+#[tokio::test]
+async fn a_method_that_the_server_runs_itself_is_refused_before_anything_is_claimed() {
+    let executors =
+        json!({"executors": [{"name": "echo_executor"}, {"name": "resize", "remote": true}]});
+    let server = Server::start(move |_, _| Reply::Result(executors.clone())).await;
+    let api = crate::HttpApi::new(&server.url).unwrap();
+    let asked = async |methods: [&str; 2]| claimable(&api, &methods.map(str::to_owned)).await;
+    assert!(asked(["resize", "crop"]).await.is_ok());
+    let said = asked(["resize", "echo_executor"]).await.unwrap_err();
+    let said = said.to_string();
+    assert!(said.starts_with("`echo_executor` is built in: "), "{said}");
+    assert!(said.contains("`schemas.type: \"remote\"`"), "{said}");
+    let refused = |_: &str, _: &Value| Reply::Refused(-32004, json!({"scope": "tasks:read"}));
+    let closed = Server::start(refused).await;
+    let api = crate::HttpApi::new(&closed.url).unwrap();
+    let begun = claimable(&api, &["echo_executor".to_owned()]).await;
+    assert!(begun.is_ok(), "a worker that may not ask begins");
+}
+
+#[test]
+fn names_of_methods_are_whole() {
+    let read = |method: &str| {
+        let words = ["worker", "--method", method, "--", "cat"];
+        parsed::<Args>(words.iter()).map_err(|error| error.to_string())
+    };
+    assert!(read("text.upper").is_ok());
+    let said = read("text.*").expect_err("a refusal");
+    assert!(
+        said.contains("expected the whole name of a method"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

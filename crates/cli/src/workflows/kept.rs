@@ -1,6 +1,7 @@
 //! `taskledger workflows save`, `list`, `show`, `versions`, `diff`, `delete` and `progress`: calls to a server.
 
 use super::{tell, text_of};
+use crate::nothing::shown_or_said;
 use crate::output::{Column, Output, Text, counted, is_time, member, printable, show_table, time};
 use crate::request::Params;
 use crate::{Api, CliError, Remote};
@@ -124,11 +125,14 @@ async fn answered(
     show: fn(&Value, &mut Output) -> io::Result<()>,
     out: &mut Output,
 ) -> Result<Value, CliError> {
-    let result = remote.api()?.call(method, params.build()).await?;
+    let api = remote.api()?;
+    out.calls_with(api.options().to_owned());
+    let asked = params.build();
+    let result = api.call(method, asked.clone()).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
-        show(&result, out)?;
+        shown_or_said(method, &asked, &result, show, out)?;
     }
     Ok(result)
 }

@@ -1,0 +1,154 @@
+//! What is said of a flow that somebody follows and in which nothing runs: for what its tasks wait, as `tasks.explain` tells it.
+
+use super::known::tasks;
+use crate::Api;
+use crate::output::{Output, list, member, printable};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// How long nothing has happened before somebody is told why. Tasks that begin at once are no news.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
+/// Tasks that are asked about in one pause, so that a wide flow costs few calls.
+const ASKED_MAX: usize = 4;
+/// Reasons that are remembered; beyond them they are told again.
+const SAID_MAX: usize = 1_000;
+
+/// What was told, each reason of a task once.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    said: HashSet<(String, String)>,
+}
+
+impl Waits {
+    /// What is new to tell of a tree, a sentence each. Cost: a call for each of [`ASKED_MAX`] tasks.
+    pub(crate) async fn news(&mut self, api: &dyn Api, tree: &Value, out: &Output) -> Vec<String> {
+        let mut news = Vec::new();
+        for id in waiting(tree).into_iter().take(ASKED_MAX) {
+            // Who does not answer now is asked in the next pause.
+            let asked = api.call("tasks.explain", json!({ "task_id": id }));
+            let Ok(explained) = asked.await else {
+                continue;
+            };
+            let reason = list(&explained, "reasons").first();
+            let code = reason.map_or_else(String::new, |reason| member(reason, "code"));
+            if self.said.len() >= SAID_MAX {
+                self.said.clear();
+            }
+            if !is_wait(&code) || !self.said.insert((id, code)) {
+                continue;
+            }
+            news.push(out.sentence(&printable(&member(&explained, "summary"))));
+        }
+        news
+    }
+}
+
+/// Whether a task that stands so goes on when something else has happened.
+fn is_wait(code: &str) -> bool {
+    code.starts_with("waits_for_") || matches!(code, "draining" | "suspended" | "lacks_inputs")
+}
+
+/// The tasks that wait, if none runs: those first that wait for no other task of the tree.
+fn waiting(tree: &Value) -> Vec<String> {
+    let status: HashMap<String, String> = tasks(tree)
+        .map(|task| (member(task, "id"), member(task, "status")))
+        .collect();
+    let has_method = |task: &&Value| task.get("schemas").is_some_and(Value::is_object);
+    let is_asking = |task: &Value| task.get("suspension").is_some_and(Value::is_object);
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for task in tasks(tree).filter(has_method) {
+        match member(task, "status").as_str() {
+            "in_progress" if !is_asking(task) => return Vec::new(),
+            "in_progress" => first.push(member(task, "id")),
+            "pending" => {
+                let needs = list(task, "dependencies").iter();
+                let is_open = |needed: &Value| {
+                    let status = status.get(&member(needed, "id")).map(String::as_str);
+                    matches!(status, Some("pending" | "in_progress"))
+                };
+                match needs.into_iter().any(is_open) {
+                    true => later.push(member(task, "id")),
+                    false => first.push(member(task, "id")),
+                }
+            }
+            _ => {}
+        }
+    }
+    // What waits for a task that is told of needs no words.
+    if first.is_empty() { later } else { first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiError;
+    use async_trait::async_trait;
+    use std::sync::Mutex;
+
+    fn task(id: &str, status: &str, more: Value) -> Value {
+        let mut task = json!({"id": id, "status": status, "schemas": {"method": "m"}});
+        let more = more.as_object().unwrap().clone();
+        task.as_object_mut().unwrap().extend(more);
+        json!({"task": task, "children": []})
+    }
+
+    fn flow(children: Vec<Value>) -> Value {
+        json!({"task": {"id": "r", "status": "in_progress", "schemas": null}, "children": children})
+    }
+
+    #[test]
+    fn while_something_runs_nothing_waits() {
+        let pending = || task("a", "pending", json!({}));
+        let running = task("b", "in_progress", json!({}));
+        assert!(waiting(&flow(vec![pending(), running])).is_empty());
+        let asking = task("b", "in_progress", json!({"suspension": {"since": "T"}}));
+        let mut both = waiting(&flow(vec![pending(), asking]));
+        both.sort();
+        assert_eq!(both, ["a", "b"]);
+        assert!(waiting(&flow(vec![task("a", "completed", json!({}))])).is_empty());
+    }
+
+    #[test]
+    fn tasks_that_wait_for_others_of_the_flow_come_last() {
+        let behind = |id: &str| task(id, "pending", json!({"dependencies": [{"id": "a"}]}));
+        let first = task("a", "pending", json!({}));
+        assert_eq!(waiting(&flow(vec![behind("b"), first, behind("c")])), ["a"]);
+        let done = task("a", "completed", json!({}));
+        assert_eq!(waiting(&flow(vec![behind("b"), done])), ["b"]);
+    }
+
+    /// A server on which each task waits for this.
+    struct Waiting(Mutex<&'static str>);
+
+    #[async_trait]
+    impl Api for Waiting {
+        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            assert_eq!(
+                (method, &params),
+                ("tasks.explain", &json!({"task_id": "a"}))
+            );
+            let code = *self.0.lock().unwrap();
+            Ok(json!({"summary": format!("`a` is so: {code}"), "reasons": [{"code": code}]}))
+        }
+    }
+
+    #[tokio::test]
+    async fn each_reason_is_told_once() {
+        let api = Waiting(Mutex::new(""));
+        let tree = flow(vec![task("a", "pending", json!({}))]);
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        let mut waits = Waits::default();
+        for (code, said) in [
+            ("waits_for_worker", Some("`a` is so: waits_for_worker")),
+            ("waits_for_worker", None),
+            ("waits_for_time", Some("`a` is so: waits_for_time")),
+            ("waits_for_worker", None),
+            ("not_covered", None),
+        ] {
+            *api.0.lock().unwrap() = code;
+            let news = waits.news(&api, &tree, &out).await;
+            assert_eq!(news.first().map(String::as_str), said, "{code}");
+        }
+    }
+}
