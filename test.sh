@@ -11,8 +11,10 @@ set -euo pipefail
 cd "$(dirname "$0")"
 . ./.ci/tools.sh
 
-# Many tests wait for a process, a disk or a lease more than they compute.
-export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
+# Many tests wait for a process, a disk or a lease more than they compute; `.config/nextest.toml` says which compute.
+places() {
+    export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$(($1 * $(nproc)))}"
+}
 
 need_c_compiler
 need_cargo_nextest
@@ -20,9 +22,11 @@ TMPDIR=$(room_for_tests)
 export TMPDIR
 if [ "${1:-}" = --fast ]; then
     shift
+    places 2
     # The test program `whole` is not built: none of its tests would run.
     exec cargo nextest run --workspace --locked --profile fast --lib --bins --test '[!w]*' "$@"
 fi
+places 4
 need_clients
 need_faketime
 cargo test --workspace --doc --locked --quiet

@@ -154,8 +154,12 @@ impl Store {
         self.wanted.notify_one();
     }
 
-    /// Closes all connections.
+    /// Closes all connections. Nobody may wait in [`Self::hear`] any more.
     pub async fn close(&self) {
+        // The connection that listens belongs to them, and does not come back by itself.
+        if let Ok(mut listener) = self.listener.try_lock() {
+            listener.take();
+        }
         if !self.connections.close().await {
             tracing::warn!("the connections of the webhooks were not closed in time");
         }
