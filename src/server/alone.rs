@@ -151,7 +151,7 @@ impl Alone {
                 token: store.raise_fence("writer").await?,
             }),
         };
-        let options = runner::Options::default();
+        let options = runner::Options::of_one_server();
         let projecting = runner::Service::new(store, queries, options).await?;
         Ok((Arc::new(Sole(fence)), projecting))
     }

@@ -73,7 +73,10 @@ impl Assembly {
     /// Lets the read models follow the log.
     pub(super) async fn fold_read_models(&self) -> Result<runner::Handle, StartError> {
         let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
-        let options = runner::Options::default();
+        let options = match &self.storage.cluster {
+            Some(_) => runner::Options::default(),
+            None => runner::Options::of_one_server(),
+        };
         let (service, handle) = runner::Service::new(store, queries, options).await?;
         let service = match &self.storage.cluster {
             Some(cluster) => service.folding_while(cluster.ownership.folds()),

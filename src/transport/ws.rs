@@ -205,9 +205,7 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                 () = calls.room(), if calls.is_full() => {}
                 Some(begun) = opening.recv() => match begun {
                     Begun::Stream(opened) => subscriptions.open(*opened).await,
-                    Begun::Work { id, worker, place } => {
-                        subscriptions.work(&id, *worker, place).await;
-                    }
+                    Begun::Work(asked) => subscriptions.work(*asked).await,
                 },
                 () = subscriptions.ended() => {}
                 _ = pings.tick() => {

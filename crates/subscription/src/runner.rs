@@ -8,6 +8,9 @@
 //! follow what it has done.
 
 mod beside;
+mod options;
+
+pub use options::{Gather, Options};
 
 use super::feed::Feed;
 use futures_util::StreamExt;
@@ -18,44 +21,13 @@ use taskledger_log::EventStore;
 use taskledger_projections::TaskProjector;
 use taskledger_projections::{self as projections, Error as ReadError, Projector, ReadModels};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-/// How the runner behaves when something does not work.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// Pause after the first failure.
-    pub retry_first: Duration,
-    /// Pause that no later one exceeds; each is twice the one before.
-    pub retry_max: Duration,
-    /// How long commits are gathered into one transaction of the read models, when no reader waits
-    /// and fewer than [`GATHER_EVENTS_MAX`] have come: a transaction for each commit would cost
-    /// more than the commits themselves.
-    pub gather: Duration,
-    /// Position that a log must have reached for empty read models to be filled beside, as a rebuild
-    /// does it: three times as fast as following, but nothing can be read before the end, and a server
-    /// that is stopped before begins anew.
-    pub fill_from: Position,
-}
 
 /// How often a server that does not fold asks how far the rows are, while somebody waits for them.
 const ASK_WHEN_WANTED: Duration = Duration::from_millis(50);
 /// How often it asks when nobody waits. Between, it is woken by whoever folds.
 const ASK_WHEN_IDLE: Duration = Duration::from_secs(1);
-
-/// Events that are folded without gathering more.
-pub const GATHER_EVENTS_MAX: u64 = 512;
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            retry_first: Duration::from_millis(50),
-            retry_max: Duration::from_secs(5),
-            gather: Duration::from_millis(20),
-            // Some eight seconds of following.
-            fill_from: 100_000,
-        }
-    }
-}
 
 /// How the projection stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +89,27 @@ pub struct Handle {
     head: watch::Receiver<Position>,
     /// The furthest position that a reader waits for, or has waited for.
     wanted: Arc<watch::Sender<Position>>,
+}
+
+/// When readers have waited.
+#[derive(Debug, Default)]
+struct Readers {
+    /// The furthest position that one has waited for.
+    wanted: Position,
+    waited_at: Option<Instant>,
+}
+
+impl Readers {
+    fn note(&mut self, wanted: Position) {
+        if wanted > self.wanted {
+            (self.wanted, self.waited_at) = (wanted, Some(Instant::now()));
+        }
+    }
+
+    /// For how long none has waited.
+    fn away(&self) -> Option<Duration> {
+        self.waited_at.map(|at| at.elapsed())
+    }
 }
 
 /// How a batch ended.
@@ -186,6 +179,7 @@ impl Service {
         let mut feed = Feed::new(Arc::clone(&self.store), 0);
         let mut pause = self.options.retry_first;
         let mut started = false;
+        let mut readers = Readers::default();
         loop {
             if !*self.folds.borrow() {
                 self.follow_others(&stop).await;
@@ -197,7 +191,7 @@ impl Service {
                 return;
             }
             let step = if started {
-                self.follow(&mut feed, &stop).await
+                self.follow(&mut feed, &mut readers, &stop).await
             } else {
                 let mut folds = self.folds.clone();
                 tokio::select! {
@@ -342,13 +336,18 @@ impl Service {
         });
     }
 
-    async fn follow(&self, feed: &mut Feed, stop: &CancellationToken) -> Step {
+    async fn follow(
+        &self,
+        feed: &mut Feed,
+        readers: &mut Readers,
+        stop: &CancellationToken,
+    ) -> Step {
         let mut folds = self.folds.clone();
         let next = tokio::select! {
             () = stop.cancelled() => return Step::Done,
             Ok(_) = folds.wait_for(|folds| !folds) => return Step::Done,
             next = async {
-                self.gather(feed.position()).await;
+                self.gather(feed.position(), readers).await;
                 feed.next().await
             } => next,
         };
@@ -359,15 +358,18 @@ impl Service {
     }
 
     /// Waits until there is something behind `position` and it is time to fold it.
-    async fn gather(&self, position: Position) {
+    async fn gather(&self, position: Position, readers: &mut Readers) {
         let (mut head, mut wanted) = (self.store.watch(), self.wanted.clone());
         if head.wait_for(|at| *at > position).await.is_err() {
             return;
         }
+        readers.note(*wanted.borrow());
+        let gather = self.options.gather_after(readers.away());
         tokio::select! {
-            _ = wanted.wait_for(|at| *at > position) => {}
-            _ = head.wait_for(|at| *at >= position + GATHER_EVENTS_MAX) => {}
-            () = tokio::time::sleep(self.options.gather) => {}
+            biased;
+            Ok(wanted) = wanted.wait_for(|at| *at > position) => readers.note(*wanted),
+            _ = head.wait_for(|at| *at >= position + gather.events) => {}
+            () = tokio::time::sleep(gather.within) => {}
         }
     }
 

@@ -131,11 +131,15 @@ impl ReadModels {
                     .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))?;
                 Ok(Tx::reading(FileReaders::read(serving).await?))
             }
+            // Behind a pointer, as that of `checkpoint`: each call that may read would be 10 KiB larger.
             Readers::Postgres { queries, .. } => {
-                if self.is_foreign() {
-                    self.checkpoint().await?;
-                }
-                postgres::in_time(self.answer_wait(), postgres::read(queries)).await
+                Box::pin(async {
+                    if self.is_foreign() {
+                        self.checkpoint().await?;
+                    }
+                    postgres::in_time(self.answer_wait(), postgres::read(queries)).await
+                })
+                .await
             }
         }
     }
@@ -146,10 +150,16 @@ impl ReadModels {
     /// [`Error::Unavailable`]; [`Error::OtherVersion`]: a rebuild is needed.
     pub async fn checkpoint(&self) -> Result<Position, Error> {
         let side = match &self.readers {
-            Readers::Sqlite { .. } => return self.writer.lock().await.certain().await,
+            Readers::Sqlite { .. } => {
+                return Box::pin(async { self.writer.lock().await.certain().await }).await;
+            }
             Readers::Postgres { side, .. } => side,
         };
-        match postgres::in_time(self.answer_wait(), postgres::checkpoint(side)).await? {
+        let found = Box::pin(postgres::in_time(
+            self.answer_wait(),
+            postgres::checkpoint(side),
+        ));
+        match found.await? {
             Some((TaskProjector::VERSION, position)) => {
                 self.serves();
                 Ok(position)

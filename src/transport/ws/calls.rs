@@ -51,18 +51,21 @@ pub(super) struct Opened {
     pub(super) place: Place,
 }
 
-/// What a call has begun.
+/// Work that a call has asked for.
+pub(super) struct Asked {
+    /// The id of the call.
+    pub(super) id: Box<RawValue>,
+    pub(super) worker: Worker,
+    /// Its place among the subscriptions.
+    pub(super) place: Place,
+}
+
+/// What a call has begun. Small: a channel keeps room for 32 from its beginning, and each socket has one.
 pub(super) enum Begun {
     /// A stream.
     Stream(Box<Opened>),
     /// Work.
-    Work {
-        /// The id of the call.
-        id: Box<RawValue>,
-        worker: Box<Worker>,
-        /// Its place among the subscriptions.
-        place: Place,
-    },
+    Work(Box<Asked>),
 }
 
 /// Carries out the calls of one socket, several at once; dropping it cancels none.
@@ -281,10 +284,9 @@ impl<C: Send + Sync + 'static> Calls<C> {
             match worker {
                 Err(error) => out.answer(failure_body(&id, &error)).await,
                 Ok(worker) => {
-                    let worker = Box::new(worker);
-                    let begun = Begun::Work { id, worker, place };
+                    let asked = Asked { id, worker, place };
                     // A socket that is gone does no work: what it was to be told of is given back.
-                    let _ = opened.send(begun).await;
+                    let _ = opened.send(Begun::Work(Box::new(asked))).await;
                 }
             }
         };

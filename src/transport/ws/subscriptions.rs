@@ -1,8 +1,8 @@
 //! The subscriptions of one socket: what happens, as notifications.
 
-use super::calls::Opened;
+use super::calls::{Asked, Opened};
 use super::outbox::{Closed, Outbox};
-use super::work::{Windows, Worker};
+use super::work::Windows;
 use crate::meters::{Population, Presence};
 use crate::subscription::live::Published;
 use crate::subscription::stream::{Batch, Item, Notices, Reset};
@@ -114,12 +114,13 @@ impl<'a> Subscriptions<'a> {
     }
 
     /// Answers the call that asked for work, then gives it.
-    pub(super) async fn work(&mut self, id: &RawValue, worker: Worker, place: Place) {
+    pub(super) async fn work(&mut self, asked: Asked) {
+        let Asked { id, worker, place } = asked;
         self.last += 1;
         let (number, name) = (self.last, self.last.to_string());
         let result = to_raw_value(&json!({"subscription": name}));
         let result = result.expect("texts can be written as JSON");
-        self.out.answer(answer_body(id, &result)).await;
+        self.out.answer(answer_body(&id, &result)).await;
         let window = self.windows.open(worker.asked.window);
         let working = worker.run(name, window, self.out.clone(), self.figures.clone());
         let teller = self.tellers.spawn(async move {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use taskledger::store::EventStore;
 use taskledger::subscription::feed::Feed;
 use taskledger::subscription::rebuild::beside;
-use taskledger::subscription::runner::{Handle, Lagging, Options, Service, State};
+use taskledger::subscription::runner::{Gather, Handle, Lagging, Options, Service, State};
 use taskledger_domain::flow::{Event, TaskDeleted};
 use taskledger_domain::{Payload, TaskId};
 use taskledger_projections::ReadModels;
@@ -28,6 +28,7 @@ taskledger_testkit::on_both_engines!(
     a_store_that_is_away_for_a_while_loses_nothing,
     read_models_from_the_future_are_made_anew,
     empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then,
+    a_reader_does_not_wait_for_what_is_gathered,
 );
 
 struct Running {
@@ -58,9 +59,14 @@ async fn start_filling(log: &Arc<Log>, models: Arc<ReadModels>, fill_from: u64) 
     let options = Options {
         retry_first: Duration::from_millis(1),
         retry_max: Duration::from_millis(4),
-        gather: Duration::ZERO,
+        gather: Gather::NOTHING,
+        gather_unread: Gather::NOTHING,
         fill_from,
     };
+    start_with(log, models, options).await
+}
+
+async fn start_with(log: &Arc<Log>, models: Arc<ReadModels>, options: Options) -> Running {
     let store: Arc<dyn EventStore> = Arc::clone(log) as _;
     let (service, handle) = Service::new(store, Arc::clone(&models), options)
         .await
@@ -316,4 +322,25 @@ async fn large_events_make_small_batches() {
     }
     let next = feed.next().await.unwrap();
     assert_eq!(next.len(), 8);
+}
+
+async fn a_reader_does_not_wait_for_what_is_gathered(engine: Engine) {
+    let log = Log::new(None);
+    let ground = Ground::new(engine).await;
+    let gather = Gather {
+        within: 10 * PATIENCE,
+        events: u64::MAX / 2,
+    };
+    let options = Options {
+        gather,
+        gather_unread: gather,
+        fill_from: u64::MAX,
+        ..Options::default()
+    };
+    let running = start_with(&log, models(&ground).await, options).await;
+    for n in 1..=3 {
+        log.create(n, Payload::empty());
+        running.handle.wait_for(n, PATIENCE).await.unwrap();
+    }
+    running.stop().await;
 }

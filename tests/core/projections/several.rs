@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger::store::EventStore;
 use taskledger::subscription::rebuild::{Error, Rebuilds, Status, beside};
-use taskledger::subscription::runner::{Handle, Options, Service, State};
+use taskledger::subscription::runner::{Gather, Handle, Options, Service, State};
 use taskledger_domain::{Payload, TaskId};
 use taskledger_projections::{Error as ReadError, ReadModels};
 use taskledger_testkit::ground::{Engine, Ground};
@@ -33,7 +33,8 @@ impl Node {
         let options = Options {
             retry_first: Duration::from_millis(1),
             retry_max: Duration::from_millis(4),
-            gather: Duration::ZERO,
+            gather: Gather::NOTHING,
+            gather_unread: Gather::NOTHING,
             fill_from: u64::MAX,
         };
         let models = models(ground).await;

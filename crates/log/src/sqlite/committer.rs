@@ -1,7 +1,8 @@
 //! The one writer of the log: a thread that commits whatever has arrived.
 //!
 //! Owns: the queue's far end, the only connection that writes, and the order of things: events are
-//! in the ring before the watch moves, and the watch has moved before anybody is answered.
+//! in the ring before the watch moves, and the watch has moved before anybody is answered. Whoever waits for the watch is
+//! woken after that: seven tasks follow the log, and an answer would be carried on behind all of them.
 //! Requests come from [`super::SqliteStore`]; answers go back by oneshot. No timer: the sync of one
 //! batch is the time in which the next one gathers.
 
@@ -152,10 +153,13 @@ impl Committer {
                     tracing::info!("the event log can be written again");
                 }
                 self.checkpoints.committed();
-                if let Some(last) = fresh.last() {
-                    let position = last.event.position;
+                let moved = fresh.last().map(|last| last.event.position);
+                if let Some(position) = moved {
                     self.ring.push(fresh);
-                    self.head.send_replace(position);
+                    self.head.send_if_modified(|head| {
+                        *head = position;
+                        false
+                    });
                 }
                 if judged.iter().any(|j| matches!(j, Judged::Drop(Ok(_), _))) {
                     self.ring.forget(writer.horizon());
@@ -163,6 +167,10 @@ impl Committer {
                 drop(shares);
                 for j in judged {
                     j.answer();
+                }
+                if moved.is_some() {
+                    // Wakes those who follow.
+                    self.head.send_if_modified(|_| true);
                 }
                 Ok(())
             }

@@ -19,7 +19,7 @@ use tokio_stream::Stream;
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A stream that ends with a run gives no more than one item in this time, but for its end: its reader, who waits for
 /// that, is not woken for each step of a run whose steps take less.
-const PACE: Duration = Duration::from_millis(2);
+const PACE: Duration = Duration::from_millis(10);
 
 /// What a stream yields.
 #[derive(Debug)]
