@@ -148,16 +148,15 @@ impl Executor for CommandExecutor {
         if let Some(traceparent) = &job.traceparent {
             command.env("TRACEPARENT", &**traceparent);
         }
+        let folder = self.options.records.as_deref();
+        let note = folder.and_then(|folder| Note::begin(folder, job.task_id, job.attempt));
         let started = Instant::now();
         let ended = process::run(
             command,
             stdin,
             || Captured::scrubbed(self.options.output_bytes_max, scrubber.clone()),
             &job.cancel,
-            |pid| {
-                let folder = self.options.records.as_deref()?;
-                Note::write(folder, pid, job.task_id, job.attempt)
-            },
+            note,
         )
         .await
         .map_err(|error| {

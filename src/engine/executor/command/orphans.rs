@@ -1,7 +1,9 @@
 //! Programs that outlive the server that started them.
 //!
-//! Owns: a file for each program that runs, with what tells it from another process with the same number: when it
-//! started, and since which start of the machine. It is not synced: a crash of the machine ends programs too.
+//! Owns: a file for each attempt whose program runs. It is there before the program is, so that no kill between leaves a
+//! program unnoted; its name tells the attempt, by which everything that was started for it is found (`marked.rs`). Then it
+//! tells the program from another process with the same number: when it started, and since which start of the machine.
+//! It is not synced: a crash of the machine ends programs too.
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
@@ -34,42 +36,67 @@ struct Record {
     attempt: u32,
 }
 
-/// The file of a program that runs; dropping it removes the file.
+/// The file of an attempt whose program runs; dropping it removes the file.
 #[derive(Debug)]
-pub(super) struct Note(PathBuf);
+pub(super) struct Note {
+    path: PathBuf,
+    task: TaskId,
+    attempt: u32,
+}
 
 impl Note {
-    /// Notes a program that was just started. `None`: nothing could be noted, which is told in the log.
-    pub(super) fn write(folder: &Path, pid: u32, task: TaskId, attempt: u32) -> Option<Self> {
-        let pid = i32::try_from(pid).ok()?;
+    /// Notes an attempt, before its program is started. `None`: nothing could be noted, which is told in the log.
+    pub(super) fn begin(folder: &Path, task: TaskId, attempt: u32) -> Option<Self> {
+        let path = folder.join(format!("{task}.{attempt}"));
+        let noted = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .and_then(|()| std::fs::write(&path, b""));
+        untold(task, attempt, noted)?;
+        Some(Self {
+            path,
+            task,
+            attempt,
+        })
+    }
+
+    /// Notes the program, which was just started.
+    pub(super) fn started(&self, pid: u32) {
         let noted = || {
+            let pid = i32::try_from(pid).map_err(io::Error::other)?;
             let record = Record {
                 pid,
                 started: started(pid)?.ok_or_else(|| io::Error::other("the program has ended"))?,
                 boot: boot()?,
-                task,
-                attempt,
+                task: self.task,
+                attempt: self.attempt,
             };
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)?;
-            let path = folder.join(pid.to_string());
-            std::fs::write(&path, serde_json::to_vec(&record)?)?;
-            Ok::<_, io::Error>(Self(path))
+            std::fs::write(&self.path, serde_json::to_vec(&record)?)
         };
-        noted()
-            .inspect_err(|error| {
-                tracing::warn!(task.id = %task, attempt, %error, "a program cannot be noted; if the server is killed, it runs on");
-            })
-            .ok()
+        untold(self.task, self.attempt, noted());
     }
+}
+
+/// Tells of what could not be noted.
+fn untold(task: TaskId, attempt: u32, noted: io::Result<()>) -> Option<()> {
+    noted
+        .inspect_err(|error| {
+            tracing::warn!(task.id = %task, attempt, %error, "a program cannot be noted; if the server is killed, it may run on");
+        })
+        .ok()
+}
+
+/// The attempt that the name of a file tells.
+fn attempt_of(path: &Path) -> Option<(TaskId, u32)> {
+    let (task, attempt) = path.file_name()?.to_str()?.split_once('.')?;
+    Some((TaskId(task.parse().ok()?), attempt.parse().ok()?))
 }
 
 impl Drop for Note {
     fn drop(&mut self) {
         // What stays is found not to run any more.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -89,12 +116,14 @@ pub async fn stop_orphans(folder: &Path) -> io::Result<usize> {
     let mut stopped = 0;
     for file in files.take(FILES_MAX) {
         let path = file?.path();
-        // A file that was not written to its end is of a program that had just begun.
         let record = std::fs::read(&path).ok();
         let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         if let Some(record) = record.filter(|record| record.boot == boot) {
             stopped += usize::from(stop(&record).await);
-            stopped += marked::end(record.task, record.attempt).await;
+        }
+        // Also of a program that had just begun and is not in its file yet.
+        if let Some((task, attempt)) = attempt_of(&path) {
+            stopped += marked::end(task, attempt).await;
         }
         std::fs::remove_file(&path)?;
     }
@@ -182,8 +211,9 @@ mod tests {
     /// As if the server had been killed: the file stays.
     fn left(folder: &Path, child: &Child) -> PathBuf {
         let pid = child.id().expect("it runs");
-        let note = Note::write(folder, pid, id("a"), 1).expect("it can be noted");
-        let path = note.0.clone();
+        let note = Note::begin(folder, id("a"), 1).expect("it can be noted");
+        note.started(pid);
+        let path = note.path.clone();
         std::mem::forget(note);
         path
     }
@@ -223,7 +253,23 @@ mod tests {
         let folder = folder();
         let child = program();
         let pid = child.id().unwrap();
-        drop(Note::write(folder.path(), pid, id("a"), 1).unwrap());
+        let note = Note::begin(folder.path(), id("a"), 1).unwrap();
+        note.started(pid);
+        drop(note);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_program_that_had_just_begun_is_ended_too() {
+        let folder = folder();
+        // Others of this machine, also of another run of this test, have other numbers.
+        let attempt = std::process::id();
+        std::mem::forget(Note::begin(folder.path(), id("begun"), attempt).unwrap());
+        let mut command = Command::new("sleep");
+        command.env(marked::VARIABLE, marked::id(id("begun"), attempt));
+        let mut child = command.arg("600").kill_on_drop(true).spawn().unwrap();
+        assert_eq!(stop_orphans(folder.path()).await.unwrap(), 1);
+        assert!(!child.wait().await.unwrap().success());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -27,7 +27,7 @@ pub(super) async fn run(
     stdin: Option<String>,
     capture: impl Fn() -> Captured,
     cancel: &CancellationToken,
-    note: impl FnOnce(u32) -> Option<Note>,
+    note: Option<Note>,
 ) -> io::Result<Ended> {
     command
         .stdin(if stdin.is_some() {
@@ -39,8 +39,9 @@ pub(super) async fn run(
         .stderr(Stdio::piped())
         .process_group(0);
     let mut child = command.spawn()?;
-    // Until it is reaped.
-    let _note = child.id().and_then(note);
+    if let (Some(note), Some(pid)) = (&note, child.id()) {
+        note.started(pid);
+    }
     let (to, from, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (mut stdout, mut stderr) = (capture(), capture());
     let traffic = async {
@@ -51,6 +52,8 @@ pub(super) async fn run(
         Order::Terminate(TERMINATE_GRACE)
     });
     let Finished { status, stopped } = supervise(child, traffic, orders).await?;
+    // It is reaped.
+    drop(note);
     Ok(Ended {
         status,
         stdout,
