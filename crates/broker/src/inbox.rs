@@ -218,7 +218,7 @@ pub(crate) async fn blocked_among(
     rows.iter().map(task).collect()
 }
 
-/// These tasks have begun or ended: what is said of them from now on is news. Returns whether any of them could not run
+/// These tasks have begun or ended: later outcomes are reported again. Returns whether any of them could not run
 /// before. Cost: one statement, O(tasks).
 pub(crate) async fn unblock(tx: &mut Tx<'_>, tasks: &[TaskId]) -> Result<bool, Error> {
     if tasks.is_empty() {

@@ -118,7 +118,10 @@ impl BrokerStore {
             self.passed.set_used(true);
         }
         let state = match self.noted_by_others(upto).await? {
-            Some(state) => state,
+            Some(state) => {
+                self.others_noted(&sorted);
+                state
+            }
             None => {
                 let note = self.note(after, (batch, blocked), sorted, upto);
                 self.order(note).await?
@@ -207,6 +210,13 @@ impl BrokerStore {
         Ok((state.position >= upto).then_some(state))
     }
 
+    /// Others noted this batch, or will: perhaps no task is left that cannot run.
+    fn others_noted(&self, batch: &Batch<'_>) {
+        if !batch.ends.is_empty() {
+            self.passed.unblocked();
+        }
+    }
+
     async fn note(
         &self,
         after: Position,
@@ -217,6 +227,7 @@ impl BrokerStore {
         let (mut tx, before) = self.hold().await?;
         if before.position < self.passed.rests_on(after) || before.position >= upto {
             tx.rollback().await?;
+            self.others_noted(&sorted);
             return Ok(before);
         }
         // Another server may have noted the first of them.
@@ -295,7 +306,7 @@ impl BrokerStore {
                     false
                 }
                 EndKind::Unbegun => {
-                    let is_told = blocked.contains(&end.task);
+                    let is_told = blocked.remove(&end.task);
                     if is_told {
                         told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
                         unblocked.push(end.task);
