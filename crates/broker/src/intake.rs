@@ -159,7 +159,7 @@ impl BrokerStore {
                 None => inbox::any_blocked(&mut tx).await?,
             };
             let found = match has_blocked {
-                true => begun(&mut tx, &started, blocked).await?,
+                true => inbox::begun(&mut tx, &started, blocked).await?,
                 false => HashSet::new(),
             };
             tx.commit().await?;
@@ -239,7 +239,7 @@ impl BrokerStore {
             false => {
                 // Of which it may have told that they cannot begin.
                 let started = events.iter().filter_map(|it| started(&it.event));
-                let begun = begun(&mut tx, &started.collect::<Vec<_>>(), blocked).await?;
+                let begun = inbox::begun(&mut tx, &started.collect::<Vec<_>>(), blocked).await?;
                 self.sorted(
                     events.iter().filter(|it| is_new(it.position)),
                     blocked.iter().filter(|it| is_new(it.told.0)),
@@ -433,18 +433,6 @@ struct Noted {
 fn told_of(numbered: &mut [New], task: TaskId) -> impl Iterator<Item = &mut New> {
     let of_task = move |new: &&mut New| new.outcome.task_id == task;
     numbered.iter_mut().filter(of_task)
-}
-
-/// Those that begin of which it was said, or is, that they cannot.
-async fn begun(
-    tx: &mut Tx<'_>,
-    started: &[TaskId],
-    blocked: &[Blocked],
-) -> Result<HashSet<TaskId>, Error> {
-    let mut found = inbox::blocked_among(tx, started).await?;
-    let told: HashSet<TaskId> = blocked.iter().map(|it| it.task).collect();
-    found.extend(started.iter().filter(|task| told.contains(*task)));
-    Ok(found)
 }
 
 /// The task that an event ends, as subscribers are told of it: no attempt follows by itself.

@@ -122,7 +122,10 @@ fn failures(rows: &[AuditRow]) -> Vec<String> {
         let detail: Value = serde_json::from_str(row.detail.as_ref().unwrap()).unwrap();
         let (count, reason) = (&detail["count"], detail["reason"].as_str().unwrap());
         let token = row.token.as_deref().unwrap_or("-");
-        format!("{} {count} {reason} {token}", row.address.as_deref().unwrap())
+        format!(
+            "{} {count} {reason} {token}",
+            row.address.as_deref().unwrap()
+        )
     })
     .collect()
 }
