@@ -202,18 +202,22 @@ async fn whoever_guesses_is_refused_and_counted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_that_was_made_a_moment_ago_is_known_as_the_callers() {
     let world = World::start().await;
-    let as_of = |task: &Value| json!({"task_id": task, "as_of": {"position": 1_000}});
-    for (method, params) in [
-        ("tasks.history", None),
-        ("tasks.explain", None),
-        ("tasks.get", Some(&as_of as &dyn Fn(&Value) -> Value)),
-        ("events.query", Some(&|task: &Value| json!({"flow": task}))),
+    for method in [
+        "tasks.history",
+        "tasks.explain",
+        "tasks.get",
+        "events.query",
     ] {
         for _ in 0..5 {
             let own = json!({"name": "own"});
-            let own = world.call(&world.first, "tasks.create", own).await["id"].clone();
-            let params = params.map_or_else(|| json!({"task_id": own}), |of| of(&own));
-            world.ask(&world.first, method, params).await;
+            let made = world.call(&world.first, "tasks.create", own).await;
+            let own = &made["id"];
+            let params = match method {
+                "events.query" => json!({"flow": own}),
+                "tasks.get" => json!({"task_id": own, "as_of": made["created_at"]}),
+                _ => json!({"task_id": own}),
+            };
+            world.call(&world.first, method, params).await;
         }
     }
     world.server.tokens().audit().flush().await.unwrap();
