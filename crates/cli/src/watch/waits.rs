@@ -232,7 +232,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_not_answered_is_asked_again_and_the_rest_is_told() {
         let pending = |id| task(id, "pending", json!({}));
-        let tree = || flow(vec![pending("a"), pending("b")]);
+        // The last child is asked about first.
+        let tree = || flow(vec![pending("b"), pending("a")]);
         let out = Output::to(Box::new(Vec::new()), false, false);
         let lost = || ApiError::Connection("lost".to_owned());
         let refused = ApiError::Protocol("no".to_owned());
