@@ -42,8 +42,8 @@ pub trait Failures: Send + Sync + fmt::Debug + 'static {
     /// Wrong ones came from there.
     fn failed(&self, from: IpAddr, why: Denied);
 
-    /// Revoked ones came from there, which nobody guesses: they do not slow down others of the address.
-    fn revoked(&self, _from: IpAddr) {}
+    /// A revoked one came from there, which nobody guesses: it does not slow down others of the address.
+    fn revoked(&self, _from: IpAddr, _bearer: &str) {}
 }
 
 /// Authentication that is on.
@@ -75,16 +75,14 @@ impl Authenticator {
         let verified = self.verified(bearer).await;
         if let (Some(failures), Some(from), Err(denied)) = (&self.failures, from, &verified) {
             match denied {
+                Denied::Malformed | Denied::Unknown => failures.failed(from, *denied),
                 // Nobody guesses who shows nothing, or what held once: such clients must not keep others of
                 // their address out.
-                Denied::Revoked => failures.revoked(from),
+                Denied::Revoked => failures.revoked(from, bearer.unwrap_or_default()),
                 Denied::Missing
                 | Denied::Expired
                 | Denied::Limited { .. }
                 | Denied::Unavailable => {}
-                Denied::Malformed | Denied::Unknown => {
-                    failures.failed(from, *denied);
-                }
             }
         }
         verified

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
-use taskledger_auth::{AuditLog, Caller, Denial, PREFIX, Tokens};
+use taskledger_auth::{AuditLog, Caller, Denial, PREFIX, Token, Tokens};
 
 /// Checks tokens that this server, or one that shares its database, has made.
 #[derive(Debug)]
@@ -48,8 +48,7 @@ impl Verifier for TokenVerifier {
     }
 }
 
-/// Writes failed logins into the audit log, one row a minute for each address, and asks somebody else how
-/// many there may be.
+/// Counts failed logins for the audit log, by address and reason, and asks somebody else how many there may be.
 #[derive(Debug)]
 pub struct Audited {
     log: Arc<AuditLog>,
@@ -79,7 +78,9 @@ impl Failures for Audited {
         }
     }
 
-    fn revoked(&self, from: IpAddr) {
-        self.log.login_failed(from, Denied::Revoked.as_str(), None);
+    fn revoked(&self, from: IpAddr, bearer: &str) {
+        // Access tokens of issuers have none.
+        let token = Token::parse(bearer).ok().map(|token| token.id().clone());
+        self.log.login_failed(from, Denied::Revoked.as_str(), token);
     }
 }

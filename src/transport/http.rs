@@ -222,8 +222,8 @@ pub struct Service<C> {
     of_agents: Option<(TcpListener, Arc<Hosts>)>,
     door: Arc<Door<C>>,
     options: Options,
-    /// Where calls go.
-    url: String,
+    /// Where calls go, for everybody to know.
+    public_url: Option<String>,
 }
 
 /// What stands behind the routes that are no JSON-RPC.
@@ -325,7 +325,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             of_agents,
             door,
             options,
-            url: public_url.unwrap_or_else(|| handle.url.clone()),
+            public_url,
         };
         Ok((service, handle))
     }
@@ -338,7 +338,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             of_agents,
             door,
             options,
-            url,
+            public_url,
         } = self;
         let room = Arc::new(Semaphore::new(options.connections_max));
         if let Some(grpc) = &door.grpc {
@@ -364,7 +364,7 @@ impl<C: Send + Sync + 'static> Service<C> {
             Arc::new(connections(all, Arc::clone(&door.hosts))),
         )];
         if let Some((listener, hosts)) = of_agents {
-            let agents = router::agents(Arc::clone(&door), url);
+            let agents = router::agents(Arc::clone(&door), public_url);
             let agents = connections(agents, hosts);
             listeners.push((listener, Arc::new(agents)));
         }

@@ -218,7 +218,19 @@ pub(crate) async fn blocked_among(
     rows.iter().map(task).collect()
 }
 
-/// These tasks have begun or ended: what is said of them from now on is news. Returns whether any of them could not run
+/// Those that begin of which it was said, or is, that they cannot. Cost: as [`blocked_among`].
+pub(crate) async fn begun(
+    tx: &mut Tx<'_>,
+    started: &[TaskId],
+    blocked: &[crate::Blocked],
+) -> Result<HashSet<TaskId>, Error> {
+    let mut found = blocked_among(tx, started).await?;
+    let told: HashSet<TaskId> = blocked.iter().map(|it| it.task).collect();
+    found.extend(started.iter().filter(|task| told.contains(*task)));
+    Ok(found)
+}
+
+/// These tasks have begun or ended: later outcomes are reported again. Returns whether any of them could not run
 /// before. Cost: one statement, O(tasks).
 pub(crate) async fn unblock(tx: &mut Tx<'_>, tasks: &[TaskId]) -> Result<bool, Error> {
     if tasks.is_empty() {

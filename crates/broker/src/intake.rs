@@ -118,7 +118,10 @@ impl BrokerStore {
             self.passed.set_used(true);
         }
         let state = match self.noted_by_others(upto).await? {
-            Some(state) => state,
+            Some(state) => {
+                self.others_noted(&sorted);
+                state
+            }
             None => {
                 let note = self.note(after, (batch, blocked), sorted, upto);
                 self.order(note).await?
@@ -156,7 +159,7 @@ impl BrokerStore {
                 None => inbox::any_blocked(&mut tx).await?,
             };
             let found = match has_blocked {
-                true => begun(&mut tx, &started, blocked).await?,
+                true => inbox::begun(&mut tx, &started, blocked).await?,
                 false => HashSet::new(),
             };
             tx.commit().await?;
@@ -207,6 +210,13 @@ impl BrokerStore {
         Ok((state.position >= upto).then_some(state))
     }
 
+    /// Others noted this batch, or will: perhaps no task is left that cannot run.
+    fn others_noted(&self, batch: &Batch<'_>) {
+        if !batch.ends.is_empty() {
+            self.passed.unblocked();
+        }
+    }
+
     async fn note(
         &self,
         after: Position,
@@ -217,6 +227,7 @@ impl BrokerStore {
         let (mut tx, before) = self.hold().await?;
         if before.position < self.passed.rests_on(after) || before.position >= upto {
             tx.rollback().await?;
+            self.others_noted(&sorted);
             return Ok(before);
         }
         // Another server may have noted the first of them.
@@ -228,7 +239,7 @@ impl BrokerStore {
             false => {
                 // Of which it may have told that they cannot begin.
                 let started = events.iter().filter_map(|it| started(&it.event));
-                let begun = begun(&mut tx, &started.collect::<Vec<_>>(), blocked).await?;
+                let begun = inbox::begun(&mut tx, &started.collect::<Vec<_>>(), blocked).await?;
                 self.sorted(
                     events.iter().filter(|it| is_new(it.position)),
                     blocked.iter().filter(|it| is_new(it.told.0)),
@@ -295,7 +306,7 @@ impl BrokerStore {
                     false
                 }
                 EndKind::Unbegun => {
-                    let is_told = blocked.contains(&end.task);
+                    let is_told = blocked.remove(&end.task);
                     if is_told {
                         told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
                         unblocked.push(end.task);
@@ -422,18 +433,6 @@ struct Noted {
 fn told_of(numbered: &mut [New], task: TaskId) -> impl Iterator<Item = &mut New> {
     let of_task = move |new: &&mut New| new.outcome.task_id == task;
     numbered.iter_mut().filter(of_task)
-}
-
-/// Those that begin of which it was said, or is, that they cannot.
-async fn begun(
-    tx: &mut Tx<'_>,
-    started: &[TaskId],
-    blocked: &[Blocked],
-) -> Result<HashSet<TaskId>, Error> {
-    let mut found = inbox::blocked_among(tx, started).await?;
-    let told: HashSet<TaskId> = blocked.iter().map(|it| it.task).collect();
-    found.extend(started.iter().filter(|task| told.contains(*task)));
-    Ok(found)
 }
 
 /// The task that an event ends, as subscribers are told of it: no attempt follows by itself.

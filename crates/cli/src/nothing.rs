@@ -15,8 +15,8 @@ struct List {
     member: &'static str,
     one: &'static str,
     many: &'static str,
-    /// A command that makes some, and what it does.
-    begin: (&'static str, &'static str),
+    /// A command that makes some, and what it does; `None`: they come by themselves.
+    begin: Option<(&'static str, &'static str)>,
 }
 
 const WORKER: &str = "taskledger worker --method NAME -- PROGRAM";
@@ -25,85 +25,85 @@ const LISTS: [List; 12] = [
         method: "audit.list",
         member: "entries",
         one: "entry",
-        many: "entries",
-        begin: ("taskledger tokens create", "makes one"),
+        many: "entries in the audit log",
+        begin: None,
     },
     List {
         method: "schedules.list",
         member: "schedules",
         one: "schedule",
         many: "schedules",
-        begin: ("taskledger schedules create NAME", "makes one"),
+        begin: Some(("taskledger schedules create NAME", "makes one")),
     },
     List {
         method: "secrets.list",
         member: "secrets",
         one: "secret",
         many: "secrets",
-        begin: ("taskledger secrets set NAME", "stores one"),
+        begin: Some(("taskledger secrets set NAME", "stores one")),
     },
     List {
         method: "tasks.children",
         member: "children",
         one: "child",
         many: "children",
-        begin: ("taskledger tasks create --parent ID", "adds one"),
+        begin: Some(("taskledger tasks create --parent ID", "adds one")),
     },
     List {
         method: "tasks.list",
         member: "tasks",
         one: "task",
         many: "tasks",
-        begin: ("taskledger run FILE", "starts a workflow"),
+        begin: Some(("taskledger run FILE", "starts a workflow")),
     },
     List {
         method: "tokens.list",
         member: "tokens",
         one: "token",
         many: "tokens",
-        begin: ("taskledger tokens create NAME --scopes SCOPES", "makes one"),
+        begin: Some(("taskledger tokens create NAME --scopes SCOPES", "makes one")),
     },
     List {
         method: "webhooks.deliveries",
         member: "deliveries",
         one: "delivery",
         many: "deliveries",
-        begin: ("taskledger webhooks test ID", "sends one"),
+        begin: Some(("taskledger webhooks test ID", "sends one")),
     },
     List {
         method: "webhooks.list",
         member: "webhooks",
         one: "webhook",
         many: "webhooks",
-        begin: ("taskledger webhooks create URL", "makes one"),
+        begin: Some(("taskledger webhooks create URL", "makes one")),
     },
     List {
         method: "workers.list",
         member: "workers",
         one: "worker",
         many: "workers",
-        begin: (WORKER, "starts one"),
+        begin: Some((WORKER, "starts one")),
     },
     List {
         method: "workers.methods",
         member: "methods",
         one: "method of workers",
         many: "methods of workers",
-        begin: (WORKER, "asks for the tasks of one"),
+        begin: Some((WORKER, "asks for the tasks of one")),
     },
     List {
         method: "workflows.list",
         member: "workflows",
         one: "workflow",
         many: "saved workflows",
-        begin: ("taskledger workflows save FILE", "saves one"),
+        begin: Some(("taskledger workflows save FILE", "saves one")),
     },
     List {
         method: "workflows.versions",
         member: "versions",
         one: "version",
         many: "versions",
-        begin: ("taskledger workflows save FILE", "saves one"),
+        begin: Some(("taskledger workflows save FILE", "saves one")),
     },
 ];
 
@@ -131,6 +131,12 @@ pub(super) fn filters(method: &str, asked: &Value) -> Vec<String> {
         .filter_map(|(name, value)| {
             let option = option(method, name)?;
             Some(match value {
+                // An option that is repeated, with one value each.
+                Value::Array(values) if name == "label" => {
+                    let values = values.iter().filter_map(Value::as_str);
+                    let repeated = values.map(|value| format!("{option}{}", quoted(value)));
+                    repeated.collect::<Vec<_>>().join(" ")
+                }
                 Value::Bool(_) => option.trim_end().to_owned(),
                 Value::Array(values) => {
                     let words: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
@@ -160,11 +166,14 @@ pub fn nothing(method: &str, asked: &Value, result: &Value, out: &Output) -> Opt
     if !filters.is_empty() {
         return Some(format!("no {one} matches {}", filters.join(" ")));
     }
-    if PLACES.iter().any(|place| asked.get(place).is_some()) {
-        return Some(format!("no {one} behind this place: the list has ended"));
+    if let Some(place) = PLACES.iter().find(|place| asked.get(place).is_some()) {
+        let place = if *place == "offset" { place } else { "cursor" };
+        return Some(format!("no more {many} after this {place}"));
     }
-    let (command, does) = of.begin;
-    Some(format!("no {many}; `{}` {does}", out.command(command)))
+    Some(match of.begin {
+        Some((command, does)) => format!("no {many}; `{}` {does}", out.command(command)),
+        None => format!("no {many}"),
+    })
 }
 
 /// Shows a list, or says on standard error why there is none.
@@ -256,7 +265,19 @@ mod tests {
                 "schedules.list",
                 json!({"after": "x"}),
                 "schedules",
-                "no schedule behind this place: the list has ended",
+                "no more schedules after this cursor",
+            ),
+            (
+                "tasks.list",
+                json!({"label": ["a=b", "c d=e"]}),
+                "tasks",
+                "no task matches --label a=b --label 'c d=e'",
+            ),
+            (
+                "audit.list",
+                json!({}),
+                "entries",
+                "no entries in the audit log",
             ),
             (
                 "tasks.children",

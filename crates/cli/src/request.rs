@@ -47,20 +47,34 @@ impl Params {
     }
 }
 
-/// A principal, as entries name it: with its kind, unless there is only one of it.
+/// A principal, as entries of the audit log name it.
 ///
 /// # Errors
 /// What would be accepted.
 pub fn principal(text: &str) -> Result<String, String> {
-    const ALONE: [&str; 3] = ["anonymous", "engine", "server"];
+    of_kind(text, ["anonymous", "server"])
+}
+
+/// A principal, as events name it.
+///
+/// # Errors
+/// What would be accepted.
+pub fn actor(text: &str) -> Result<String, String> {
+    of_kind(text, ["anonymous", "engine"])
+}
+
+/// A principal with its kind, or one of these, of which there is only one each.
+fn of_kind(text: &str, alone: [&str; 2]) -> Result<String, String> {
+    let [one, other] = alone;
     match text.split_once(':') {
-        Some((kind, name)) if !kind.is_empty() && !name.is_empty() => Ok(text.to_owned()),
-        None if ALONE.contains(&text) => Ok(text.to_owned()),
+        Some(("user" | "service", name)) if !name.is_empty() => Ok(text.to_owned()),
+        None if alone.contains(&text) => Ok(text.to_owned()),
         None if !text.is_empty() => Err(format!(
-            "expected the kind too: `user:{text}` or `service:{text}`; without one there are {}",
-            ALONE.join(", ")
+            "expected the kind too: `user:{text}` or `service:{text}`; without one there are {one} and {other}"
         )),
-        Some(_) | None => Err("expected user:NAME, service:NAME or anonymous".to_owned()),
+        Some(_) | None => Err(format!(
+            "expected user:NAME, service:NAME, {one} or {other}"
+        )),
     }
 }
 
@@ -76,20 +90,28 @@ pub(crate) fn json_object(text: &str) -> Result<Object, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::principal;
+    use super::{actor, principal};
 
     #[test]
     fn a_principal_has_a_kind() {
-        for good in ["user:ann", "service:ci", "anonymous", "server", "user:a:b"] {
+        for good in ["user:ann", "service:ci", "anonymous", "user:a:b"] {
             assert_eq!(principal(good).as_deref(), Ok(good));
+            assert_eq!(actor(good).as_deref(), Ok(good));
         }
-        let said = principal("ann").unwrap_err();
-        assert!(
-            said.starts_with("expected the kind too: `user:ann` or `service:ann`"),
-            "{said}"
-        );
-        for bad in ["", "user:", ":ann"] {
-            assert!(principal(bad).is_err(), "{bad}");
+        assert!(principal("server").is_ok() && actor("engine").is_ok());
+        for (said, alone) in [
+            (principal("engine"), "anonymous and server"),
+            (actor("server"), "anonymous and engine"),
+        ] {
+            let said = said.unwrap_err();
+            assert!(said.starts_with("expected the kind too: `user:"), "{said}");
+            assert!(said.ends_with(alone), "{said}");
+        }
+        for bad in ["", "user:", ":ann", "usr:ann", "anonymous:ann"] {
+            assert_eq!(
+                principal(bad).unwrap_err(),
+                "expected user:NAME, service:NAME, anonymous or server"
+            );
         }
     }
 }

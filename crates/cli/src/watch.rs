@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use view::View;
-use waits::{QUIET, Waits};
+use waits::{News, QUIET, Waits};
 
 /// Between two drawings: ten in a second are more than an eye can follow.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
@@ -40,7 +40,8 @@ Examples:
 
 On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest
 first; in a pipe each event is a line. When the connection is lost it is made again, and each event is
-told once. Ctrl-C says how to go on later. When nothing of a flow runs, standard error says for what its tasks wait.
+told once. Ctrl-C says how to go on later. When nothing of a flow runs, standard error says what its
+tasks are waiting for.
 Exit codes with an ID: as of `run`, 130 when it was broken off")]
 pub struct Args {
     #[command(flatten)]
@@ -205,7 +206,7 @@ impl Watching<'_> {
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut waits = Waits::default();
         let mut pause = std::pin::pin!(sleep(QUIET));
-        let mut is_asked = false;
+        let mut is_told = false;
         loop {
             tokio::select! {
                 told = stream.next() => {
@@ -216,13 +217,15 @@ impl Watching<'_> {
                     }
                     if has_events(&told) {
                         pause.as_mut().reset(Instant::now() + QUIET);
-                        is_asked = false;
+                        is_told = false;
                     }
                     self.take(told).await?;
                 }
-                () = &mut pause, if !is_asked => {
-                    is_asked = true;
-                    for text in self.waits(&mut waits).await {
+                () = &mut pause, if !is_told => {
+                    let news = self.waits(&mut waits).await;
+                    is_told = news.is_complete;
+                    pause.as_mut().reset(Instant::now() + QUIET);
+                    for text in news.sentences {
                         self.view.leave();
                         say(&text);
                     }
@@ -236,17 +239,19 @@ impl Watching<'_> {
         self.verdict().await
     }
 
-    /// For what the tasks wait, as far as it was not told.
-    async fn waits(&mut self, waits: &mut Waits) -> Vec<String> {
+    /// What the tasks are waiting for, as far as it was not told.
+    async fn waits(&mut self, waits: &mut Waits) -> News {
         let root = match self.known.scope() {
-            Scope::Server => return Vec::new(),
+            Scope::Server => {
+                return News {
+                    is_complete: true,
+                    ..News::default()
+                };
+            }
             Scope::Flow { root } | Scope::Below { root, .. } => root.clone(),
         };
-        match self.known.tree(&root).await {
-            Ok(tree) => waits.news(self.known.api(), &tree, self.out).await,
-            // Who does not answer now is asked in the next pause.
-            Err(_) => Vec::new(),
-        }
+        let api = self.known.api();
+        waits.look(api, self.known.tree(&root), self.out).await
     }
 
     async fn take(&mut self, told: Told) -> Result<(), CliError> {

@@ -105,7 +105,7 @@ fn method(text: &str) -> Result<String, String> {
     match text.contains('*') {
         false => name(text),
         true => Err(
-            "`*` stands for nothing: expected the whole name of a method; --method may be repeated, and `taskledger \
+            "`*` is not a wildcard here: expected the whole name of a method; --method may be repeated, and `taskledger \
              workers methods` shows those that are known"
                 .to_owned(),
         ),

@@ -146,15 +146,14 @@ impl Service {
         if Access::notes_reads(context) {
             let flows: HashSet<FlowId> = page.events.iter().map(|event| event.flow).collect();
             for flow in flows {
-                let owner = self.app.queries.owner_of(flow).await.ok().flatten();
-                self.access.read(context, flow, owner.flatten().as_deref());
+                Box::pin(self.flow_was_read(context, flow)).await;
             }
         }
         Ok(page)
     }
 
     /// Notes that the flow of a task was read by somebody else than its owner. Cost: nothing for those who see
-    /// their own flows only, else a look at the read models.
+    /// their own flows only, else as [`Self::flow_was_read`].
     pub(super) async fn was_read(&self, context: &Context, task: TaskId) {
         if !Access::notes_reads(context) {
             return;
@@ -162,8 +161,18 @@ impl Service {
         let Ok(Some(flow)) = self.app.directory.flow_of(task).await else {
             return;
         };
+        self.flow_was_read(context, flow).await;
+    }
+
+    /// The same of a flow. Cost: a look at the read models, once they show all that was answered of the flow: its owner
+    /// is not known before.
+    async fn flow_was_read(&self, context: &Context, flow: FlowId) {
+        // If they do not come so far, it is noted rather than passed over.
+        let owner = match self.app.await_flow(flow).await {
+            Ok(()) => self.app.queries.owner_of(flow).await.ok().flatten(),
+            Err(_) => None,
+        };
         // A flow that nobody knows the owner of is none of the caller's.
-        let owner = self.app.queries.owner_of(flow).await.ok().flatten();
         self.access.read(context, flow, owner.flatten().as_deref());
     }
 }

@@ -302,13 +302,19 @@ pub(super) fn not_found(path: &str) -> Response {
     )
 }
 
-/// 404 at an address for agents, which is often taken for that of the server: `url`. Who sends neither JSON nor gRPC is told
-/// in plain text.
-pub(super) fn of_agents(headers: &HeaderMap, path: &str, expected: &str, url: &str) -> Response {
+/// 404 at an address for agents, which is often taken for that of the server: `url`, if the operator has made it public.
+/// Who sends neither JSON nor gRPC is told in plain text.
+pub(super) fn of_agents(
+    headers: &HeaderMap,
+    path: &str,
+    expected: &str,
+    url: Option<&str>,
+) -> Response {
     const GRPC: &str = "application/grpc";
     let media_type = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let place = url.unwrap_or("the server's own address");
     let reason = format!(
-        "this address speaks gRPC, for agents of the broker; JSON-RPC and everything else is at {url}"
+        "this address speaks gRPC, for agents of the broker; JSON-RPC and everything else is at {place}"
     );
     if media_type.is_some_and(|it| is_json(it) || it.starts_with(GRPC)) {
         let actual = Value::from(path);

@@ -54,11 +54,11 @@ pub(super) fn router<C: Send + Sync + 'static>(
     }
 }
 
-/// What agents of the broker call, and nothing else. `url`: where everything else is.
-pub(super) fn agents<C: Send + Sync + 'static>(door: Arc<Door<C>>, url: String) -> Router {
-    let url: Arc<str> = url.into();
+/// What agents of the broker call, and nothing else. `url`: where everything else is, for everybody to know.
+pub(super) fn agents<C: Send + Sync + 'static>(door: Arc<Door<C>>, url: Option<String>) -> Router {
+    let url: Option<Arc<str>> = url.map(Arc::from);
     let other = move |headers: HeaderMap, uri: Uri| async move {
-        refusal::of_agents(&headers, uri.path(), AGENTS_CALL, &url)
+        refusal::of_agents(&headers, uri.path(), AGENTS_CALL, url.as_deref())
     };
     broker().fallback(other).with_state(door)
 }

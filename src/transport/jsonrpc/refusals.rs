@@ -202,8 +202,15 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
         Refusal::ExecutorsNotFound(unknown) => {
             let faults = unknown.iter().map(|fault| wording.unknown_executor(fault));
             let error = RpcError::new(ErrorKind::ExecutorNotFound, faults.collect());
-            let is_off = unknown.iter().any(|fault| fault.method == COMMAND_EXECUTOR);
-            error.with("hint", if is_off { COMMANDS_OFF } else { REMOTE })
+            let is_off = |fault: &UnknownExecutor| fault.method == COMMAND_EXECUTOR;
+            let mut hints = Vec::new();
+            if unknown.iter().any(is_off) {
+                hints.push(COMMANDS_OFF);
+            }
+            if !unknown.iter().all(is_off) {
+                hints.push(REMOTE);
+            }
+            error.with("hint", hints.join("; "))
         }
         Refusal::AlreadyExecuting(conflicts) => {
             let faults = conflicts.iter().map(|conflict| wording.conflict(conflict));

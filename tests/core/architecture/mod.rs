@@ -5,6 +5,7 @@ mod bad_examples;
 mod doors;
 mod edges;
 mod manifests;
+mod test_groups;
 
 use edges::{CRATES, EDGES};
 use std::collections::{BTreeMap, BTreeSet};

@@ -129,6 +129,17 @@ async fn from_the_first_start_to_a_user_whose_token_is_revoked() {
     let (status, refused) = world.ask(fresh, "system.whoami", json!({})).await;
     assert_eq!((status, &refused["error"]["code"]), (401, &json!(-32004)));
 
+    let failed = json!({"action": "login.failed"});
+    let failed = world.call(&world.first, "audit.list", failed).await;
+    let failed = failed["entries"].as_array().unwrap();
+    let revoked: Vec<_> = failed
+        .iter()
+        .filter(|entry| entry["detail"]["reason"] == "revoked")
+        .collect();
+    assert_eq!(revoked.len(), 1, "{failed:?}");
+    assert_eq!(revoked[0]["token"], made["id"]);
+    assert_eq!(revoked[0]["address"], "127.0.0.1");
+
     let done = json!({"object": made["id"]});
     let audit = world.call(&world.first, "audit.list", done).await;
     let told: Vec<_> = audit["entries"]
@@ -185,6 +196,34 @@ async fn whoever_guesses_is_refused_and_counted() {
         rows.iter()
             .all(|row| row.address.as_deref() == Some("127.0.0.1"))
     );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flow_that_was_made_a_moment_ago_is_known_as_the_callers() {
+    let world = World::start().await;
+    for method in [
+        "tasks.history",
+        "tasks.explain",
+        "tasks.get",
+        "events.query",
+    ] {
+        for _ in 0..5 {
+            let own = json!({"name": "own"});
+            let made = world.call(&world.first, "tasks.create", own).await;
+            let own = &made["id"];
+            let params = match method {
+                "events.query" => json!({"flow": own}),
+                "tasks.get" => json!({"task_id": own, "as_of": made["created_at"]}),
+                _ => json!({"task_id": own}),
+            };
+            world.call(&world.first, method, params).await;
+        }
+    }
+    world.server.tokens().audit().flush().await.unwrap();
+    let filter = json!({"action": "flow.read"});
+    let audit = world.call(&world.first, "audit.list", filter).await;
+    assert_eq!(audit["entries"], json!([]));
     world.close().await;
 }
 

@@ -5,6 +5,7 @@ use crate::webhooks::world::{KEY, PATIENCE, World, id, task, told};
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger::store::EventStore;
 use taskledger::subscription::notice::Kind;
 use taskledger::webhooks::callback::Callback;
@@ -382,4 +383,16 @@ async fn whoever_waits_hears_of_what_another_server_has_noted() {
         .unwrap()
         .unwrap();
     elsewhere.close().await;
+}
+
+#[tokio::test]
+async fn a_store_that_has_listened_is_closed_in_time() {
+    let world = World::of_database().await;
+    let elsewhere: Arc<Store> = world.again(KEY).await.unwrap();
+    let changed = tokio::time::timeout(PATIENCE, elsewhere.changed());
+    changed.await.unwrap();
+    // It listens; somebody waits, and then does not any more.
+    let left = tokio::time::timeout(Duration::from_millis(50), elsewhere.changed());
+    assert!(left.await.is_err(), "nothing has changed");
+    assert!(elsewhere.close().await);
 }

@@ -4,7 +4,6 @@ use futures_util::future::join_all;
 use serde_json::json;
 use taskledger_testkit::cluster::{Cluster, Load, health, shows};
 use taskledger_testkit::model::Client;
-use taskledger_testkit::postgres::admin::Admin;
 
 const NODES: usize = 3;
 const CLIENTS: usize = 8;
@@ -117,20 +116,4 @@ async fn health_shows_the_nodes() {
     }
     assert_eq!(folding, 1);
     cluster.check(&[]).await;
-}
-
-/// Sessions in which a server hears of what is due to receivers.
-const LISTENING: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-    AND application_name = 'taskledger webhooks' AND query LIKE 'LISTEN %'";
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stops_waits_for_none_of_its_sessions() {
-    let cluster = Cluster::of(1).await;
-    let mut admin = Admin::at(cluster.folder.url().unwrap()).await;
-    let node = cluster.nodes.into_iter().next().unwrap();
-    while admin.number(LISTENING).await == 0 {
-        node.api.caught_up().await;
-    }
-    let said = node.stop().await;
-    assert!(!said.contains("not closed in time"), "{said}");
 }

@@ -6,13 +6,14 @@ use crate::caller::{ANONYMOUS, Caller};
 use crate::store::{AuditFilter, AuditRow, AuthStore, Error, append};
 use crate::token::TokenId;
 use serde_json::json;
+use std::mem;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskledger_clock::SharedClock;
 use taskledger_domain::Timestamp;
 
-/// Addresses whose failed logins are counted apart within a minute.
-const ADDRESSES_MAX: usize = 1_000;
+/// Addresses, with a reason each, whose failed logins are counted apart within a minute.
+const FAILURES_MAX: usize = 1_000;
 /// Flows whose reads by others are counted apart within a minute.
 const READS_MAX: usize = 10_000;
 /// Stands for the addresses and flows beyond these.
@@ -25,16 +26,56 @@ struct Failure {
     token: Option<TokenId>,
 }
 
+/// An address, and why its credentials did not hold: many failures for one reason do not hide one for another.
+type FailureKey = (Arc<str>, &'static str);
+
 /// A caller, and the flow that it read.
 type ReadKey = (Arc<str>, Arc<str>);
 
-/// The audit log of a server. Events that change nothing are counted in memory and written within a second,
-/// at most one row a minute for each address or flow; they never hold up a call.
+/// The audit log of a server. Events that change nothing are counted in memory and never hold up a call. The first of an
+/// address and reason, or of a caller and flow, is written within a second, later ones together: a row a minute, and
+/// failed logins also when somebody reads the log.
 pub struct AuditLog {
     store: Arc<AuthStore>,
     clock: SharedClock,
-    failures: Mutex<Throttle<Arc<str>, Failure>>,
+    failures: Mutex<Throttle<FailureKey, Failure>>,
     reads: Mutex<Throttle<ReadKey, By>>,
+    /// Held from taking counts until they are written, so that each is in memory or in the table for whoever reads.
+    writing: tokio::sync::Mutex<()>,
+}
+
+/// Counts that were taken to be written. Unless they are, they go back: also when nobody waits for it any more.
+struct Taken<'a> {
+    log: &'a AuditLog,
+    failures: Vec<(FailureKey, u64, Failure)>,
+    reads: Vec<(ReadKey, u64, By)>,
+}
+
+impl Taken<'_> {
+    fn entries(&self) -> Vec<Entry> {
+        let failures = self.failures.iter();
+        let failures =
+            failures.map(|((address, _), count, failure)| failed(address, *count, failure));
+        let reads = self.reads.iter();
+        let reads = reads.map(|((_, flow), count, by)| seen(flow, *count, by));
+        failures.chain(reads).collect()
+    }
+
+    fn written(mut self) {
+        self.failures.clear();
+        self.reads.clear();
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        for (key, count, failure) in mem::take(&mut self.failures) {
+            self.log.failures().again(key, count, failure);
+        }
+        for (key, count, by) in mem::take(&mut self.reads) {
+            self.log.reads().again(key, count, by);
+        }
+    }
 }
 
 impl std::fmt::Debug for AuditLog {
@@ -51,8 +92,9 @@ impl AuditLog {
         Self {
             store,
             clock,
-            failures: Mutex::new(Throttle::new(ADDRESSES_MAX, others.clone())),
+            failures: Mutex::new(Throttle::new(FAILURES_MAX, (others.clone(), OTHERS))),
             reads: Mutex::new(Throttle::new(READS_MAX, (others.clone(), others))),
+            writing: tokio::sync::Mutex::new(()),
         }
     }
 
@@ -70,11 +112,11 @@ impl AuditLog {
         self.store.order(work).await
     }
 
-    /// Notes that credentials were refused; `reason` is a word such as `expired`. IPv6 addresses are counted
-    /// by their network (/64). Cost: O(1).
+    /// Notes that credentials were refused; `reason` is a word such as `unknown`, and `token` the id of the token, if its
+    /// secret was shown. IPv6 addresses are counted by their network (/64). Cost: O(1).
     pub fn login_failed(&self, from: IpAddr, reason: &'static str, token: Option<TokenId>) {
         let failure = Failure { reason, token };
-        self.failures().note(network(from), failure);
+        self.failures().note((network(from), reason), failure);
     }
 
     /// Notes that a caller with `users:any` read a flow of somebody else. Cost: O(1).
@@ -88,38 +130,38 @@ impl AuditLog {
     /// # Errors
     /// [`Error`]: nothing is written, and all of it is still noted.
     pub async fn flush(&self) -> Result<usize, Error> {
+        let _writing = self.writing.lock().await;
         let now = self.clock.now();
-        let failures = self.failures().take(now);
-        let reads = self.reads().take(now);
-        self.write_noted(failures, reads, now).await
+        let (failures, reads) = (self.failures().take(now), self.reads().take(now));
+        self.write_taken(failures, reads, now).await
     }
 
-    async fn write_noted(
+    /// Writes all failed logins that were counted. Cost: O(keys), and a transaction if there are any.
+    async fn write_failures(&self) -> Result<usize, Error> {
+        let _writing = self.writing.lock().await;
+        let now = self.clock.now();
+        let failures = self.failures().take_all(now);
+        self.write_taken(failures, Vec::new(), now).await
+    }
+
+    async fn write_taken(
         &self,
-        failures: Vec<(Arc<str>, u64, Failure)>,
+        failures: Vec<(FailureKey, u64, Failure)>,
         reads: Vec<(ReadKey, u64, By)>,
         now: Timestamp,
     ) -> Result<usize, Error> {
-        let entries = failures
-            .iter()
-            .map(|(address, count, failure)| failed(address, *count, failure));
-        let read = reads
-            .iter()
-            .map(|((_, flow), count, by)| seen(flow, *count, by));
-        let entries: Vec<Entry> = entries.chain(read).collect();
+        let taken = Taken {
+            log: self,
+            failures,
+            reads,
+        };
+        let entries = taken.entries();
         if entries.is_empty() {
             return Ok(0);
         }
-        let written = self.store.order(self.write_all(&entries, now)).await;
-        if written.is_err() {
-            for (address, count, failure) in failures {
-                self.failures().again(address, count, failure);
-            }
-            for (key, count, by) in reads {
-                self.reads().again(key, count, by);
-            }
-        }
-        written.map(|()| entries.len())
+        self.store.order(self.write_all(&entries, now)).await?;
+        taken.written();
+        Ok(entries.len())
     }
 
     async fn write_all(&self, entries: &[Entry], now: Timestamp) -> Result<(), Error> {
@@ -130,7 +172,7 @@ impl AuditLog {
         Ok(tx.commit().await?)
     }
 
-    fn failures(&self) -> MutexGuard<'_, Throttle<Arc<str>, Failure>> {
+    fn failures(&self) -> MutexGuard<'_, Throttle<FailureKey, Failure>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +181,8 @@ impl AuditLog {
     }
 
     /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`]. Failed logins that this server has
-    /// counted since their last row are written first, so that the counts add up to all of them.
+    /// counted since their last row are written first if the filter admits them, so that the counts add up to all of
+    /// them; if they cannot be written, the rows that there are are shown, and the counts are kept.
     ///
     /// # Errors
     /// [`Error`].
@@ -150,13 +193,23 @@ impl AuditLog {
         limit: usize,
     ) -> Result<Vec<AuditRow>, Error> {
         // Later pages hold what is older.
-        if before.is_none() {
-            let now = self.clock.now();
-            let failures = self.failures().take_all(now);
-            self.write_noted(failures, Vec::new(), now).await?;
+        if before.is_none()
+            && admits_failures(filter, self.clock.now())
+            && let Err(error) = self.write_failures().await
+        {
+            tracing::warn!(error = %error, "counted failed logins cannot be written; the audit log is shown without them");
         }
         self.store.audit(filter, before, limit).await
     }
+}
+
+/// Whether rows of failed logins that are written now can match.
+fn admits_failures(filter: &AuditFilter, now: Timestamp) -> bool {
+    let is = |wanted: &Option<Arc<str>>, text: &str| wanted.as_deref().is_none_or(|it| it == text);
+    is(&filter.action, Action::LoginFailed.as_str())
+        && is(&filter.principal, ANONYMOUS)
+        && filter.object.is_none()
+        && filter.until.is_none_or(|until| now < until)
 }
 
 fn failed(address: &Arc<str>, count: u64, failure: &Failure) -> Entry {

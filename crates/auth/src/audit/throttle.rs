@@ -1,4 +1,4 @@
-//! Things that may happen very often and are written down once a minute, with their count.
+//! Things that may happen very often and are written down once a minute, or when somebody asks, with their count.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -2,16 +2,18 @@
 
 use crate::on_both_engines;
 use crate::world::{DAY, SECOND, World, name, reader, root, service, user};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
-use taskledger_auth::store::AuditFilter;
+use taskledger_auth::store::{AuditFilter, AuditRow};
 use taskledger_auth::{Action, By, Caller, Entry, Origin, Scope, Scopes};
 
 on_both_engines!(
     each_change_has_its_row_and_no_secret_is_in_it,
     what_was_refused_is_there_too,
-    failed_logins_are_counted_by_address_and_minute,
+    failed_logins_are_counted_by_address_reason_and_minute,
+    whoever_reads_finds_all_failed_logins,
+    the_log_is_shown_while_nothing_can_be_written,
     reads_of_others_are_counted_by_flow_and_minute,
     what_cannot_be_written_yet_is_written_later,
     rows_are_found_by_filter_and_cursor,
@@ -83,31 +85,112 @@ async fn what_was_refused_is_there_too(world: World) {
     );
 }
 
-async fn failed_logins_are_counted_by_address_and_minute(world: World) {
+async fn failed_logins_are_counted_by_address_reason_and_minute(world: World) {
     let log = world.tokens.audit();
     let [one, other]: [IpAddr; 2] = ["192.0.2.7", "192.0.2.8"].map(|text| text.parse().unwrap());
     log.login_failed(one, "unknown", None);
     assert_eq!(log.flush().await.unwrap(), 1);
     for _ in 0..5 {
-        log.login_failed(one, "expired", None);
+        log.login_failed(one, "unknown", None);
         log.login_failed(other, "malformed", None);
     }
-    assert_eq!(log.flush().await.unwrap(), 1);
+    // One that is told at once, however many fail for another reason.
+    let id = world.made(user("ann", reader())).await.token.id().clone();
+    log.login_failed(one, "revoked", Some(id.clone()));
+    assert_eq!(log.flush().await.unwrap(), 2);
     world.clock.advance_ms(60 * SECOND);
     assert_eq!(log.flush().await.unwrap(), 1);
 
-    let rows = world.audit().await;
-    let told = rows.iter().map(|row| {
-        let detail: Value = serde_json::from_str(row.detail.as_ref().unwrap()).unwrap();
-        (row.address.as_deref().unwrap(), detail)
-    });
+    let mut rows = failures(&world.audit().await);
+    // Rows that are written together have no order.
+    rows[1..3].sort();
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        rows,
         [
-            ("192.0.2.7", json!({"count": 1, "reason": "unknown"})),
-            ("192.0.2.8", json!({"count": 5, "reason": "malformed"})),
-            ("192.0.2.7", json!({"count": 5, "reason": "expired"})),
+            "192.0.2.7 1 unknown -".to_owned(),
+            format!("192.0.2.7 1 revoked {id}"),
+            "192.0.2.8 5 malformed -".to_owned(),
+            "192.0.2.7 5 unknown -".to_owned(),
         ]
+    );
+}
+
+/// `address count reason token` of each failed login among these rows.
+fn failures(rows: &[AuditRow]) -> Vec<String> {
+    let rows = rows.iter().filter(|row| &*row.action == "login.failed");
+    rows.map(|row| {
+        let detail: Value = serde_json::from_str(row.detail.as_ref().unwrap()).unwrap();
+        let (count, reason) = (&detail["count"], detail["reason"].as_str().unwrap());
+        let token = row.token.as_deref().unwrap_or("-");
+        format!(
+            "{} {count} {reason} {token}",
+            row.address.as_deref().unwrap()
+        )
+    })
+    .collect()
+}
+
+async fn whoever_reads_finds_all_failed_logins(world: World) {
+    let log = world.tokens.audit();
+    let from: IpAddr = "192.0.2.7".parse().unwrap();
+    let fail = || log.login_failed(from, "unknown", None);
+    let all = AuditFilter::default();
+    let of = |action: Action| AuditFilter {
+        action: Some(Arc::from(action.as_str())),
+        ..AuditFilter::default()
+    };
+    fail();
+    assert_eq!(world.audit().await.len(), 1);
+    let first = world.audit().await[0].seq;
+    fail();
+    fail();
+    // Nothing is written for a later page, or for somebody who looks for something else.
+    assert_eq!(log.list(&all, Some(first + 1), 10).await.unwrap().len(), 1);
+    let others = [
+        of(Action::FlowRead),
+        AuditFilter {
+            principal: Some(Arc::from("user:ann")),
+            ..all.clone()
+        },
+        AuditFilter {
+            object: Some(Arc::from("x")),
+            ..all.clone()
+        },
+        AuditFilter {
+            until: Some(world.now()),
+            ..all.clone()
+        },
+    ];
+    for other in others {
+        assert_eq!(log.list(&other, None, 10).await.unwrap(), [], "{other:?}");
+    }
+    let after = log.list(&all, Some(i64::MAX), 10).await.unwrap();
+    assert_eq!(after.len(), 1);
+    let found = log.list(&of(Action::LoginFailed), None, 10).await.unwrap();
+    assert_eq!(
+        failures(&found),
+        ["192.0.2.7 2 unknown -", "192.0.2.7 1 unknown -"]
+    );
+    assert_eq!(world.audit().await.len(), 2, "there was nothing more");
+}
+
+async fn the_log_is_shown_while_nothing_can_be_written(world: World) {
+    let log = world.tokens.audit();
+    let from: IpAddr = "192.0.2.7".parse().unwrap();
+    log.login_failed(from, "unknown", None);
+    assert_eq!(log.flush().await.unwrap(), 1);
+    log.login_failed(from, "unknown", None);
+    log.login_failed(from, "unknown", None);
+
+    // Another row of that action is refused.
+    let only_one = "CREATE UNIQUE INDEX only_one ON audit (action)";
+    world.run(only_one).await.unwrap();
+    assert_eq!(failures(&world.audit().await), ["192.0.2.7 1 unknown -"]);
+    world.run("DROP INDEX only_one").await.unwrap();
+
+    assert_eq!(
+        failures(&world.audit().await),
+        ["192.0.2.7 1 unknown -", "192.0.2.7 2 unknown -"]
     );
 }
 

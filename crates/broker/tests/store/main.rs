@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
+mod blocked;
 mod events;
 mod inbox;
 mod intake;
@@ -92,7 +93,9 @@ on_both_engines! {
     intake::only_what_carries_a_mark_and_is_no_copy_is_published,
     intake::tasks_that_cannot_run_are_told_once_for_each_cause,
     intake::a_task_that_began_after_all_is_told_of_again,
+    blocked::a_task_that_is_cancelled_and_run_again_is_told_of_again,
     intake::when_no_task_waits_any_more_those_that_begin_are_not_looked_for,
+    blocked::a_server_learns_that_no_task_waits_from_what_another_noted,
     intake::a_failure_that_is_retried_is_no_end,
     intake::a_task_that_runs_again_ends_again,
     intake::tasks_that_share_an_external_id_are_all_found,

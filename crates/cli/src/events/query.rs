@@ -3,7 +3,7 @@
 use crate::following::say;
 use crate::nothing::filters;
 use crate::output::{Output, list, member};
-use crate::request::{Params, principal};
+use crate::request::{Params, actor};
 use crate::tasks::{Order, events_table};
 use crate::when::When;
 use crate::{Api, CliError, Remote, ids};
@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Only what this principal caused, such as user:ann, service:ci, anonymous or engine
-    #[arg(long, value_parser = principal)]
+    #[arg(long, value_parser = actor)]
     actor: Option<String>,
     /// Only these types of events, with commas
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]

@@ -119,8 +119,26 @@ impl Follow<'_> {
             if before != latest {
                 (changed_at, is_told) = (asked_at, false);
             } else if !is_told && changed_at.elapsed() >= QUIET {
-                is_told = true;
-                self.tell(&root, &mut waits, out).await;
+                let api = self.api;
+                let tree = api.call("tasks.tree", json!({ "task_id": root }));
+                let news = tokio::select! {
+                    news = waits.look(api, tree, out) => Some(news),
+                    Some(()) = self.interrupts.recv() => None,
+                };
+                match news {
+                    Some(news) => {
+                        // What was not answered is asked after the next pause.
+                        (changed_at, is_told) = (Instant::now(), news.is_complete);
+                        news.sentences
+                            .iter()
+                            .for_each(|text| self.screen.remark(text));
+                    }
+                    None if cancelling => return Ok(End::Cancelled),
+                    None => {
+                        cancelling = true;
+                        self.cancel(&root).await?;
+                    }
+                }
             }
             pause = (pause * 3 / 2).min(self.pace.longest);
             let pause = pause.max(asked_at.elapsed() * 4);
@@ -167,17 +185,6 @@ impl Follow<'_> {
         Ok(None)
     }
 
-    /// Says for what the tasks wait, as far as it was not said.
-    async fn tell(&mut self, root: &str, waits: &mut Waits, out: &Output) {
-        // Who does not answer now is asked in the next pause.
-        let Ok(tree) = self.tree(root).await else {
-            return;
-        };
-        for text in waits.news(self.api, &tree, out).await {
-            self.screen.remark(&text);
-        }
-    }
-
     async fn tree(&self, root: &str) -> Result<Value, CliError> {
         Ok(self
             .api
@@ -203,7 +210,7 @@ impl Follow<'_> {
 }
 
 /// Whether the same question may be answered a moment later.
-fn is_passing(error: &ApiError) -> bool {
+pub(crate) fn is_passing(error: &ApiError) -> bool {
     match error {
         ApiError::Connection(_) => true,
         ApiError::Refused { code, .. } => *code == -32013,
@@ -347,6 +354,45 @@ mod tests {
             played.end,
             Err(CliError::Api(ApiError::Connection(_)))
         ));
+    }
+
+    /// A server whose run goes on and whose trees do not come.
+    struct Stuck;
+
+    #[async_trait]
+    impl Api for Stuck {
+        async fn call(&self, method: &str, _params: Value) -> Result<Value, ApiError> {
+            match method {
+                "tasks.execute" => Ok(json!({"root_task_id": "r"})),
+                "tasks.get" => Ok(json!({"id": "r", "run": {"state": "running"}})),
+                "tasks.tree" => std::future::pending().await,
+                _ => Ok(Value::Null),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_interrupt_does_not_wait_for_a_server_that_is_asked_why_nothing_runs() {
+        let (sender, interrupts) = mpsc::channel(2);
+        let mut out = Output::to(Box::new(Buffer::default()), true, false);
+        let follow = Follow {
+            api: &Stuck,
+            pace: Pace::default(),
+            interrupts,
+            screen: Screen::for_output(&out),
+            clock: crate::clock(),
+        };
+        let begun = Instant::now();
+        let pressed = async {
+            // In the middle of the look.
+            tokio::time::sleep(QUIET + Duration::from_secs(1)).await;
+            sender.send(()).await.unwrap();
+            sender.send(()).await.unwrap();
+        };
+        let params = json!({"tasks": []}).as_object().unwrap().clone();
+        let (end, ()) = tokio::join!(follow.begin("tasks.execute", params, &mut out), pressed);
+        assert_eq!(end.unwrap(), End::Cancelled);
+        assert!(begun.elapsed() < QUIET + Duration::from_millis(1_100));
     }
 
     #[tokio::test]

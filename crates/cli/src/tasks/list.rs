@@ -4,7 +4,7 @@ use super::selection::{Selection, looked_through};
 use super::{CliError, HttpApi, Output, Params, Read, Request};
 use crate::Api;
 use crate::following::say;
-use crate::nothing::{filters, nothing};
+use crate::nothing::nothing;
 use crate::output::{Style, Text, grid, list as list_of, member, next_page, short, style};
 use crate::tree::{mark, shown_status, took};
 use crate::when::{When, span};
@@ -128,10 +128,12 @@ fn none(args: &Args, result: &Value, out: &Output) -> Option<String> {
         .maybe("offset", args.offset)
         .build();
     let text = nothing("tasks.list", &asked, result, out)?;
-    let is_filtered = !filters("tasks.list", &asked).is_empty();
-    Some(match is_filtered && args.which.is_of_roots() {
-        true => format!("{text} among the roots of flows; --all looks at all tasks"),
-        false => text,
+    let of_roots = text.strip_prefix("no task matches ");
+    Some(match of_roots {
+        Some(asked) if args.which.is_of_roots() => {
+            format!("no flow matches {asked}; --all searches the tasks in flows too")
+        }
+        Some(_) | None => text,
     })
 }
 
@@ -184,9 +186,13 @@ mod tests {
             Some("no tasks; `taskledger run FILE` starts a workflow")
         );
         assert_eq!(
-            said("list --status failed --since 1h --label a=b", empty()).as_deref(),
+            said(
+                "list --status failed --since 1h --label a=b --label c=d",
+                empty()
+            )
+            .as_deref(),
             Some(
-                "no task matches --label a=b --since 1h --status failed among the roots of flows; --all looks at all tasks"
+                "no flow matches --label a=b --label c=d --since 1h --status failed; --all searches the tasks in flows too"
             )
         );
         assert_eq!(
@@ -195,7 +201,7 @@ mod tests {
         );
         assert_eq!(
             said("list --offset 9", empty()).as_deref(),
-            Some("no task behind this place: the list has ended")
+            Some("no more tasks after this offset")
         );
         assert_eq!(said("list", json!({"tasks": [{"id": "a"}]})), None);
     }

@@ -103,7 +103,7 @@ impl Selection {
 
     /// The filters by their options, with what was given.
     pub(super) fn asked(&self) -> Map<String, Value> {
-        let labels = (!self.labels.is_empty()).then(|| self.labels.join(" --label "));
+        let labels = (!self.labels.is_empty()).then(|| self.labels.clone());
         Params::default()
             .maybe("status", self.status.clone())
             .maybe("user", self.user.clone())

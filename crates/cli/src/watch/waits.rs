@@ -1,11 +1,13 @@
-//! What is said of a flow that somebody follows and in which nothing runs: for what its tasks wait, as `tasks.explain` tells it.
+//! What is said of a flow that somebody follows and in which nothing runs: what its tasks are waiting for, as `tasks.explain` tells it.
 
 use super::known::tasks;
-use crate::Api;
 use crate::output::{Output, list, member, printable};
+use crate::run::follow::is_passing;
+use crate::{Api, ApiError};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// How long nothing has happened before somebody is told why. Tasks that begin at once are no news.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
@@ -14,34 +16,90 @@ const ASKED_MAX: usize = 4;
 /// Reasons that are remembered; beyond them they are told again.
 const SAID_MAX: usize = 1_000;
 
+/// How long a look may take, tree and reasons together: what it did not learn is asked in the next pause.
+const LOOK_MAX: Duration = Duration::from_secs(2);
+
 /// What was told, each reason of a task once.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     said: HashSet<(String, String)>,
 }
 
+/// What a look has brought.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// What is new, a sentence each.
+    pub(crate) sentences: Vec<String>,
+    /// Whether all was answered; else the look is to be repeated.
+    pub(crate) is_complete: bool,
+}
+
+/// A task that waits, and why.
+struct Reason {
+    id: String,
+    code: String,
+    summary: String,
+}
+
 impl Waits {
-    /// What is new to tell of a tree, a sentence each. Cost: a call for each of [`ASKED_MAX`] tasks.
-    pub(crate) async fn news(&mut self, api: &dyn Api, tree: &Value, out: &Output) -> Vec<String> {
-        let mut news = Vec::new();
-        for id in waiting(tree).into_iter().take(ASKED_MAX) {
-            // Who does not answer now is asked in the next pause.
-            let asked = api.call("tasks.explain", json!({ "task_id": id }));
-            let Ok(explained) = asked.await else {
-                continue;
-            };
-            let reason = list(&explained, "reasons").first();
-            let code = reason.map_or_else(String::new, |reason| member(reason, "code"));
+    /// Looks at what the tasks of a tree are waiting for, for at most [`LOOK_MAX`]. Whoever stops waiting for it loses
+    /// nothing. Cost: the tree, and a call for each of [`ASKED_MAX`] tasks.
+    pub(crate) async fn look(
+        &mut self,
+        api: &dyn Api,
+        tree: impl Future<Output = Result<Value, ApiError>>,
+        out: &Output,
+    ) -> News {
+        let mut found = Vec::new();
+        let asked = timeout(LOOK_MAX, ask(api, tree, &mut found)).await;
+        let mut news = News {
+            sentences: Vec::new(),
+            is_complete: asked.unwrap_or(false),
+        };
+        for reason in found {
             if self.said.len() >= SAID_MAX {
                 self.said.clear();
             }
-            if !is_wait(&code) || !self.said.insert((id, code)) {
-                continue;
+            if self.said.insert((reason.id, reason.code)) {
+                let summary = printable(&reason.summary);
+                news.sentences.push(out.sentence(&summary));
             }
-            news.push(out.sentence(&printable(&member(&explained, "summary"))));
         }
         news
     }
+}
+
+/// Finds out why tasks wait. Returns whether all was answered, if with a refusal.
+async fn ask(
+    api: &dyn Api,
+    tree: impl Future<Output = Result<Value, ApiError>>,
+    found: &mut Vec<Reason>,
+) -> bool {
+    let tree = match tree.await {
+        Ok(tree) => tree,
+        Err(error) => return !is_passing(&error),
+    };
+    let mut is_complete = true;
+    for id in waiting(&tree).into_iter().take(ASKED_MAX) {
+        let asked = api.call("tasks.explain", json!({ "task_id": id }));
+        let explained = match asked.await {
+            Ok(explained) => explained,
+            Err(error) => {
+                is_complete &= !is_passing(&error);
+                continue;
+            }
+        };
+        let reason = list(&explained, "reasons").first();
+        let code = reason.map_or_else(String::new, |reason| member(reason, "code"));
+        if is_wait(&code) {
+            found.push(Reason {
+                id,
+                code,
+                summary: member(&explained, "summary"),
+            });
+        }
+    }
+    is_complete
 }
 
 /// Whether a task that stands so goes on when something else has happened.
@@ -84,6 +142,7 @@ mod tests {
     use super::*;
     use crate::ApiError;
     use async_trait::async_trait;
+    use std::future::ready;
     use std::sync::Mutex;
 
     fn task(id: &str, status: &str, more: Value) -> Value {
@@ -147,8 +206,51 @@ mod tests {
             ("not_covered", None),
         ] {
             *api.0.lock().unwrap() = code;
-            let news = waits.news(&api, &tree, &out).await;
-            assert_eq!(news.first().map(String::as_str), said, "{code}");
+            let news = waits.look(&api, ready(Ok(tree.clone())), &out).await;
+            assert!(news.is_complete);
+            let told = news.sentences.first().map(String::as_str);
+            assert_eq!(told, said, "{code}");
         }
+    }
+
+    /// A server on which one task waits for a worker, and which does not tell why others do.
+    struct Partly(Result<(), ApiError>);
+
+    #[async_trait]
+    impl Api for Partly {
+        async fn call(&self, _method: &str, params: Value) -> Result<Value, ApiError> {
+            match (params["task_id"].as_str(), &self.0) {
+                (Some("a"), _) => {
+                    Ok(json!({"summary": "`a` waits", "reasons": [{"code": "waits_for_worker"}]}))
+                }
+                (_, Err(error)) => Err(error.clone()),
+                (_, Ok(())) => std::future::pending().await,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_answered_is_asked_again_and_the_rest_is_told() {
+        let pending = |id| task(id, "pending", json!({}));
+        // The last child is asked about first.
+        let tree = || flow(vec![pending("b"), pending("a")]);
+        let out = Output::to(Box::new(Vec::new()), false, false);
+        let lost = || ApiError::Connection("lost".to_owned());
+        let refused = ApiError::Protocol("no".to_owned());
+        for (answer, is_complete) in [(Ok(()), false), (Err(lost()), false), (Err(refused), true)] {
+            let api = Partly(answer);
+            let mut waits = Waits::default();
+            let news = waits.look(&api, ready(Ok(tree())), &out).await;
+            assert_eq!(news.sentences, ["`a` waits"], "{:?}", api.0);
+            assert_eq!(news.is_complete, is_complete, "{:?}", api.0);
+            let again = waits.look(&api, ready(Ok(tree())), &out).await;
+            assert!(again.sentences.is_empty());
+        }
+        let mut waits = Waits::default();
+        let api = Partly(Ok(()));
+        let none = waits.look(&api, ready(Err(lost())), &out).await;
+        assert!(!none.is_complete && none.sentences.is_empty());
+        let never = std::future::pending();
+        assert!(!waits.look(&api, never, &out).await.is_complete);
     }
 }

@@ -154,15 +154,17 @@ impl Store {
         self.wanted.notify_one();
     }
 
-    /// Closes all connections. Nobody may wait in [`Self::hear`] any more.
-    pub async fn close(&self) {
+    /// Closes all connections. Nobody may wait for changes any more. Returns whether they were closed in time.
+    pub async fn close(&self) -> bool {
         // The connection that listens belongs to them, and does not come back by itself.
         if let Ok(mut listener) = self.listener.try_lock() {
             listener.take();
         }
-        if !self.connections.close().await {
+        let is_closed = self.connections.close().await;
+        if !is_closed {
             tracing::warn!("the connections of the webhooks were not closed in time");
         }
+        is_closed
     }
 }
 

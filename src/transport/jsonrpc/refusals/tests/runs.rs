@@ -26,7 +26,13 @@ fn methods_without_an_executor() {
     let kind = ErrorKind::ExecutorNotFound;
     let hint = "with `schemas.type: \"remote\"` a task waits for a worker of its method, such as `taskledger worker \
                 --method NAME -- PROGRAM` starts";
-    reads(&two_tasks(), refusal, kind, &[new], json!({"hint": hint}));
+    reads(
+        &two_tasks(),
+        refusal,
+        kind,
+        &[new.clone()],
+        json!({"hint": hint}),
+    );
 
     let refusal = Refusal::ExecutorsNotFound(vec![unknown(STORED, "command_executor")]);
     let reason = format!("Executor of task `{STORED}` not found");
@@ -39,6 +45,19 @@ fn methods_without_an_executor() {
     let more =
         json!({"hint": "command_executor is off; the server allows programs with --allow-command"});
     reads(&CallNames::default(), refusal, kind, &told, more);
+
+    // Both help where both are missing.
+    let both = vec![unknown(A, "nope"), unknown(STORED, "command_executor")];
+    let more = json!({"hint": format!(
+        "command_executor is off; the server allows programs with --allow-command; {hint}"
+    )});
+    reads(
+        &two_tasks(),
+        Refusal::ExecutorsNotFound(both),
+        kind,
+        &[new, told[0].clone()],
+        more,
+    );
 }
 
 #[test]
