@@ -20,9 +20,11 @@ fn in_book(text: &str, url: Option<&str>) -> String {
     }
     let mut running = command.spawn().expect("python3 can be run");
     let mut input = running.stdin.take().expect("it has an input");
-    input.write_all(book.to_string().as_bytes()).unwrap();
+    input
+        .write_all(book.to_string().as_bytes())
+        .expect("it reads the book");
     drop(input);
-    let ended = running.wait_with_output().unwrap();
+    let ended = running.wait_with_output().expect("it ends");
     assert!(ended.status.success());
     let book: Value = serde_json::from_slice(&ended.stdout).expect("a book");
     let content = &book["items"][0]["Chapter"]["content"];

@@ -28,12 +28,13 @@ impl World {
 
     /// The task whose lease a command would end too soon, and its lease, which must stay.
     pub(super) fn kept_by(&self, command: &Command) -> Option<(TaskId, Option<LeaseId>)> {
-        match command {
-            Command::EndLease {
-                task, expired_at, ..
-            } if *expired_at > self.now => Some((*task, self.lease(*task))),
-            _ => None,
-        }
+        let Command::EndLease {
+            task, expired_at, ..
+        } = command
+        else {
+            return None;
+        };
+        (*expired_at > self.now).then(|| (*task, self.lease(*task)))
     }
 
     pub(super) fn claim(&mut self, of: Claimable, many: usize) -> Command {

@@ -30,7 +30,7 @@ fn methods_without_an_executor() {
         &two_tasks(),
         refusal,
         kind,
-        &[new.clone()],
+        std::slice::from_ref(&new),
         json!({"hint": hint}),
     );
 
