@@ -8,6 +8,7 @@ use crate::store::transfer::{Checker, Line, Receipt};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use taskledger_cli::output::{Output, counted};
 
@@ -98,6 +99,11 @@ struct Found {
 }
 
 fn verify_file(file: &str, kept: Option<Mark>, out: &mut Output) -> Result<ExitCode, CliError> {
+    if Path::new(file).is_dir() {
+        return Err(CliError::Failed(format!(
+            "`{file}` is a folder; expected an exported file. `taskledger events verify --data-dir FOLDER` checks the log of a server's folder"
+        )));
+    }
     let lines = Lines::open(file)?;
     let found = read(lines, kept).map_err(CliError::Failed)?;
     let sha256 = found.archived.map(|_| sha256(file)).transpose()?;

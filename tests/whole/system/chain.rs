@@ -54,6 +54,11 @@ async fn an_auditor_finds_what_was_changed(folder: Folder) {
         .await
         .refused(2);
 
+    let elsewhere = events(&["verify", folder.path().to_str().unwrap()], &folder)
+        .await
+        .refused(1);
+    assert!(elsewhere.contains("--data-dir"), "{elsewhere}");
+
     let unchanged = "nothing up to position 2 was changed since the head was kept";
     assert!(sound.contains(unchanged), "{sound}");
     let of_file = of_file.done();
