@@ -132,7 +132,7 @@ pub(super) async fn audit(
     };
     match nobody {
         Some(principal) => say(&format!("no entry names `{}`", printable(&principal))),
-        None => shown((request.method, &asked), &result, request.show, out)?,
+        None => shown_or_said(request.method, &asked, &result, request.show, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -144,21 +144,8 @@ async fn answered(place: Place, request: Request, out: &mut Output) -> Result<Ex
     let asked = request.params.clone();
     let called = opened.api().call(request.method, request.params).await;
     opened.close().await;
-    shown((request.method, &asked), &called?, request.show, out)?;
+    shown_or_said(request.method, &asked, &called?, request.show, out)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Shows what a method answered to these parameters.
-fn shown(
-    (method, asked): (&str, &Value),
-    result: &Value,
-    show: fn(&Value, &mut Output) -> io::Result<()>,
-    out: &mut Output,
-) -> io::Result<()> {
-    match out.is_json() {
-        true => out.value(result),
-        false => shown_or_said(method, asked, result, show, out),
-    }
 }
 
 /// A token; its secret, if it is there, at the end.

@@ -300,7 +300,7 @@ impl BrokerStore {
             let is_told = match end.kind {
                 EndKind::Own => {
                     if blocked.remove(&end.task) {
-                        told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
+                        unblock(&mut numbered, end.task);
                     }
                     unblocked.push(end.task);
                     false
@@ -308,7 +308,7 @@ impl BrokerStore {
                 EndKind::Unbegun => {
                     let is_told = blocked.remove(&end.task);
                     if is_told {
-                        told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
+                        unblock(&mut numbered, end.task);
                         unblocked.push(end.task);
                     }
                     is_told
@@ -317,7 +317,7 @@ impl BrokerStore {
                 EndKind::Begun => {
                     if blocked.remove(&end.task) {
                         unblocked.push(end.task);
-                        told_of(&mut numbered, end.task).for_each(|new| new.is_blocked = false);
+                        unblock(&mut numbered, end.task);
                     }
                     continue;
                 }
@@ -429,10 +429,11 @@ struct Noted {
     is_unblocked: bool,
 }
 
-/// What its requester is about to be told of a task. Cost: O(outcomes).
-fn told_of(numbered: &mut [New], task: TaskId) -> impl Iterator<Item = &mut New> {
-    let of_task = move |new: &&mut New| new.outcome.task_id == task;
-    numbered.iter_mut().filter(of_task)
+/// What its requester is about to be told of a task does not say any more that it cannot run. Cost: O(outcomes).
+fn unblock(numbered: &mut [New], task: TaskId) {
+    let of_task = |new: &&mut New| new.outcome.task_id == task;
+    let told = numbered.iter_mut().filter(of_task);
+    told.for_each(|new| new.is_blocked = false);
 }
 
 /// The task that an event ends, as subscribers are told of it: no attempt follows by itself.

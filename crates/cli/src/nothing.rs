@@ -176,7 +176,7 @@ pub fn nothing(method: &str, asked: &Value, result: &Value, out: &Output) -> Opt
     })
 }
 
-/// Shows a list, or says on standard error why there is none.
+/// Shows an answer: as JSON, or to people; of a list with nothing in it they are told on standard error why.
 ///
 /// # Errors
 /// The output takes nothing.
@@ -187,6 +187,9 @@ pub fn shown_or_said(
     show: impl FnOnce(&Value, &mut Output) -> io::Result<()>,
     out: &mut Output,
 ) -> io::Result<()> {
+    if out.is_json() {
+        return out.value(result);
+    }
     match nothing(method, asked, result, out) {
         Some(text) => {
             say(&text);

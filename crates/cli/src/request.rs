@@ -1,6 +1,8 @@
 //! Calls as the commands make them: a method, its parameters, and how its result is shown.
 
+use crate::nothing::shown_or_said;
 use crate::output::Output;
+use crate::{Api, CliError, Remote};
 use serde_json::{Map, Value};
 use std::io;
 
@@ -12,6 +14,21 @@ pub struct Request {
     pub params: Value,
     /// Writes the result.
     pub show: fn(&Value, &mut Output) -> io::Result<()>,
+}
+
+impl Request {
+    /// Makes the call, and shows the result.
+    pub(crate) async fn answered(
+        self,
+        remote: &Remote,
+        out: &mut Output,
+    ) -> Result<Value, CliError> {
+        let api = remote.api()?;
+        out.calls_with(api.options().to_owned());
+        let result = api.call(self.method, self.params.clone()).await?;
+        shown_or_said(self.method, &self.params, &result, self.show, out)?;
+        Ok(result)
+    }
 }
 
 /// Builds parameters; what was not given is left out.

@@ -5,10 +5,9 @@
 
 use super::input::read_text;
 use super::local::Either;
-use super::nothing::shown_or_said;
 use super::output::{Column, Output, Text, list as listed, member, show_table, time};
 use super::request::{Params, Request};
-use super::{Api, CliError, Remote};
+use super::{CliError, Remote};
 use clap::Subcommand;
 use serde_json::Value;
 use std::io::{self, IsTerminal as _};
@@ -107,19 +106,7 @@ async fn remotely(
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let request = command.request(value)?;
-    let api = remote.api()?;
-    out.calls_with(api.options().to_owned());
-    let Request {
-        method,
-        params,
-        show,
-    } = request;
-    let result = api.call(method, params.clone()).await?;
-    if out.is_json() {
-        out.value(&result)?;
-    } else {
-        shown_or_said(method, &params, &result, show, out)?;
-    }
+    request.answered(remote, out).await?;
     Ok(ExitCode::SUCCESS)
 }
 

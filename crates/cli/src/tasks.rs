@@ -111,15 +111,11 @@ async fn tabled(
 ) -> Result<ExitCode, CliError> {
     let (method, asked) = (request.method, request.params.clone());
     let result = answer(api, request).await?;
-    if out.is_json() {
-        out.value(&result)?;
-    } else {
-        let show = |result: &Value, out: &mut Output| {
-            let lines = table(result, when, out.look().columns);
-            out.texts(&lines)
-        };
-        shown_or_said(method, &asked, &result, show, out)?;
-    }
+    let show = |result: &Value, out: &mut Output| {
+        let lines = table(result, when, out.look().columns);
+        out.texts(&lines)
+    };
+    shown_or_said(method, &asked, &result, show, out)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -124,11 +124,7 @@ async fn remotely(
     when.resolve_in(&mut request.params, &["since", "until"])?;
     ids::resolve_in(&api, &mut request.params).await?;
     let result = api.call(request.method, request.params).await?;
-    if out.is_json() {
-        out.value(&result)?;
-    } else {
-        shown_or_said(request.method, &asked, &result, request.show, out)?;
-    }
+    shown_or_said(request.method, &asked, &result, request.show, out)?;
     Ok(ended(&result))
 }
 

@@ -9,10 +9,9 @@ mod methods;
 #[cfg(test)]
 mod tests;
 
-use super::nothing::shown_or_said;
 use super::output::Output;
 use super::request::{Params, Request};
-use super::{Api, CliError, Remote};
+use super::{CliError, Remote};
 use clap::Subcommand;
 use std::process::ExitCode;
 
@@ -61,18 +60,6 @@ impl Command {
 /// Does what was asked and shows the result.
 pub async fn workers(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let request = args.command.request()?;
-    let api = args.remote.api()?;
-    out.calls_with(api.options().to_owned());
-    let Request {
-        method,
-        params,
-        show,
-    } = request;
-    let result = api.call(method, params.clone()).await?;
-    if out.is_json() {
-        out.value(&result)?;
-    } else {
-        shown_or_said(method, &params, &result, show, out)?;
-    }
+    request.answered(&args.remote, out).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -73,12 +73,13 @@ impl<K: Clone + Eq + Hash, V: Clone> Throttle<K, V> {
     fn take_after(&mut self, window_ms: u64, now: Timestamp) -> Vec<(K, u64, V)> {
         let mut due = Vec::new();
         self.windows.retain(|key, window| {
-            let since = window.written.map(|written| now.ms_since(written));
-            let waits = match window.count {
-                0 => since.is_some_and(|since| since < WINDOW_MS),
-                _ => since.is_some_and(|since| since < window_ms),
+            let within_ms = if window.count == 0 {
+                WINDOW_MS
+            } else {
+                window_ms
             };
-            if waits {
+            let written = window.written;
+            if written.is_some_and(|written| now.ms_since(written) < within_ms) {
                 return true;
             }
             if window.count == 0 {
@@ -97,14 +98,23 @@ impl<K: Clone + Eq + Hash, V: Clone> Throttle<K, V> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_first_is_taken_at_once_and_the_rest_after_a_minute() {
+    fn at(s: i64) -> Timestamp {
+        Timestamp(s * 1_000_000)
+    }
+
+    /// Two are counted, behind one that was taken at once.
+    fn counted() -> Throttle<&'static str, i32> {
         let mut throttle = Throttle::new(10, "more");
-        let at = |s: i64| Timestamp(s * 1_000_000);
         throttle.note("a", 1);
         assert_eq!(throttle.take(at(0)), [("a", 1, 1)]);
         throttle.note("a", 2);
         throttle.note("a", 3);
+        throttle
+    }
+
+    #[test]
+    fn the_first_is_taken_at_once_and_the_rest_after_a_minute() {
+        let mut throttle = counted();
         assert_eq!(throttle.take(at(59)), []);
         assert_eq!(throttle.take(at(60)), [("a", 2, 3)]);
         assert_eq!(throttle.take(at(120)), []);
@@ -113,12 +123,7 @@ mod tests {
 
     #[test]
     fn whoever_reads_sees_what_was_counted_up_to_now() {
-        let mut throttle = Throttle::new(10, "more");
-        let at = |s: i64| Timestamp(s * 1_000_000);
-        throttle.note("a", 1);
-        assert_eq!(throttle.take(at(0)), [("a", 1, 1)]);
-        throttle.note("a", 2);
-        throttle.note("a", 3);
+        let mut throttle = counted();
         assert_eq!(throttle.take_all(at(1)), [("a", 2, 3)]);
         assert_eq!(throttle.take_all(at(1)), []);
         throttle.note("a", 4);

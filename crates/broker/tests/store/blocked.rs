@@ -1,21 +1,13 @@
 //! Tasks that cannot run, and what ends that.
 
-use crate::events::{at, cancelled, failed, published, requeued, started, task};
+use crate::events::{blocked, cancelled, failed, published, requeued, started};
 use crate::world::World;
 use crate::{take, waiting};
-use std::sync::Arc;
-use taskledger_broker::Blocked;
-use taskledger_domain::Recorded;
 use taskledger_domain::flow::RequeueReason;
 
 pub(crate) async fn a_task_that_is_cancelled_and_run_again_is_told_of_again(world: World) {
     let store = &world.store;
     let (first, second) = (failed(3, 9, false), failed(9, 8, false));
-    let blocked = |id: u128, cause: &Arc<Recorded>, told: u64| Blocked {
-        task: task(id),
-        cause: cause.clone(),
-        told: (told, at(told)),
-    };
     let events = [
         published(1, 1, "ann", "a"),
         published(2, 2, "bob", "b"),
@@ -48,11 +40,7 @@ pub(crate) async fn a_task_that_is_cancelled_and_run_again_is_told_of_again(worl
 pub(crate) async fn a_server_learns_that_no_task_waits_from_what_another_noted(world: World) {
     let (one, other) = (&world.store, &world.other().await);
     let end = failed(2, 9, false);
-    let told = [Blocked {
-        task: task(1),
-        cause: end.clone(),
-        told: (2, at(2)),
-    }];
+    let told = [blocked(1, &end, 2)];
     let events = [published(1, 1, "ann", "a"), end];
     for store in [one, other] {
         assert_eq!(store.intake(0, &events, &told, 2).await.unwrap(), 2);

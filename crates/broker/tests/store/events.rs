@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
+use taskledger_broker::Blocked;
 use taskledger_domain::flow::{
     CancelReason, Event, FailureReason, RequeueReason, Specification, TaskCancelled, TaskCompleted,
     TaskCreated, TaskFailed, TaskRequeued, TaskStarted,
@@ -166,4 +167,13 @@ pub(crate) fn cancelled(position: Position, id: u128) -> Arc<Recorded> {
 
 pub(crate) fn flow(id: u128) -> FlowId {
     task(id).as_flow()
+}
+
+/// A task that cannot run because of this event, as it was told with an event at this position.
+pub(crate) fn blocked(id: u128, cause: &Arc<Recorded>, told: u64) -> Blocked {
+    Blocked {
+        task: task(id),
+        cause: cause.clone(),
+        told: (told, at(told)),
+    }
 }

@@ -1,8 +1,8 @@
 //! What follows from events.
 
 use crate::events::{
-    at, cancelled, completed, copied, created, failed, flow, published, published_by, requeued,
-    started, task,
+    at, blocked, cancelled, completed, copied, created, failed, flow, published, published_by,
+    requeued, started, task,
 };
 use crate::world::{TENANT, World};
 use crate::{called, latest, owner, owner_of, take, text, waiting};
@@ -145,11 +145,7 @@ pub(crate) async fn tasks_that_cannot_run_are_told_once_for_each_cause(world: Wo
         end.clone(),
         completed(7, 4),
     ];
-    let blocked = |id: u128, told: u64| Blocked {
-        task: task(id),
-        cause: end.clone(),
-        told: (told, at(told)),
-    };
+    let blocked = |id, told| blocked(id, &end, told);
     // Task 9 was not published.
     let all = [blocked(2, 5), blocked(3, 5), blocked(9, 5)];
     assert_eq!(store.intake(0, &events, &all, 7).await.unwrap(), 7);
@@ -186,11 +182,6 @@ pub(crate) async fn tasks_that_cannot_run_are_told_once_for_each_cause(world: Wo
 pub(crate) async fn a_task_that_began_after_all_is_told_of_again(world: World) {
     let store = &world.store;
     let end = failed(3, 1, false);
-    let blocked = |id: u128, cause: &Arc<Recorded>, told: u64| Blocked {
-        task: task(id),
-        cause: cause.clone(),
-        told: (told, at(told)),
-    };
     let events = [
         published(1, 1, "ann", "a"),
         published(2, 2, "ann", "b"),
@@ -230,11 +221,7 @@ pub(crate) async fn a_task_that_began_after_all_is_told_of_again(world: World) {
 pub(crate) async fn when_no_task_waits_any_more_those_that_begin_are_not_looked_for(world: World) {
     let store = &world.store;
     let end = failed(5, 9, false);
-    let blocked = |id: u128| Blocked {
-        task: task(id),
-        cause: end.clone(),
-        told: (5, at(5)),
-    };
+    let blocked = |id| blocked(id, &end, 5);
     let events = [
         published(1, 1, "ann", "a"),
         published(2, 2, "ann", "b"),

@@ -123,11 +123,14 @@ impl Selection {
 
     /// What the server is asked; what it cannot filter is left out.
     pub(super) fn params(&self, when: &When) -> Result<Params, CliError> {
-        let since = read_past(when, "--since", &self.since)?.map(|time| time.to_string());
+        let past = |text: &str| when.parse_past(text);
+        let since = read("--since", &self.since, past)?.map(|time| time.to_string());
         // Created at that moment counts.
-        let until = match read_past(when, "--at", &self.at)? {
+        let until = match read("--at", &self.at, past)? {
             Some(time) => Some(Timestamp(time.0.saturating_add(1)).to_string()),
-            None => read(when, "--until", &self.until)?.map(|time| time.to_string()),
+            None => {
+                read("--until", &self.until, |text| when.parse(text))?.map(|time| time.to_string())
+            }
         };
         let name = self.name.clone().filter(|name| !name.contains('*'));
         Ok(Params::default()
@@ -145,29 +148,25 @@ impl Selection {
 
     /// What is left to be looked for here; `None`: the server filters all of it.
     pub(super) fn rest(&self, when: &When) -> Result<Option<Rest>, CliError> {
+        let past = |text: &str| when.parse_past(text);
         let rest = Rest {
             name: self.name.clone().filter(|name| name.contains('*')),
             error: self.error.as_ref().map(|error| error.to_lowercase()),
-            goes_on_at: read_past(when, "--at", &self.at)?,
-            ended_since: read_past(when, "--ended-since", &self.ended_since)?,
-            ended_until: read(when, "--ended-until", &self.ended_until)?,
+            goes_on_at: read("--at", &self.at, past)?,
+            ended_since: read("--ended-since", &self.ended_since, past)?,
+            ended_until: read("--ended-until", &self.ended_until, |text| when.parse(text))?,
         };
         Ok((rest != Rest::default()).then_some(rest))
     }
 }
 
-fn read(when: &When, name: &str, text: &Option<String>) -> Result<Option<Timestamp>, CliError> {
-    let parsed = text.as_ref().map(|text| when.parse(text)).transpose();
-    parsed.map_err(|why| CliError::Usage(format!("{name}: {why}")))
-}
-
-/// The same of a time that must have passed, or nothing can be found.
-fn read_past(
-    when: &When,
+/// The time of an option, as one of the readers of [`When`] reads it.
+fn read(
     name: &str,
     text: &Option<String>,
+    parse: impl Fn(&str) -> Result<Timestamp, String>,
 ) -> Result<Option<Timestamp>, CliError> {
-    let parsed = text.as_ref().map(|text| when.parse_past(text)).transpose();
+    let parsed = text.as_deref().map(parse).transpose();
     parsed.map_err(|why| CliError::Usage(format!("{name}: {why}")))
 }
 

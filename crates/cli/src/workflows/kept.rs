@@ -1,10 +1,9 @@
 //! `taskledger workflows save`, `list`, `show`, `versions`, `diff`, `delete` and `progress`: calls to a server.
 
 use super::{tell, text_of};
-use crate::nothing::shown_or_said;
 use crate::output::{Column, Output, Text, counted, is_time, member, printable, show_table, time};
-use crate::request::Params;
-use crate::{Api, CliError, Remote};
+use crate::request::{Params, Request};
+use crate::{CliError, Remote};
 use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
@@ -125,16 +124,13 @@ async fn answered(
     show: fn(&Value, &mut Output) -> io::Result<()>,
     out: &mut Output,
 ) -> Result<Value, CliError> {
-    let api = remote.api()?;
-    out.calls_with(api.options().to_owned());
-    let asked = params.build();
-    let result = api.call(method, asked.clone()).await?;
-    if out.is_json() {
-        out.value(&result)?;
-    } else {
-        shown_or_said(method, &asked, &result, show, out)?;
-    }
-    Ok(result)
+    let params = params.build();
+    let request = Request {
+        method,
+        params,
+        show,
+    };
+    request.answered(remote, out).await
 }
 
 pub(super) async fn save(args: Save, out: &mut Output) -> Result<ExitCode, CliError> {
