@@ -7,6 +7,7 @@
 mod costs;
 mod quotas;
 mod rates;
+mod recent;
 mod refused;
 mod streams;
 mod turns;
@@ -74,9 +75,14 @@ impl Limits {
     /// # Errors
     /// `RateLimited`: the caller has to wait.
     pub fn rate(&self, context: &Context, use_case: UseCase, tasks: usize) -> Result<(), Error> {
+        self.turns.note(&context.caller);
         let taken = self.rates.take(&context.caller, cost(use_case), tasks);
-        if taken.is_err() {
+        if let Err(error) = &taken {
             self.refused.count(&context.caller);
+            if let Error::RateLimited { retry_after_ms } = error {
+                let wait = Duration::from_millis(*retry_after_ms);
+                self.turns.refused(&context.caller, tasks, wait);
+            }
         }
         taken
     }

@@ -7,6 +7,7 @@
 //! version is replaced by a rebuild beside it.
 
 mod conn;
+mod copier;
 mod elsewhere;
 mod found;
 mod options;

@@ -131,7 +131,7 @@ impl Rebuild {
                 *pool = sqlite::readers(path, *count);
                 let closed = close(&mut writer).await;
                 let finished = match &next.conn {
-                    Some(Conn::File(conn)) => sqlite::finish_next(conn),
+                    Some(Conn::File(file)) => sqlite::finish_next(&file.connection),
                     Some(Conn::Postgres(_)) | None => Ok(()),
                 };
                 let closed = closed.and(finished).and(close(&mut next).await);

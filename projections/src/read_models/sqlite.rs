@@ -33,9 +33,11 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes of write-ahead log that are kept after a checkpoint.
 const WAL_BYTES_KEPT: u32 = 16 * 1024 * 1024;
-/// Pages of write-ahead log after which the fold writes them to the file, which syncs both: 16 MB. What
+/// Pages of write-ahead log after which they are copied to the file, which syncs both: 16 MB. What
 /// changes again and again (totals, the ends of indexes) is written once for all of them.
-const WAL_PAGES: u32 = 4096;
+pub(super) const WAL_PAGES: u32 = 4096;
+/// Pages after which the fold copies them itself: whoever copies beside it has not come to the end of them.
+pub(super) const WAL_PAGES_MAX: u32 = 4 * WAL_PAGES;
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrator(&[
@@ -159,10 +161,15 @@ pub(super) fn connect(path: &Path) -> Result<rusqlite::Connection, Error> {
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
          PRAGMA journal_size_limit = {WAL_BYTES_KEPT};
-         PRAGMA wal_autocheckpoint = {WAL_PAGES};
+         PRAGMA wal_autocheckpoint = {WAL_PAGES_MAX};
          PRAGMA cache_size = -{WRITER_CACHE_KIB};"
     );
     Ok(connect_with(path, &settings, WRITER_STATEMENTS)?)
+}
+
+/// The connection of whoever copies the write-ahead log beside the fold.
+pub(super) fn connect_copier(path: &Path) -> Result<rusqlite::Connection, rusqlite::Error> {
+    connect_with(path, "PRAGMA synchronous = NORMAL", 0)
 }
 
 fn connect_with(

@@ -1,6 +1,7 @@
 //! The one connection that changes rows, with what it remembers of them.
 
 use super::conn::Conn;
+use super::copier::Copier;
 use super::options::Postgres as Place;
 use super::{postgres, sqlite};
 use crate::tasks::TaskProjector;
@@ -76,8 +77,8 @@ impl Way {
 
     pub(super) async fn connect(&self) -> Result<Conn, Error> {
         Ok(match self {
-            Self::File(path) => Conn::File(Box::new(sqlite::connect(path)?)),
-            Self::NextFile(path) => Conn::File(Box::new(sqlite::connect_next(path)?)),
+            Self::File(path) => Conn::file(sqlite::connect(path)?, Some(Copier::new(path))),
+            Self::NextFile(path) => Conn::file(sqlite::connect_next(path)?, None),
             Self::Postgres { options, .. } => {
                 Conn::Postgres(Box::new(PgConnection::connect_with(options).await?))
             }
@@ -261,6 +262,7 @@ impl Writer {
         checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
         self.projector.apply(&mut tx, new).await?;
         tx.commit().await?;
+        conn.committed();
         Ok(())
     }
 

@@ -1,16 +1,22 @@
 //! Turns of large calls: one caller has a few of them under way at a time, so that the calls of others get between.
 //!
 //! A call that makes many tasks takes a processor for milliseconds. What a caller may ask for in one burst would
-//! otherwise stand before everybody else's calls.
+//! otherwise stand before everybody else's calls. While other callers are there, the turn of a large call rests behind it
+//! for as long as it took, so that what it wrote is folded and told, and the calls of others are carried out. When one was
+//! refused because of its caller's rate, the next body is read once there is room in the rate for another like it: to read
+//! one only to refuse it costs nearly as much as to carry it out.
 
+use super::recent::{Key, Recent, key_of};
 use crate::application::context::Context;
 use crate::application::error::Error;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::available_parallelism;
+use std::time::Duration;
 use taskledger_auth::{Caller, Kind};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 /// Tasks of a call that waits for no turn.
 const SMALL_CALL_TASKS_MAX: usize = 16;
@@ -27,13 +33,16 @@ const CALLERS_KEPT: usize = 1_024;
 /// What a caller is told to wait whose call ran out of time before its turn, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1_000;
 
-/// Of which caller: tenant and actor.
-type Key = (Arc<str>, Arc<str>);
+/// The longest that a turn rests behind a call.
+const REST_MAX: Duration = Duration::from_secs(1);
+/// The longest that a body waits for room in its caller's rate before it is read.
+const RATE_WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// Who has large calls under way.
 #[derive(Debug)]
 pub(super) struct Turns {
     callers: Mutex<HashMap<Key, Arc<Places>>>,
+    recent: Arc<Recent>,
     /// Large calls of one caller that are under way at a time.
     under_way_max: usize,
 }
@@ -46,20 +55,55 @@ struct Places {
     /// KiB that may wait or be under way.
     kib: Arc<Semaphore>,
     under_way: Arc<Semaphore>,
+    /// Until then the rate has no room for a call like the last one that was refused.
+    rate_has_room_at: Mutex<Option<Instant>>,
 }
 
-/// The turn of a large call, which lasts until this is dropped.
+/// The turn of a large call, which lasts until this is dropped, and then rests.
 #[derive(Debug)]
 pub struct Turn {
-    _permits: Option<Permits>,
+    held: Option<Held>,
 }
 
 /// What a large call holds of its caller's [`Places`].
 #[derive(Debug)]
-struct Permits {
+struct Held {
     _room: OwnedSemaphorePermit,
     _kib: OwnedSemaphorePermit,
-    _under_way: OwnedSemaphorePermit,
+    under_way: OwnedSemaphorePermit,
+    began: Instant,
+    caller: Key,
+    recent: Arc<Recent>,
+}
+
+impl Places {
+    fn rate_has_room_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        let at = self.rate_has_room_at.lock();
+        at.expect("no code panics with it")
+    }
+
+    /// When there is room in the rate, unless that is now.
+    fn has_room_at(&self) -> Option<Instant> {
+        self.rate_has_room_at().take_if(|at| *at > Instant::now())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if !held.recent.is_shared(&held.caller) {
+            return;
+        }
+        let rest = held.began.elapsed().min(REST_MAX);
+        // Without a runtime nobody waits for the turn.
+        if let Ok(runtime) = Handle::try_current() {
+            let under_way = held.under_way;
+            runtime.spawn(async move {
+                sleep(rest).await;
+                drop(under_way);
+            });
+        }
+    }
 }
 
 /// The turn that a call may have got before it was read, for the first request that it becomes.
@@ -102,6 +146,7 @@ impl Turns {
     fn on(processors: usize) -> Self {
         Self {
             callers: Mutex::default(),
+            recent: Arc::default(),
             under_way_max: (processors / PROCESSORS_PER_LARGE_CALL).max(1),
         }
     }
@@ -109,6 +154,13 @@ impl Turns {
     /// On this machine.
     pub(super) fn new() -> Self {
         Self::on(available_parallelism().map_or(1, usize::from))
+    }
+
+    /// A caller is there. Cost: O(1).
+    pub(super) fn note(&self, caller: &Caller) {
+        if caller.kind() != Kind::Anonymous {
+            self.recent.note(caller, Instant::now());
+        }
     }
 
     /// Waits until a call with so many tasks may begin; small calls, and all while authentication is off, may at once.
@@ -119,7 +171,7 @@ impl Turns {
     pub(super) async fn wait(&self, context: &Context, tasks: usize) -> Result<Turn, Error> {
         let early = context.early_turn.take();
         if tasks <= SMALL_CALL_TASKS_MAX {
-            return Ok(Turn { _permits: None });
+            return Ok(Turn { held: None });
         }
         match early {
             Some(turn) => Ok(turn),
@@ -145,7 +197,20 @@ impl Turns {
         if self.of(caller).room.available_permits() == 0 {
             return Ok(None);
         }
-        self.next(caller, bytes, Some(deadline)).await.map(Some)
+        let turn = self.next(caller, bytes, Some(deadline)).await?;
+        let has_room_at = self.of(caller).has_room_at();
+        if let Some(at) = has_room_at {
+            sleep_until(at.min(deadline)).await;
+        }
+        Ok(Some(turn))
+    }
+
+    /// A call with so many tasks was refused: its caller's rate has room for it after `wait`.
+    pub(super) fn refused(&self, caller: &Caller, tasks: usize, wait: Duration) {
+        if tasks > SMALL_CALL_TASKS_MAX && caller.kind() != Kind::Anonymous {
+            let at = Instant::now() + wait.min(RATE_WAIT_MAX);
+            *self.of(caller).rate_has_room_at() = Some(at);
+        }
     }
 
     async fn next(
@@ -155,7 +220,7 @@ impl Turns {
         deadline: Option<Instant>,
     ) -> Result<Turn, Error> {
         if caller.kind() == Kind::Anonymous {
-            return Ok(Turn { _permits: None });
+            return Ok(Turn { held: None });
         }
         let busy = || busy(self.under_way_max);
         let places = self.of(caller);
@@ -173,16 +238,19 @@ impl Turns {
         };
         let permit = permit.expect("nobody closes it");
         Ok(Turn {
-            _permits: Some(Permits {
+            held: Some(Held {
                 _room: room,
                 _kib: kib,
-                _under_way: permit,
+                under_way: permit,
+                began: Instant::now(),
+                caller: key_of(caller),
+                recent: self.recent.clone(),
             }),
         })
     }
 
     fn of(&self, caller: &Caller) -> Arc<Places> {
-        let key = (caller.tenant().clone(), caller.actor().clone());
+        let key = key_of(caller);
         let room = WAITING_MAX + self.under_way_max;
         let mut callers = self.callers.lock().expect("no code panics with it");
         if callers.len() >= CALLERS_KEPT {
@@ -195,6 +263,7 @@ impl Turns {
                 room: Arc::new(Semaphore::new(room)),
                 kib: Arc::new(Semaphore::new(WAITING_KIB_MAX as usize)),
                 under_way: Arc::new(Semaphore::new(self.under_way_max)),
+                rate_has_room_at: Mutex::new(None),
             })
         });
         places.clone()
@@ -273,6 +342,58 @@ mod tests {
         assert!(turns.wait(&bob, LARGE).now_or_never().is_some());
         under_way.pop();
         assert!(turns.wait(&ann, LARGE).now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_rests_as_long_as_it_took_while_others_are_there() {
+        let turns = Turns::on(1);
+        let (ann, bob) = (by("ann"), by("bob"));
+        let call = async |millis| {
+            let turn = turns.wait(&ann, LARGE).await.expect("room");
+            turns.note(&ann.caller);
+            sleep(Duration::from_millis(millis)).await;
+            drop(turn);
+            let ended = Instant::now();
+            drop(turns.wait(&ann, LARGE).await.expect("room"));
+            ended.elapsed()
+        };
+        assert_eq!(call(30).await, Duration::ZERO, "nobody else is there");
+        turns.note(&bob.caller);
+        let rest = call(30).await;
+        assert!((30..32).contains(&rest.as_millis()), "{rest:?}");
+        turns.note(&bob.caller);
+        let rest = call(900).await;
+        assert!((900..902).contains(&rest.as_millis()), "{rest:?}");
+        assert_eq!(call(30).await, Duration::ZERO, "the other one has left");
+        let started = Instant::now();
+        turns.note(&ann.caller);
+        drop(turns.wait(&bob, LARGE).await.expect("room"));
+        drop(turns.wait(&ann, LARGE).await.expect("room"));
+        assert_eq!(started.elapsed(), Duration::ZERO, "each rests alone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_behind_one_that_was_refused_is_read_once_the_rate_has_room() {
+        let turns = Turns::on(1);
+        let (ann, bob) = (by("ann").caller, by("bob").caller);
+        let read = async |caller| {
+            let begun = Instant::now();
+            let soon = begun + Duration::from_secs(60);
+            let turn = turns.to_read(caller, SMALL_CALL_BYTES_MAX + 1, soon).await;
+            drop(turn.expect("room"));
+            begun.elapsed()
+        };
+        let wait = Duration::from_millis(50);
+        turns.refused(&ann, SMALL_CALL_TASKS_MAX, wait);
+        assert_eq!(read(&ann).await, Duration::ZERO, "a small one waits apart");
+        turns.refused(&ann, LARGE, wait);
+        assert_eq!(read(&bob).await, Duration::ZERO);
+        let waited = read(&ann).await;
+        assert!((50..52).contains(&waited.as_millis()), "{waited:?}");
+        assert_eq!(read(&ann).await, Duration::ZERO);
+        turns.refused(&ann, LARGE, Duration::from_secs(60));
+        let waited = read(&ann).await;
+        assert!((RATE_WAIT_MAX..RATE_WAIT_MAX + Duration::from_millis(2)).contains(&waited));
     }
 
     #[tokio::test]

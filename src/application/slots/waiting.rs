@@ -13,6 +13,8 @@ use taskledger_domain::task::Priority;
 pub(super) struct Waiting {
     places: HashMap<FlowId, Place>,
     order: Order,
+    /// The places of flows that are being looked at. As many as turns are taken at once.
+    looked_at: BTreeMap<Rank, Owner>,
 }
 
 /// Where a flow waits.
@@ -40,6 +42,7 @@ impl Waiting {
                 Sharing::ByAge => Order::Age(BTreeSet::new()),
                 Sharing::Fair(weights) => Order::Fair(weights.clone(), BTreeMap::new()),
             },
+            looked_at: BTreeMap::new(),
         }
     }
 
@@ -60,8 +63,27 @@ impl Waiting {
         self.places.values().map(|place| place.rank)
     }
 
-    /// Other flows that come before one with this rank, up to `max`.
+    /// Other flows that come before one with this rank, up to `max`. One that is being looked at keeps its place
+    /// meanwhile: a slot is not taken from it by a flow that is looked at beside it.
     pub(super) fn ahead(&self, rank: Rank, owner: &Owner, max: usize) -> usize {
+        let looked_at = self.looked_at.iter();
+        let looked_at = looked_at.filter(|(other, whose)| {
+            other.2 != rank.2 && self.precedes((**other, whose), (rank, owner))
+        });
+        let looked_at = looked_at.take(max).count();
+        looked_at + self.waiting_ahead(rank, owner, max - looked_at)
+    }
+
+    fn precedes(&self, (one, its): (Rank, &Owner), (other, whose): (Rank, &Owner)) -> bool {
+        let had = |rank: Rank, owner| match &self.order {
+            Order::Age(_) => 0,
+            Order::Fair(_, lines) => lines.get(&rank.0).map_or(0, |line| line.time_of(owner)),
+        };
+        let key = |rank: Rank, owner| (rank.0, had(rank, owner), rank.1, rank.2);
+        key(one, its) < key(other, whose)
+    }
+
+    fn waiting_ahead(&self, rank: Rank, owner: &Owner, max: usize) -> usize {
         let (priority, since, flow) = rank;
         match &self.order {
             Order::Age(ranks) => {
@@ -104,8 +126,8 @@ impl Waiting {
         Some(place)
     }
 
-    /// The flow is being looked at, and may wait again: until [`Self::looked`] with what this gives, its owner
-    /// counts as one who waits.
+    /// The flow is being looked at, and may wait again: until [`Self::looked`] with what this gives, it keeps its
+    /// place before others, and its owner counts as one who waits.
     pub(super) fn look(&mut self, flow: FlowId) -> Option<Place> {
         let place = self.places.remove(&flow)?;
         let rank = place.rank;
@@ -113,11 +135,13 @@ impl Waiting {
             ranks.remove(&rank);
         }
         self.in_line(rank.0, |line| line.look(&place.owner, (rank.1, rank.2)));
+        self.looked_at.insert(rank, place.owner.clone());
         Some(place)
     }
 
     /// The flow that had this place has joined again, or does not wait any more.
     pub(super) fn looked(&mut self, place: &Place) {
+        self.looked_at.remove(&place.rank);
         self.in_line(place.rank.0, |line| line.looked(&place.owner));
     }
 

@@ -4,7 +4,7 @@ use crate::application::script::TestExecutors;
 use crate::application::world::{World, caller, quiet, soon, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use taskledger::application::slots::{AHEAD_MAX, Held, Slots};
+use taskledger::application::slots::{AHEAD_MAX, Held, Sharing, Slots};
 use taskledger_domain::TaskId;
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
@@ -288,4 +288,63 @@ async fn who_takes_a_slot_again_does_not_give_it_back() {
         (Priority::default(), START),
     );
     assert_eq!(line.running, 1);
+}
+
+/// A turn of a flow that wants the slot of the method `one`, for `owner`, since so many milliseconds.
+fn wants(flow: &str, owner: Option<&'static str>, since_ms: i64) -> (TaskId, SlotRequest<'static>) {
+    let task = id(flow);
+    let request = SlotRequest {
+        owner,
+        since: START.plus_ms(since_ms),
+        ..request(task, false)
+    };
+    (task, request)
+}
+
+#[tokio::test]
+async fn a_flow_that_is_being_looked_at_keeps_its_place_before_others() {
+    for sharing in [Sharing::ByAge, Sharing::Fair(Arc::default())] {
+        let executors = Arc::new(TestExecutors::default());
+        executors.add("one", "one", 1, true);
+        let (slots, mut woken) = Slots::new(executors);
+        let slots = Arc::new(slots);
+        slots.share(sharing);
+        let holder = slots.occupy("one", id("holder"), 1);
+        let (older, older_request) = wants("older", Some("ann"), 0);
+        let (younger, younger_request) = wants("younger", Some("bob"), 1);
+        for (task, request) in [(older, &older_request), (younger, &younger_request)] {
+            assert!(!slots.turn(task.as_flow()).take_slot(request));
+        }
+
+        let mut turn = slots.turn(older.as_flow());
+        drop(holder);
+        let mut beside = slots.turn(younger.as_flow());
+        assert!(
+            !beside.take_slot(&younger_request),
+            "the slot is for whoever is first, looked at or not"
+        );
+        drop(beside);
+        assert!(turn.take_slot(&older_request));
+        let held = turn.end();
+
+        // Whoever is first and does not want the slot any more lets the next one know.
+        drop(held);
+        let mut turn = slots.turn(younger.as_flow());
+        assert!(turn.take_slot(&younger_request));
+        drop(turn.end());
+        while woken.try_recv().is_ok() {}
+        let holder = slots.occupy("one", id("holder"), 2);
+        for (task, request) in [(older, &older_request), (younger, &younger_request)] {
+            assert!(!slots.turn(task.as_flow()).take_slot(request));
+        }
+        let turn = slots.turn(older.as_flow());
+        drop(holder);
+        assert!(!slots.turn(younger.as_flow()).take_slot(&younger_request));
+        drop(turn);
+        let mut flows = Vec::new();
+        while let Ok(flow) = woken.try_recv() {
+            flows.push(flow);
+        }
+        assert_eq!(flows.last(), Some(&younger.as_flow()));
+    }
 }
