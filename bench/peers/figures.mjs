@@ -4,8 +4,8 @@ import { join } from "node:path";
 
 const SYNCS = 200;
 const PAGE_BYTES = 4096;
-/** Beside whom the others are put. */
-const REFERENCE = "taskledger";
+/** What each of ours is put beside: the systems of others. */
+const OURS = "taskledger";
 
 export function median(all) {
   const sorted = all.toSorted((a, b) => a - b);
@@ -31,13 +31,15 @@ export function syncMs(folder) {
 /** A table in Markdown: medians of the rounds, the smallest and the largest, and how many times better taskledger is. */
 export function table(shapes, figures, versions, machine) {
   const names = Object.keys(versions);
-  const others = names.includes(REFERENCE) ? names.filter((name) => !name.startsWith(REFERENCE)) : [];
+  const isOurs = (name) => name.startsWith(OURS);
+  const others = names.filter((name) => !isOurs(name));
+  const pairs = names.filter(isOurs).flatMap((ours) => others.map((other) => [ours, other]));
   const lines = [
     `${machine.cpus} processors, Node.js ${machine.node}, load ${machine.load.toFixed(2)} behind the run; a sync of 4 KiB took ${machine.sync_ms.toFixed(2)} ms.`,
     ...names.map((name) => `- ${name}: ${versions[name]}`),
     "",
-    `| | ${names.join(" | ")} | ${others.map((name) => `${REFERENCE} to ${name}`).join(" | ")} |`,
-    `|---|${"---|".repeat(names.length + Math.max(1, others.length))}`,
+    `| | ${names.join(" | ")} | ${pairs.map(([ours, other]) => `${ours} to ${other}`).join(" | ")} |`,
+    `|---|${"---|".repeat(names.length + Math.max(1, pairs.length))}`,
   ];
   for (const [at, { name, unit, moreIsBetter }] of shapes.entries()) {
     const of = figures[at];
@@ -45,8 +47,8 @@ export function table(shapes, figures, versions, machine) {
       const [low, high] = [Math.min(...of[name]), Math.max(...of[name])];
       return `${shown(median(of[name]))} ${unit} (${shown(low)} to ${shown(high)})`;
     });
-    const ratios = others.map((name) => {
-      const ratio = median(of[REFERENCE]) / median(of[name]);
+    const ratios = pairs.map(([ours, other]) => {
+      const ratio = median(of[ours]) / median(of[other]);
       return `${shown(moreIsBetter ? ratio : 1 / ratio)} times ${moreIsBetter ? "the rate" : "as fast"}`;
     });
     lines.push(`| ${name} | ${cells.join(" | ")} | ${ratios.join(" | ")} |`);

@@ -9,7 +9,7 @@ import { median, syncMs, table } from "./figures.mjs";
 import { endAll } from "./processes.mjs";
 import { bullmq } from "./systems/bullmq.mjs";
 import { restate } from "./systems/restate.mjs";
-import { taskledger, taskledgerClient } from "./systems/taskledger.mjs";
+import { taskledger, taskledgerClient, taskledgerSocket } from "./systems/taskledger.mjs";
 
 /** Calls in flight, and what a worker does at once at most. */
 const IN_FLIGHT = 64;
@@ -22,7 +22,7 @@ const WARM_UP_CALLS = 500;
 const WARM_UP_FLOWS = 3;
 const WARM_UP_MS = 60_000;
 
-const SYSTEMS = { taskledger, "taskledger-client": taskledgerClient, bullmq, restate };
+const SYSTEMS = { taskledger, "taskledger-client": taskledgerClient, "taskledger-socket": taskledgerSocket, bullmq, restate };
 
 const { values } = parseArgs({
   options: {

@@ -1,9 +1,10 @@
-// taskledger on SQLite with a worker on the socket, for two kinds of callers.
+// taskledger on SQLite with a worker on the socket, for three kinds of callers.
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { fileURLToPath } from "node:url";
 import { Client } from "taskledger";
+import { SocketClient } from "taskledger/socket";
 import { freePort, start } from "../processes.mjs";
 
 const WORKER = fileURLToPath(new URL("../../../clients/typescript/examples/bench-worker.mjs", import.meta.url));
@@ -96,5 +97,27 @@ export async function taskledgerClient(options) {
     chain: (length) => run(chainOf(length)),
     fan: (width) => run(fanOf(width)),
     end,
+  };
+}
+
+/** The caller starts and awaits all runs over one socket, as the others do over their connections. */
+export async function taskledgerSocket(options) {
+  const { url, end } = await served(options);
+  const runs = new SocketClient({ url });
+  const run = async (tasks, name) => {
+    const { started, run, results } = await runs.executeAndWait(tasks);
+    const result = results[started.task_ids[name]];
+    if (run.state !== "completed" || result === undefined) throw new Error(`the run did not complete: ${run.state}`);
+    return result;
+  };
+  return {
+    version: "the same, called with `SocketClient` of the client package",
+    call: () => run([ONE], "one"),
+    chain: (length) => run(chainOf(length), `t${length - 1}`),
+    fan: (width) => run(fanOf(width), "last"),
+    async end() {
+      runs.close();
+      await end();
+    },
   };
 }

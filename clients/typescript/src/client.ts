@@ -390,7 +390,8 @@ function waitAfter(error: unknown, repeatable: boolean, backoff: Backoff): numbe
   return undefined;
 }
 
-function executionParams(what: Execution): object {
+/** The parameters of `tasks.execute`. */
+export function executionParams(what: Execution): object {
   if (Array.isArray(what)) return { tasks: what };
   const { task_id } = what as { task_id?: unknown };
   return typeof task_id === "string" ? { task_id } : { tasks: [what] };
@@ -405,7 +406,8 @@ function given(members: Record<string, unknown>): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-function newKey(): string {
+/** An idempotency key that nobody else has. */
+export function newKey(): string {
   // Pages that did not come over https have no `randomUUID`.
   if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-/** Calls of a worker on their way to the server: over its socket, or over POST. No promise for each call. */
+/** Calls on their way to the server: over its socket, or over POST. No promise for each call. */
 
 import { ConnectionError, type ErrorObject } from "../errors.js";
 import { reasonOf, type Answer } from "../transport.js";
@@ -18,6 +18,8 @@ export type Outcome =
 export interface Call {
   method: string;
   params: string;
+  /** An idempotency key, for a method that changes tasks. */
+  key?: string;
   done: (outcome: Outcome) => void;
 }
 
@@ -38,8 +40,9 @@ export function fitsSocket(params: string): boolean {
 
 let lastId = 0;
 
-function text(id: number, { method, params }: Call): string {
-  return `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+function text(id: number, { method, params, key }: Call): string {
+  const metadata = key === undefined ? "" : `,"metadata":{"idempotency_key":${JSON.stringify(key)}}`;
+  return `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}${metadata}}`;
 }
 
 /** A socket that speaks JSON-RPC. */

@@ -103,7 +103,7 @@ export class SocketLink {
         if (!host.leaving.aborted) host.note("warn", "the socket was closed", { "socket.code": code, "socket.reason": reason });
       } catch (caught) {
         if (isUnsupported(caught)) return "unsupported";
-        const error = refusalOf(caught);
+        const error = refusalOf(caught, "work");
         if (host.leaving.aborted) break;
         this.#welcome.failed(error);
         if (error instanceof BusyError) atLeastMs = error.data.retry_after_ms ?? 0;
@@ -257,8 +257,8 @@ export class PollLink {
   }
 }
 
-/** Whether the server, or what is before it, refuses this worker, and not only now. */
-function isRefusal(error: unknown): boolean {
+/** Whether the server, or what is before it, refuses this caller, and not only now. */
+export function isRefusal(error: unknown): boolean {
   if (error instanceof RpcError) return !(error instanceof BusyError || error.code === -32603);
   const status = error instanceof UpgradeRefused || error instanceof ConnectionError ? error.status : undefined;
   return status === 401 || status === 403;
@@ -271,11 +271,11 @@ function isUnsupported(error: unknown): boolean {
 }
 
 /** The error that a refused upgrade was answered with, if it was one of taskledger's. */
-function refusalOf(error: unknown): unknown {
+export function refusalOf(error: unknown, method: string): unknown {
   if (!(error instanceof UpgradeRefused)) return error;
   try {
     const answer = JSON.parse(error.body) as Answer;
-    return answer.error ? toError(answer.error, "work") : error;
+    return answer.error ? toError(answer.error, method) : error;
   } catch {
     return error;
   }

@@ -154,7 +154,7 @@ export class WebSocketConnection {
     payload.writeUInt16BE(code);
     this.#socket.write(controlFrame(CLOSE, payload));
     this.#code = code;
-    this.#reason = "closed by the worker";
+    this.#reason = "closed by this side";
     setTimeout(() => this.#end(), CLOSE_WAIT_MS).unref();
   }
 

@@ -4,7 +4,7 @@
 
 use crate::row::{claim_columns, snapshot_checksum};
 use crate::{Fence, NewClaim, Snapshot};
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use taskledger_domain::{FlowId, Timestamp};
 
 /// Expired claims that one sweep deletes: a few milliseconds of the committer's time.
@@ -31,39 +31,25 @@ const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (stream, format, version, chec
                             checksum = excluded.checksum, bytes = excluded.bytes \
                             WHERE excluded.format <> format OR excluded.version >= version";
 
-/// Prepared statements of the connection that writes.
-#[derive(Debug)]
-pub(super) struct Beside<'c> {
-    put_claim: Statement<'c>,
-    fence: Statement<'c>,
-    raise_fence: Statement<'c>,
-    put_snapshot: Statement<'c>,
-    sweep: Statement<'c>,
+/// What has been written since expired claims were last swept.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
     claims_since_sweep: usize,
     transactions_since_sweep: usize,
 }
 
-impl<'c> Beside<'c> {
-    /// Prepares all statements.
-    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            put_claim: connection.prepare(PUT_CLAIM)?,
-            fence: connection.prepare(FENCE)?,
-            raise_fence: connection.prepare(RAISE_FENCE)?,
-            put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
-            sweep: connection.prepare(SWEEP_CLAIMS)?,
-            claims_since_sweep: 0,
-            transactions_since_sweep: 0,
-        })
-    }
-
+impl Beside {
     /// A transaction is done; sweeps are counted in them.
     pub(super) const fn committed(&mut self) {
         self.transactions_since_sweep += 1;
     }
 
     /// Deletes some claims that are expired at `now`, when it is time to.
-    pub(super) fn sweep_when_due(&mut self, now: Timestamp) -> rusqlite::Result<()> {
+    pub(super) fn sweep_when_due(
+        &mut self,
+        db: &Connection,
+        now: Timestamp,
+    ) -> rusqlite::Result<()> {
         if self.claims_since_sweep < SWEEP_AFTER_CLAIMS
             && self.transactions_since_sweep < SWEEP_AFTER_TRANSACTIONS
         {
@@ -71,53 +57,54 @@ impl<'c> Beside<'c> {
         }
         self.claims_since_sweep = 0;
         self.transactions_since_sweep = 0;
-        self.sweep.execute(params![now.0, SWEEP_ROWS_MAX])?;
+        db.prepare_cached(SWEEP_CLAIMS)?
+            .execute(params![now.0, SWEEP_ROWS_MAX])?;
         Ok(())
     }
 
     /// Writes a claim that was judged to be free.
-    pub(super) fn put_claim(&mut self, claim: &NewClaim) -> rusqlite::Result<()> {
+    pub(super) fn put_claim(&mut self, db: &Connection, claim: &NewClaim) -> rusqlite::Result<()> {
         let (kind, key) = claim_columns(&claim.key);
         let expires_at = claim.expires_at.map(|at| at.0);
         if expires_at.is_some() {
             self.claims_since_sweep += 1;
         }
-        self.put_claim
+        db.prepare_cached(PUT_CLAIM)?
             .execute(params![kind, key, &*claim.value, expires_at])?;
         Ok(())
     }
+}
 
-    /// Whether a higher token than the fence's has been raised.
-    pub(super) fn is_fenced(&mut self, fence: &Fence) -> rusqlite::Result<bool> {
-        let current: Option<i64> = self
-            .fence
-            .query_row([&*fence.name], |row| row.get(0))
-            .optional()?;
-        Ok(current.is_some_and(|token| token.cast_unsigned() > fence.token))
-    }
+/// Whether a higher token than the fence's has been raised.
+pub(super) fn is_fenced(db: &Connection, fence: &Fence) -> rusqlite::Result<bool> {
+    let current: Option<i64> = db
+        .prepare_cached(FENCE)?
+        .query_row([&*fence.name], |row| row.get(0))
+        .optional()?;
+    Ok(current.is_some_and(|token| token.cast_unsigned() > fence.token))
+}
 
-    /// The new token of a fence.
-    pub(super) fn raise_fence(&mut self, name: &str) -> rusqlite::Result<u64> {
-        self.raise_fence
-            .query_row([name], |row| row.get::<_, i64>(0))
-            .map(i64::cast_unsigned)
-    }
+/// The new token of a fence.
+pub(super) fn raise_fence(db: &Connection, name: &str) -> rusqlite::Result<u64> {
+    db.prepare_cached(RAISE_FENCE)?
+        .query_row([name], |row| row.get::<_, i64>(0))
+        .map(i64::cast_unsigned)
+}
 
-    /// Writes a snapshot of stream `number`, unless a newer one of the same format is there.
-    pub(super) fn put_snapshot(
-        &mut self,
-        flow: FlowId,
-        number: i64,
-        snapshot: &Snapshot,
-    ) -> rusqlite::Result<()> {
-        let checksum = snapshot_checksum(flow, snapshot.format, snapshot.version, &snapshot.bytes);
-        self.put_snapshot.execute(params![
-            number,
-            snapshot.format,
-            snapshot.version.cast_signed(),
-            checksum,
-            snapshot.bytes
-        ])?;
-        Ok(())
-    }
+/// Writes a snapshot of stream `number`, unless a newer one of the same format is there.
+pub(super) fn put_snapshot(
+    db: &Connection,
+    flow: FlowId,
+    number: i64,
+    snapshot: &Snapshot,
+) -> rusqlite::Result<()> {
+    let checksum = snapshot_checksum(flow, snapshot.format, snapshot.version, &snapshot.bytes);
+    db.prepare_cached(PUT_SNAPSHOT)?.execute(params![
+        number,
+        snapshot.format,
+        snapshot.version.cast_signed(),
+        checksum,
+        snapshot.bytes
+    ])?;
+    Ok(())
 }

@@ -122,14 +122,17 @@ struct Pages {
 /// Runs a checkpoint.
 fn run(connection: &Connection, mode: &str) -> Pages {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
-    let result = connection.query_row(&sql, [], |row| {
-        let pages = |column| {
-            row.get(column)
-                .map(|pages: i64| pages.max(0).cast_unsigned())
-        };
-        Ok(Pages {
-            written: pages(1)?,
-            copied: pages(2)?,
+    let result = connection.prepare_cached(&sql);
+    let result = result.and_then(|mut statement| {
+        statement.query_row([], |row| {
+            let pages = |column| {
+                row.get(column)
+                    .map(|pages: i64| pages.max(0).cast_unsigned())
+            };
+            Ok(Pages {
+                written: pages(1)?,
+                copied: pages(2)?,
+            })
         })
     });
     result.unwrap_or_else(|error| {

@@ -1,18 +1,22 @@
-//! The one writer of the log: a thread that commits whatever has arrived.
+//! The one writer of the log: it commits whatever has arrived, on a thread of its own.
 //!
 //! Owns: the queue's far end, the only connection that writes, and the order of things: events are
 //! in the ring before the watch moves, and the watch has moved before anybody is answered. Whoever waits for the watch is
 //! woken after that: seven tasks follow the log, and an answer would be carried on behind all of them.
 //! Requests come from [`super::SqliteStore`]; answers go back by oneshot. No timer: the sync of one
-//! batch is the time in which the next one gathers.
+//! batch is the time in which the next one gathers. An append that nothing else waits beside is committed by whoever
+//! brings it ([`super::alone`]).
 
 use super::checkpoint::Checkpoints;
 use super::failure;
+use super::lock;
 use super::writer::Writer;
 use crate::check::{BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Size};
 use crate::ring::Ring;
 use crate::{Append, Error, Outcome, Resolution, Snapshot};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use taskledger_clock::SharedClock;
 use taskledger_domain::{EventId, FlowId, Position};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
@@ -39,8 +43,8 @@ pub(super) enum Request {
     Write {
         write: Write,
         size: Size,
-        /// The bytes' share of the queue, given back when the write has been answered.
-        share: OwnedSemaphorePermit,
+        /// Given back when the write has been answered.
+        share: Share,
     },
     /// Judged after everything that arrived before it; hence final.
     Resolve {
@@ -54,6 +58,30 @@ pub(super) enum Request {
     Close,
 }
 
+/// What a write has of the queue.
+#[derive(Debug)]
+pub(super) struct Share {
+    _bytes: OwnedSemaphorePermit,
+    queued: Arc<AtomicUsize>,
+}
+
+impl Share {
+    /// Counts one more in `queued`, until it is dropped.
+    pub(super) fn new(bytes: OwnedSemaphorePermit, queued: &Arc<AtomicUsize>) -> Self {
+        queued.fetch_add(1, Ordering::AcqRel);
+        Self {
+            _bytes: bytes,
+            queued: queued.clone(),
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.queued.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// What became of a write that is not yet durable.
 enum Judged {
     Append(Outcome, Reply<Outcome>),
@@ -62,9 +90,12 @@ enum Judged {
     Drop(Result<u64, Error>, Reply<u64>),
 }
 
+/// The connection that writes, with its surroundings. Absent once the log is closed, or an outcome is not known.
+pub(super) type Shared = Arc<Mutex<Option<Committer>>>;
+
 /// The committer's surroundings.
 pub(super) struct Committer {
-    pub(super) requests: mpsc::Receiver<Request>,
+    pub(super) writer: Writer,
     pub(super) clock: SharedClock,
     pub(super) ring: Arc<Ring>,
     pub(super) head: watch::Sender<Position>,
@@ -72,82 +103,112 @@ pub(super) struct Committer {
     pub(super) on_fatal: OnFatal,
     /// The last batch was not written; so that the log of a full disk is two lines, not a flood.
     pub(super) refusing: bool,
+    pub(super) last: Last,
+}
+
+/// The last commit.
+#[derive(Debug, Default)]
+pub(super) struct Last {
+    pub(super) writes: usize,
+    pub(super) took: Duration,
 }
 
 /// The outcome of a commit is not known.
-struct Fatal;
+pub(super) struct Fatal;
+
+/// Serves until the queue is closed and empty, [`Request::Close`] arrives, or an outcome is not
+/// known. Gives the connection back.
+pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Option<Committer> {
+    if let Some(committer) = &mut *lock(shared) {
+        let Committer {
+            writer,
+            checkpoints,
+            ..
+        } = committer;
+        checkpoints.begin(writer.connection());
+    }
+    let mut kept = None;
+    while let Some(request) = kept.take().or_else(|| requests.blocking_recv()) {
+        // Whoever committed something may have panicked, or does not know the outcome.
+        let mut shared = shared.lock().ok()?;
+        let committer = shared.as_mut()?;
+        match request {
+            Request::Write { write, size, share } => {
+                let (batch, next) = gather(&mut requests, write, size, share);
+                kept = next;
+                let (writes, shares) = batch.into_iter().unzip();
+                if committer.commit(writes, shares).is_err() {
+                    return shared.take();
+                }
+            }
+            Request::Resolve { stream, ids, reply } => {
+                let found = committer.writer.find(stream, &ids);
+                let _ = reply.send(found.map(|events| match events {
+                    Some(events) => Resolution::Appended(events),
+                    None => Resolution::Absent,
+                }));
+            }
+            Request::Rest => committer.checkpoints.rest(committer.writer.connection()),
+            // Whatever comes after this one is refused, whatever came before it is done.
+            Request::Close => requests.close(),
+        }
+    }
+    let committer = lock(shared).take()?;
+    committer
+        .checkpoints
+        .truncate(committer.writer.connection());
+    Some(committer)
+}
+
+/// The first write and whatever else has arrived and fits, and the request that did not.
+fn gather(
+    requests: &mut mpsc::Receiver<Request>,
+    first: Write,
+    mut total: Size,
+    share: Share,
+) -> (Vec<(Write, Share)>, Option<Request>) {
+    let mut batch = vec![(first, share)];
+    loop {
+        match requests.try_recv() {
+            Ok(Request::Write { write, size, share }) => {
+                total.events += size.events;
+                total.bytes += size.bytes;
+                if total.events > BATCH_EVENTS_MAX || total.bytes > BATCH_BYTES_MAX {
+                    return (batch, Some(Request::Write { write, size, share }));
+                }
+                batch.push((write, share));
+            }
+            Ok(other) => return (batch, Some(other)),
+            Err(_) => return (batch, None),
+        }
+    }
+}
 
 impl Committer {
-    /// Serves until the queue is closed and empty, [`Request::Close`] arrives, or an outcome is not
-    /// known.
-    pub(super) fn run(mut self, connection: &rusqlite::Connection, mut writer: Writer<'_>) {
+    /// Commits writes together, answers them, and looks after the WAL.
+    ///
+    /// # Errors
+    /// [`Fatal`]: it is not known whether they are on disk.
+    pub(super) fn commit(&mut self, writes: Vec<Write>, shares: Vec<Share>) -> Result<(), Fatal> {
         let alarm = PanicAlarm(self.on_fatal.clone());
-        let mut kept = None;
-        self.checkpoints.begin(connection);
-        while let Some(request) = kept.take().or_else(|| self.requests.blocking_recv()) {
-            match request {
-                Request::Write { write, size, share } => {
-                    let (batch, next) = self.gather(write, size, share);
-                    kept = next;
-                    if self.commit(&mut writer, batch).is_err() {
-                        return;
-                    }
-                    self.checkpoints.after_commit(connection);
-                }
-                Request::Resolve { stream, ids, reply } => {
-                    let found = writer.find(stream, &ids);
-                    let _ = reply.send(found.map(|events| match events {
-                        Some(events) => Resolution::Appended(events),
-                        None => Resolution::Absent,
-                    }));
-                }
-                Request::Rest => self.checkpoints.rest(connection),
-                // Whatever comes after this one is refused, whatever came before it is done.
-                Request::Close => self.requests.close(),
-            }
-        }
-        self.checkpoints.truncate(connection);
+        let begun = Instant::now();
+        self.last.writes = writes.len();
+        self.write(writes, shares)?;
+        self.last.took = begun.elapsed();
+        self.checkpoints.after_commit(self.writer.connection());
         drop(alarm);
+        Ok(())
     }
 
-    /// The first write and whatever else has arrived and fits, and the request that did not.
-    fn gather(
-        &mut self,
-        first: Write,
-        mut total: Size,
-        share: OwnedSemaphorePermit,
-    ) -> (Vec<(Write, OwnedSemaphorePermit)>, Option<Request>) {
-        let mut batch = vec![(first, share)];
-        loop {
-            match self.requests.try_recv() {
-                Ok(Request::Write { write, size, share }) => {
-                    total.events += size.events;
-                    total.bytes += size.bytes;
-                    if total.events > BATCH_EVENTS_MAX || total.bytes > BATCH_BYTES_MAX {
-                        return (batch, Some(Request::Write { write, size, share }));
-                    }
-                    batch.push((write, share));
-                }
-                Ok(other) => return (batch, Some(other)),
-                Err(_) => return (batch, None),
-            }
-        }
-    }
-
-    fn commit(
-        &mut self,
-        writer: &mut Writer<'_>,
-        batch: Vec<(Write, OwnedSemaphorePermit)>,
-    ) -> Result<(), Fatal> {
-        let head = writer.head();
-        let (writes, shares): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+    fn write(&mut self, writes: Vec<Write>, shares: Vec<Share>) -> Result<(), Fatal> {
+        let head = self.writer.head();
         let mut judged = Vec::with_capacity(writes.len());
         let mut waiting = writes.into_iter();
-        if let Err(error) = judge(writer, &self.clock, &mut waiting, &mut judged) {
+        if let Err(error) = judge(&mut self.writer, &self.clock, &mut waiting, &mut judged) {
             let error = failure::of_write(&error, head);
-            return self.refuse_all(writer, judged, waiting, &error);
+            return self.refuse_all(judged, waiting, &error);
         }
-        match writer.commit() {
+        match self.writer.commit() {
             Ok(fresh) => {
                 if std::mem::take(&mut self.refusing) {
                     tracing::info!("the event log can be written again");
@@ -162,7 +223,7 @@ impl Committer {
                     });
                 }
                 if judged.iter().any(|j| matches!(j, Judged::Drop(Ok(_), _))) {
-                    self.ring.forget(writer.horizon());
+                    self.ring.forget(self.writer.horizon());
                 }
                 drop(shares);
                 for j in judged {
@@ -176,7 +237,7 @@ impl Committer {
             }
             Err(error) if failure::commit_is_certainly_absent(&error) => {
                 let error = failure::of_write(&error, head);
-                self.refuse_all(writer, judged, waiting, &error)
+                self.refuse_all(judged, waiting, &error)
             }
             Err(error) => {
                 (self.on_fatal)(format!(
@@ -193,7 +254,6 @@ impl Committer {
     /// undone as well, so refusals are not given either.
     fn refuse_all(
         &mut self,
-        writer: &mut Writer<'_>,
         judged: Vec<Judged>,
         waiting: std::vec::IntoIter<Write>,
         error: &Error,
@@ -201,7 +261,7 @@ impl Committer {
         if !std::mem::replace(&mut self.refusing, true) {
             tracing::warn!(%error, "the event log cannot be written; appends are refused");
         }
-        let rolled_back = writer.roll_back();
+        let rolled_back = self.writer.roll_back();
         for j in judged {
             j.refuse(error.clone());
         }
@@ -221,7 +281,7 @@ impl Committer {
 /// Judges and writes all of `waiting` in one transaction that stays open. On an error the write
 /// that met it is in `judged`, those behind it are still in `waiting`.
 fn judge(
-    writer: &mut Writer<'_>,
+    writer: &mut Writer,
     clock: &SharedClock,
     waiting: &mut std::vec::IntoIter<Write>,
     judged: &mut Vec<Judged>,

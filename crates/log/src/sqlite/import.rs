@@ -176,13 +176,14 @@ impl Target for Import {
 
     async fn write_keys(&mut self, keys: &[ExportedKey]) -> Result<(), Error> {
         self.in_transaction(|connection| {
-            let mut beside = Beside::prepare(connection)?;
+            let mut beside = Beside::default();
             for key in keys {
-                beside.put_claim(&NewClaim {
+                let claim = NewClaim {
                     key: ClaimKey::Request(Arc::from(key.request_key.as_str())),
                     value: Arc::from(key.value.as_str()),
                     expires_at: Some(key.expires_at),
-                })?;
+                };
+                beside.put_claim(connection, &claim)?;
             }
             Ok(())
         })

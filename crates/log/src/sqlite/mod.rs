@@ -6,6 +6,7 @@
 //! Whoever opens it holds the data folder's lock (`store::lock`).
 
 mod ahead;
+mod alone;
 mod beside;
 mod checkpoint;
 mod committer;
@@ -32,12 +33,12 @@ pub use verify::verify;
 use super::Error;
 use super::ring::Ring;
 use crate::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
-use committer::{Committer, Request, Write};
+use committer::{Committer, Last, Request, Share, Shared, Write};
 use known::KnownDropped;
 use readers::Readers;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use taskledger_clock::SharedClock;
@@ -90,6 +91,9 @@ impl fmt::Debug for Options {
 /// The log in one SQLite file.
 pub struct SqliteStore {
     queue: Mutex<Option<mpsc::Sender<Request>>>,
+    /// Writes that have been sent to the queue and are not answered.
+    queued: Arc<AtomicUsize>,
+    committer: Shared,
     readers: Mutex<Option<Readers>>,
     threads: Mutex<Option<Threads>>,
     ring: Arc<Ring>,
@@ -103,7 +107,7 @@ pub struct SqliteStore {
 /// What runs for an open log.
 struct Threads {
     /// Gives its connection back.
-    committer: JoinHandle<rusqlite::Connection>,
+    committer: JoinHandle<Option<Committer>>,
     others: Vec<JoinHandle<()>>,
 }
 
@@ -133,35 +137,28 @@ impl SqliteStore {
                 .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                 .map_err(unusable)?;
         }
-        let at = writer::Writer::prepare(&connection)
-            .map_err(unusable)?
-            .head();
+        let writer = writer::Writer::prepare(connection).map_err(unusable)?;
+        let at = writer.head();
         let (readers, mut threads) = Readers::start(&path)?;
         let (queue, requests) = mpsc::channel(QUEUE_LEN_MAX);
         let (checkpoints, copier) = checkpoint::Checkpoints::start(&path, queue.downgrade())?;
         let commits = checkpoints.commits();
         let (head_sender, head) = watch::channel(at);
         let ring = Arc::new(Ring::default());
-        let committer = Committer {
-            requests,
+        let committer = Arc::new(Mutex::new(Some(Committer {
+            writer,
             clock: options.clock,
             ring: ring.clone(),
             head: head_sender,
             checkpoints,
             on_fatal: options.on_fatal,
             refusing: false,
-        };
+            last: Last::default(),
+        })));
+        let shared = committer.clone();
         let thread = std::thread::Builder::new()
             .name("log-committer".to_owned())
-            .spawn(move || {
-                match writer::Writer::prepare(&connection) {
-                    Ok(writer) => committer.run(&connection, writer),
-                    Err(error) => (committer.on_fatal)(format!(
-                        "the event log's writer cannot start: {error}"
-                    )),
-                }
-                connection
-            })
+            .spawn(move || committer::run(requests, &shared))
             .map_err(OpenError::Thread)?;
         threads.push(copier);
         let threads = Threads {
@@ -170,6 +167,8 @@ impl SqliteStore {
         };
         Ok(Self {
             queue: Mutex::new(Some(queue)),
+            queued: Arc::default(),
+            committer,
             readers: Mutex::new(Some(readers)),
             threads: Mutex::new(Some(threads)),
             ring,
@@ -210,12 +209,13 @@ impl SqliteStore {
     async fn write(&self, write: Write, size: Size) -> Result<(), Error> {
         let queue = self.queue()?;
         let bytes = u32::try_from(size.bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
-        let share = self
+        let bytes = self
             .queue_bytes
             .clone()
             .acquire_many_owned(bytes)
             .await
             .map_err(|_| closed())?;
+        let share = Share::new(bytes, &self.queued);
         let request = Request::Write { write, size, share };
         queue.send(request).await.map_err(|_| closed())
     }
@@ -243,9 +243,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// The connection that writes is closed last: only then does SQLite remove the empty WAL. A panic of
 /// a thread has been reported by the thread itself.
 fn join(threads: Threads) {
-    let connection = threads.committer.join();
+    let committer = threads.committer.join();
+    // The copier ends when nobody can ask it any more.
+    let writer = committer.map(|committer| committer.map(|committer| committer.writer));
     for thread in threads.others {
         let _ = thread.join();
     }
-    drop(connection);
+    drop(writer);
 }

@@ -1,4 +1,4 @@
-//! What readers ask of the log. One prepared statement each, kept for the life of a connection.
+//! What readers ask of the log. One prepared statement each, kept by the connection for its life.
 //!
 //! Owns: the SELECT statements. Every row that leaves is checked; a row that is missing between its
 //! neighbours is damage too, and is named.
@@ -10,7 +10,7 @@ use crate::chain::Mark;
 use crate::retention::{Dropped, Undropped, being_dropped};
 use crate::row::{claim_columns, snapshot_checksum};
 use crate::{ClaimKey, Error, Snapshot};
-use rusqlite::{Connection, OptionalExtension, Statement};
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::sync::Arc;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
 
@@ -62,36 +62,42 @@ pub(super) struct Stream {
     pub(super) last_position: Position,
 }
 
-/// Prepared statements of one connection.
-#[derive(Debug)]
+/// Statements of the writer ([`super::writer`], [`super::beside`], [`super::checkpoint`]) beside these.
+const OTHER_STATEMENTS: usize = 16;
+const STATEMENTS: [&str; 7] = [
+    STREAM,
+    STREAM_EVENTS,
+    STREAM_EVENTS_BACK,
+    ALL_EVENTS,
+    STREAM_IDS,
+    CLAIM,
+    SNAPSHOT,
+];
+
+/// The questions, asked on one connection.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Queries<'c> {
     connection: &'c Connection,
-    stream: Statement<'c>,
-    stream_events: Statement<'c>,
-    stream_events_back: Statement<'c>,
-    all_events: Statement<'c>,
-    stream_ids: Statement<'c>,
-    claim: Statement<'c>,
-    snapshot: Statement<'c>,
 }
 
 impl<'c> Queries<'c> {
-    /// Prepares all statements.
+    /// Has the connection keep what is prepared on it, and prepares all of these statements.
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Ok(Self {
-            connection,
-            stream: connection.prepare(STREAM)?,
-            stream_events: connection.prepare(STREAM_EVENTS)?,
-            stream_events_back: connection.prepare(STREAM_EVENTS_BACK)?,
-            all_events: connection.prepare(ALL_EVENTS)?,
-            stream_ids: connection.prepare(STREAM_IDS)?,
-            claim: connection.prepare(CLAIM)?,
-            snapshot: connection.prepare(SNAPSHOT)?,
-        })
+        connection.set_prepared_statement_cache_capacity(STATEMENTS.len() + OTHER_STATEMENTS);
+        for sql in STATEMENTS {
+            connection.prepare_cached(sql)?;
+        }
+        Ok(Self::on(connection))
     }
 
-    pub(super) fn stream(&mut self, flow: FlowId) -> rusqlite::Result<Option<Stream>> {
-        self.stream
+    /// On a connection for which they were prepared. Cost: none.
+    pub(super) const fn on(connection: &'c Connection) -> Self {
+        Self { connection }
+    }
+
+    pub(super) fn stream(&self, flow: FlowId) -> rusqlite::Result<Option<Stream>> {
+        self.connection
+            .prepare_cached(STREAM)?
             .query_row([flow.0.as_bytes()], |row| {
                 Ok(Stream {
                     number: row.get(0)?,
@@ -102,18 +108,20 @@ impl<'c> Queries<'c> {
             .optional()
     }
 
+    fn statement(&self, sql: &str) -> Result<CachedStatement<'c>, Error> {
+        let statement = self.connection.prepare_cached(sql);
+        statement.map_err(|e| of_read(&e, 0))
+    }
+
     /// See [`crate::EventStore::stream_head`].
-    pub(super) fn stream_head(
-        &mut self,
-        flow: FlowId,
-    ) -> Result<Option<(Version, Position)>, Error> {
+    pub(super) fn stream_head(&self, flow: FlowId) -> Result<Option<(Version, Position)>, Error> {
         let stream = self.stream(flow).map_err(|e| of_read(&e, 0))?;
         Ok(stream.map(|s| (s.version, s.last_position)))
     }
 
     /// See [`crate::EventStore::read_stream`].
     pub(super) fn read_stream(
-        &mut self,
+        &self,
         flow: FlowId,
         after: Version,
         limit: usize,
@@ -131,7 +139,7 @@ impl<'c> Queries<'c> {
 
     /// See [`crate::EventStore::read_stream_back`].
     pub(super) fn read_stream_back(
-        &mut self,
+        &self,
         flow: FlowId,
         before: Version,
         limit: usize,
@@ -147,7 +155,8 @@ impl<'c> Queries<'c> {
             return Ok(Vec::new());
         }
         let range = (stream.number, first.cast_signed(), before.cast_signed());
-        let rows = self.stream_events_back.query(range).map_err(fail)?;
+        let mut statement = self.statement(STREAM_EVENTS_BACK)?;
+        let rows = statement.query(range).map_err(fail)?;
         let versions = (first..before).rev();
         let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
         match missing {
@@ -184,7 +193,7 @@ impl<'c> Queries<'c> {
     /// Events with versions in `after + 1 ..= last`, all of which exist unless the stream was
     /// archived; fewer, but at least one, when they are larger than `bytes_max`.
     fn stream_range(
-        &mut self,
+        &self,
         flow: FlowId,
         stream: Stream,
         after: Version,
@@ -192,8 +201,8 @@ impl<'c> Queries<'c> {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         let range = (stream.number, after.cast_signed(), last.cast_signed());
-        let rows = self.stream_events.query(range);
-        let rows = rows.map_err(|e| of_read(&e, 0))?;
+        let mut statement = self.statement(STREAM_EVENTS)?;
+        let rows = statement.query(range).map_err(|e| of_read(&e, 0))?;
         let versions = after + 1..=last;
         let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
         match missing {
@@ -206,7 +215,7 @@ impl<'c> Queries<'c> {
 
     /// See [`crate::EventStore::read_versions_within`].
     pub(super) fn read_versions(
-        &mut self,
+        &self,
         flow: FlowId,
         versions: &[Version],
         bytes_max: usize,
@@ -219,6 +228,7 @@ impl<'c> Queries<'c> {
         };
         let mut events: Vec<Arc<Recorded>> = Vec::new();
         let mut bytes = 0;
+        let mut statement = self.statement(STREAM_EVENTS)?;
         for version in versions {
             if *version == 0 || *version > stream.version {
                 return Err(missing_version(flow, *version, stream.last_position));
@@ -229,7 +239,7 @@ impl<'c> Queries<'c> {
                 version.cast_signed(),
             );
             let fail = |e: rusqlite::Error| of_read(&e, 0);
-            let mut rows = self.stream_events.query(range).map_err(fail)?;
+            let mut rows = statement.query(range).map_err(fail)?;
             let Some(sql) = rows.next().map_err(fail)? else {
                 drop(rows);
                 if self.is_archived(stream)? {
@@ -250,7 +260,7 @@ impl<'c> Queries<'c> {
     /// Up to `limit` events with positions in `after + 1 ..= head`, all of which exist unless they
     /// were dropped; fewer, but at least one, when they are larger than `bytes_max`.
     pub(super) fn read_all(
-        &mut self,
+        &self,
         mut after: Position,
         limit: usize,
         head: Position,
@@ -273,7 +283,7 @@ impl<'c> Queries<'c> {
     }
 
     fn read_span(
-        &mut self,
+        &self,
         after: Position,
         last: Position,
         bytes_max: usize,
@@ -283,7 +293,8 @@ impl<'c> Queries<'c> {
         let mut bytes = 0;
         let mut expected = after + 1;
         let range = (after.cast_signed(), last.cast_signed());
-        let mut rows = self.all_events.query(range).map_err(fail)?;
+        let mut statement = self.statement(ALL_EVENTS)?;
+        let mut rows = statement.query(range).map_err(fail)?;
         while let Some(sql) = rows.next().map_err(fail)? {
             let row = Row::read(sql)?;
             if row.position != expected
@@ -308,7 +319,7 @@ impl<'c> Queries<'c> {
     /// The events of `flow` with these ids, in order of version; `None` unless all are there.
     /// Cost: O(events written since).
     pub(super) fn find(
-        &mut self,
+        &self,
         flow: FlowId,
         ids: &[EventId],
     ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
@@ -320,7 +331,8 @@ impl<'c> Queries<'c> {
             ids.iter().map(|id| id.0.as_bytes().as_slice()).collect();
         let mut versions = Vec::with_capacity(ids.len());
         {
-            let mut rows = self.stream_ids.query([stream.number]).map_err(fail)?;
+            let mut statement = self.statement(STREAM_IDS)?;
+            let mut rows = statement.query([stream.number]).map_err(fail)?;
             while let Some(sql) = rows.next().map_err(fail)? {
                 let id = sql.get_ref(1).map_err(fail)?.as_blob().unwrap_or_default();
                 if wanted.remove(id) {
@@ -340,10 +352,11 @@ impl<'c> Queries<'c> {
 
     /// Value and expiry of a claim, expired or not.
     pub(super) fn claim(
-        &mut self,
+        &self,
         key: &ClaimKey,
     ) -> rusqlite::Result<Option<(Arc<str>, Option<Timestamp>)>> {
-        self.claim
+        self.connection
+            .prepare_cached(CLAIM)?
             .query_row(claim_columns(key), |row| {
                 let value = Arc::from(row.get_ref(0)?.as_str()?);
                 let expires_at = row.get::<_, Option<i64>>(1)?.map(Timestamp);
@@ -354,7 +367,7 @@ impl<'c> Queries<'c> {
 
     /// The value of a claim that is held at `now`.
     pub(super) fn held_claim(
-        &mut self,
+        &self,
         key: &ClaimKey,
         now: Timestamp,
     ) -> rusqlite::Result<Option<Arc<str>>> {
@@ -366,7 +379,7 @@ impl<'c> Queries<'c> {
 
     /// See [`crate::EventStore::load_snapshot`]. One that is damaged is as good as absent.
     pub(super) fn load_snapshot(
-        &mut self,
+        &self,
         flow: FlowId,
         format: u32,
     ) -> Result<Option<Snapshot>, Error> {
@@ -375,7 +388,7 @@ impl<'c> Queries<'c> {
             return Ok(None);
         };
         let found = self
-            .snapshot
+            .statement(SNAPSHOT)?
             .query_row((stream.number, format), |row| {
                 let version: i64 = row.get(0)?;
                 let checksum: i64 = row.get(1)?;

@@ -18,7 +18,7 @@ const READERS: usize = 4;
 /// Reads that wait; more wait in front of the queue, unqueued.
 const READ_QUEUE_MAX: usize = 256;
 
-type Job = Box<dyn FnOnce(&mut Queries<'_>) + Send>;
+type Job = Box<dyn FnOnce(Queries<'_>) + Send>;
 
 /// A cloneable way to the reading threads.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl Readers {
     /// Runs `read` on one of the threads.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&mut Queries<'_>) -> Result<T, Error> + Send + 'static,
+        read: impl FnOnce(Queries<'_>) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |queries| {
@@ -63,7 +63,7 @@ impl Readers {
 }
 
 fn serve(connection: &rusqlite::Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
-    let mut queries = match Queries::prepare(connection) {
+    let queries = match Queries::prepare(connection) {
         Ok(queries) => queries,
         Err(error) => {
             tracing::error!(%error, "a reader of the log cannot start");
@@ -77,7 +77,7 @@ fn serve(connection: &rusqlite::Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
             .unwrap_or_else(PoisonError::into_inner)
             .blocking_recv();
         let Some(job) = job else { return };
-        if std::panic::catch_unwind(AssertUnwindSafe(|| job(&mut queries))).is_err() {
+        if std::panic::catch_unwind(AssertUnwindSafe(|| job(queries))).is_err() {
             tracing::error!("a read of the log panicked; its caller is told that it failed");
         }
     }

@@ -11,6 +11,7 @@ use crate::{Append, EventStore, NewEvent};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use taskledger_clock::ManualClock;
 use taskledger_domain::flow::{Event, FlowArchived, TaskRenamed};
 use taskledger_domain::{EventId, FlowId, Metadata, Position, TaskId, Timestamp, Version};
@@ -43,6 +44,14 @@ fn archived() -> Event {
 }
 
 async fn append(store: &SqliteStore, flow: u128, expected: Version, events: Vec<Event>) {
+    let outcome = store.append(of(flow, expected, events)).await.unwrap();
+    assert!(
+        matches!(outcome, crate::Outcome::Appended(_)),
+        "{outcome:?}"
+    );
+}
+
+fn of(flow: u128, expected: Version, events: Vec<Event>) -> Append {
     let metadata = Metadata {
         actor: Arc::from("ada"),
         correlation: Arc::from("c"),
@@ -53,18 +62,13 @@ async fn append(store: &SqliteStore, flow: u128, expected: Version, events: Vec<
         let id = Uuid::from_u128(flow * 1_000 + u128::from(expected) + n);
         NewEvent::new(EventId(id), Timestamp(1), metadata.clone(), event)
     };
-    let append = Append {
+    Append {
         stream: FlowId(Uuid::from_u128(flow)),
         expected,
         events: (1..).zip(events).map(new).collect(),
         claims: Vec::new(),
         fence: None,
-    };
-    let outcome = store.append(append).await.unwrap();
-    assert!(
-        matches!(outcome, crate::Outcome::Appended(_)),
-        "{outcome:?}"
-    );
+    }
 }
 
 /// A closed log of two flows, eight events in all, and its head.
@@ -263,4 +267,86 @@ async fn commits_overwrite_the_end_of_the_wal_and_a_crash_finds_no_frames_in_it(
     assert_eq!(again.head().await.unwrap(), 110);
     store.close().await;
     assert!(!wal.exists(), "a closed log is one file");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_that_nothing_waits_beside_is_committed_where_it_comes_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    let one = |flow, expected| of(flow, expected, vec![renamed("a")]);
+    let fast = |is_fast: bool| {
+        let took = Duration::from_millis(if is_fast { 0 } else { 5 });
+        super::lock(&store.committer).as_mut().unwrap().last.took = took;
+    };
+    assert!(store.alone(one(1, 0)).is_err(), "nothing was committed yet");
+    append(&store, 1, 0, vec![renamed("a")]).await;
+    fast(true);
+    let mut live = store.watch();
+    live.mark_unchanged();
+    let outcome = store.alone(one(1, 1)).expect("alone").unwrap();
+    let crate::Outcome::Appended(events) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!((events[0].version, events[0].position), (2, 2));
+    assert!(live.has_changed().unwrap(), "who follows the log is woken");
+    assert_eq!((*live.borrow(), store.commits()), (2, 2));
+    fast(true);
+    let refused = store.alone(one(1, 1)).expect("alone").unwrap();
+    assert!(matches!(refused, crate::Outcome::Conflict { actual: 2 }));
+    fast(false);
+    assert!(store.alone(one(1, 2)).is_err(), "the disk is slow");
+    fast(true);
+    let permit = store.queue_bytes.clone().try_acquire_owned().unwrap();
+    let queued = super::committer::Share::new(permit, &store.queued);
+    assert!(store.alone(one(1, 2)).is_err(), "something waits before it");
+    drop(queued);
+    {
+        let _held = super::lock(&store.committer);
+        assert!(store.alone(one(1, 2)).is_err(), "something is committed");
+    }
+    let third = store.alone(one(1, 2)).expect("alone").unwrap();
+    assert!(matches!(third, crate::Outcome::Appended(_)), "{third:?}");
+    store.close().await;
+    assert!(store.alone(one(1, 3)).is_err());
+    assert!(store.append(one(1, 3)).await.is_err());
+    let report = verified(folder.path(), None);
+    assert_eq!(report.events, 3, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_runtime_of_one_thread_waits_for_no_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path());
+    append(&store, 1, 0, vec![renamed("a")]).await;
+    super::lock(&store.committer).as_mut().unwrap().last.took = Duration::ZERO;
+    assert!(store.alone(of(1, 1, vec![renamed("a")])).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn appends_of_one_flow_overtake_none_of_those_before_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(store(folder.path()));
+    let flows = (1..=8).map(|flow| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for version in 0..40 {
+                // Two under way at a time, as a flow has them.
+                let first = store.append(of(flow, 2 * version, vec![renamed("a")]));
+                let second = store.append(of(flow, 2 * version + 1, vec![renamed("b")]));
+                let (first, second) = tokio::join!(first, second);
+                for outcome in [first, second] {
+                    let outcome = outcome.unwrap();
+                    assert!(
+                        matches!(outcome, crate::Outcome::Appended(_)),
+                        "{outcome:?}"
+                    );
+                }
+            }
+        })
+    });
+    for flow in flows.collect::<Vec<_>>() {
+        flow.await.unwrap();
+    }
+    store.close().await;
+    assert_eq!(verified(folder.path(), None).events, 8 * 80);
 }

@@ -5,7 +5,7 @@
 //! no trace and its neighbours in the transaction are untouched.
 //! Fed by the committer, one at a time; knows no threads and no waiting.
 
-use super::beside::Beside;
+use super::beside::{self, Beside};
 use super::queries::Queries;
 use super::retention;
 use super::row::{self, Row};
@@ -24,6 +24,8 @@ const NEWEST: &str = "SELECT coalesce(max(position), 0), coalesce((SELECT record
                       ORDER BY position DESC LIMIT 1), 0), coalesce((SELECT max(number) FROM \
                       streams), 0), (SELECT hash FROM events ORDER BY position DESC LIMIT 1) \
                       FROM events";
+const BEGIN: &str = "BEGIN IMMEDIATE";
+const COMMIT: &str = "COMMIT";
 pub(super) const INSERT_STREAM: &str =
     "INSERT INTO streams (number, flow, version, last_position) VALUES (?1, ?2, ?3, ?4)";
 /// By the primary key.
@@ -48,17 +50,46 @@ struct End {
     hash: Option<Hash>,
 }
 
+impl End {
+    /// Writes the next event.
+    fn write(
+        &mut self,
+        insert: &mut Statement<'_>,
+        (flow, stream): (FlowId, i64),
+        version: Version,
+        new: NewEvent,
+    ) -> rusqlite::Result<Arc<Recorded>> {
+        self.position += 1;
+        let (position, recorded_at) = (self.position, self.recorded_at);
+        let new_row = Row::new(flow, version, &new);
+        let previous = self.hash.unwrap_or(Hash::BEFORE_FIRST);
+        let hash = previous.link(position, recorded_at, new_row.content());
+        self.hash = Some(hash);
+        let row = Row {
+            position,
+            recorded_at,
+            hash: Some(hash),
+            ..new_row
+        };
+        row.insert(insert, stream)?;
+        Ok(Arc::new(Recorded {
+            position,
+            flow,
+            version,
+            id: new.id,
+            time: new.time,
+            recorded_at,
+            metadata: new.metadata,
+            event: new.event,
+        }))
+    }
+}
+
 /// The write side of one connection.
 #[derive(Debug)]
-pub(super) struct Writer<'c> {
-    connection: &'c Connection,
-    queries: Queries<'c>,
-    begin: Statement<'c>,
-    commit: Statement<'c>,
-    insert_stream: Statement<'c>,
-    update_stream: Statement<'c>,
-    insert_event: Statement<'c>,
-    beside: Beside<'c>,
+pub(super) struct Writer {
+    connection: Connection,
+    beside: Beside,
     streams: HashMap<FlowId, Known>,
     end: End,
     /// A transaction was undone: `end` must be found again.
@@ -66,23 +97,26 @@ pub(super) struct Writer<'c> {
     fresh: Vec<Fresh>,
 }
 
-impl<'c> Writer<'c> {
-    /// Prepares all statements and finds the end of the log.
-    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+impl Writer {
+    /// Prepares what every transaction needs and finds the end of the log.
+    pub(super) fn prepare(connection: Connection) -> rusqlite::Result<Self> {
+        Queries::prepare(&connection)?;
+        for sql in [BEGIN, COMMIT, INSERT_STREAM, UPDATE_STREAM, INSERT_EVENT] {
+            connection.prepare_cached(sql)?;
+        }
         Ok(Self {
+            end: find_end(&connection)?,
             connection,
-            queries: Queries::prepare(connection)?,
-            begin: connection.prepare("BEGIN IMMEDIATE")?,
-            commit: connection.prepare("COMMIT")?,
-            insert_stream: connection.prepare(INSERT_STREAM)?,
-            update_stream: connection.prepare(UPDATE_STREAM)?,
-            insert_event: connection.prepare(INSERT_EVENT)?,
-            beside: Beside::prepare(connection)?,
+            beside: Beside::default(),
             streams: HashMap::new(),
-            end: find_end(connection)?,
             end_is_stale: false,
             fresh: Vec::new(),
         })
+    }
+
+    /// The connection, for what is no transaction.
+    pub(super) const fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Position of the last event, those of the open transaction included.
@@ -93,9 +127,9 @@ impl<'c> Writer<'c> {
     /// Opens a transaction whose events are recorded at `now`, or at the time of the newest event
     /// when the clock is behind it.
     pub(super) fn begin(&mut self, now: Timestamp) -> rusqlite::Result<()> {
-        self.begin.execute([])?;
+        self.connection.prepare_cached(BEGIN)?.execute([])?;
         if self.end_is_stale {
-            self.end = find_end(self.connection)?;
+            self.end = find_end(&self.connection)?;
             self.end_is_stale = false;
         }
         self.end.recorded_at = self.end.recorded_at.max(now);
@@ -104,14 +138,14 @@ impl<'c> Writer<'c> {
 
     /// Makes the transaction durable and gives its events.
     pub(super) fn commit(&mut self) -> rusqlite::Result<Vec<Fresh>> {
-        self.commit.execute([])?;
+        self.connection.prepare_cached(COMMIT)?.execute([])?;
         self.beside.committed();
         Ok(std::mem::take(&mut self.fresh))
     }
 
     /// Up to where events may be missing because they were dropped; all of it when that cannot be read.
     pub(super) fn horizon(&self) -> Position {
-        let dropped = self.queries.dropped();
+        let dropped = Queries::on(&self.connection).dropped();
         dropped.map_or(self.end.position, |dropped| dropped.horizon)
     }
 
@@ -128,19 +162,20 @@ impl<'c> Writer<'c> {
 
     /// Deletes some expired claims when it is time to; part of the open transaction.
     pub(super) fn sweep_when_due(&mut self) -> rusqlite::Result<()> {
-        self.beside.sweep_when_due(self.end.recorded_at)
+        self.beside
+            .sweep_when_due(&self.connection, self.end.recorded_at)
     }
 
     /// See [`crate::EventStore::raise_fence`]; part of the open transaction.
     pub(super) fn raise_fence(&mut self, name: &str) -> rusqlite::Result<u64> {
-        self.beside.raise_fence(name)
+        beside::raise_fence(&self.connection, name)
     }
 
     /// Judges one append and, unless it is refused, writes it into the open transaction.
     /// Cost: O(events + claims).
     pub(super) fn append(&mut self, append: Append) -> rusqlite::Result<Outcome> {
         if let Some(fence) = &append.fence
-            && self.beside.is_fenced(fence)?
+            && beside::is_fenced(&self.connection, fence)?
         {
             return Ok(Outcome::Fenced);
         }
@@ -149,8 +184,9 @@ impl<'c> Writer<'c> {
         if actual != append.expected {
             return Ok(Outcome::Conflict { actual });
         }
+        let queries = Queries::on(&self.connection);
         for claim in &append.claims {
-            let held = self.queries.held_claim(&claim.key, self.end.recorded_at)?;
+            let held = queries.held_claim(&claim.key, self.end.recorded_at)?;
             if let Some(value) = held {
                 return Ok(Outcome::Exists {
                     key: claim.key.clone(),
@@ -165,7 +201,8 @@ impl<'c> Writer<'c> {
         if let Some(known) = self.streams.get(&flow) {
             return Ok(Some(*known));
         }
-        Ok(self.queries.stream(flow)?.map(|s| Known {
+        let stream = Queries::on(&self.connection).stream(flow)?;
+        Ok(stream.map(|s| Known {
             number: s.number,
             version: s.version,
         }))
@@ -181,7 +218,8 @@ impl<'c> Writer<'c> {
         let last_position = self.end.position + count;
         let number = match known {
             Some(Known { number, .. }) => {
-                self.update_stream.execute(params![
+                let mut update = self.connection.prepare_cached(UPDATE_STREAM)?;
+                update.execute(params![
                     number,
                     version.cast_signed(),
                     last_position.cast_signed()
@@ -190,7 +228,8 @@ impl<'c> Writer<'c> {
             }
             None => {
                 self.end.stream_number += 1;
-                self.insert_stream.execute(params![
+                let mut insert = self.connection.prepare_cached(INSERT_STREAM)?;
+                insert.execute(params![
                     self.end.stream_number,
                     append.stream.0.as_bytes(),
                     version.cast_signed(),
@@ -205,49 +244,21 @@ impl<'c> Writer<'c> {
         self.streams
             .insert(append.stream, Known { number, version });
         for claim in &append.claims {
-            self.beside.put_claim(claim)?;
+            self.beside.put_claim(&self.connection, claim)?;
         }
+        let mut insert = self.connection.prepare_cached(INSERT_EVENT)?;
         let mut recorded = Vec::with_capacity(append.events.len());
         for (event, version) in append.events.into_iter().zip(append.expected + 1..) {
-            recorded.push(self.write_event(append.stream, number, version, event)?);
+            let data_len = event.encoded.data.len();
+            let event = self
+                .end
+                .write(&mut insert, (append.stream, number), version, event)?;
+            self.fresh.push(Fresh {
+                event: event.clone(),
+                data_len,
+            });
+            recorded.push(event);
         }
-        Ok(recorded)
-    }
-
-    fn write_event(
-        &mut self,
-        flow: FlowId,
-        stream: i64,
-        version: Version,
-        new: NewEvent,
-    ) -> rusqlite::Result<Arc<Recorded>> {
-        self.end.position += 1;
-        let (position, recorded_at) = (self.end.position, self.end.recorded_at);
-        let new_row = Row::new(flow, version, &new);
-        let previous = self.end.hash.unwrap_or(Hash::BEFORE_FIRST);
-        let hash = previous.link(position, recorded_at, new_row.content());
-        self.end.hash = Some(hash);
-        let row = Row {
-            position,
-            recorded_at,
-            hash: Some(hash),
-            ..new_row
-        };
-        row.insert(&mut self.insert_event, stream)?;
-        let recorded = Arc::new(Recorded {
-            position,
-            flow,
-            version,
-            id: new.id,
-            time: new.time,
-            recorded_at,
-            metadata: new.metadata,
-            event: new.event,
-        });
-        self.fresh.push(Fresh {
-            event: recorded.clone(),
-            data_len: new.encoded.data.len(),
-        });
         Ok(recorded)
     }
 
@@ -263,7 +274,7 @@ impl<'c> Writer<'c> {
                 snapshot.version
             ))));
         };
-        self.beside.put_snapshot(flow, known.number, snapshot)?;
+        beside::put_snapshot(&self.connection, flow, known.number, snapshot)?;
         Ok(Ok(()))
     }
 
@@ -273,17 +284,17 @@ impl<'c> Writer<'c> {
         flow: FlowId,
         limit: usize,
     ) -> rusqlite::Result<Result<u64, Error>> {
-        let stream = self.queries.stream(flow)?;
-        retention::drop_archived(self.connection, flow, stream, limit)
+        let stream = Queries::on(&self.connection).stream(flow)?;
+        retention::drop_archived(&self.connection, flow, stream, limit)
     }
 
     /// The committed events with these ids; outside of a transaction.
     pub(super) fn find(
-        &mut self,
+        &self,
         flow: FlowId,
         ids: &[taskledger_domain::EventId],
     ) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
-        self.queries.find(flow, ids)
+        Queries::on(&self.connection).find(flow, ids)
     }
 }
 
