@@ -1,20 +1,22 @@
-//! An append that nothing else waits beside, committed on the thread that brings it.
+//! An append that nothing else waits beside, committed on the thread that brings it; and claims that are read there.
 //!
-//! To the committer's thread and back are two wake-ups of a thread, as long as half a sync. With nothing to be committed
-//! together, they are saved. What must hold: nothing that was sent to the queue before is overtaken; the thread waits for
-//! a disk that is fast, while another thread of the runtime goes on.
+//! To another thread and back are two wake-ups of a thread, as long as half a sync. With nothing to be committed
+//! together, they are saved. What must hold: nothing that was sent to the queue before is overtaken, and the disk is fast.
 
 use super::SqliteStore;
 use super::committer::{Committer, Write};
-use crate::{Append, Error, Outcome};
-use std::sync::TryLockError;
+use super::failure::of_read;
+use super::queries::Queries;
+use crate::{Append, ClaimKey, Error, Outcome};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
-use tokio::runtime::Handle;
+use taskledger_domain::Timestamp;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
-/// Threads of a runtime of which one may wait for the disk.
-const THREADS_MIN: usize = 2;
+/// Claims that are read where they are asked for.
+const CLAIMS_MAX: usize = 4;
 /// The longest commit after which the next one may be waited for: what else the thread would have done waits too.
 const COMMIT_MAX: Duration = Duration::from_millis(1);
 
@@ -22,26 +24,44 @@ impl SqliteStore {
     /// Commits an append, if nothing else is to be committed and it will not take long; else gives it back.
     pub(super) fn alone(&self, append: Append) -> Result<Result<Outcome, Error>, Box<Append>> {
         let append = Box::new(append);
-        if self.has_queued() || !may_wait() {
-            return Err(append);
-        }
-        let mut shared = match self.committer.try_lock() {
-            Ok(shared) => shared,
-            Err(TryLockError::Poisoned(_) | TryLockError::WouldBlock) => return Err(append),
-        };
-        let Some(committer) = shared.as_mut() else {
+        let Some(mut shared) = self.idle() else {
             return Err(append);
         };
-        // What was sent before the lock was taken has been counted.
-        if self.has_queued() || !committer.is_alone_and_fast() {
+        let Some(committer) = shared.as_mut().filter(|it| it.is_alone_and_fast()) else {
             return Err(append);
-        }
+        };
         let (reply, mut answer) = oneshot::channel();
         let written = committer.commit(vec![Write::Append(append, reply)], Vec::new());
         if written.is_err() {
             shared.take();
         }
         Ok(answer.try_recv().unwrap_or(Ok(Outcome::Unknown)))
+    }
+
+    /// Values of a few claims, if nothing is to be committed.
+    pub(super) fn claims_alone(
+        &self,
+        keys: &[ClaimKey],
+        now: Timestamp,
+    ) -> Option<Result<Vec<Option<Arc<str>>>, Error>> {
+        if keys.len() > CLAIMS_MAX {
+            return None;
+        }
+        let shared = self.idle()?;
+        let committer = shared.as_ref().filter(|it| it.last.took < COMMIT_MAX)?;
+        let queries = Queries::on(committer.writer.connection());
+        let held = |key| queries.held_claim(key, now).map_err(|e| of_read(&e, 0));
+        Some(keys.iter().map(held).collect())
+    }
+
+    /// The committer, if nothing is queued for it and this thread may wait.
+    fn idle(&self) -> Option<MutexGuard<'_, Option<Committer>>> {
+        if self.has_queued() || !may_wait() {
+            return None;
+        }
+        let shared = self.committer.try_lock().ok()?;
+        // What was sent before the lock was taken has been counted.
+        (!self.has_queued()).then_some(shared)
     }
 
     fn has_queued(&self) -> bool {
@@ -56,6 +76,7 @@ impl Committer {
     }
 }
 
+/// Not in a runtime whose only thread also is that of its caller.
 fn may_wait() -> bool {
-    Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() >= THREADS_MIN)
+    Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread)
 }

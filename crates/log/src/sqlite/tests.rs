@@ -295,10 +295,15 @@ async fn an_append_that_nothing_waits_beside_is_committed_where_it_comes_from() 
     assert!(matches!(refused, crate::Outcome::Conflict { actual: 2 }));
     fast(false);
     assert!(store.alone(one(1, 2)).is_err(), "the disk is slow");
+    let key = [crate::ClaimKey::Request(Arc::from("k"))];
+    assert!(store.claims_alone(&key, Timestamp(1)).is_none());
     fast(true);
+    let held = store.claims_alone(&key, Timestamp(1)).expect("alone");
+    assert_eq!(held.unwrap(), [None]);
     let permit = store.queue_bytes.clone().try_acquire_owned().unwrap();
     let queued = super::committer::Share::new(permit, &store.queued);
     assert!(store.alone(one(1, 2)).is_err(), "something waits before it");
+    assert!(store.claims_alone(&key, Timestamp(1)).is_none());
     drop(queued);
     {
         let _held = super::lock(&store.committer);
