@@ -10,7 +10,7 @@ mod a2a;
 mod bus;
 mod cases;
 mod door;
-mod normal;
+pub(crate) mod normal;
 mod play;
 mod request;
 

@@ -1,8 +1,8 @@
 //! Random calls of one user: what is answered and told is the same whether another user exists or not.
 
 use super::world::{Callers, Nodes, World, user, usual};
-use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use crate::alike::normal::Normal;
+use serde_json::{Value, json};
 use std::ops::Range;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -28,71 +28,6 @@ impl Dice {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         usize::try_from(self.0 >> 33).unwrap() % n
-    }
-}
-
-/// Answers without what differs from run to run: ids are numbered as they come, and times, positions and
-/// cursors, which tell how much all users do, are left out.
-struct Shown {
-    ids: HashMap<String, usize>,
-    /// The caller's name, which is another one in each script.
-    me: String,
-}
-
-impl Shown {
-    fn to(me: &str) -> Self {
-        Self {
-            ids: HashMap::new(),
-            me: me.to_owned(),
-        }
-    }
-
-    /// A text without names and durations, or the number of an id.
-    fn text(&mut self, text: &str) -> String {
-        if uuid::Uuid::parse_str(text).is_err() {
-            let text = text.replace(&self.me, "<me>");
-            // Ids of events, and times that a text tells.
-            let words = text.split(' ').map(|word| {
-                let is_place = word.split_once('-').is_some_and(|(a, b)| {
-                    !a.is_empty() && format!("{a}{b}").bytes().all(|c| c.is_ascii_digit())
-                });
-                match is_place || chrono::DateTime::parse_from_rfc3339(word).is_ok() {
-                    true => "<there>",
-                    false => word,
-                }
-            });
-            return words.collect::<Vec<_>>().join(" ");
-        }
-        let next = self.ids.len();
-        let number = *self.ids.entry(text.to_owned()).or_insert(next);
-        format!("id {number}")
-    }
-
-    fn of(&mut self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::from(self.text(text)),
-            Value::Object(members) => {
-                let left_out = [
-                    "position",
-                    "at_position",
-                    "next_cursor",
-                    "cursor",
-                    "as_of",
-                    "timestamp",
-                    "duration_ms",
-                ];
-                let shown = members.iter().filter(|(name, _)| {
-                    !left_out.contains(&name.as_str()) && !name.ends_with("_at") && *name != "time"
-                });
-                let mut known = Map::new();
-                for (name, value) in shown {
-                    known.insert(self.text(name), self.of(value));
-                }
-                Value::Object(known)
-            }
-            Value::Array(values) => values.iter().map(|value| self.of(value)).collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        }
     }
 }
 
@@ -140,19 +75,16 @@ fn call(dice: &mut Dice, tasks: &[Value], other: &str) -> (&'static str, Value) 
     }
 }
 
-/// One that succeeds, fails, or that nobody can run.
+/// One that succeeds, that fails because its result is not what it should be, or that nobody can run. None tells of its
+/// progress, which would depend on the time that it takes.
 fn new_task(dice: &mut Dice) -> Value {
-    let (method, inputs, params) = match dice.below(6) {
-        0 | 1 => ("echo_executor", json!({"n": dice.below(5)}), json!({})),
-        2 => ("sleep_executor", json!({"duration_ms": 1}), json!({})),
-        3 | 4 => {
-            let soon = json!({"timeout_seconds": 0.02});
-            ("sleep_executor", json!({"duration_ms": 600_000}), soon)
-        }
-        _ => ("no_such_executor", json!({}), json!({})),
+    let schemas = match dice.below(6) {
+        0..=2 => json!({"method": "echo_executor"}),
+        3 | 4 => json!({"method": "echo_executor", "outputs": {"missing": "string"}}),
+        _ => json!({"method": "no_such_executor"}),
     };
-    json!({"name": format!("task {}", dice.below(5)), "inputs": inputs, "params": params,
-        "schemas": {"method": method}})
+    json!({"name": format!("task {}", dice.below(5)), "inputs": {"n": dice.below(5)},
+        "schemas": schemas})
 }
 
 /// What a user is told of all his flows.
@@ -177,6 +109,11 @@ impl Notices {
 
     /// Reads on until a notice is it.
     async fn until(&mut self, is_it: impl Fn(&Value) -> bool) {
+        let soon = timeout(PATIENCE, self.read_until(is_it));
+        soon.await.expect("it is told");
+    }
+
+    async fn read_until(&mut self, is_it: impl Fn(&Value) -> bool) {
         loop {
             while let Some((event, rest)) = self.read.split_once("\n\n") {
                 let line = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
@@ -195,8 +132,7 @@ impl Notices {
                     return;
                 }
             }
-            let piece = timeout(PATIENCE, self.response.chunk()).await;
-            let piece = piece.expect("it is told").unwrap();
+            let piece = self.response.chunk().await.unwrap();
             let piece = piece.expect("the stream goes on");
             self.read.push_str(std::str::from_utf8(&piece).unwrap());
         }
@@ -220,7 +156,7 @@ async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
     let (me, other) = (bob(seed), ann(seed));
     let (mut bob, mut ann) = (Dice(seed), Dice(seed + 1000));
     let (mut own, mut hers) = (Vec::new(), Vec::new());
-    let mut ids = Shown::to(&me);
+    let mut normal = Normal::new(&me);
     let mut shown = Vec::new();
     let mut notices = Notices::open(callers, &me).await;
     for _ in 0..CALLS {
@@ -236,18 +172,18 @@ async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
         // His next call finds everything at rest, as it does in each play.
         if answer["result"]["run_id"].is_string() {
             let run = &answer["result"]["run_id"];
-            let ends = |told: &Value| told["run_id"] == *run && told["final"] == true;
+            let ends = |told: &Value| told["run"]["id"] == *run;
             notices.until(ends).await;
         }
-        let asked = ids.of(&params);
+        let asked = normal.value(params);
         let asked = asked.to_string().replace(&other, "<other>");
-        shown.push(format!("{method} {asked}: {}", ids.of(&answer)));
+        shown.push(format!("{method} {asked}: {}", normal.value(answer)));
     }
     let last = json!({"name": LAST});
     let last = callers.call(&me, "tasks.create", last).await["id"].take();
     notices.until(|told| told["task_id"] == last).await;
     for (name, data) in notices.told {
-        shown.push(format!("told {name}: {}", ids.of(&data)));
+        shown.push(format!("told {name}: {}", normal.value(data)));
     }
     shown
 }
