@@ -46,9 +46,9 @@ pub struct Pair {
 /// Who has signed a certificate.
 #[derive(Debug, Clone, Copy)]
 enum Signed {
-    ByTheAuthority,
-    ByItself,
-    ByItselfAsAuthority,
+    OfTheAuthority,
+    OfItself,
+    AsAnAuthority,
 }
 
 impl Pair {
@@ -63,17 +63,17 @@ impl Pair {
     }
 
     fn between(names: &[&str], from: i32, until: i32) -> Self {
-        Self::made(names, from, until, Signed::ByTheAuthority)
+        Self::made(names, from, until, Signed::OfTheAuthority)
     }
 
     /// One that no authority has signed.
     pub fn self_signed(names: &[&str]) -> Self {
-        Self::made(names, 2020, 2100, Signed::ByItself)
+        Self::made(names, 2020, 2100, Signed::OfItself)
     }
 
     /// One that is an authority's own, as `openssl req -x509` makes it.
     pub fn of_an_authority(names: &[&str]) -> Self {
-        Self::made(names, 2020, 2100, Signed::ByItselfAsAuthority)
+        Self::made(names, 2020, 2100, Signed::AsAnAuthority)
     }
 
     fn made(names: &[&str], from: i32, until: i32, signed: Signed) -> Self {
@@ -83,9 +83,9 @@ impl Pair {
         params.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().unwrap();
         let certificate = match signed {
-            Signed::ByTheAuthority => params.signed_by(&key, &*AUTHORITY).unwrap(),
-            Signed::ByItself => params.self_signed(&key).unwrap(),
-            Signed::ByItselfAsAuthority => {
+            Signed::OfTheAuthority => params.signed_by(&key, &*AUTHORITY).unwrap(),
+            Signed::OfItself => params.self_signed(&key).unwrap(),
+            Signed::AsAnAuthority => {
                 params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
                 params.self_signed(&key).unwrap()
             }

@@ -23,6 +23,9 @@ const STARTS: u64 = 16;
 /// The step between two of those, in microseconds: all of them take some milliseconds.
 const STEP_US: u64 = 500;
 
+/// A word about a secret, and its text.
+type Said<'s> = (&'s str, &'s str);
+
 fn ann() -> SecretOwner {
     SecretOwner {
         tenant: Arc::from(MAIN_TENANT),
@@ -81,18 +84,18 @@ async fn secrets_hold(folder: &Path) {
     let (store, vault) = vault(folder).await;
     let seen = fs::read_to_string(folder.join(SEEN)).unwrap();
     // What was told last of a name, and what it was before.
-    let mut told: BTreeMap<&str, (&str, &str, Option<(&str, &str)>)> = BTreeMap::new();
+    let mut told: BTreeMap<&str, (Said<'_>, Option<Said<'_>>)> = BTreeMap::new();
     for line in seen.lines() {
         let [word, name, text] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("{line}");
         };
-        let before = told.get(name).map(|(word, text, _)| (*word, *text));
-        told.insert(name, (word, text, before));
+        let before = told.get(name).map(|(said, _)| *said);
+        told.insert(name, ((word, text), before));
     }
     let log = AuditLog::new(store.clone(), Arc::new(SystemClock::default()));
     let audit = log.list(&AuditFilter::default(), None, 1_000_000).await;
     let audit = audit.unwrap();
-    for (name, (word, text, before)) in told {
+    for (name, ((word, text), before)) in told {
         let secret = SecretName::new(name).unwrap();
         let opened = vault.open(&ann(), &[secret]).await;
         let found = match &opened {
