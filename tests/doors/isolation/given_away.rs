@@ -159,9 +159,9 @@ async fn sees(world: &Callers, token: &str, task: &Value) -> Vec<bool> {
     ] {
         let (_, text) = world.ask(Some(token), method, &params).await;
         let answer: Value = serde_json::from_str(&text).unwrap();
-        seen.push(match &answer["result"]["tasks"] {
-            Value::Array(tasks) => !tasks.is_empty(),
-            _ => answer["error"].is_null(),
+        seen.push(match answer["result"]["tasks"].as_array() {
+            Some(tasks) => !tasks.is_empty(),
+            None => answer["error"].is_null(),
         });
     }
     seen
