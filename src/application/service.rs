@@ -329,7 +329,12 @@ impl Service {
                 task,
                 copy_children,
                 parent,
-            }) => Box::pin(app.copy(context, task, copy_children, parent)).await,
+            }) => {
+                let copied = Box::pin(app.copy(context, task, copy_children, parent)).await?;
+                // The history of the original does not name who copied it.
+                Box::pin(self.was_read(context, task)).await;
+                Ok(copied)
+            }
             Request::Explain(task) => {
                 let mut explained = Box::pin(app.explain(context, task)).await?;
                 self.knows_workers(&mut explained);
@@ -372,7 +377,9 @@ impl Service {
             Request::Respond(respond) => Box::pin(app.respond(context, respond)).await,
             Request::Lease(of) => app.lease_of(context, of).await.map(Reply::Lease),
             Request::SiblingOutput(wanted) => {
+                let task = wanted.task;
                 let sibling = Box::pin(app.sibling_output(context, wanted)).await?;
+                Box::pin(self.was_read(context, task)).await;
                 Ok(Reply::Sibling(sibling))
             }
         }

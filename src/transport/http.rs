@@ -22,6 +22,7 @@ mod pacing;
 mod peers;
 mod published;
 mod refusal;
+mod route;
 mod router;
 mod scrape;
 mod sending;
@@ -37,6 +38,7 @@ pub use health::Readiness;
 pub use hosts::host;
 pub use origins::origin;
 pub use peers::Peers;
+pub use route::Route;
 pub use scrape::Scraped;
 
 use crate::application::Service as Application;

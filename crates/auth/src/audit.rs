@@ -5,13 +5,17 @@ mod throttle;
 
 pub use log::AuditLog;
 
-use crate::Caller;
+use crate::caller::{Caller, OPERATOR};
 use std::sync::Arc;
 
 /// Days for which rows are kept.
 pub const AUDIT_KEPT_DAYS: i64 = 400;
 /// Who does what the server does by itself.
 pub const SERVER: &str = "server";
+/// The member of `detail` that says by what means something was done that no call to a server did.
+const MEANS: &str = "means";
+/// On the data folder or the database itself.
+const ON_THE_STORE: &str = "store";
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -95,7 +99,7 @@ words! {
 /// Who does something, and by which call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct By {
-    /// `user:ann`, `service:ci`, `anonymous`, or [`SERVER`].
+    /// `user:ann`, `service:ci`, `anonymous`, [`OPERATOR`], or [`SERVER`].
     pub principal: Arc<str>,
     /// The id of the credential, never its secret.
     pub token: Option<Arc<str>>,
@@ -124,6 +128,12 @@ impl By {
             address: origin.address.clone(),
             request: origin.request.clone(),
         }
+    }
+
+    /// Whoever works on the store itself.
+    #[must_use]
+    pub fn operator() -> Self {
+        Self::call(&Caller::operator(), &Origin::default())
     }
 
     /// The server itself.
@@ -183,5 +193,14 @@ impl Entry {
     pub fn with(mut self, detail: serde_json::Value) -> Self {
         self.detail = Some(detail);
         self
+    }
+
+    /// What is kept as more about it: of what an operator did also by what means.
+    pub(crate) fn kept_detail(&self) -> Option<serde_json::Value> {
+        let mut detail = self.detail.clone();
+        if &*self.by.principal == OPERATOR {
+            detail.get_or_insert_with(|| serde_json::json!({}))[MEANS] = ON_THE_STORE.into();
+        }
+        detail
     }
 }

@@ -8,6 +8,8 @@ use std::sync::{Arc, LazyLock};
 pub const NAME_CHARS_MAX: usize = 255;
 /// The actor of what nobody authenticated did.
 pub const ANONYMOUS: &str = "anonymous";
+/// The actor of whoever works on the store itself, beside the server.
+pub const OPERATOR: &str = "operator";
 /// The tenant of everything until there are several.
 pub const MAIN_TENANT: &str = "main";
 
@@ -18,7 +20,7 @@ const SERVICE: &str = "service:";
 /// What a caller is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Nobody is authenticated, because authentication is off.
+    /// Nobody is authenticated, because authentication is off, or because the store itself is worked on.
     Anonymous,
     /// A person, or a program that acts for one.
     User,
@@ -150,7 +152,20 @@ static ANONYMOUS_CALLER: LazyLock<Arc<Caller>> = LazyLock::new(|| {
     Arc::new(caller)
 });
 
+static OPERATOR_CALLER: LazyLock<Arc<Caller>> = LazyLock::new(|| {
+    let name: Arc<str> = Arc::from(OPERATOR);
+    let caller = Caller::known(Kind::Anonymous, name.clone(), name, Scopes::all());
+    Arc::new(caller)
+});
+
 impl Caller {
+    /// Whoever works on the store itself, which its file or database lets him: may do everything, and shows no
+    /// credentials. No call to a server is his.
+    #[must_use]
+    pub fn operator() -> Arc<Self> {
+        OPERATOR_CALLER.clone()
+    }
+
     /// Whoever calls while authentication is off: may do everything.
     #[must_use]
     pub fn anonymous() -> Arc<Self> {

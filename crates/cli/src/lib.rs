@@ -41,6 +41,7 @@ mod terminal;
 mod testing;
 pub mod timing;
 mod tree;
+mod unfit_certificate;
 pub mod watch;
 pub mod webhooks;
 pub mod when;

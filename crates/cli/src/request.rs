@@ -69,7 +69,7 @@ impl Params {
 /// # Errors
 /// What would be accepted.
 pub fn principal(text: &str) -> Result<String, String> {
-    of_kind(text, ["anonymous", "server"])
+    of_kind(text, &["anonymous", "operator", "server"])
 }
 
 /// A principal, as events name it.
@@ -77,20 +77,25 @@ pub fn principal(text: &str) -> Result<String, String> {
 /// # Errors
 /// What would be accepted.
 pub fn actor(text: &str) -> Result<String, String> {
-    of_kind(text, ["anonymous", "engine"])
+    of_kind(text, &["anonymous", "engine"])
 }
 
 /// A principal with its kind, or one of these, of which there is only one each.
-fn of_kind(text: &str, alone: [&str; 2]) -> Result<String, String> {
-    let [one, other] = alone;
+fn of_kind(text: &str, alone: &[&str]) -> Result<String, String> {
+    let listed = |word: &str| match alone {
+        [others @ .., last] => format!("{} {word} {last}", others.join(", ")),
+        [] => String::new(),
+    };
     match text.split_once(':') {
         Some(("user" | "service", name)) if !name.is_empty() => Ok(text.to_owned()),
         None if alone.contains(&text) => Ok(text.to_owned()),
         None if !text.is_empty() => Err(format!(
-            "expected the kind too: `user:{text}` or `service:{text}`; without one there are {one} and {other}"
+            "expected the kind too: `user:{text}` or `service:{text}`; without one there are {}",
+            listed("and")
         )),
         Some(_) | None => Err(format!(
-            "expected user:NAME, service:NAME, {one} or {other}"
+            "expected user:NAME, service:NAME, {}",
+            listed("or")
         )),
     }
 }
@@ -117,7 +122,7 @@ mod tests {
         }
         assert!(principal("server").is_ok() && actor("engine").is_ok());
         for (said, alone) in [
-            (principal("engine"), "anonymous and server"),
+            (principal("engine"), "anonymous, operator and server"),
             (actor("server"), "anonymous and engine"),
         ] {
             let said = said.unwrap_err();
@@ -127,7 +132,7 @@ mod tests {
         for bad in ["", "user:", ":ann", "usr:ann", "anonymous:ann"] {
             assert_eq!(
                 principal(bad).unwrap_err(),
-                "expected user:NAME, service:NAME, anonymous or server"
+                "expected user:NAME, service:NAME, anonymous, operator or server"
             );
         }
     }

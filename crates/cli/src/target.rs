@@ -187,7 +187,7 @@ impl Target {
             Some(rustls::Error::InvalidMessage(_)) => {
                 format!("{text}; perhaps the server there speaks `http`")
             }
-            Some(_) | None => text,
+            fault => super::unfit_certificate::told(text, fault),
         }
     }
 

@@ -43,6 +43,14 @@ pub struct Pair {
     pub(crate) key_der: Vec<u8>,
 }
 
+/// Who has signed a certificate.
+#[derive(Debug, Clone, Copy)]
+enum Signed {
+    OfTheAuthority,
+    OfItself,
+    AsAnAuthority,
+}
+
 impl Pair {
     /// One for these names and addresses, with a key of its own.
     pub fn of(names: &[&str]) -> Self {
@@ -55,24 +63,32 @@ impl Pair {
     }
 
     fn between(names: &[&str], from: i32, until: i32) -> Self {
-        Self::made(names, from, until, true)
+        Self::made(names, from, until, Signed::OfTheAuthority)
     }
 
     /// One that no authority has signed.
     pub fn self_signed(names: &[&str]) -> Self {
-        Self::made(names, 2020, 2100, false)
+        Self::made(names, 2020, 2100, Signed::OfItself)
     }
 
-    fn made(names: &[&str], from: i32, until: i32, signed: bool) -> Self {
+    /// One that is an authority's own, as `openssl req -x509` makes it.
+    pub fn of_an_authority(names: &[&str]) -> Self {
+        Self::made(names, 2020, 2100, Signed::AsAnAuthority)
+    }
+
+    fn made(names: &[&str], from: i32, until: i32, signed: Signed) -> Self {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.not_before = date_time_ymd(from, 1, 1);
         params.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().unwrap();
-        let certificate = if signed {
-            params.signed_by(&key, &*AUTHORITY).unwrap()
-        } else {
-            params.self_signed(&key).unwrap()
+        let certificate = match signed {
+            Signed::OfTheAuthority => params.signed_by(&key, &*AUTHORITY).unwrap(),
+            Signed::OfItself => params.self_signed(&key).unwrap(),
+            Signed::AsAnAuthority => {
+                params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+                params.self_signed(&key).unwrap()
+            }
         };
         Self {
             certificate: certificate.pem(),

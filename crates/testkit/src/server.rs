@@ -3,6 +3,7 @@
 use crate::patience::rows_in;
 use crate::postgres::Database;
 use crate::{certificates, program};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnectOptions;
@@ -149,6 +150,12 @@ impl Folder {
         let sql = AssertSqlSafe(sql.to_owned());
         connection.execute(sql).await.unwrap();
         connection.close().await.unwrap();
+    }
+
+    /// The token that the first start with authentication has made.
+    pub fn first_token(&self) -> String {
+        let text = std::fs::read_to_string(self.data().join("admin.token")).unwrap();
+        text.trim().to_owned()
     }
 
     /// The data folder; a file beside it is not part of it.
@@ -367,12 +374,25 @@ pub struct Api {
 
 impl Api {
     fn new(url: &str) -> Self {
+        Self::showing(url, HeaderMap::new())
+    }
+
+    /// The same with this token in each request.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        let mut bearer: HeaderValue = format!("Bearer {token}").parse().unwrap();
+        bearer.set_sensitive(true);
+        Self::showing(&self.url, HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
+    }
+
+    fn showing(url: &str, headers: HeaderMap) -> Self {
         let client = if url.starts_with("https:") {
             taskledger_net::tls::client_trusting([certificates::authority_der()]).unwrap()
         } else {
             taskledger_net::tls::client()
         };
-        let http = client.no_proxy().timeout(CALL_TIMEOUT).build().unwrap();
+        let client = client.no_proxy().timeout(CALL_TIMEOUT);
+        let http = client.default_headers(headers).build().unwrap();
         Self {
             http,
             url: url.to_owned(),

@@ -15,6 +15,9 @@ use taskledger_auth::{
 };
 use taskledger_domain::{FlowId, Violation};
 
+/// The object of a row of the audit log about a stream that is not of one flow.
+const FLOWS_ALL: &str = "*";
+
 /// Where a call came from, as far as its context knows.
 pub(super) fn origin(context: &Context) -> Origin {
     Origin {
@@ -256,6 +259,16 @@ impl Access {
             self.tokens
                 .audit()
                 .flow_read(caller, &origin(context), flow);
+        }
+    }
+
+    /// Notes that a caller opened a stream of the flows of this user, `None`: of all, if it shows flows of somebody else.
+    /// Cost: O(1).
+    pub(super) fn flows_watched(&self, context: &Context, user: Option<&str>) {
+        let caller = &context.caller;
+        if Self::notes_reads(context) && user != Some(&**caller.owner()) {
+            let audit = self.tokens.audit();
+            audit.flow_read(caller, &origin(context), Arc::from(FLOWS_ALL));
         }
     }
 

@@ -7,8 +7,8 @@ use crate::application::api::{
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Error;
-use std::collections::HashSet;
-use taskledger_domain::{FlowId, TaskId};
+use std::collections::{HashMap, HashSet};
+use taskledger_domain::{FlowId, RunId, TaskId};
 use taskledger_projections::{ListFilter, Order, Start, TaskView};
 
 impl Service {
@@ -77,9 +77,20 @@ impl Service {
         consistency: Consistency,
     ) -> Result<Page, Error> {
         self.admit(context, UseCase::ListTasks)?;
-        self.app
-            .list(context, filter, order, start, limit, consistency)
-            .await
+        let list = self
+            .app
+            .list(context, filter, order, start, limit, consistency);
+        let page = list.await?;
+        if Access::notes_reads(context) {
+            let rows = page.tasks.iter().map(|view| &view.row);
+            let owners: HashMap<FlowId, Option<&str>> = rows
+                .map(|row| (row.flow_id, row.owner.as_deref()))
+                .collect();
+            for (flow, owner) in owners {
+                self.access.read(context, flow, owner);
+            }
+        }
+        Ok(page)
     }
 
     /// A task with everything below it, as `encoder` writes it.
@@ -143,12 +154,8 @@ impl Service {
     pub async fn events(&self, context: &Context, query: EventsQuery) -> Result<EventsPage, Error> {
         self.admit(context, UseCase::QueryEvents)?;
         let page = Box::pin(self.app.events(context, query)).await?;
-        if Access::notes_reads(context) {
-            let flows: HashSet<FlowId> = page.events.iter().map(|event| event.flow).collect();
-            for flow in flows {
-                Box::pin(self.flow_was_read(context, flow)).await;
-            }
-        }
+        let flows = page.events.iter().map(|event| event.flow);
+        Box::pin(self.flows_were_read(context, flows)).await;
         Ok(page)
     }
 
@@ -164,9 +171,37 @@ impl Service {
         self.flow_was_read(context, flow).await;
     }
 
-    /// The same of a flow. Cost: a look at the read models, once they show all that was answered of the flow: its owner
-    /// is not known before.
-    async fn flow_was_read(&self, context: &Context, flow: FlowId) {
+    /// The same of flows. Cost: that of each flow.
+    pub(super) async fn flows_were_read(
+        &self,
+        context: &Context,
+        flows: impl Iterator<Item = FlowId> + Send,
+    ) {
+        if !Access::notes_reads(context) {
+            return;
+        }
+        let flows: HashSet<FlowId> = flows.collect();
+        for flow in flows {
+            self.flow_was_read(context, flow).await;
+        }
+    }
+
+    /// The same of the flow of a run.
+    pub(super) async fn run_was_read(&self, context: &Context, run: RunId) {
+        if !Access::notes_reads(context) {
+            return;
+        }
+        if let Ok(row) = self.app.run_row(context, run).await {
+            self.flow_was_read(context, row.flow).await;
+        }
+    }
+
+    /// The same of one flow. Cost: nothing for those who see their own flows only, else a look at the read models, once
+    /// they show all that was answered of the flow: its owner is not known before.
+    pub(super) async fn flow_was_read(&self, context: &Context, flow: FlowId) {
+        if !Access::notes_reads(context) {
+            return;
+        }
         // If they do not come so far, it is noted rather than passed over.
         let owner = match self.app.await_flow(flow).await {
             Ok(()) => self.app.queries.owner_of(flow).await.ok().flatten(),

@@ -41,7 +41,8 @@ impl Service {
         name: &Arc<str>,
     ) -> Result<Option<Receiver>, Error> {
         self.admit(context, UseCase::ReadReports)?;
-        self.app.run_row(context, run).await?;
+        let row = self.app.run_row(context, run).await?;
+        Box::pin(self.flow_was_read(context, row.flow)).await;
         Ok(self.webhooks.receiver(run, name).await?)
     }
 
@@ -57,7 +58,8 @@ impl Service {
         limit: usize,
     ) -> Result<Page<Vec<Receiver>>, Error> {
         self.admit(context, UseCase::ReadReports)?;
-        self.app.run_row(context, run).await?;
+        let row = self.app.run_row(context, run).await?;
+        Box::pin(self.flow_was_read(context, row.flow)).await;
         Ok(self.webhooks.receivers(run, after, limit).await?)
     }
 

@@ -107,7 +107,10 @@ impl Service {
         read: ReadArtifacts,
     ) -> Result<ArtifactPage, Error> {
         self.admit(context, UseCase::ReadRun)?;
-        self.app.artifacts_of(context, read).await
+        let run = read.run;
+        let page = self.app.artifacts_of(context, read).await?;
+        Box::pin(self.run_was_read(context, run)).await;
+        Ok(page)
     }
 
     /// Runs of the caller, those whose status is newest first.
@@ -116,7 +119,10 @@ impl Service {
     /// [`Error`].
     pub async fn list_runs(&self, context: &Context, list: ListRuns) -> Result<RunPage, Error> {
         self.admit(context, UseCase::ListRuns)?;
-        self.app.list_runs(context, list).await
+        let page = self.app.list_runs(context, list).await?;
+        let flows = page.runs.iter().map(|run| run.flow);
+        Box::pin(self.flows_were_read(context, flows)).await;
+        Ok(page)
     }
 
     /// Cancels everything of a run that has not ended, and with it the run, as the answer shows.
@@ -169,7 +175,10 @@ impl Service {
         place: Option<StreamPlace>,
     ) -> Result<WatchedRun, Error> {
         authorize(context, UseCase::FollowRun)?;
-        self.app.watch_updates(context, watch, place).await
+        let run = watch.run;
+        let watched = self.app.watch_updates(context, watch, place).await?;
+        Box::pin(self.run_was_read(context, run)).await;
+        Ok(watched)
     }
 
     /// A run, once it has ended or waits for its caller. Takes the place of a stream.
@@ -193,7 +202,9 @@ impl Service {
         place: Option<StreamPlace>,
     ) -> Result<RunView, Error> {
         authorize(context, UseCase::AwaitRun)?;
-        Box::pin(self.app.await_run(context, wait, place)).await
+        let view = Box::pin(self.app.await_run(context, wait, place)).await?;
+        Box::pin(self.flow_was_read(context, view.flow)).await;
+        Ok(view)
     }
 
     async fn of_run(&self, context: &Context, request: Request) -> Result<FollowedUp, Error> {

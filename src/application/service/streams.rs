@@ -5,10 +5,12 @@ use crate::application::api::work::ClaimWatch;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
+use crate::subscription::notice::Kind;
 use crate::subscription::stream::{From, Notices};
 
 impl Service {
-    /// What happens from a place on, without an end.
+    /// What happens from a place on, without an end. That it was opened is in the audit log once, if it shows what belongs
+    /// to somebody else.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a flow or a task that never existed.
@@ -19,6 +21,36 @@ impl Service {
         from: From,
     ) -> Result<Watching, Error> {
         self.admit(context, UseCase::WatchEvents)?;
+        let (flow, task, user) = (watch.flow, watch.task, watch.user.clone());
+        let watching = self.watching(context, watch, from).await?;
+        match (flow, task) {
+            (Some(flow), _) => Box::pin(self.flow_was_read(context, flow)).await,
+            (None, Some(task)) => Box::pin(self.was_read(context, task)).await,
+            (None, None) => self.access.flows_watched(context, user.as_deref()),
+        }
+        Ok(watching)
+    }
+
+    /// How far tasks of all flows that the caller sees are, from now on. Whoever asks for it tells of those alone that the
+    /// caller has published, so it is no read of what belongs to somebody else.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn watch_progress(&self, context: &Context) -> Result<Watching, Error> {
+        self.admit(context, UseCase::WatchEvents)?;
+        let watch = Watch {
+            kinds: Some(vec![Kind::ProgressUpdate]),
+            ..Watch::default()
+        };
+        self.watching(context, watch, From::Now).await
+    }
+
+    async fn watching(
+        &self,
+        context: &Context,
+        watch: Watch,
+        from: From,
+    ) -> Result<Watching, Error> {
         let place = self.limits.stream(context)?;
         let mut watching = self.app.watch(context, watch, from).await?;
         watching.stream.hold(place);
@@ -44,6 +76,7 @@ impl Service {
         let place = self.limits.stream(context)?;
         let mut stream = self.app.watch_run(context, run.flow, run.id).await?;
         stream.hold(place);
+        Box::pin(self.flow_was_read(context, run.flow)).await;
         Ok(stream)
     }
 
@@ -58,8 +91,10 @@ impl Service {
     ) -> Result<Subscribed, Error> {
         self.admit(context, UseCase::SubscribeTask)?;
         let place = self.limits.stream(context)?;
+        let task = subscribe.task;
         let mut subscribed = self.app.subscribe(context, subscribe).await?;
         subscribed.stream.hold(place);
+        Box::pin(self.was_read(context, task)).await;
         Ok(subscribed)
     }
 }

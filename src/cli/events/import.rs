@@ -52,7 +52,7 @@ pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         lock.undo();
     }
     let taken = taken?;
-    let by = By::server();
+    let by = By::operator();
     let entry = Entry::done(by, Action::Import, None).with(serde_json::json!(taken));
     if let Err(error) = storage::record(&args.storage, &entry).await {
         eprintln!("imported, but the audit log does not say so: {error}");

@@ -9,7 +9,7 @@ use taskledger_cli::request::principal;
 /// Which entries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only what this principal did: user:NAME, service:NAME, anonymous or server
+    /// Only what this principal did: user:NAME, service:NAME, anonymous, operator or server
     #[arg(long, visible_alias = "actor", value_parser = principal)]
     principal: Option<String>,
     /// Only this action, such as token.create or login.failed

@@ -71,7 +71,7 @@ impl Place {
         let access = Arc::new(Access::new(Arc::new(tokens), clock.clone()));
         let dispatcher = Dispatcher::new(access, methods::access(), clock.clone());
         Ok(Opened {
-            api: Box::new(LocalApi::new(Arc::new(dispatcher), clock)),
+            api: Box::new(LocalApi::of_operator(Arc::new(dispatcher), clock)),
             store: Some((store, lock)),
         })
     }

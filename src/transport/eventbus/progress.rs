@@ -6,9 +6,9 @@ use super::values::{struct_of, timestamp_of};
 use super::{Bus, Sent, Topic, ended, status};
 use crate::application::Context;
 use crate::application::api::broker::{Attempt, Inbox, Running};
-use crate::application::api::{Error, Watch, Watching};
-use crate::subscription::notice::{Kind, Notice};
-use crate::subscription::stream::{From, Item, Notices};
+use crate::application::api::{Error, Watching};
+use crate::subscription::notice::Notice;
+use crate::subscription::stream::{Item, Notices};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,11 +40,7 @@ impl Bus {
         let requester = asked.requester;
         let inbox = self.service.inbox(&context, requester.clone()).await;
         let inbox = inbox.map_err(told)?;
-        let watch = Watch {
-            kinds: Some(vec![Kind::ProgressUpdate]),
-            ..Watch::default()
-        };
-        let watching = self.service.watch(&context, watch, From::Now).await;
+        let watching = self.service.watch_progress(&context).await;
         let Watching { stream, .. } = watching.map_err(told)?;
         let (out, sent) = mpsc::channel(WAITING_MAX);
         let wanted = asked.ids.map(|ids| ids.into_iter().collect());

@@ -1,11 +1,10 @@
 //! The routes.
 
 use super::door::{Door, json};
-use super::grpc::{Of, paths};
+use super::grpc::Of;
 use super::health::Probe;
-use super::{origins, refusal, scrape, welcome};
-use crate::application::api::PEER_CALLS;
-use crate::transport::a2a;
+use super::route::Route;
+use super::{origins, refusal, welcome};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -22,35 +21,47 @@ pub(super) fn router<C: Send + Sync + 'static>(
     allowed_origins: &[String],
 ) -> Router {
     let cors = origins::cors(allowed_origins);
-    let routes = Router::new()
-        .route("/", front())
-        .route("/tasks", calls())
-        .route("/.well-known/agent-card", reads(get(card::<C>)))
-        .route(a2a::CARD_PATH, reads(get(a2a_card::<C>)))
-        .route(a2a::KEYS_PATH, reads(get(published::<C, 1>)))
-        .route(a2a::RPC_PATH, a2a_calls())
-        .route("/a2a/", a2a_calls())
-        .route(paths::A2A_REST, any(a2a_rest::<C>))
-        .route("/openrpc.json", reads(get(openrpc::<C>)))
-        .route("/events", reads(get(events::<C>)))
-        .route(crate::transport::ws::PATH, sockets())
-        .route("/livez", reads(get(alive)))
-        .route("/readyz", reads(get(ready::<C>)))
-        .route("/healthz", reads(get(ready::<C>)))
-        .route(PEER_CALLS, peers())
-        .route(paths::A2A, grpc(Of::A2a))
-        .route(paths::A2A_V03, grpc(Of::A2aV03))
-        .merge(broker());
-    let routes = match &door.metrics {
-        None => routes,
-        Some(_) => routes.route(scrape::PATH, reads(get(metrics::<C>))),
-    };
-    let routes = routes
+    let is_served = |route: Route| route != Route::Metrics || door.metrics.is_some();
+    let routes = mounted(is_served)
         .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
         .with_state(door);
     match cors {
         None => routes,
         Some(cors) => routes.layer(cors),
+    }
+}
+
+/// What is mounted: routes of the list, and nothing else.
+fn mounted<C: Send + Sync + 'static>(is_served: impl Fn(Route) -> bool) -> Router<Arc<Door<C>>> {
+    let served = Route::ALL.iter().filter(|route| is_served(**route));
+    let at_paths = served.flat_map(|route| route.paths().iter().map(|path| (*path, *route)));
+    at_paths.fold(Router::new(), |router, (path, route)| {
+        router.route(path, served_at(route))
+    })
+}
+
+fn served_at<C: Send + Sync + 'static>(route: Route) -> MethodRouter<Arc<Door<C>>> {
+    match route {
+        Route::Front => front(),
+        Route::Calls => calls(),
+        Route::AgentCard => reads(get(card::<C>)),
+        Route::A2aCard => reads(get(a2a_card::<C>)),
+        Route::A2aKeys => reads(get(published::<C, 1>)),
+        Route::A2aRpc => a2a_calls(),
+        Route::A2aRest => any(a2a_rest::<C>),
+        Route::A2aGrpc => grpc(Of::A2a),
+        Route::A2aGrpcV03 => grpc(Of::A2aV03),
+        Route::OpenRpc => reads(get(openrpc::<C>)),
+        Route::Events => reads(get(events::<C>)),
+        Route::Socket => sockets(),
+        Route::Live => reads(get(alive)),
+        Route::Ready => reads(get(ready::<C>)),
+        Route::Peers => peers(),
+        Route::Metrics => reads(get(metrics::<C>)),
+        Route::Bus => grpc(Of::Bus),
+        Route::Health => grpc(Of::Health),
+        Route::Reflection => grpc(Of::Reflection),
+        Route::ReflectionAlpha => grpc(Of::ReflectionAlpha),
     }
 }
 
@@ -60,20 +71,14 @@ pub(super) fn agents<C: Send + Sync + 'static>(door: Arc<Door<C>>, url: Option<S
     let other = move |headers: HeaderMap, uri: Uri| async move {
         refusal::of_agents(&headers, uri.path(), AGENTS_CALL, url.as_deref())
     };
-    broker().fallback(other).with_state(door)
+    mounted(Route::is_for_agents)
+        .fallback(other)
+        .with_state(door)
 }
 
 /// What is at an address for agents.
 const AGENTS_CALL: &str =
     "POST /eventbus.EventBus/{call} over HTTP/2 with content-type application/grpc";
-
-fn broker<C: Send + Sync + 'static>() -> Router<Arc<Door<C>>> {
-    Router::new()
-        .route(paths::BUS, grpc(Of::Bus))
-        .route(paths::HEALTH, grpc(Of::Health))
-        .route(paths::REFLECTION, grpc(Of::Reflection))
-        .route(paths::REFLECTION_ALPHA, grpc(Of::ReflectionAlpha))
-}
 
 fn calls<C: Send + Sync + 'static>() -> MethodRouter<Arc<Door<C>>> {
     post(|State(door): State<Arc<Door<C>>>, request: Request<Body>| door.call(request)).fallback(

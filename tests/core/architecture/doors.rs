@@ -168,6 +168,39 @@ fn a_door_holds_the_service_and_nothing_behind_it() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Ways to mount something at a path.
+const MOUNTING: [&str; 6] = [
+    ".route(",
+    ".route_service(",
+    ".nest(",
+    ".nest_service(",
+    ".merge(",
+    "fallback_service(",
+];
+
+#[test]
+fn the_router_mounts_the_list_of_routes_and_nothing_else() {
+    let files = rust_files("src/transport/http");
+    let mounting: Vec<_> = files
+        .iter()
+        .flat_map(|(path, text)| {
+            let code = code(text);
+            let found = MOUNTING
+                .iter()
+                .flat_map(|way| vec![*way; code.matches(way).count()]);
+            found.map(|way| (path.as_str(), way)).collect::<Vec<_>>()
+        })
+        .collect();
+    // Those of monitoring are listeners of their own, which take no calls.
+    let is_of_monitoring =
+        |path: &str| path.ends_with("/admin.rs") || path.ends_with("/broker_monitor.rs");
+    let mounting: Vec<_> = mounting
+        .into_iter()
+        .filter(|(path, _)| !is_of_monitoring(path))
+        .collect();
+    assert_eq!(mounting, [("src/transport/http/router.rs", ".route(")]);
+}
+
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
     /// What is no use case: making it, time, when a call may be read, what the server does by itself

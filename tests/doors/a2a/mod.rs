@@ -15,7 +15,7 @@ mod rejected;
 mod scenarios;
 mod strangers;
 mod v03;
-mod v03_callers;
+pub(crate) mod v03_callers;
 mod wire;
 mod workflows;
 

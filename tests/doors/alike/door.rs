@@ -143,7 +143,7 @@ fn answer(mut answer: Value, id: &Value) -> Answer {
 }
 
 /// Events of a flow as `GET /events` tells them.
-async fn events(api: &Api, flow: &str) -> Vec<Value> {
+pub(super) async fn events(api: &Api, flow: &str) -> Vec<Value> {
     let query = format!("?from=beginning&flow={flow}");
     let mut stream = sse::open(api, &query, None).await;
     let mut told = Vec::new();

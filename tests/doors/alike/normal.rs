@@ -55,7 +55,7 @@ impl Normal {
         let text = text.strip_suffix(METHODS_OF_SOCKETS).unwrap_or(&text);
         let words: Vec<_> = text.split(' ').collect();
         let replaced = words.iter().enumerate().map(|(at, word)| {
-            let bare = word.trim_end_matches([',', ';', '.']);
+            let bare = word.trim_end_matches([',', ';', '.', ':']);
             let is_duration = words.get(at + 1).is_some_and(|next| next.starts_with("ms"));
             if chrono::DateTime::parse_from_rfc3339(bare).is_ok() {
                 word.replace(bare, "<time>")

@@ -16,8 +16,8 @@ use tonic::{Code, Request, Status, Streaming};
 /// After which nothing comes any more. What is there comes within milliseconds.
 const SILENCE: Duration = Duration::from_millis(500);
 /// A type that nobody works on.
-const KIND: &str = "of.the.matrix";
-const NOW: Timestamp = Timestamp {
+pub(super) const KIND: &str = "of.the.matrix";
+pub(super) const NOW: Timestamp = Timestamp {
     seconds: 1_767_225_600,
     nanos: 0,
 };
@@ -50,7 +50,7 @@ pub(super) fn rows(agent: &str, own: &str, published: &[String; 2]) -> Vec<Inbox
         .collect()
 }
 
-fn with<T>(world: &Callers, token: Option<&str>, message: T) -> Request<T> {
+pub(super) fn with<T>(world: &Callers, token: Option<&str>, message: T) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(token) = token {
         let bearer = format!("Bearer {}", world.token(token)).parse().unwrap();
@@ -59,7 +59,7 @@ fn with<T>(world: &Callers, token: Option<&str>, message: T) -> Request<T> {
     request
 }
 
-async fn client(world: &Callers) -> EventBusClient<Channel> {
+pub(super) async fn client(world: &Callers) -> EventBusClient<Channel> {
     let endpoint = Endpoint::from_shared(world.url().to_owned()).unwrap();
     EventBusClient::new(endpoint.connect().await.unwrap())
 }
@@ -100,7 +100,9 @@ pub(super) async fn fill(world: &Callers, token: &str, published: &[String; 2]) 
 }
 
 /// What is told first, if anything is.
-async fn first<T: Debug>(stream: Result<tonic::Response<Streaming<T>>, Status>) -> (u16, String) {
+pub(super) async fn first<T: Debug>(
+    stream: Result<tonic::Response<Streaming<T>>, Status>,
+) -> (u16, String) {
     let told = match stream {
         Err(status) => Err(status),
         Ok(stream) => {
@@ -113,13 +115,16 @@ async fn first<T: Debug>(stream: Result<tonic::Response<Streaming<T>>, Status>) 
     };
     match told {
         Ok(text) => (200, text),
-        Err(status) => {
-            let known = [(Code::Unauthenticated, 401), (Code::PermissionDenied, 403)];
-            let found = known.iter().find(|(code, _)| *code == status.code());
-            let number = found.map_or(400, |(_, number)| *number);
-            (number, format!("{:?}: {}", status.code(), status.message()))
-        }
+        Err(status) => refused(&status),
     }
+}
+
+/// A refusal, with the status that HTTP has for it.
+pub(super) fn refused(status: &Status) -> (u16, String) {
+    let known = [(Code::Unauthenticated, 401), (Code::PermissionDenied, 403)];
+    let found = known.iter().find(|(code, _)| *code == status.code());
+    let number = found.map_or(400, |(_, number)| *number);
+    (number, format!("{:?}: {}", status.code(), status.message()))
 }
 
 /// The answer to a subscription: its first message, or that none came.

@@ -1,19 +1,20 @@
 //! The matrix: use case x caller x object. Each use case has a row; one without does not compile.
 
 use super::a2a::{self, Named};
-use super::inboxes::{self, Inbox};
-use super::world::{Callers, Nodes, World};
+use super::asked::{Asked, answer, shown, twins};
+use super::inboxes;
+use super::{bus, world};
 use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
 use taskledger::clock::{Clock, SystemClock};
-use taskledger_a2a::Operation;
 use taskledger_auth::Scope;
+use world::{Callers, Nodes, World};
 
 /// Ids by which a use case may name something.
 #[derive(Debug, Clone)]
-struct Object {
-    root: String,
-    child: String,
+pub(super) struct Object {
+    pub(super) root: String,
+    pub(super) child: String,
     webhook: String,
     delivery: i64,
     token: String,
@@ -21,16 +22,16 @@ struct Object {
     claimed: String,
     lease: String,
     /// The run of that task.
-    run: String,
+    pub(super) run: String,
     /// The agent that it has published tasks as.
-    agent: String,
+    pub(super) agent: String,
     /// Two of those, which `inboxes::fill` publishes: one that has ended, and one that says how far it is.
-    published: [String; 2],
+    pub(super) published: [String; 2],
 }
 
 impl Object {
     /// Ids that nothing has.
-    fn absent() -> Self {
+    pub(super) fn absent() -> Self {
         let clock = SystemClock::default();
         let fresh = || clock.uuid().to_string();
         Self {
@@ -45,6 +46,11 @@ impl Object {
             agent: "nobody-else".to_owned(),
             published: [fresh(), fresh()],
         }
+    }
+
+    /// The flow of the run.
+    pub(super) fn run_flow(&self) -> &String {
+        &self.claimed
     }
 
     /// A text without the ids, so that answers about different objects can be compared.
@@ -63,19 +69,15 @@ impl Object {
     }
 }
 
-/// How a use case is asked for.
-enum Asked {
-    /// A call.
-    Call(&'static str, Value),
-    /// `GET` of a path.
-    Get(String),
-    /// An operation of Agent2Agent, over every binding.
-    A2a(Operation, Value),
-    /// What a requester of the EventBus is told.
-    Inbox(Inbox),
+/// Every way in which a use case can name an object, through every door; empty for those that name none.
+pub(super) fn rows(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
+    let mut rows = row(case, object, own);
+    rows.extend(twins(&rows));
+    rows.extend(bus::rows(case, object, own).into_iter().map(Asked::Bus));
+    rows
 }
 
-/// Every way in which a use case can name an object; empty for those that name none.
+/// The same by calls, but for those of the EventBus.
 fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
     use Asked::{Call, Get};
     let (root, child, webhook) = (&object.root, &object.child, &object.webhook);
@@ -283,29 +285,8 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
     }
 }
 
-async fn answer(world: &Callers, token: Option<&str>, asked: &Asked) -> (u16, String) {
-    match asked {
-        Asked::Call(method, params) => world.ask(token, method, params).await,
-        Asked::Get(path) => {
-            let request = world.client.get(format!("{}{path}", world.url()));
-            world.send(world.as_caller(request, token)).await
-        }
-        Asked::A2a(operation, request) => a2a::answers(world, token, *operation, request).await,
-        Asked::Inbox(inbox) => inboxes::answer(world, token, inbox).await,
-    }
-}
-
-fn shown(asked: &Asked) -> String {
-    match asked {
-        Asked::Call(method, params) => format!("{method} {params}"),
-        Asked::Get(path) => format!("GET {path}"),
-        Asked::A2a(operation, request) => format!("{operation:?} {request}"),
-        Asked::Inbox(inbox) => format!("{inbox:?}"),
-    }
-}
-
 /// A flow with a child, and a webhook with a delivery, of this caller. The tasks of its agent are not published yet.
-async fn given_object(world: &Callers, token: &str) -> Object {
+pub(super) async fn given_object(world: &Callers, token: &str) -> Object {
     let tasks = json!({"tasks": [{"id": "root", "name": "root"},
         {"id": "child", "name": "child", "parent_id": "root"}]});
     let created = world.call(token, "tasks.create", tasks).await;
@@ -361,8 +342,8 @@ async fn told(world: &Callers, token: &str, asked: &Asked, object: &Object) -> (
     (status, object.without(&text))
 }
 
-/// Asks `bob` for what is Ann's, or was, and for what never was.
-async fn assert_foreign_is_absent(world: &Callers) {
+/// Asks `bob` for what is Ann's, or was, and for what never was. `archived`: what was hers before it left the log.
+async fn assert_foreign_is_absent(world: &Callers, archived: Option<Object>) {
     let foreign = given_object(world, "ann").await;
     let own = given_object(world, "bob").await;
     let deleted = given_object(world, "ann").await;
@@ -372,13 +353,14 @@ async fn assert_foreign_is_absent(world: &Callers) {
         inboxes::fill(world, token, &object.published).await;
     }
     let absent = Object::absent();
+    let objects: Vec<_> = [foreign, deleted].into_iter().chain(archived).collect();
     for case in UseCase::ALL {
-        let rows = row(*case, &absent, &own);
-        for (n, asked) in rows.iter().enumerate() {
+        let of_absent = rows(*case, &absent, &own);
+        for (n, asked) in of_absent.iter().enumerate() {
             let expected = told(world, "bob", asked, &absent).await;
-            for object in [&foreign, &deleted] {
+            for object in &objects {
                 let before = world.head().await;
-                let asked = &row(*case, object, &own)[n];
+                let asked = &rows(*case, object, &own)[n];
                 let found = told(world, "bob", asked, object).await;
                 assert_eq!(found, expected, "{case:?}: {}", shown(asked));
                 assert_eq!(world.head().await, before, "{case:?}: {}", shown(asked));
@@ -390,14 +372,20 @@ async fn assert_foreign_is_absent(world: &Callers) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case() {
     let world = World::start().await;
-    assert_foreign_is_absent(&world).await;
+    let archived = given_object(&world, "ann").await;
+    for task in [&archived.root, &archived.claimed] {
+        let cancel = json!({"task_id": task});
+        world.call("ann", "tasks.cancel", cancel).await;
+    }
+    world.archive(&[&archived.root, &archived.claimed]).await;
+    assert_foreign_is_absent(&world, Some(archived)).await;
     world.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_belongs_to_somebody_else_is_as_absent_through_every_node_on_postgres() {
     let nodes = Nodes::start().await;
-    assert_foreign_is_absent(&nodes).await;
+    assert_foreign_is_absent(&nodes, None).await;
     nodes.close().await;
 }
 
@@ -413,26 +401,33 @@ async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
         let read = given().await;
         for case in UseCase::ALL {
             let reads = case.scope() == Some(Scope::TasksRead) && *case != UseCase::ReadInbox;
-            for n in 0..row(*case, &absent, &absent).len() {
+            // As over HTTP: sockets call the same methods.
+            let of_case = |object: &Object, own: &Object| {
+                let rows = rows(*case, object, own).into_iter();
+                rows.filter(|asked| !asked.is_on_a_socket())
+                    .collect::<Vec<_>>()
+            };
+            for n in 0..of_case(&absent, &absent).len() {
                 // Fresh ones where a use case may change or remove them.
                 let fresh = if reads { None } else { Some(given().await) };
                 let [object, own] = fresh.as_ref().unwrap_or(&read);
-                if *case == UseCase::ReadInbox {
+                let missing = &of_case(&absent, own)[n];
+                if matches!(missing, Asked::Inbox(_) | Asked::Bus(_)) {
                     inboxes::fill(&world, "ann", &object.published).await;
                 }
-                let missing = &row(*case, &absent, own)[n];
                 let refused = told(&world, token, missing, &absent).await;
-                let asked = &row(*case, object, own)[n];
+                let asked = &of_case(object, own)[n];
                 let found = told(&world, token, asked, object).await;
                 // Nothing joins two flows, whoever owns them; a list below a parent is empty for all; a lease is
                 // good only together with the principal that claimed; a receiver that was not made is absent; an inbox is
-                // the principal's own, whatever agents it may speak for.
+                // the principal's own, whatever agents it may speak for, and so are the tasks of agents.
                 let is_alike = shown(asked).contains("dependencies")
                     || shown(asked).contains(r#""tasks""#)
                     || shown(asked).contains(r#""updates":{"parent_id""#)
                     || shown(asked).contains(r#""as_of":1"#)
                     || (token == "chief" && shown(asked).contains(r#""lease""#))
-                    || (token == "chief" && *case == UseCase::ReadInbox)
+                    || (token == "chief" && matches!(asked, Asked::Inbox(_) | Asked::Bus(_)))
+                    || shown(asked).contains("depends_on: [")
                     || shown(asked).starts_with("GetTaskPushNotificationConfig")
                     || *case == UseCase::ListTasks;
                 assert!(
@@ -448,51 +443,5 @@ async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
             }
         }
     }
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credentials_without_the_scope_of_a_use_case_are_told_which_is_missing() {
-    let world = World::start().await;
-    let own = given_object(&world, "ann").await;
-    let before = world.head().await;
-    for case in UseCase::ALL {
-        let Some(scope) = case.scope() else { continue };
-        for asked in row(*case, &own, &own) {
-            let (status, text) = answer(&world, Some("reader"), &asked).await;
-            let is_refused = match asked {
-                Asked::A2a(..) | Asked::Inbox(_) => status == 403,
-                Asked::Call(..) | Asked::Get(_) => {
-                    text.contains("-32004") && text.contains(scope.as_str())
-                }
-            };
-            assert_eq!(
-                is_refused,
-                scope != Scope::TasksRead,
-                "{case:?}: {}: {status} {text}",
-                shown(&asked)
-            );
-        }
-    }
-    assert_eq!(world.head().await, before);
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_credentials_every_use_case_is_refused_with_401() {
-    let world = World::start().await;
-    let own = given_object(&world, "ann").await;
-    let before = world.head().await;
-    for case in UseCase::ALL {
-        for asked in row(*case, &own, &own) {
-            for token in [None, Some("nobody")] {
-                let (status, text) = answer(&world, token, &asked).await;
-                assert_eq!(status, 401, "{case:?}: {}: {text}", shown(&asked));
-                let told = ["-32004", "UNAUTHENTICATED", "Unauthenticated"];
-                assert!(told.iter().any(|it| text.contains(it)), "{text}");
-            }
-        }
-    }
-    assert_eq!(world.head().await, before);
     world.close().await;
 }

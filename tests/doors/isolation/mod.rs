@@ -4,8 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod a2a;
+mod asked;
+mod audited;
+mod bus;
+mod columns;
 mod credentials;
+mod cursors;
 mod events;
+mod given_away;
 mod inboxes;
 mod issuer;
 mod matrix;
@@ -14,5 +20,6 @@ mod quotas;
 mod random;
 mod revocation;
 mod schedules;
+mod scopes;
 mod turns;
 pub(crate) mod world;

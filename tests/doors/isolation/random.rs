@@ -1,13 +1,22 @@
-//! Random calls of one user: what is answered is the same whether another user exists or not.
+//! Random calls of one user: what is answered and told is the same whether another user exists or not.
 
-use super::world::{Callers, Nodes, World};
-use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use super::world::{Callers, Nodes, World, user, usual};
+use crate::alike::normal::Normal;
+use serde_json::{Value, json};
+use std::ops::Range;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Calls of Bob in one script.
-const CALLS: usize = 120;
-/// Scripts.
-const SEEDS: u64 = 4;
+const CALLS: usize = 100;
+/// Scripts on SQLite.
+const SEEDS: Range<u64> = 0..4;
+/// Others, which the nodes of a database play one after the other.
+const SEEDS_ON_NODES: Range<u64> = 4..7;
+/// Longer than a run of two short tasks takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The name of the task that ends a script.
+const LAST: &str = "the last one";
 
 /// Numbers that follow from a seed.
 struct Dice(u64);
@@ -22,58 +31,13 @@ impl Dice {
     }
 }
 
-/// Answers without what differs from run to run: ids are numbered as they come, and times, positions and
-/// cursors, which tell how much all users do, are left out.
-#[derive(Default)]
-struct Shown(HashMap<String, usize>);
-
-impl Shown {
-    /// A text, or the number of an id.
-    fn text(&mut self, text: &str) -> String {
-        if uuid::Uuid::parse_str(text).is_err() {
-            return text.to_owned();
-        }
-        let next = self.0.len();
-        let number = *self.0.entry(text.to_owned()).or_insert(next);
-        format!("id {number}")
-    }
-
-    fn of(&mut self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => Value::from(self.text(text)),
-            Value::Object(members) => {
-                let left_out = ["position", "next_cursor", "cursor", "as_of", "timestamp"];
-                let shown = members.iter().filter(|(name, _)| {
-                    !left_out.contains(&name.as_str()) && !name.ends_with("_at") && *name != "time"
-                });
-                let mut known = Map::new();
-                for (name, value) in shown {
-                    known.insert(self.text(name), self.of(value));
-                }
-                Value::Object(known)
-            }
-            Value::Array(values) => values.iter().map(|value| self.of(value)).collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        }
-    }
-}
-
 /// A call, about one of these tasks if there is one.
-fn call(dice: &mut Dice, tasks: &[Value]) -> (&'static str, Value) {
+fn call(dice: &mut Dice, tasks: &[Value], other: &str) -> (&'static str, Value) {
     let any = |dice: &mut Dice| tasks.get(dice.below(tasks.len().max(1))).cloned();
     let task = any(dice);
     let about = json!({"task_id": task});
-    match (dice.below(12), &task) {
-        (0 | 1, _) | (_, None) => {
-            let method = ["echo_executor", "sleep_executor", "no_such_executor"][dice.below(3)];
-            let inputs = match method {
-                "sleep_executor" => json!({"duration_ms": 1}),
-                _ => json!({"n": dice.below(5)}),
-            };
-            let task = json!({"name": format!("task {}", dice.below(5)), "inputs": inputs,
-                "schemas": {"method": method}});
-            ("tasks.create", task)
-        }
+    match (dice.below(18), &task) {
+        (0 | 1, _) | (_, None) => ("tasks.create", new_task(dice)),
         (2, Some(parent)) => (
             "tasks.create",
             json!({"name": "child", "parent_id": parent}),
@@ -93,13 +57,85 @@ fn call(dice: &mut Dice, tasks: &[Value]) -> (&'static str, Value) {
                 json!({}),
                 json!({"root_only": true}),
                 json!({"status": "pending"}),
-                json!({"user_id": "ann"}),
+                json!({"user_id": other}),
                 json!({"name": "child"}),
                 json!({"limit": 2}),
             ];
             ("tasks.list", filters[dice.below(filters.len())].clone())
         }
+        (11 | 12, Some(_)) => ("tasks.execute", about),
+        (13, _) => {
+            let mut task = new_task(dice);
+            task["id"] = json!("new");
+            ("tasks.execute", json!({"tasks": [task]}))
+        }
+        (14, Some(_)) => ("tasks.retry", about),
+        (15 | 16, Some(_)) => ("tasks.explain", about),
         (_, Some(_)) => ("tasks.get", about),
+    }
+}
+
+/// One that succeeds, that fails because its result is not what it should be, or that nobody can run. None tells of its
+/// progress, which would depend on the time that it takes.
+fn new_task(dice: &mut Dice) -> Value {
+    let schemas = match dice.below(6) {
+        0..=2 => json!({"method": "echo_executor"}),
+        3 | 4 => json!({"method": "echo_executor", "outputs": {"missing": "string"}}),
+        _ => json!({"method": "no_such_executor"}),
+    };
+    json!({"name": format!("task {}", dice.below(5)), "inputs": {"n": dice.below(5)},
+        "schemas": schemas})
+}
+
+/// What a user is told of all his flows.
+struct Notices {
+    response: reqwest::Response,
+    read: String,
+    /// Name and data of each.
+    told: Vec<(String, Value)>,
+}
+
+impl Notices {
+    async fn open(callers: &Callers, name: &str) -> Self {
+        let request = callers.client.get(format!("{}/events", callers.url()));
+        let response = callers.as_caller(request, Some(name)).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self {
+            response,
+            read: String::new(),
+            told: Vec::new(),
+        }
+    }
+
+    /// Reads on until a notice is it.
+    async fn until(&mut self, is_it: impl Fn(&Value) -> bool) {
+        let soon = timeout(PATIENCE, self.read_until(is_it));
+        soon.await.expect("it is told");
+    }
+
+    async fn read_until(&mut self, is_it: impl Fn(&Value) -> bool) {
+        loop {
+            while let Some((event, rest)) = self.read.split_once("\n\n") {
+                let line = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                let notice = line("event: ").zip(line("data: "));
+                let notice = notice.map(|(name, data)| {
+                    (
+                        name.to_owned(),
+                        serde_json::from_str::<Value>(data).unwrap(),
+                    )
+                });
+                self.read = rest.to_owned();
+                let Some(notice) = notice else { continue };
+                let is_last = is_it(&notice.1);
+                self.told.push(notice);
+                if is_last {
+                    return;
+                }
+            }
+            let piece = self.response.chunk().await.unwrap();
+            let piece = piece.expect("the stream goes on");
+            self.read.push_str(std::str::from_utf8(&piece).unwrap());
+        }
     }
 }
 
@@ -108,52 +144,117 @@ async fn answered(callers: &Callers, name: &str, method: &str, params: &Value) -
     serde_json::from_str(&text).unwrap()
 }
 
-/// Plays a script of Bob, with Ann doing things in between or not, and shows what he is answered.
+/// The tasks that an answer has made.
+fn made(answer: &Value) -> impl Iterator<Item = Value> {
+    let result = &answer["result"];
+    let of_run = result.get("run_id").and(result.get("root_task_id"));
+    result.get("id").or(of_run).cloned().into_iter()
+}
+
+/// Plays a script of Bob, with Ann doing things in between or not, and shows what he is answered and told.
 async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
+    let (me, other) = (bob(seed), ann(seed));
     let (mut bob, mut ann) = (Dice(seed), Dice(seed + 1000));
     let (mut own, mut hers) = (Vec::new(), Vec::new());
-    let mut ids = Shown::default();
+    let mut normal = Normal::new(&me);
     let mut shown = Vec::new();
+    let mut notices = Notices::open(callers, &me).await;
     for _ in 0..CALLS {
         if with_ann {
-            let (method, params) = call(&mut ann, &hers);
-            let answer = answered(callers, "ann", method, &params).await;
-            hers.extend(answer["result"].get("id").cloned());
+            let (method, params) = call(&mut ann, &hers, &me);
+            let answer = answered(callers, &other, method, &params).await;
+            hers.extend(made(&answer));
         }
-        let (method, params) = call(&mut bob, &own);
-        let answer = answered(callers, "bob", method, &params).await;
-        own.extend(answer["result"].get("id").cloned());
-        let asked = ids.of(&params);
-        shown.push(format!("{method} {asked}: {}", ids.of(&answer)));
+        let (method, params) = call(&mut bob, &own, &other);
+        let answer = answered(callers, &me, method, &params).await;
+        let fresh: Vec<_> = made(&answer).filter(|id| !own.contains(id)).collect();
+        own.extend(fresh);
+        // His next call finds everything at rest, as it does in each play.
+        if answer["result"]["run_id"].is_string() {
+            let run = &answer["result"]["run_id"];
+            let ends = |told: &Value| told["run"]["id"] == *run;
+            notices.until(ends).await;
+        }
+        let asked = normal.value(params);
+        let asked = asked.to_string().replace(&other, "<other>");
+        shown.push(format!("{method} {asked}: {}", normal.value(answer)));
+    }
+    let last = json!({"name": LAST});
+    let last = callers.call(&me, "tasks.create", last).await["id"].take();
+    notices.until(|told| told["task_id"] == last).await;
+    for (name, data) in notices.told {
+        shown.push(format!("told {name}: {}", normal.value(data)));
     }
     shown
+}
+
+fn bob(seed: u64) -> String {
+    format!("bob-of-{seed}")
+}
+
+fn ann(seed: u64) -> String {
+    format!("ann-of-{seed}")
+}
+
+fn given_users(world: &World, seed: u64) {
+    for name in [bob(seed), ann(seed)] {
+        world.known.put(&name, user(&name, usual()));
+    }
 }
 
 fn assert_alike(alone: &[String], beside: &[String], seed: u64) {
     for (alone, beside) in alone.iter().zip(beside) {
         assert_eq!(alone, beside, "seed {seed}");
     }
+    assert_eq!(alone.len(), beside.len(), "seed {seed}");
+    // Each kind of call was made, and something was told of what came of it.
+    for part in [
+        "tasks.execute ",
+        "tasks.retry ",
+        "tasks.explain ",
+        "told task_completed",
+        "told run_failed",
+    ] {
+        assert!(
+            alone.iter().any(|line| line.starts_with(part)),
+            "{part}, seed {seed}"
+        );
+    }
+}
+
+/// What Bob is answered and told on a server on which nobody else is.
+async fn alone(seed: u64) -> Vec<String> {
+    let world = World::start().await;
+    given_users(&world, seed);
+    let played = played(&world, seed, false).await;
+    world.close().await;
+    played
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_user_is_answered_does_not_depend_on_another_one() {
-    for seed in 0..SEEDS {
-        let (alone, beside) = (World::start().await, World::start().await);
-        let expected = played(&alone, seed, false).await;
-        let found = played(&beside, seed, true).await;
+async fn what_one_user_is_answered_and_told_does_not_depend_on_another_one() {
+    for seed in SEEDS {
+        let beside = World::start().await;
+        given_users(&beside, seed);
+        let (expected, found) = tokio::join!(alone(seed), played(&beside, seed, true));
         assert_alike(&expected, &found, seed);
-        alone.close().await;
         beside.close().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_user_is_answered_by_any_node_on_postgres_does_not_depend_on_another_one() {
-    let world = World::start().await;
-    let expected = played(&world, SEEDS, false).await;
-    let nodes = Nodes::start().await;
-    let found = played(&nodes, SEEDS, true).await;
-    assert_alike(&expected, &found, SEEDS);
-    world.close().await;
+async fn what_one_user_is_answered_and_told_by_any_node_on_postgres_does_not_depend_on_another_one()
+{
+    let mut nodes = Nodes::start().await;
+    let scopes: Vec<_> = usual().iter().map(taskledger_auth::Scope::as_str).collect();
+    for seed in SEEDS_ON_NODES {
+        for name in [bob(seed), ann(seed)] {
+            let new = json!({"kind": "user", "name": name, "scopes": scopes});
+            let made = nodes.call("chief", "tokens.create", new).await;
+            nodes.know(&name, made["token"].as_str().unwrap());
+        }
+        let (expected, found) = tokio::join!(alone(seed), played(&nodes, seed, true));
+        assert_alike(&expected, &found, seed);
+    }
     nodes.close().await;
 }

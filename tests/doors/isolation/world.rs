@@ -14,23 +14,40 @@ use taskledger::application::authentication::{Authenticate, Denied};
 use taskledger::application::limits::{self, QuotaOptions};
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, command, with_built_ins};
+use taskledger::retention::{Pace, Policy, Schedule};
 use taskledger::server::{self, Server};
 use taskledger::transport::http::{Inside, Options, Service};
 use taskledger_auth::{Caller, Name, Scope, Scopes, Token};
+use taskledger_domain::flow::Rest;
 use taskledger_testkit::server::{Folder, Server as Process};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// Between looks at whether something has happened.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Looks between two passes of retention.
+const PAUSES_BEFORE_A_PASS: u32 = 100;
+/// A pass of retention at once, and none for as long as the test takes.
+const ONE_PASS: Schedule = Schedule {
+    first_after: Duration::ZERO,
+    every: Duration::from_secs(3600),
+};
+
 /// Who knows the callers of a test: by their tokens, which are their names.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<String, Arc<Caller>>>);
+pub(crate) struct Known(Mutex<HashMap<String, Result<Arc<Caller>, Denied>>>);
 
 impl Known {
     /// From now on this token is that caller's.
     pub(crate) fn put(&self, token: &str, caller: Caller) {
-        let caller = Arc::new(caller);
+        let caller = Ok(Arc::new(caller));
         self.0.lock().unwrap().insert(token.to_owned(), caller);
+    }
+
+    /// From now on whoever shows this token is refused so.
+    pub(crate) fn deny(&self, token: &str, denied: Denied) {
+        self.0.lock().unwrap().insert(token.to_owned(), Err(denied));
     }
 
     /// From now on nobody has this token.
@@ -41,7 +58,8 @@ impl Known {
 
 impl Authenticate for Known {
     fn remembered(&self, bearer: &str, _from: Option<IpAddr>) -> Option<Arc<Caller>> {
-        self.0.lock().unwrap().get(bearer).cloned()
+        let known = self.0.lock().unwrap();
+        known.get(bearer).and_then(|it| it.as_ref().ok()).cloned()
     }
 
     fn caller<'a>(
@@ -50,8 +68,12 @@ impl Authenticate for Known {
         _from: Option<IpAddr>,
     ) -> BoxFuture<'a, Result<Arc<Caller>, Denied>> {
         let found = bearer.ok_or(Denied::Missing).and_then(|bearer| {
-            let caller = self.0.lock().unwrap().get(bearer).cloned();
-            caller.ok_or(Denied::Unknown)
+            let known = self.0.lock().unwrap();
+            match known.get(bearer) {
+                None => Err(Denied::Unknown),
+                Some(Ok(caller)) => Ok(caller.clone()),
+                Some(Err(denied)) => Err(*denied),
+            }
         });
         ready(found).boxed()
     }
@@ -74,14 +96,14 @@ pub(crate) fn usual() -> Scopes {
 }
 
 /// A running server on which authentication is on. It knows `ann` and `bob` with the usual scopes, `reader`,
-/// who is Ann with nothing but `tasks:read`, and `chief`, who may do everything.
+/// who is Ann with nothing but `tasks:read`, `chief`, who may do everything, and tokens that are `revoked` and `expired`.
 pub(crate) struct World {
     callers: Callers,
     pub(crate) known: Arc<Known>,
     pub(super) server: Server,
     stop: CancellationToken,
     running: JoinHandle<()>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl World {
@@ -132,6 +154,8 @@ impl World {
         known.put("bob", user("bob", usual()));
         known.put("reader", user("ann", Scopes::of([Scope::TasksRead])));
         known.put("chief", user("chief", Scopes::all()));
+        known.deny("revoked", Denied::Revoked);
+        known.deny("expired", Denied::Expired);
         let inside = Inside {
             authenticate: Some(known.clone()),
             ..Inside::from(server.service().clone())
@@ -150,7 +174,37 @@ impl World {
             server,
             running: tokio::spawn(service.run(stop.clone())),
             stop,
-            _folder: folder,
+            folder,
+        }
+    }
+
+    /// Waits until the flows of these roots, which have ended, have left the log for the archive.
+    pub(crate) async fn archive(&self, roots: &[&String]) {
+        for root in roots {
+            let get = json!({"task_id": root});
+            let mut pauses = 0_u32;
+            // A pass ends early while something that follows the log is behind.
+            while !self
+                .ask(Some("chief"), "tasks.get", &get)
+                .await
+                .1
+                .contains("archive")
+            {
+                if pauses.is_multiple_of(PAUSES_BEFORE_A_PASS) {
+                    self.server.retain(self.everything_that_ended(), ONE_PASS);
+                }
+                pauses += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    fn everything_that_ended(&self) -> Policy {
+        Policy {
+            age: Duration::ZERO,
+            rest: Rest::Finished,
+            archive: self.folder.path().join("archive"),
+            pace: Pace::Full,
         }
     }
 
@@ -223,6 +277,11 @@ impl Nodes {
             servers,
             _folder: folder,
         }
+    }
+
+    /// From now on a caller of this name shows this token.
+    pub(crate) fn know(&mut self, name: &str, token: &str) {
+        self.callers.know(name, token);
     }
 
     pub(crate) async fn close(self) {

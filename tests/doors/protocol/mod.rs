@@ -15,3 +15,4 @@ mod judge;
 mod notation;
 mod tls;
 mod transcripts;
+mod unread;

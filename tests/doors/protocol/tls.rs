@@ -6,9 +6,11 @@ use crate::protocol::harness::{Client, Server};
 use axum::body::Body;
 use chrono::{DateTime, Utc};
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use hyper::client::conn::{http1, http2};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -26,7 +28,11 @@ use tokio_rustls::client::TlsStream;
 /// For what must happen in the end, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Handshakes that are begun and not ended.
-const STALLED: usize = 400;
+const STALLED: usize = 2_000;
+/// Of those that are begun at the same time: the system keeps so many waiting for a server that accepts them.
+const AT_ONCE: usize = 100;
+/// Files that the test needs: two for each connection, as the server is in the same process, and some others.
+const FILES: u64 = 2 * STALLED as u64 + 500;
 /// For a server to end that has nothing left to do: half of what a handshake may take.
 const END_WITHIN: Duration = Duration::from_secs(5);
 /// The beginning of a handshake: the head of a record of 512 bytes, and two of them.
@@ -250,13 +256,19 @@ async fn a_pair_that_cannot_be_used_leaves_the_one_before() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handshakes_that_stall_keep_nobody_else_waiting() {
+    let files = getrlimit(Resource::Nofile);
+    let current = files.current.map(|current| current.max(FILES));
+    let maximum = files.maximum;
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).expect("so many files may be open");
     let server = Encrypted::start(Options::default()).await;
     let stalled = (0..STALLED).map(async |n| {
         let mut client = server.server.connect().await;
         client.send(&HALF_A_HELLO[..n % HALF_A_HELLO.len()]).await;
         client
     });
-    let stalled: Vec<Client> = join_all(stalled).await;
+    let stalled = stream::iter(stalled).buffer_unordered(AT_ONCE);
+    let stalled: Vec<Client> = stalled.collect().await;
+    assert_eq!(stalled.len(), STALLED);
     for protocol in ["http/1.1", "h2"] {
         let mut caller = server.connect(protocol).await;
         let answer = timeout(Options::default().header_timeout, caller.call("echo", 1));

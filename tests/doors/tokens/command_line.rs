@@ -120,8 +120,18 @@ async fn a_store_is_worked_on_without_a_token(folder: Folder) {
         );
     }
     server.stop().await;
-    let audit = run(with(&["audit"])).await.done();
-    assert!(audit.contains("token.create"), "{audit}");
+    // Nobody at the server did that, and no stranger is called so.
+    let audit = run(with(&["--json", "audit", "--principal", "operator"])).await;
+    let audit = audit.done().replace(' ', "");
+    for told in [
+        r#""principal":"operator""#,
+        r#""action":"token.create""#,
+        r#""means":"store""#,
+    ] {
+        assert!(audit.contains(told), "{told}: {audit}");
+    }
+    let strangers = run(with(&["audit", "--principal", "anonymous"])).await;
+    assert_eq!(strangers.out, "");
 }
 
 async fn a_token_of_the_operator_is_read_at_start(folder: Folder) {

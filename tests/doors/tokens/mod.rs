@@ -5,6 +5,7 @@
 mod admission;
 mod command_line;
 mod issuers;
+mod modes;
 mod proxies;
 
 use serde_json::{Value, json};

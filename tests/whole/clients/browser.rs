@@ -34,17 +34,22 @@ impl PageServer {
         }
     }
 
-    /// A browser on the page, which reads the stream at `url`.
-    pub(crate) fn browse(&self, url: &str, names: &[&str]) -> Browser {
+    /// A browser on the page, which reads the stream at `url`, with a token if one is given.
+    pub(crate) fn browse(&self, url: &str, names: &[&str], token: Option<&str>) -> Browser {
         let mut page = url::Url::parse(&self.origin).unwrap();
         let names = names.join(",");
         page.query_pairs_mut()
-            .extend_pairs([("url", url), ("names", &names)]);
+            .extend_pairs([("url", url), ("names", &names)])
+            .extend_pairs(token.map(|token| ("token", token)));
         let profile = tempfile::tempdir().unwrap();
         let mut command = others::chromium(profile.path(), page.as_str());
         command.stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
-        let reader = Reader::start("EventSource of Chromium", command, self.notes.clone());
+        let name = match token {
+            None => "EventSource of Chromium",
+            Some(_) => "fetch of Chromium",
+        };
+        let reader = Reader::start(name, command, self.notes.clone());
         Browser { reader, profile }
     }
 }

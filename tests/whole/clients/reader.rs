@@ -63,17 +63,19 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The package `eventsource` of Node.js.
-    pub(crate) fn node(url: &str, names: &[&str]) -> Self {
+    /// The package `eventsource` of Node.js, with a token if one is given.
+    pub(crate) fn node(url: &str, names: &[&str], token: Option<&str>) -> Self {
         let mut command = others::node("stream.cjs");
         command.arg(url).args(names);
+        command.envs(token.map(|token| ("TOKEN", token)));
         Self::told_by_lines("eventsource of npm", command)
     }
 
-    /// The package `sseclient-py` of Python.
-    pub(crate) fn python(url: &str) -> Self {
+    /// The package `sseclient-py` of Python, with a token if one is given.
+    pub(crate) fn python(url: &str, token: Option<&str>) -> Self {
         let mut command = others::python("stream.py");
         command.arg(url);
+        command.envs(token.map(|token| ("TOKEN", token)));
         Self::told_by_lines("sseclient-py of PyPI", command)
     }
 

@@ -143,9 +143,23 @@ async fn tested(api: &Api, receiver: &Receiver, webhook: &Value, path: &str) -> 
 
 #[tokio::test]
 async fn libraries_of_three_languages_verify_what_is_sent_also_during_and_after_a_rotation() {
+    libraries_verify_what_is_sent(&[]).await;
+}
+
+#[tokio::test]
+async fn libraries_of_three_languages_verify_what_is_sent_of_a_server_that_wants_a_token() {
+    libraries_verify_what_is_sent(&["--auth", "on"]).await;
+}
+
+/// `auth`: options of the server, which shows its first token then.
+async fn libraries_verify_what_is_sent(auth: &[&str]) {
     // Given two webhooks, of which one is told of a task with an awkward result.
     let (folder, receiver) = (Folder::new(), Receiver::start().await);
-    let server = Server::start_with(&folder, &["--egress-allow-net", "127.0.0.1/32"]).await;
+    let allowed = ["--egress-allow-net", "127.0.0.1/32"];
+    let mut server = Server::start_with(&folder, &[&allowed[..], auth].concat()).await;
+    if !auth.is_empty() {
+        server.api = server.api.with_token(&folder.first_token());
+    }
     let api = &server.api;
     let make = async |path: &str, events: Value| {
         let params = json!({"url": receiver.url(path), "events": events});

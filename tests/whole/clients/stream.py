@@ -2,11 +2,12 @@
 
     python stream.py URL
 
-One JSON line for each opening, each break, and each event. The package reads one answer; going on
+With the token in TOKEN, if that is set. One JSON line for each opening, each break, and each event. The package reads one answer; going on
 behind the last event, as EventSource does by itself, is left to its users.
 """
 
 import json
+import os
 import sys
 import time
 
@@ -23,6 +24,8 @@ def say(**line):
 def main(url):
     pool = urllib3.PoolManager(retries=False)
     headers = {"accept": "text/event-stream", "cache-control": "no-cache"}
+    if "TOKEN" in os.environ:
+        headers["authorization"] = "Bearer " + os.environ["TOKEN"]
     while True:
         try:
             answer = pool.request("GET", url, headers=headers, preload_content=False)

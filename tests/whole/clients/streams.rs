@@ -26,14 +26,34 @@ const ANYWHERE: &str = "127.0.0.1:0";
 /// Characters that break a stream whose data is not encoded.
 const AWKWARD: &str = "line\r\nline\rline\n\n: comment\u{2028}\u{feff}\u{0}data: é 🦀 \\\"";
 
-/// A server that pages of `origin` may use.
-async fn serve(folder: &Folder, origin: &str, listen: &str) -> Server {
+/// A server that pages of `origin` may use. `auth`: whether it wants credentials, and which are shown by its `api` then.
+async fn serve(
+    folder: &Folder,
+    origin: &str,
+    listen: &str,
+    auth: Auth,
+) -> (Server, Option<String>) {
     let mut command = taskledger_testkit::program::command();
     command
         .args(["serve", "--listen", listen, "--allow-origin", origin])
         .args(["--allow-command", "false"])
         .args(folder.storage());
-    Server::spawn(command, folder.path()).await
+    if auth == Auth::On {
+        command.args(["--auth", "on"]);
+    }
+    let mut server = Server::spawn(command, folder.path()).await;
+    let token = (auth == Auth::On).then(|| folder.first_token());
+    if let Some(token) = &token {
+        server.api = server.api.with_token(token);
+    }
+    (server, token)
+}
+
+/// Whether a server wants credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Auth {
+    On,
+    Off,
 }
 
 /// A workflow with tasks that succeed, wait, report, and fail.
@@ -136,12 +156,26 @@ async fn seen_to_the_end(api: &Api, readers: &[&Reader], root: &Value) {
 
 #[tokio::test]
 async fn three_clients_of_others_see_the_same_events_once_each_although_the_server_is_killed() {
+    three_clients_see_the_same(Auth::Off).await;
+}
+
+#[tokio::test]
+async fn three_clients_of_others_with_a_token_see_the_same_events_once_each_although_the_server_is_killed()
+ {
+    three_clients_see_the_same(Auth::On).await;
+}
+
+async fn three_clients_see_the_same(auth: Auth) {
     // Given clients of three makers on one stream, one of them a page of another origin.
     let (folder, pages) = (Folder::new(), PageServer::start().await);
-    let server = serve(&folder, &pages.origin, ANYWHERE).await;
+    let (server, token) = serve(&folder, &pages.origin, ANYWHERE, auth).await;
+    let token = token.as_deref();
     let url = format!("{}events?from=beginning", server.api.url);
-    let browser = pages.browse(&url, &NAMES);
-    let (node, python) = (Reader::node(&url, &NAMES), Reader::python(&url));
+    let browser = pages.browse(&url, &NAMES, token);
+    let (node, python) = (
+        Reader::node(&url, &NAMES, token),
+        Reader::python(&url, token),
+    );
     let readers = [&browser.reader, &node, &python];
     for reader in readers {
         let what = format!("{} is connected", reader.name);
@@ -171,7 +205,7 @@ async fn three_clients_of_others_see_the_same_events_once_each_although_the_serv
         api.eventually(&what, lost).await;
     }
     let address = api.url.trim_start_matches("http://").trim_end_matches('/');
-    let again = serve(&folder, &pages.origin, address).await;
+    let (again, _) = serve(&folder, &pages.origin, address, auth).await;
     seen_to_the_end(&again.api, &readers, &root).await;
 
     // and another one, which is cancelled, after it,
@@ -225,7 +259,7 @@ async fn three_clients_of_others_see_the_same_events_once_each_although_the_serv
 async fn a_page_of_an_origin_that_is_not_allowed_reads_nothing() {
     // Given a server that allows another origin than that of the page, and events to read.
     let (folder, pages) = (Folder::new(), PageServer::start().await);
-    let server = serve(&folder, "http://elsewhere.example", ANYWHERE).await;
+    let (server, _) = serve(&folder, "http://elsewhere.example", ANYWHERE, Auth::Off).await;
     server
         .api
         .call("tasks.create", json!({"name": "private"}))
@@ -233,7 +267,7 @@ async fn a_page_of_an_origin_that_is_not_allowed_reads_nothing() {
 
     // When the page tries to read them.
     let url = format!("{}events?from=beginning", server.api.url);
-    let browser = pages.browse(&url, &NAMES);
+    let browser = pages.browse(&url, &NAMES, None);
     let broken = async || {
         let notes = &browser.reader.notes;
         notes.look(|told| told.breaks.first().cloned())

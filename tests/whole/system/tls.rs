@@ -151,6 +151,35 @@ async fn the_command_line_calls_and_watches_over_https() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_of_an_authority_is_refused_in_plain_words_and_another_one_taken() {
+    let (folder, files) = (Folder::new(), Files::new());
+    let list = async |server: &Server| {
+        let file = files.certificate();
+        let trusting = ["--ca-file", file.to_str().unwrap()];
+        let words = ["tasks", "list", "--url", &server.api.url];
+        program::run([&words[..], &trusting].concat()).await
+    };
+
+    files.write(&Pair::of_an_authority(&LOCAL));
+    let server = start(&folder, &files).await;
+    let said = list(&server).await.refused(4);
+    for word in [
+        "CA:TRUE",
+        "basicConstraints=critical,CA:FALSE",
+        "subjectAltName",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert!(!said.contains("EndEntity"), "{said}");
+    server.stop().await;
+
+    files.write(&Pair::self_signed(&LOCAL));
+    let server = start(&folder, &files).await;
+    list(&server).await.done();
+    server.stop().await;
+}
+
 fn authority(folder: &Path) -> String {
     let file = folder.join("authority.pem");
     std::fs::write(&file, Receiver::ca_pem()).unwrap();

@@ -16,7 +16,7 @@ pub struct AuditRow {
     pub seq: i64,
     /// When it happened.
     pub at: Timestamp,
-    /// Who did it: `user:ann`, `service:ci`, `anonymous`, `server`.
+    /// Who did it: `user:ann`, `service:ci`, `anonymous`, `operator`, `server`.
     pub principal: Arc<str>,
     /// The id of the credential.
     pub token: Option<Arc<str>>,
@@ -63,12 +63,8 @@ pub async fn append(tx: &mut Tx<'_>, entry: &Entry, now: Timestamp) -> Result<()
     args.name(entry.action.as_str());
     args.text(entry.object.clone());
     args.name(entry.outcome.as_str());
-    args.text(
-        entry
-            .detail
-            .as_ref()
-            .map(|detail| Arc::from(detail.to_string())),
-    );
+    let detail = entry.kept_detail();
+    args.text(detail.map(|detail| Arc::from(detail.to_string())));
     tx.execute(APPEND, args).await?;
     Ok(())
 }

@@ -14,12 +14,12 @@ use taskledger_auth::{AdminTokens, AuditLog, Denial, Origin, TokenId, Tokens};
 use taskledger_clock::{Clock, SharedClock, SystemClock};
 
 /// The folder of the process that is killed.
-const FOLDER: &str = "TASKLEDGER_TEST_TOKENS_FOLDER";
+pub(crate) const FOLDER: &str = "TASKLEDGER_TEST_TOKENS_FOLDER";
 /// What it was told to write down after each change: what its user saw.
-const SEEN: &str = "seen";
+pub(crate) const SEEN: &str = "seen";
 const ROUNDS: u64 = 8;
 
-async fn open(folder: &Path) -> Tokens {
+pub(crate) async fn open(folder: &Path) -> Tokens {
     let clock: SharedClock = Arc::new(SystemClock::default());
     let store = Arc::new(AuthStore::of_folder(folder).await.unwrap());
     let audit = Arc::new(AuditLog::new(store.clone(), clock.clone()));
@@ -34,17 +34,8 @@ async fn the_process_that_is_killed() {
     };
     let folder = Path::new(&folder);
     let tokens = open(folder).await;
-    let path = folder.join(SEEN);
-    let mut seen = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .unwrap();
-    // One write: a kill leaves a whole line or none.
-    let mut see = |word: &str, made: &Created| {
-        let line = format!("{word} {}\n", made.token.reveal());
-        seen.write_all(line.as_bytes()).unwrap();
-    };
+    let mut seen = note(folder);
+    let mut see = |word: &str, made: &Created| seen(&format!("{word} {}", made.token.reveal()));
     let (root, origin) = (root(), Origin::default());
     loop {
         let new = service("ci", reader());
@@ -62,24 +53,41 @@ async fn the_process_that_is_killed() {
     }
 }
 
+/// Writes down lines for whoever looks after the kill.
+pub(crate) fn note(folder: &Path) -> impl FnMut(&str) {
+    let path = folder.join(SEEN);
+    let seen = OpenOptions::new().create(true).append(true).open(path);
+    let mut seen = seen.unwrap();
+    // One write: a kill leaves a whole line or none.
+    move |line| seen.write_all(format!("{line}\n").as_bytes()).unwrap()
+}
+
+/// Runs a process, which is a test of this program, on a folder, and kills it so many microseconds after it has noted
+/// something.
+pub(crate) async fn killed_in(folder: &Path, process: &str, after_us: u64) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", process])
+        .env(FOLDER, folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let seen = folder.join(SEEN);
+    let noted = || std::fs::metadata(&seen).map_or(0, |seen| seen.len());
+    let before = noted();
+    while noted() <= before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_micros(after_us)).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[tokio::test]
 async fn after_a_kill_every_token_is_as_its_holder_was_told() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..ROUNDS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::the_process_that_is_killed"])
-            .env(FOLDER, folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let seen = folder.path().join(SEEN);
-        let before = std::fs::metadata(&seen).map_or(0, |seen| seen.len());
-        while std::fs::metadata(&seen).map_or(0, |seen| seen.len()) <= before {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        tokio::time::sleep(Duration::from_millis(round * 7)).await;
-        child.kill().unwrap();
-        child.wait().unwrap();
+        let process = "kill::the_process_that_is_killed";
+        killed_in(folder.path(), process, round * 7_000).await;
         holds(folder.path()).await;
     }
 }

@@ -8,6 +8,7 @@ mod changes;
 mod denied;
 mod first;
 mod kill;
+mod kill_more;
 mod secrets;
 mod world;
 

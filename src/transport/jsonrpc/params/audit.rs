@@ -27,7 +27,7 @@ impl Parameters for Params {
         let principal = reader.optional(
             "principal",
             words,
-            "Only what this principal did, for example `user:ann`, `service:ci`, `anonymous` or `server`.",
+            "Only what this principal did, for example `user:ann`, `service:ci`, `anonymous`, `operator` or `server`.",
         );
         let action = reader.optional(
             "action",

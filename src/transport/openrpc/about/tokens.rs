@@ -75,7 +75,7 @@ fn entry() -> Value {
     object(json!({
         "seq": {"type": "integer", "minimum": 1},
         "at": time(),
-        "principal": {"type": "string", "description": "`user:NAME`, `service:NAME`, `anonymous`, or `server` for what the server did by itself."},
+        "principal": {"type": "string", "description": "`user:NAME`, `service:NAME`, `anonymous`, `operator` for what was done on the store itself, or `server` for what the server did by itself."},
         "token": text_or_null("The id of the credential."),
         "address": text_or_null("Where the connection came from."),
         "request": text_or_null("The id of the call."),
