@@ -1,6 +1,7 @@
 //! JSON objects that the rules carry but never look into.
 
 use crate::limits;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value, value::RawValue};
 use std::fmt;
@@ -66,6 +67,14 @@ impl Payload {
         serde_json::from_str(self.0.get()).expect("a payload holds the text of a JSON object")
     }
 
+    /// Whether the object has a member of one of these names. Cost: O(size); nothing is kept of what is read.
+    #[must_use]
+    pub fn has_any(&self, names: &[&str]) -> bool {
+        let mut text = serde_json::Deserializer::from_str(self.0.get());
+        let found = text.deserialize_map(MemberOf(names));
+        found.expect("a payload holds the text of a JSON object")
+    }
+
     /// Reads the text of a JSON object. Cost: O(size).
     ///
     /// # Errors
@@ -75,6 +84,95 @@ impl Payload {
         // The text alone would be taken at any depth, and then `to_map` could not read it.
         serde_json::from_str::<Map<String, Value>>(text)?;
         serde_json::from_str(text)
+    }
+}
+
+/// Looks for members of these names.
+struct MemberOf<'n>(&'n [&'n str]);
+
+impl<'de> Visitor<'de> for MemberOf<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<bool, A::Error> {
+        let mut is_there = false;
+        while let Some(found) = members.next_key_seed(NameOf(self.0))? {
+            is_there |= found;
+            let IgnoredAny = members.next_value()?;
+        }
+        Ok(is_there)
+    }
+}
+
+/// Whether a name is one of these.
+struct NameOf<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for NameOf<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<bool, D::Error> {
+        d.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for NameOf<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<bool, E> {
+        Ok(self.0.contains(&name))
+    }
+}
+
+/// The text of one JSON value of any kind, shared.
+#[derive(Clone)]
+pub struct Json(Arc<RawValue>);
+
+impl Json {
+    /// The text of `value`. Cost: O(size).
+    #[must_use]
+    pub fn of(value: &Value) -> Self {
+        let raw = serde_json::value::to_raw_value(value).expect("JSON can always be written");
+        Self(Arc::from(raw))
+    }
+
+    /// The value, parsed. Cost: O(size).
+    ///
+    /// # Errors
+    /// It came in a message and is nested more than 127 levels deep.
+    pub fn to_value(&self) -> Result<Value, serde_json::Error> {
+        serde_json::from_str(self.0.get())
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
+    }
+}
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.get())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(d).map(|raw| Self(Arc::from(raw)))
     }
 }
 
@@ -150,6 +248,35 @@ impl<'de> Deserialize<'de> for Payload {
             Ok(Self(Arc::from(raw)))
         } else {
             Err(de::Error::custom("expected a JSON object"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Payload;
+
+    #[test]
+    fn members_are_found_by_their_names_and_not_by_text() {
+        let has = |text: &str| {
+            Payload::parse(text)
+                .expect("an object")
+                .has_any(&["wiring", "x"])
+        };
+        for there in [
+            r#"{"wiring":{}}"#,
+            r#"{"a":[{"b":1}],"x":null}"#,
+            r#"{"\u0077iring":1,"a":2}"#,
+        ] {
+            assert!(has(there), "{there}");
+        }
+        for absent in [
+            "{}",
+            r#"{"method":"wiring"}"#,
+            r#"{"outputs":{"wiring":1,"x":[]}}"#,
+            r#"{"wirings":1,"\"wiring\"":1}"#,
+        ] {
+            assert!(!has(absent), "{absent}");
         }
     }
 }

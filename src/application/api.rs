@@ -12,6 +12,7 @@ mod requests;
 pub mod runs;
 pub mod schedules;
 mod system;
+pub mod views;
 mod watching;
 pub mod webhooks;
 pub mod work;
@@ -36,7 +37,10 @@ pub use super::readings::Encoded;
 pub use super::routing::PATH as PEER_CALLS;
 pub use super::service::{Access, HasAccess};
 pub use crate::sealing::Secret;
-pub use auth::{AuditPage, TokenPage};
+pub use auth::{
+    AuditEntry, AuditPage, AuditSearch, CreatedToken, DeniedJwt, DeniedView, SecretView, TokenPage,
+    TokenView,
+};
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, NamedRejection, Reply, Started,
     TaskIds,

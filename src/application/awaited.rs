@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::FlowId;
 use taskledger_domain::schedule;
 
-/// See the module. Memory: one entry for each flow and method that it waits for.
+/// The flows that wait, by executor. Memory: one entry for each flow and method that it waits for.
 #[derive(Debug, Default)]
 pub(super) struct Awaited {
     index: Mutex<Index>,

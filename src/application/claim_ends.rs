@@ -30,7 +30,7 @@ type Attempt = (TaskId, u32);
 /// The end of an attempt that somebody has claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClaimEnd {
-    /// The task.
+    /// The task that its worker holds no more.
     pub task: TaskId,
     /// Its attempt.
     pub attempt: u32,

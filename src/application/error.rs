@@ -90,7 +90,7 @@ pub enum Error {
     /// history of the task.
     #[error("{}", breach.failure())]
     ContractBroken {
-        /// The task.
+        /// The task whose output was refused.
         task: TaskId,
         /// What is not kept; with names once they are known.
         breach: Box<Breach>,

@@ -118,8 +118,15 @@ pub const RUN_ENDS: [RunState; 3] = [RunState::Completed, RunState::Failed, RunS
 /// Ends of attempts of one executor, in the order of [`AttemptEnd::ALL`].
 pub type Ends = [Counter; AttemptEnd::ALL.len()];
 
-/// An attempt that ended: the number of its executor, and how.
-pub(super) type Ended = (usize, AttemptEnd);
+/// An attempt that ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ended {
+    /// The number of its executor.
+    executor: usize,
+    end: AttemptEnd,
+    /// Whether it ended because nobody renewed its lease.
+    is_lease_lost: bool,
+}
 
 /// What the application counts. One per server.
 #[derive(Debug)]
@@ -142,6 +149,8 @@ pub struct Figures {
     pub runs: [Counter; RUN_ENDS.len()],
     /// Attempts that ended, by executor.
     pub attempts: FirstUse<Ends>,
+    /// Attempts outside the server that ended because nobody renewed their lease.
+    pub leases_lost: Counter,
     /// Times of schedules, in the order of [`TimeOfSchedule::ALL`].
     pub schedule_times: [Counter; TimeOfSchedule::ALL.len()],
     /// From when a time of a schedule was due to the decision about it.
@@ -160,6 +169,7 @@ impl Default for Figures {
             mailbox_wait: Histogram::new(&Buckets::CALLS),
             runs: from_fn(|_| Counter::default()),
             attempts: FirstUse::new(|| from_fn(|_| Counter::default())),
+            leases_lost: Counter::default(),
             schedule_times: from_fn(|_| Counter::default()),
             schedule_lag: Histogram::new(&Buckets::CALLS),
         }
@@ -196,8 +206,11 @@ impl Figures {
                 self.runs[state].increment();
             }
         }
-        for (executor, end) in ended {
-            self.attempts.at(*executor)[*end as usize].increment();
+        for ended in ended {
+            self.attempts.at(ended.executor)[ended.end as usize].increment();
+            if ended.is_lease_lost {
+                self.leases_lost.increment();
+            }
         }
     }
 
@@ -218,7 +231,11 @@ impl Figures {
             // A group has no executor, and no attempts.
             if let Some(method) = flow.method(task) {
                 let name = executors.canonical_name(method);
-                ended.push((self.attempts.position(name), end));
+                ended.push(Ended {
+                    executor: self.attempts.position(name),
+                    end,
+                    is_lease_lost: end == AttemptEnd::Interrupted && ends_lease(order),
+                });
             }
         }
     }
@@ -265,6 +282,12 @@ fn end_of(order: &Order, event: &Event) -> Option<(TaskId, AttemptEnd)> {
         | FailureReason::Rejected => AttemptEnd::Failed,
     };
     Some((e.task_id, end))
+}
+
+/// Whether an order ends an attempt whose lease has not been renewed.
+fn ends_lease(order: &Order) -> bool {
+    let command = order.command.as_ref().map(Command::plain);
+    matches!(command, Some(Command::EndLease { .. }))
 }
 
 fn reports_failure(order: &Order) -> bool {

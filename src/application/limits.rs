@@ -41,7 +41,7 @@ pub struct Options {
     pub quotas: QuotaOptions,
 }
 
-/// See the module. One per server.
+/// What callers may ask of the server, and what they have asked. One per server.
 #[derive(Debug)]
 pub struct Limits {
     rates: Rates,

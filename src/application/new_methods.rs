@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taskledger_auth::Caller;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// See the module. Made by `Service::new_methods`.
+/// Tells a caller of methods that have tasks for workers. Made by `Service::new_methods`.
 #[derive(Debug)]
 pub struct NewMethods {
     pub(super) caller: Arc<Caller>,

@@ -46,7 +46,7 @@ impl AsOf {
 /// A task as it was.
 #[derive(Debug, Clone)]
 pub struct Then {
-    /// The task.
+    /// The task as it was then.
     pub task: TaskView,
     /// What the answer contains.
     pub as_of: Moment,

@@ -162,6 +162,8 @@ impl App {
             let text = format!("the question of task {task} cannot be read");
             Error::from(Failure::Broken(text))
         })?;
+        let data = data.map(|data| data.to_value()).transpose();
+        let data = data.map_err(|error| Failure::Broken(format!("data of a message: {error}")))?;
         let value = answers::value(&expected, text.as_deref(), data.as_ref());
         let [whole_hash, bare_hash] = hashes;
         let (value, message, body_hash) = match asks(&asked.question) {

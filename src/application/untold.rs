@@ -15,7 +15,7 @@ use taskledger_domain::flow::Command;
 /// How long another node may take to be given something back; else the lease ends.
 const GIVE_BACK_WAIT: Duration = Duration::from_secs(5);
 
-/// See the module. Dropping it gives them back.
+/// Attempts of which no worker was told yet. Dropping it gives them back.
 #[derive(Debug)]
 pub(super) struct Untold {
     flows: Arc<Flows>,

@@ -166,7 +166,7 @@ impl ExecutorSnapshot for Snapshot {
     }
 }
 
-/// See the module.
+/// The executors of this process and the methods of workers, as they change.
 #[derive(Debug)]
 pub struct ExecutorDirectory {
     newest: watch::Sender<Arc<Snapshot>>,

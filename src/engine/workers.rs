@@ -44,7 +44,7 @@ const CLEAN_EVERY: Duration = Duration::from_secs(600);
 /// The methods in the directory, with what was declared of them.
 type Published = BTreeMap<Arc<str>, Option<Arc<Declared>>>;
 
-/// See the module. Lasts as long as the server.
+/// What one server knows of the workers outside of it. Lasts as long as the server.
 pub struct WorkerRegistry {
     store: Arc<WorkerStore>,
     directory: Arc<ExecutorDirectory>,

@@ -45,7 +45,7 @@ pub(super) fn all(page: &mut Page, sources: &Sources, slow: &Slow, started: Time
 
 fn doors(page: &mut Page, doors: &Doors) {
     for calls in doors.calls() {
-        let labels = [calls.method, &*calls.code, calls.entrance.as_str()];
+        let labels = [calls.method, &*calls.code, calls.door];
         page.add_ranges(&t::CALLS, &labels, calls.durations);
     }
     let (connections, requests) = doors.load();
@@ -73,9 +73,14 @@ fn credentials(page: &mut Page, sources: &Sources, slow: &Slow) {
             page.add(&t::TOKENS, &[state.as_str()], *count);
         }
     }
+    let now = sources.app.clock.now();
+    // Until the figures are read anew, one that has ended meanwhile is at its end.
+    let token_left = slow.token_expires_at.map(|ends| ends.ms_since(now));
+    if let Some(left) = token_left {
+        page.add_float(&t::TOKEN_EXPIRY, &[], left as f64 / 1000.0);
+    }
     if let Some(certificates) = &sources.certificates {
-        let now = sources.app.clock.now().0;
-        let left = certificates.expires_at().timestamp_micros() - now;
+        let left = certificates.expires_at().timestamp_micros() - now.0;
         page.add_float(&t::TLS_EXPIRY, &[], left as f64 / 1e6);
         let reads = certificates.reads();
         let times = [("usable", Some(reads.usable)), ("failed", reads.failed)];
@@ -182,6 +187,7 @@ fn executors(page: &mut Page, app: &App, figures: &Figures, engine: &Engine) {
         page.add(&t::WORKER_TASKS, &[name, "leased"], one.leased as u64);
         page.add(&t::WORKERS_WAITING, &[name], one.workers_waiting as u64);
     }
+    page.add(&t::LEASES_LOST, &[], figures.leases_lost.get());
     for (name, ends) in figures.attempts.iter() {
         for (end, count) in AttemptEnd::ALL.iter().zip(ends.iter().map(Counter::get)) {
             page.add(&t::ATTEMPTS, &[name, end.as_str()], count);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use taskledger_auth::store::TokenState;
+use taskledger_domain::Timestamp;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
@@ -35,6 +36,8 @@ pub(super) struct Figures {
     pub(super) database_bytes: Option<u64>,
     /// Tokens by state.
     pub(super) tokens: Option<[u64; TokenState::ALL.len()]>,
+    /// When the token ends that ends next; `None`: none does.
+    pub(super) token_expires_at: Option<Timestamp>,
     pub(super) disk: Option<Disk>,
     pub(super) process: Process,
 }
@@ -120,13 +123,14 @@ async fn in_time<T>(question: impl Future<Output = T>) -> Option<T> {
 
 async fn read(sources: &Sources, looking: &Arc<AtomicBool>) -> Figures {
     let app = &sources.app;
-    let (checks, lag, runs, webhooks, database, tokens, disk, process) = tokio::join!(
+    let (checks, lag, runs, webhooks, database, tokens, expiry, disk, process) = tokio::join!(
         in_time(app.checks()),
         in_time(lag_seconds(app)),
         in_time(app.queries.active_runs()),
         in_time(sources.deliveries.lag()),
         in_time(database_bytes(&sources.place)),
         in_time(sources.tokens.store().count_by_state(app.clock.now())),
+        in_time(sources.tokens.store().next_expiry(app.clock.now())),
         in_time(disk(&sources.place, looking)),
         spawn_blocking(Process::read),
     );
@@ -137,6 +141,7 @@ async fn read(sources: &Sources, looking: &Arc<AtomicBool>) -> Figures {
         webhook_lag: webhooks.and_then(Result::ok),
         database_bytes: database.flatten(),
         tokens: tokens.and_then(Result::ok),
+        token_expires_at: expiry.and_then(Result::ok).flatten(),
         disk: disk.flatten(),
         process: process.unwrap_or_default(),
     }

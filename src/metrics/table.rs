@@ -40,6 +40,8 @@ pub enum On {
     Database,
     /// Those that speak TLS.
     Tls,
+    /// Those with a token that can be used and has an end.
+    Expiring,
 }
 
 /// A metric.
@@ -81,7 +83,7 @@ pub(super) use table;
 
 table! {
     CALLS = Histogram "rpc_server_call_duration_seconds" ["rpc_method" "rpc_response_status_code" "door"]
-        "Calls of methods, from the parsed call to its result; `OK` or the code of the error.";
+        "Calls of methods, from the parsed call to its result or the beginning of its stream; `OK` or the code of the error: of JSON-RPC, and of gRPC for the doors `a2a_jsonrpc`, `a2a_rest`, `a2a_grpc` and `eventbus`.";
     BUILD = Info "taskledger_build_info" ["version"]
         "The version of the program.";
     READY = Gauge "taskledger_ready" []
@@ -96,6 +98,8 @@ table! {
         "Requests whose credentials were refused, by reason; `limited`: not looked at after too many wrong ones from that address.";
     TOKENS = Gauge "taskledger_tokens" ["state"]
         "Tokens that are stored, those included that have ended and are still shown; of all servers on the database.";
+    #[Expiring] TOKEN_EXPIRY = Gauge "taskledger_token_expires_seconds" []
+        "Seconds until the token expires that expires next, of those that can be used; of all servers on the database.";
     #[Tls] TLS_EXPIRY = Gauge "taskledger_tls_certificate_expiry_seconds" []
         "Seconds until the certificate expires that new connections get; negative when it has.";
     #[Tls] TLS_READ = Gauge "taskledger_tls_certificate_read_time_seconds" ["outcome"]
@@ -141,6 +145,8 @@ table! {
         "Tasks for workers outside the server, of its flows: those that wait (`ready`) and those that are held (`leased`).";
     WORKERS_WAITING = Gauge "taskledger_workers_waiting" ["executor"]
         "Workers that wait at this server for tasks.";
+    LEASES_LOST = Counter "taskledger_leases_lost_total" []
+        "Attempts that were taken from workers outside the server, agents included, because nobody renewed their leases.";
     RUNS_ACTIVE = Gauge "taskledger_runs_active" []
         "Runs that have not ended, as far as the read models know; of all servers on the log.";
     RUNS = Counter "taskledger_runs_total" ["state"]

@@ -3,6 +3,10 @@
 //! Calls are counted in a table by method, outcome and door, which is made at the start: no name is
 //! looked up when a call ends. A place of the table is filled when it is first used.
 
+mod bindings;
+
+pub use bindings::Binding;
+
 use super::eventbus::Figures as Broker;
 use super::jsonrpc::ErrorKind;
 use crate::application::api::Denied;
@@ -13,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-/// Where a call has come in.
+/// Where a call of the methods of the server has come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entrance {
     /// `POST` over HTTP.
@@ -157,6 +161,8 @@ struct Listening {
 #[derive(Debug)]
 pub struct Figures {
     calls: Calls,
+    /// Of the other protocols.
+    of_bindings: bindings::Calls,
     refused: [Counter; Reason::ALL.len()],
     denied: [Counter; Denied::REASONS.len()],
     streams: [Population; Carrier::ALL.len()],
@@ -173,8 +179,8 @@ pub struct CallsRead {
     pub method: &'static str,
     /// [`OK`], the code of an error, or `_OTHER`.
     pub code: String,
-    /// The door.
-    pub entrance: Entrance,
+    /// The word for the door: of an [`Entrance`] or a [`Binding`].
+    pub door: &'static str,
     /// What they took.
     pub durations: Reading,
 }
@@ -190,6 +196,7 @@ impl Figures {
                 durations: (0..places).map(|_| OnceLock::new()).collect(),
                 methods,
             },
+            of_bindings: bindings::Calls::default(),
             refused: from_fn(|_| Counter::default()),
             denied: from_fn(|_| Counter::default()),
             streams: from_fn(|_| Population::default()),
@@ -221,18 +228,31 @@ impl Figures {
         durations.observe_time(took);
     }
 
+    /// Counts a call of another protocol: the name of its method, and the gRPC code that its answer has, or
+    /// that its protocol maps its error to.
+    pub(crate) fn call_of_binding(
+        &self,
+        method: Option<&str>,
+        code: tonic::Code,
+        binding: Binding,
+        took: Duration,
+    ) {
+        self.of_bindings.count(method, code, binding, took);
+    }
+
     /// Calls that were counted, by method, outcome and door.
     pub fn calls(&self) -> impl Iterator<Item = CallsRead> {
         let filled = self.calls.durations.iter().enumerate();
-        filled.filter_map(|(place, durations)| {
+        let own = filled.filter_map(|(place, durations)| {
             let (outer, entrance) = (place / Entrance::ALL.len(), place % Entrance::ALL.len());
             Some(CallsRead {
                 durations: durations.get()?.read(),
                 method: self.calls.methods[outer / OUTCOMES],
                 code: code(outer % OUTCOMES),
-                entrance: Entrance::ALL[entrance],
+                door: Entrance::ALL[entrance].as_str(),
             })
-        })
+        });
+        own.chain(self.of_bindings.read())
     }
 
     /// A request is refused with this status; those that break a rule of the protocol are not counted.
@@ -362,7 +382,7 @@ mod tests {
         let read: Vec<_> = figures.calls().collect();
         let shown: Vec<_> = read
             .iter()
-            .map(|r| (r.method, &*r.code, r.entrance.as_str(), r.durations.count))
+            .map(|r| (r.method, &*r.code, r.door, r.durations.count))
             .collect();
         assert_eq!(
             shown,

@@ -27,7 +27,7 @@ impl Seen {
         Ok(seen)
     }
 
-    /// The task.
+    /// The task as far as the stream has told it.
     #[must_use]
     pub const fn task(&self) -> Option<&Task> {
         self.task.as_ref()

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// The status of a task has changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskStatusUpdateEvent {
-    /// The task.
+    /// The id of the task that has another status.
     pub task_id: String,
     /// Its conversation.
     pub context_id: String,
@@ -46,7 +46,7 @@ impl Wire for TaskStatusUpdateEvent {
 /// A task has made something.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskArtifactUpdateEvent {
-    /// The task.
+    /// The id of the task whose artifact it is.
     pub task_id: String,
     /// Its conversation.
     pub context_id: String,

@@ -101,7 +101,7 @@ fn length(from: &mut Object<'_>) -> Option<i32> {
 pub struct GetTaskRequest {
     /// Whose agent it is.
     pub tenant: Option<String>,
-    /// The task.
+    /// The id of the task to read.
     pub id: String,
     /// How many messages of its history are wanted.
     pub history_length: Option<i32>,
@@ -228,7 +228,7 @@ impl Wire for ListTasksResponse {
 pub struct CancelTaskRequest {
     /// Whose agent it is.
     pub tenant: Option<String>,
-    /// The task.
+    /// The id of the task to cancel.
     pub id: String,
     /// Free members.
     pub metadata: Option<Map<String, Value>>,
@@ -260,7 +260,7 @@ impl Wire for CancelTaskRequest {
 pub struct SubscribeToTaskRequest {
     /// Whose agent it is.
     pub tenant: Option<String>,
-    /// The task.
+    /// The id of the task to follow.
     pub id: String,
 }
 
@@ -286,7 +286,7 @@ pub struct TaskPushNotificationConfig {
     pub tenant: Option<String>,
     /// Unique within the task; by the client or the server.
     pub id: Option<String>,
-    /// The task.
+    /// The id of the task that is reported; absent beside a message that begins one.
     pub task_id: Option<String>,
     /// Where to.
     pub url: String,
@@ -358,7 +358,7 @@ impl Wire for AuthenticationInfo {
 pub struct PushNotificationConfigRequest {
     /// Whose agent it is.
     pub tenant: Option<String>,
-    /// The task.
+    /// The id of the task that is reported.
     pub task_id: String,
     /// The configuration.
     pub id: String,
@@ -390,7 +390,7 @@ impl Wire for PushNotificationConfigRequest {
 pub struct ListTaskPushNotificationConfigsRequest {
     /// Whose agent it is.
     pub tenant: Option<String>,
-    /// The task.
+    /// The id of the task that is reported.
     pub task_id: String,
     /// How many; 0 and unset: the server's choice.
     pub page_size: Option<i32>,

@@ -24,7 +24,7 @@ pub use scopes::{Scope, Scopes, UnknownScope};
 pub use secret::{
     InvalidSecretName, SECRET_BYTES, SECRET_NAME_CHARS_MAX, SECRETS_PER_OWNER_MAX, SecretName,
 };
-pub use store::AuthStore;
+pub use store::{AuthStore, DeniedJwt};
 pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};
 pub use tokens::{AdminTokens, Denial, Tokens};
 pub use vault::{Vault, VaultError};

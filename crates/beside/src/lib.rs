@@ -1,11 +1,14 @@
-//! What the stores beside the log have in common: where their tables are, opening them, and whose what they keep is.
+//! What the stores beside the log have in common: where their tables are, opening them, their errors and transactions,
+//! and whose what they keep is.
 //!
 //! A store has a file of its own in the data folder, or a schema of its own in the database of the log. May not: know
 //! what a store keeps, or read the log.
 
 mod owner;
+mod store;
 
 pub use owner::Owner;
+pub use store::{ORDER_WAIT, named};
 pub use taskledger_sql::beside::{Connections, Settings, Survives};
 
 use sqlx::migrate::Migrator;

@@ -26,7 +26,7 @@ pub struct TooManyNames {
 pub struct Outcome {
     /// Its place in all inboxes, from 1; rises in the order of the log and is never given again.
     pub number: u64,
-    /// The task.
+    /// The task that ended.
     pub task_id: TaskId,
     /// Its flow.
     pub flow: FlowId,

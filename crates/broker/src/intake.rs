@@ -17,7 +17,7 @@ use taskledger_sql::{Engine, Tx};
 /// A task that cannot run any more unless somebody steps in, published or not.
 #[derive(Debug, Clone)]
 pub struct Blocked {
-    /// The task.
+    /// The task that cannot run.
     pub task: TaskId,
     /// The event because of which it is so: the end of what it waited for, or of its run.
     pub cause: Arc<Recorded>,

@@ -25,41 +25,14 @@ pub use published::{NAMESAKES_MAX, Published};
 use passed::Passed;
 use recent::Recent;
 use std::sync::Arc;
-use std::time::Duration;
-use taskledger_beside::Connections;
-use taskledger_sql::{Columns, Engine, Tx, with_sources};
+use taskledger_beside::{Connections, store_error, store_shell};
+use taskledger_sql::{Columns, Engine, Tx};
 use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
 
-/// How long one order to the store may take: beyond it the connection is taken for dead.
-const ORDER_WAIT: Duration = Duration::from_secs(10);
 /// Rows of one answer, whatever was asked for.
 pub const ROWS_MAX: u32 = 1_000;
 
-/// The store cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database does not answer; retry.
-    #[error("the store of the broker is not available: {0}")]
-    Database(#[from] sqlx::Error),
-    /// No answer in time; retry.
-    #[error("the store of the broker gave no answer within {ORDER_WAIT:?}")]
-    Late,
-    /// A stored value cannot be read.
-    #[error("the store of the broker is damaged: {0}")]
-    Damaged(String),
-}
-
-impl From<taskledger_sql::Error> for Error {
-    fn from(error: taskledger_sql::Error) -> Self {
-        match error {
-            taskledger_sql::Error::Unavailable(source) => Self::Database(source),
-            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
-            // None of its statements runs on a connection of this kind.
-            other @ taskledger_sql::Error::Sqlite(_) => Self::Damaged(with_sources(&other)),
-        }
-    }
-}
+store_error!("the broker");
 
 /// The tables in one place. Lasts as long as the server; `close` lets go of the connections.
 pub struct BrokerStore {
@@ -75,11 +48,7 @@ pub struct BrokerStore {
     recent: Recent,
 }
 
-impl std::fmt::Debug for BrokerStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BrokerStore").finish_non_exhaustive()
-    }
-}
+store_shell!(BrokerStore, "the broker");
 
 /// The row that orders everything that is noted or removed.
 #[derive(Debug, Clone, Copy)]
@@ -136,16 +105,6 @@ impl BrokerStore {
         });
     }
 
-    /// Runs one order to its end or not at all, within a few seconds.
-    async fn order<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        timeout(ORDER_WAIT, work).await.map_err(|_| Error::Late)?
-    }
-
-    /// A transaction that reads one consistent state.
-    async fn read(&self) -> Result<Tx<'static>, Error> {
-        Ok(self.connections.read().await?)
-    }
-
     /// A transaction that a power cut may undo.
     async fn change(&self) -> Result<Tx<'static>, Error> {
         Ok(self.connections.write_unsynced().await?)
@@ -176,13 +135,6 @@ impl BrokerStore {
             Ok(state)
         };
         self.order(work).await
-    }
-
-    /// Closes all connections.
-    pub async fn close(&self) {
-        if !self.connections.close().await {
-            tracing::warn!("the connections to the store of the broker were not closed in time");
-        }
     }
 }
 

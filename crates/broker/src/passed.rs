@@ -7,7 +7,7 @@ use taskledger_domain::Position;
 /// Positions after which the place is stored even if nothing follows from them: how many are read again after a crash.
 const STORE_EVERY: u64 = 50_000;
 
-/// See the module.
+/// The place up to which the log was read in vain. A crash forgets it.
 #[derive(Debug, Default)]
 pub(crate) struct Passed(Mutex<Inner>);
 

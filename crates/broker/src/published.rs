@@ -14,7 +14,7 @@ pub const NAMESAKES_MAX: u32 = 100;
 /// A task that was published through the broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// The task.
+    /// The task that the message has become.
     pub task_id: TaskId,
     /// Its flow.
     pub flow: FlowId,

@@ -15,7 +15,7 @@ const TASKS_MAX: usize = 20_000;
 /// Outcomes that are remembered, about 400 bytes each, likewise; the oldest are forgotten first.
 const OUTCOMES_MAX: usize = 10_000;
 
-/// See the module.
+/// What was noted last, bounded in number. A crash forgets it.
 #[derive(Debug, Default)]
 pub(crate) struct Recent(Mutex<Inner>);
 

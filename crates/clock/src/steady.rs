@@ -89,7 +89,7 @@ impl Machine for ThisMachine {
     }
 }
 
-/// See the module. Cost of an answer: two readings; a lock only while a jump is taken over.
+/// A clock that takes jumps of another over slowly. Cost of an answer: two readings; a lock only while a jump is taken over.
 #[derive(Debug)]
 pub struct SteadyClock<M> {
     machine: M,

@@ -1,14 +1,11 @@
 //! Free values of the wire as JSON, and what is wrong with them.
 
+use prost_types::Struct;
 use prost_types::value::Kind;
-use prost_types::{ListValue, Struct};
 use serde_json::{Map, Number, Value};
+use taskledger_protobuf_values::{LargeDoubles, WHOLE_MAX};
 use tonic::Status;
 
-/// Beyond it a `double` does not tell whole numbers apart.
-const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
-/// The same as an integer.
-const INTEGER_MAX: u64 = 1 << 53;
 /// How deep values may lie in each other; as deep as `inputs` may.
 const DEPTH_MAX: usize = 100;
 
@@ -83,45 +80,15 @@ fn number(it: f64) -> Result<Value, &'static str> {
     Ok(Value::from(it as i64))
 }
 
-/// JSON as a struct. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.
+/// JSON as a struct. Whole numbers that a `double` cannot hold, or that agents could not send back, become strings.
 pub fn struct_of(map: Map<String, Value>) -> Struct {
-    let fields = map.into_iter().map(|(key, value)| (key, value_of(value)));
-    Struct {
-        fields: fields.collect(),
-    }
-}
-
-fn value_of(value: Value) -> prost_types::Value {
-    let kind = match value {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(it) => Kind::BoolValue(it),
-        Value::String(it) => Kind::StringValue(it),
-        Value::Number(it) => match exact(&it) {
-            Some(exact) => Kind::NumberValue(exact),
-            None => Kind::StringValue(it.to_string()),
-        },
-        Value::Array(list) => Kind::ListValue(ListValue {
-            values: list.into_iter().map(value_of).collect(),
-        }),
-        Value::Object(map) => Kind::StructValue(struct_of(map)),
-    };
-    prost_types::Value { kind: Some(kind) }
-}
-
-/// A number as a `double`, unless it is a whole one that this would change, or that agents could not send back.
-fn exact(number: &Number) -> Option<f64> {
-    let whole = number.as_i64().map(i64::unsigned_abs).or(number.as_u64());
-    // Compared before it is rounded.
-    if whole.is_some_and(|it| it > INTEGER_MAX) {
-        return None;
-    }
-    let double = number.as_f64()?;
-    (double.fract() != 0.0 || double.abs() <= WHOLE_MAX).then_some(double)
+    taskledger_protobuf_values::struct_of(map, LargeDoubles::Strings)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prost_types::ListValue;
     use serde_json::json;
 
     fn there_and_back(value: Value) -> Value {

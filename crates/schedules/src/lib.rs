@@ -27,74 +27,20 @@ pub use rows::{Counters, NewSchedule, Run, Schedule, State};
 pub use timing::{Calendar, EVERY_SECONDS_MAX, EXPRESSION_CHARS_MAX, Invalid, Timing};
 pub use turns::{LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn};
 
-use std::time::Duration;
-use taskledger_beside::Connections;
-use taskledger_sql::{Tx, with_sources};
-use tokio::time::timeout;
+use taskledger_beside::{Connections, store_error, store_shell, store_write};
 
-/// How long one order to the store may take: beyond it the connection is taken for dead.
-const ORDER_WAIT: Duration = Duration::from_secs(10);
-
-/// The store cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database does not answer; retry.
-    #[error("the store of schedules is not available: {0}")]
-    Database(#[from] sqlx::Error),
-    /// No answer in time; retry.
-    #[error("the store of schedules gave no answer within {ORDER_WAIT:?}")]
-    Late,
-    /// A stored value cannot be read.
-    #[error("the store of schedules is damaged: {0}")]
-    Damaged(String),
-}
-
-impl From<taskledger_sql::Error> for Error {
-    fn from(error: taskledger_sql::Error) -> Self {
-        match error {
-            taskledger_sql::Error::Unavailable(source) => Self::Database(source),
-            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
-            // None of its statements runs on a connection of this kind.
-            other @ taskledger_sql::Error::Sqlite(_) => Self::Damaged(with_sources(&other)),
-        }
-    }
-}
+store_error!("schedules");
 
 /// The tables in one place. Lasts as long as the server; `close` lets go of the connections.
 pub struct ScheduleStore {
     connections: Connections,
 }
 
-impl std::fmt::Debug for ScheduleStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScheduleStore").finish_non_exhaustive()
-    }
-}
+store_shell!(ScheduleStore, "schedules");
+store_write!(ScheduleStore);
 
 impl ScheduleStore {
     fn new(connections: Connections) -> Self {
         Self { connections }
-    }
-
-    /// Runs one order to its end or not at all, within a few seconds.
-    async fn order<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        timeout(ORDER_WAIT, work).await.map_err(|_| Error::Late)?
-    }
-
-    /// A transaction that reads one consistent state.
-    async fn read(&self) -> Result<Tx<'static>, Error> {
-        Ok(self.connections.read().await?)
-    }
-
-    /// A transaction that changes something, after all that began before it.
-    async fn write(&self) -> Result<Tx<'static>, Error> {
-        Ok(self.connections.write_in_turn().await?)
-    }
-
-    /// Closes all connections.
-    pub async fn close(&self) {
-        if !self.connections.close().await {
-            tracing::warn!("the connections to the store of schedules were not closed in time");
-        }
     }
 }

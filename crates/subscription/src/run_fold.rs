@@ -48,7 +48,7 @@ pub enum Told {
     Status(Stand),
     /// A task has made a part of its output.
     Output {
-        /// The task.
+        /// The task that makes the output.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -59,7 +59,7 @@ pub enum Told {
     },
     /// A task has returned something.
     Artifact {
-        /// The task.
+        /// The task whose result it is.
         task: TaskId,
         /// Parts of its output that its result comes behind.
         parts: u32,
@@ -71,7 +71,7 @@ pub enum Told {
 /// A task of a run that stands otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeChange {
-    /// The task.
+    /// The task that has changed.
     pub task: TaskId,
     /// Its status from now on.
     pub status: Status,

@@ -158,7 +158,7 @@ pub enum Made {
 /// What a task has made.
 #[derive(Debug, Clone)]
 pub struct Returned {
-    /// The task.
+    /// The task that has made it.
     pub task: TaskId,
     /// Its parent.
     pub parent: Option<TaskId>,

@@ -1,6 +1,7 @@
 //! What is wrong: with a declaration (`FormFault`), or with an output (`OutputFault`).
 
-use crate::limits;
+use crate::payload::Unfit;
+use crate::{Payload, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -68,6 +69,18 @@ pub struct TooLarge {
 }
 
 impl TooLarge {
+    /// An output as tasks can have it, or how much too large it is. Cost: O(bytes).
+    ///
+    /// # Errors
+    /// It has too many levels.
+    pub fn unless_fits(output: &Map<String, Value>) -> Result<Result<Payload, Self>, Unfit> {
+        match Payload::checked(output) {
+            Ok(whole) => Ok(Ok(whole)),
+            Err(Unfit::TooLarge(bytes)) => Ok(Err(Self::of(output, bytes))),
+            Err(unfit @ Unfit::TooDeep(_)) => Err(unfit),
+        }
+    }
+
     /// Of an output of so many bytes. Cost: O(bytes).
     #[must_use]
     pub fn of(output: &Map<String, Value>, bytes: usize) -> Self {

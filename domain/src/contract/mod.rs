@@ -60,11 +60,11 @@ pub struct Outputs {
 
 impl Outputs {
     /// Those of a stored task; `None` for a task that declares none, or whose declaration has faults, which no task
-    /// has that was created with them. Cost: O(1) for a task without (a text search), else O(size of `schemas`);
+    /// has that was created with them. Cost: O(size of `schemas`), without memory for a task without;
     /// JSON Schemas are compiled when they are first needed.
     #[must_use]
     pub fn of(schemas: &Payload) -> Option<Self> {
-        let declared = schemas.as_str().contains("\"outputs\"");
+        let declared = schemas.has_any(&[OUTPUTS]);
         Self::of_map(&declared.then(|| schemas.to_map())?)
     }
 

@@ -122,7 +122,7 @@ pub enum Command {
     /// A worker was refused a task, for what [`Flow::claim_fault`](super::Flow::claim_fault) said. Recorded unless
     /// that is so no more, or was recorded last.
     RejectClaim {
-        /// The task.
+        /// The task that was to be claimed.
         task: TaskId,
         /// Who wanted it.
         worker: String,
@@ -143,7 +143,7 @@ pub enum Command {
     Claim(Claim),
     /// A worker gives an attempt back: it goes to somebody else, and uses up nothing.
     Release {
-        /// The task.
+        /// The task that is given back.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -152,7 +152,7 @@ pub enum Command {
     },
     /// A lease has ended without an outcome: the attempt is lost.
     EndLease {
-        /// The task.
+        /// The task that is held under the lease.
         task: TaskId,
         /// The attempt.
         attempt: u32,
@@ -250,7 +250,7 @@ pub struct CancelRun {
 /// See [`Command::Suspend`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspend {
-    /// The task.
+    /// The task that asks.
     pub task: TaskId,
     /// The attempt.
     pub attempt: u32,
@@ -271,7 +271,7 @@ pub struct Suspend {
 /// See [`Command::Respond`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Respond {
-    /// The task.
+    /// The task that has asked.
     pub task: TaskId,
     /// The wait.
     pub suspension: SuspensionId,

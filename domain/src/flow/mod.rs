@@ -42,9 +42,9 @@ pub use event::{
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
 pub use refusal::{
-    ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, ParentFault, ReferenceAt,
-    Refusal, Rejection, RunConflict, SelfDependency, TransitionFault, TreeFault, UnknownDependency,
-    UnknownExecutor,
+    ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, OutputExtent, ParentFault,
+    ReferenceAt, Refusal, Rejection, RunConflict, SelfDependency, TransitionFault, TreeFault,
+    UnknownDependency, UnknownExecutor,
 };
 pub use stage::RunStage;
 pub use state::{Archived, Flow, TaskSummary};

@@ -8,7 +8,7 @@ mod faults;
 
 pub(crate) use faults::report;
 pub use faults::{
-    ArchiveFault, CallTask, Changeable, Fault, ParentFault, ReferenceAt, RunConflict,
+    ArchiveFault, CallTask, Changeable, Fault, OutputExtent, ParentFault, ReferenceAt, RunConflict,
     SelfDependency, TransitionFault, TreeFault, UnknownDependency, UnknownExecutor,
 };
 
@@ -86,7 +86,7 @@ pub enum Refusal {
     },
     /// The task's flow has left the log.
     TaskArchived {
-        /// The task.
+        /// The task that a call names.
         task: TaskId,
         /// What it was given as.
         argument: Argument,
@@ -130,7 +130,7 @@ pub enum Refusal {
     InvalidTransition(Vec<TransitionFault>),
     /// The task does not wait for this answer.
     NotSuspended {
-        /// The task.
+        /// The task that was to be answered for.
         task: TaskId,
         /// What it does wait for.
         suspension: Option<SuspensionId>,
@@ -154,14 +154,14 @@ pub enum Refusal {
     },
     /// The task cannot be deleted, because it is no longer pending.
     DeleteNotPending {
-        /// The task.
+        /// The task that was to be deleted.
         task: TaskId,
         /// Its status.
         status: Status,
     },
     /// The task cannot be deleted, because of other tasks.
     DeleteHindered {
-        /// The task.
+        /// The task that was to be deleted.
         task: TaskId,
         /// Its children, when they were not to be deleted with it.
         children: Vec<TaskId>,
@@ -174,7 +174,7 @@ pub enum Refusal {
     NotArchivable(ArchiveFault),
     /// The task did not exist at the moment that was asked for: it came later.
     NotCreatedYet {
-        /// The task.
+        /// The task that came later.
         task: TaskId,
         /// When it was created.
         created_at: Timestamp,

@@ -66,7 +66,7 @@ pub struct Launch {
 /// An attempt that is under way outside the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leased {
-    /// The task.
+    /// The task that is held.
     pub task: TaskId,
     /// The attempt.
     pub attempt: u32,

@@ -32,7 +32,7 @@ pub struct Waiting {
     pub is_said: bool,
 }
 
-/// See the module. Holds for one directory of executors.
+/// Ready tasks by method. Holds for one directory of executors.
 #[derive(Debug, Clone, Default)]
 pub struct Outside {
     methods: BTreeMap<u32, Waiting>,

@@ -412,11 +412,9 @@ fn is_static(text: &str) -> bool {
     text.starts_with("$trigger.") || text.starts_with("$initial_state.")
 }
 
-/// Whether the text of `schemas` may have a member that concerns inputs: a text search, so that tasks without cost
-/// nothing more.
+/// Whether `schemas` have a member that concerns inputs. Tasks without cost nothing more.
 fn may_have(schemas: &Payload) -> bool {
-    let text = schemas.as_str();
-    text.contains("\"wiring\"") || text.contains("\"templates\"")
+    schemas.has_any(&[MEMBER, templates::MEMBER])
 }
 
 /// `schemas` without these members; nothing for schemas that have none.

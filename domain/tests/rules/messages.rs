@@ -2,8 +2,8 @@
 
 use crate::support::{error_of, verdict};
 use taskledger_domain::flow::{
-    CancelRun, Claim, Claimable, Command, Done, Event, Kind, OnAnswer, Receive, Refusal, Rejection,
-    Respond, RunKind, RunState, Suspend, Then,
+    CancelRun, Claim, Claimable, Command, Done, Event, Fault, Kind, OnAnswer, Receive, Refusal,
+    Rejection, Respond, RunKind, RunState, Suspend, Then,
 };
 use taskledger_domain::question::{Asks, answer_of, prepare};
 use taskledger_domain::task::Status::{Cancelled, Completed, InProgress, Pending};
@@ -163,9 +163,14 @@ fn a_run_hears_so_many_messages_and_no_more() {
             s.now,
         );
     }
-    let _ = s
-        .when(message("run", "m", "a", Then::Continue))
-        .rejects(Kind::Invalid);
+    let s = s.when(message("run", "m", "a", Then::Continue));
+    let s = s.rejects(Kind::Invalid);
+    let fault = Fault::TooManyMessages {
+        run: run("run"),
+        messages: limits::MESSAGES_PER_RUN_MAX,
+        messages_max: limits::MESSAGES_PER_RUN_MAX,
+    };
+    assert_eq!(*refusal(&s), Refusal::invalid([fault]));
 }
 
 #[test]

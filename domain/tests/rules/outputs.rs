@@ -1,7 +1,9 @@
 //! What attempts make before they end: parts follow each other, within limits, and belong to one attempt.
 
-use crate::support::complete;
-use taskledger_domain::flow::{Append, Command, Event, Kind, Outdated, OutputPart};
+use crate::support::{complete, refusal};
+use taskledger_domain::flow::{
+    Append, Command, Event, Fault, Kind, Outdated, OutputExtent, OutputPart, Refusal,
+};
 use taskledger_domain::limits::{OUTPUT_BYTES_MAX, OUTPUT_PART_BYTES_MAX, OUTPUT_PARTS_MAX};
 use taskledger_domain::task::Status::{Completed, InProgress};
 use taskledger_domain::testing::{Scenario, execute, given, id, task};
@@ -80,14 +82,26 @@ fn another_attempt_begins_its_output_anew() {
 fn parts_are_few_and_small() {
     let s = running();
     let large = append(1, 1, "x".repeat(OUTPUT_PART_BYTES_MAX + 1));
-    let _ = s.clone().when(large).rejects(Kind::Invalid);
+    let large = s.clone().when(large).rejects(Kind::Invalid);
+    let fault = Fault::OutputTooLarge {
+        task: id("a"),
+        extent: OutputExtent::Part,
+        bytes: OUTPUT_PART_BYTES_MAX + 1,
+        bytes_max: OUTPUT_PART_BYTES_MAX,
+    };
+    assert_eq!(*refusal(&large), Refusal::invalid([fault]));
     let mut many = s.clone();
     for number in 1..=OUTPUT_PARTS_MAX {
         many = many.when(append(1, number, "x")).accepted();
     }
-    let _ = many
-        .when(append(1, OUTPUT_PARTS_MAX + 1, "x"))
-        .rejects(Kind::Invalid);
+    let many = many.when(append(1, OUTPUT_PARTS_MAX + 1, "x"));
+    let many = many.rejects(Kind::Invalid);
+    let fault = Fault::TooManyOutputParts {
+        task: id("a"),
+        parts: OUTPUT_PARTS_MAX + 1,
+        parts_max: OUTPUT_PARTS_MAX,
+    };
+    assert_eq!(*refusal(&many), Refusal::invalid([fault]));
     let mut full = s;
     let part = "x".repeat(OUTPUT_PART_BYTES_MAX);
     let fit = u32::try_from(OUTPUT_BYTES_MAX / OUTPUT_PART_BYTES_MAX).expect("few");

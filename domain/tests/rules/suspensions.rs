@@ -1,10 +1,10 @@
 //! Tasks that wait for people. spec: semantics / Remote work, RFC-0025
 
-use crate::support::{cancel, error_of};
+use crate::support::{cancel, error_of, refusal};
 use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
-    Claim, Claimable, Command, Done, Event, FailureReason, Kind, OnAnswer, Outdated, Refusal,
-    Rejection, RequeueReason, Respond, Suspend, Then,
+    Claim, Claimable, Command, Done, Event, FailureReason, Fault, Kind, OnAnswer, Outdated,
+    Refusal, Rejection, RequeueReason, Respond, Suspend, Then,
 };
 use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::schedule;
@@ -349,7 +349,13 @@ fn a_task_asks_only_so_often_in_a_run() {
         s = asks(s, "a", ("", &asked), CONFIRM).accepted();
         s = answers(s, "a", &asked, Then::Continue).accepted();
     }
-    let _ = asks(s, "a", ("", "one more"), CONFIRM).rejects(Kind::Invalid);
+    let s = asks(s, "a", ("", "one more"), CONFIRM).rejects(Kind::Invalid);
+    let fault = Fault::TooManyQuestions {
+        task: id("a"),
+        questions: limits::SUSPENSIONS_PER_RUN_MAX,
+        questions_max: limits::SUSPENSIONS_PER_RUN_MAX,
+    };
+    assert_eq!(*refusal(&s), Refusal::invalid([fault]));
 }
 
 #[test]

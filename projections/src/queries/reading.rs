@@ -20,7 +20,7 @@ const PIECE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub struct Node {
     /// Levels below the root of a tree, which has 0; 0 for all tasks of a list.
     pub depth: usize,
-    /// The task.
+    /// The task at this place of the tree.
     pub task: TaskView,
 }
 

@@ -95,7 +95,7 @@ pub struct RunSnapshot {
 pub struct Wait {
     /// The event that asks.
     pub version: Version,
-    /// The task.
+    /// The task that waits.
     pub task: TaskId,
     /// For what it waits.
     pub asks: Asks,

@@ -58,7 +58,7 @@ pub enum Hindrance {
 pub struct Attempt {
     /// Its flow.
     pub flow: FlowId,
-    /// The task.
+    /// The task that an agent does.
     pub task: TaskId,
     /// Its number, from 1.
     pub attempt: u32,

@@ -28,7 +28,7 @@ pub enum Reply {
     OfRun(FollowedUp),
     /// A task was changed.
     Updated {
-        /// The task.
+        /// The task as it is now.
         task: TaskId,
         /// How it stands; absent when the rules do not say.
         status: Option<Status>,

@@ -26,12 +26,12 @@ use crate::subscription::cursor::Cursor;
 pub use crate::subscription::run_fold::NodeChange;
 use crate::subscription::stream::Reset;
 use serde::{Deserialize, Serialize};
-use serde_json::value::Value;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 pub use taskledger_domain::flow::{OutputPart, RunOrigin, RunStage};
+use taskledger_domain::payload::Json;
 pub use taskledger_domain::question::Asks;
 use taskledger_domain::{FlowId, Payload, Position, RunId, SuspensionId, TaskId, Timestamp};
 use tokio_stream::Stream;
@@ -177,7 +177,7 @@ pub struct FollowUp {
     /// What the message says as text, if it has text.
     pub text: Option<String>,
     /// What it says as a JSON value, if it has one.
-    pub data: Option<Value>,
+    pub data: Option<Json>,
     /// The task whose question it answers; `None`: the oldest question.
     pub task: Option<TaskId>,
 }
@@ -355,7 +355,7 @@ pub enum StatusMessage {
 /// What a task of a run asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The task.
+    /// The task that asks.
     pub task: TaskId,
     /// The wait.
     pub suspension: SuspensionId,
@@ -383,7 +383,7 @@ pub struct Piece {
 /// What a task that runs something has made, or the run as a whole: parts of its output, then its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
-    /// The task.
+    /// The task whose result it is.
     pub task: TaskId,
     /// Its parent.
     pub parent: Option<TaskId>,

@@ -106,7 +106,7 @@ pub struct Claimed {
 pub struct Begun {
     /// The flow.
     pub flow: FlowId,
-    /// The task.
+    /// The task that the worker does.
     pub task: TaskId,
     /// The attempt.
     pub attempt: u32,
@@ -153,7 +153,7 @@ pub struct Hint {
 /// A worker keeps its attempt.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Renew {
-    /// The task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
@@ -173,7 +173,7 @@ pub struct Renew {
 /// A worker has a result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Complete {
-    /// The task.
+    /// The task that is done.
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
@@ -186,7 +186,7 @@ pub struct Complete {
 /// A worker could not do it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Fail {
-    /// The task.
+    /// The task whose attempt failed.
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
@@ -205,7 +205,7 @@ pub struct Fail {
 /// A worker gives an attempt back.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Release {
-    /// The task.
+    /// The task that is given back.
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
@@ -214,7 +214,7 @@ pub struct Release {
 /// A worker has its task wait for a person, and gives up its attempt.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Suspend {
-    /// The task.
+    /// The task that asks.
     pub task: TaskId,
     /// The lease.
     pub lease: LeaseId,
@@ -225,7 +225,7 @@ pub struct Suspend {
 /// A task waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspended {
-    /// The task.
+    /// The task that waits from now on.
     pub task: TaskId,
     /// Names the wait.
     pub suspension: SuspensionId,
@@ -236,7 +236,7 @@ pub struct Suspended {
 /// A person answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Respond {
-    /// The task.
+    /// The task that has asked.
     pub task: TaskId,
     /// The wait.
     pub suspension: SuspensionId,
@@ -249,7 +249,7 @@ pub struct Respond {
 /// An answer was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Responded {
-    /// The task.
+    /// The task whose question is answered.
     pub task: TaskId,
     /// The wait, which is over.
     pub suspension: SuspensionId,
@@ -281,7 +281,7 @@ pub struct AnsweredBefore {
 /// Somebody asks by which lease a worker holds a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeaseOf {
-    /// The task.
+    /// The task that is held.
     pub task: TaskId,
     /// The worker, of the caller's principal.
     pub worker: Arc<str>,
@@ -312,7 +312,7 @@ pub struct SiblingOutput {
 /// A task beside another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sibling {
-    /// The task.
+    /// The task beside the held one.
     pub task: TaskId,
     /// Its name.
     pub name: Arc<str>,
@@ -345,7 +345,7 @@ pub struct Renewed {
 /// How a task stands after a worker's word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The task.
+    /// The task that was ended.
     pub task: TaskId,
     /// How it stands.
     pub status: Status,
@@ -450,7 +450,7 @@ pub struct MethodFigures {
 /// A task that a worker holds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct HeldTask {
-    /// The task.
+    /// The task that is held.
     pub task: TaskId,
     /// The attempt.
     pub attempt: u32,

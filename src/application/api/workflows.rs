@@ -1,12 +1,11 @@
 //! Workflow documents of RFC-0024, those that are kept, and runs of them.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 pub use taskledger_documents::{Event, EventKind, Form, Refusal, VERSIONS_MAX, Version};
 use taskledger_domain::flow::{Counts, Waits};
 use taskledger_domain::task::{Labels, Progress, Status};
-use taskledger_domain::{RunId, TaskId, Violation};
+use taskledger_domain::{Payload, RunId, TaskId, Violation};
 pub use taskledger_workflows::{
     Change, ChangeKind, Diff, Fault, NoSchemas, PhaseSchemas, Played, Report, RunOf, Unplayable,
     VALIDATION, WIRING, Workflow,
@@ -18,7 +17,7 @@ pub enum Document {
     /// YAML 1.2, or JSON.
     Text(String),
     /// JSON that was a part of the call.
-    Json(Value),
+    Json(Payload),
 }
 
 /// Creates the tasks of one run of a document.
@@ -29,7 +28,7 @@ pub struct CreateWorkflow {
     /// Most warnings are errors.
     pub strict: bool,
     /// What `$trigger` names.
-    pub trigger: Map<String, Value>,
+    pub trigger: Payload,
     /// Whose run it is; absent for the caller's.
     pub user_id: Option<String>,
     /// Whether it begins at once.
@@ -56,7 +55,7 @@ pub struct CreatedWorkflow {
 /// The task of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhaseTask {
-    /// The task.
+    /// The id of the task that the phase has become.
     pub id: TaskId,
     /// How it stands: an executor of the server may have begun or ended it already. `None`: it was deleted meanwhile.
     pub status: Option<Status>,
@@ -79,9 +78,9 @@ pub struct DryRun {
     /// Most warnings are errors.
     pub strict: bool,
     /// What `$trigger` names.
-    pub trigger: Map<String, Value>,
+    pub trigger: Payload,
     /// What the phases give: `{phase: output | [outputs]}`.
-    pub outputs: Map<String, Value>,
+    pub outputs: Payload,
 }
 
 /// A document that is kept, by whom and by which name.
@@ -138,7 +137,7 @@ pub struct RunWorkflow {
     /// Which version; absent for the newest.
     pub version: Option<u32>,
     /// What `$trigger` names.
-    pub trigger: Map<String, Value>,
+    pub trigger: Payload,
     /// Whose run it is; absent for the caller's.
     pub user_id: Option<String>,
     /// Whether it begins at once.
@@ -197,7 +196,7 @@ pub struct RunProgress {
 /// A task that waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuspendedPhase {
-    /// The task.
+    /// The task that waits for a person.
     pub task: TaskId,
     /// Its name, while it is known.
     pub name: Option<Arc<str>>,
@@ -208,7 +207,7 @@ pub struct SuspendedPhase {
 /// A task whose inputs cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LackingPhase {
-    /// The task.
+    /// The task that cannot run yet.
     pub task: TaskId,
     /// Its name, while it is known.
     pub name: Option<Arc<str>>,

@@ -280,10 +280,14 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
         change(&mut value);
         value.to_string()
     };
+    // Its members are those of a request that is known: only its name is not.
+    let renamed = request.replacen("Cancel", "NoRequestOfAnyRelease", 1);
+    let known = serde_json::from_str::<Request>(request).is_ok();
+    assert!(known && serde_json::from_str::<Request>(&renamed).is_err());
     let later = with(cover, &|cover| cover["v"] = json!(wire::WIRE_VERSION + 1));
     let more = with(cover, &|cover| cover["region"] = json!("x"));
     let member = with(request, &|request| request["Cancel"]["force"] = json!(true));
-    let unknown = json!({"Suspend": {"task": TaskId(Uuid::nil())}}).to_string();
+    let unknown = json!({"NoRequestOfAnyRelease": {"task": TaskId(Uuid::nil())}}).to_string();
     // As earlier builds write a call.
     let former = r#"{"principal":"ann","correlation":"r","traceparent":null,"wait_ms":5000}"#;
     for (cover, request) in [
@@ -291,6 +295,7 @@ async fn what_no_node_of_this_release_sends_is_not_taken() {
         (&*more, request),
         (cover, &*member),
         (cover, &*unknown),
+        (cover, &*renamed),
         (
             former,
             r#"{"jsonrpc":"2.0","id":0,"method":"tasks.cancel","params":{}}"#,

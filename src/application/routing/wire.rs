@@ -16,10 +16,16 @@ use taskledger_auth::{Caller, Scope, Scopes};
 use taskledger_domain::TaskId;
 use taskledger_domain::contract::Breach;
 
-/// Where nodes take each other's requests.
-pub const PATH: &str = "/internal/v12/call";
-/// The version of the form.
-pub const WIRE_VERSION: u32 = 12;
+macro_rules! version {
+    ($version:literal) => {
+        /// Where nodes take each other's requests.
+        pub const PATH: &str = concat!("/internal/v", $version, "/call");
+        /// The version of the form.
+        pub const WIRE_VERSION: u32 = $version;
+    };
+}
+
+version!(13);
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.

@@ -2,16 +2,18 @@
 //! command that works on the store alone.
 
 use super::Service;
-use crate::application::api::{AuditPage, Error, TokenPage};
+use crate::application::api::{
+    AuditEntry, AuditPage, AuditSearch, CreatedToken, DeniedView, Error, TokenPage, TokenView,
+};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::limits::Limits;
 use crate::clock::SharedClock;
 use std::sync::Arc;
-use taskledger_auth::store::{AuditFilter, DeniedJwt, DeniedRow, Owner, TokenRow};
-use taskledger_auth::tokens::{Created, New, Refusal};
+use taskledger_auth::store::Owner;
+use taskledger_auth::tokens::{New, Refusal};
 use taskledger_auth::{
-    Action, By, Caller, Entry, Kind, Name, Origin, Reach, Scope, TokenId, Tokens,
+    Action, By, Caller, DeniedJwt, Entry, Kind, Name, Origin, Reach, Scope, TokenId, Tokens,
 };
 use taskledger_domain::{FlowId, Violation};
 
@@ -129,12 +131,13 @@ impl Access {
     ///
     /// # Errors
     /// [`Error`]; `Forbidden` for a scope that the caller lacks himself.
-    pub async fn create_token(&self, context: &Context, new: New) -> Result<Created, Error> {
+    pub async fn create_token(&self, context: &Context, new: New) -> Result<CreatedToken, Error> {
         self.admit(context, UseCase::CreateToken)?;
         let id = new.id.clone();
         let (caller, origin) = (&context.caller, origin(context));
         let created = self.tokens.create(caller, &origin, new).await?;
-        created.map_err(|refusal| refused(refusal, id.as_ref()))
+        let created = created.map_err(|refusal| refused(refusal, id.as_ref()))?;
+        Ok(CreatedToken::of(created, self.clock.now()))
     }
 
     /// Tokens, oldest first: all with `admin`, else the caller's own. `after` is where the page before ended.
@@ -161,6 +164,9 @@ impl Access {
         let more = tokens.len() > limit;
         tokens.truncate(limit);
         let next = tokens.last().filter(|_| more).map(|last| last.no);
+        let now = self.clock.now();
+        let shown = tokens.into_iter().map(|row| TokenView::of(row, now));
+        let tokens = shown.collect();
         Ok(TokenPage { tokens, next })
     }
 
@@ -173,25 +179,27 @@ impl Access {
         context: &Context,
         id: &TokenId,
         grace_s: u64,
-    ) -> Result<Created, Error> {
+    ) -> Result<CreatedToken, Error> {
         self.admit(context, UseCase::RotateToken)?;
         let (caller, origin) = (&context.caller, origin(context));
         let rotated = self
             .tokens
             .rotate(caller, &origin, id, Some(grace_s))
             .await?;
-        rotated.map_err(|refusal| refused(refusal, Some(id)))
+        let rotated = rotated.map_err(|refusal| refused(refusal, Some(id)))?;
+        Ok(CreatedToken::of(rotated, self.clock.now()))
     }
 
     /// Ends a token with all of its secrets.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn revoke_token(&self, context: &Context, id: &TokenId) -> Result<TokenRow, Error> {
+    pub async fn revoke_token(&self, context: &Context, id: &TokenId) -> Result<TokenView, Error> {
         self.admit(context, UseCase::RevokeToken)?;
         let (caller, origin) = (&context.caller, origin(context));
         let revoked = self.tokens.revoke(caller, &origin, id).await?;
-        revoked.map_err(|refusal| refused(refusal, Some(id)))
+        let revoked = revoked.map_err(|refusal| refused(refusal, Some(id)))?;
+        Ok(TokenView::of(revoked, self.clock.now()))
     }
 
     /// Refuses JWTs of an issuer before they expire. Of an issuer that is not trusted none are accepted anyway, so
@@ -204,7 +212,7 @@ impl Access {
         context: &Context,
         issuer: Arc<str>,
         what: DeniedJwt,
-    ) -> Result<DeniedRow, Error> {
+    ) -> Result<DeniedView, Error> {
         self.admit(context, UseCase::DenyJwt)?;
         if let Some(trusted) = &self.issuers
             && !trusted.contains(&issuer)
@@ -213,7 +221,8 @@ impl Access {
         }
         let (caller, origin) = (&context.caller, origin(context));
         let denied = self.tokens.deny(caller, &origin, issuer, what).await?;
-        denied.map_err(|refusal| refused(refusal, None))
+        let denied = denied.map_err(|refusal| refused(refusal, None))?;
+        Ok(denied.into())
     }
 
     /// Rows of the audit log, newest first; `before` is where the page before ended.
@@ -223,15 +232,17 @@ impl Access {
     pub async fn audit(
         &self,
         context: &Context,
-        filter: &AuditFilter,
+        search: &AuditSearch,
         before: Option<i64>,
         limit: usize,
     ) -> Result<AuditPage, Error> {
         self.admit(context, UseCase::ReadAudit)?;
-        let mut entries = self.tokens.audit().list(filter, before, limit + 1).await?;
-        let more = entries.len() > limit;
-        entries.truncate(limit);
-        let next = entries.last().filter(|_| more).map(|last| last.seq);
+        let audit = self.tokens.audit();
+        let mut rows = audit.list(&search.filter(), before, limit + 1).await?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| more).map(|last| last.seq);
+        let entries = rows.into_iter().map(AuditEntry::from).collect();
         Ok(AuditPage { entries, next })
     }
 

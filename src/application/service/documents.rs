@@ -13,6 +13,7 @@ use crate::application::context::Context;
 use std::sync::Arc;
 use taskledger_beside::Owner;
 use taskledger_documents::{NewVersion, Pinned};
+use taskledger_domain::Payload;
 use taskledger_domain::task::call::TaskList;
 
 /// What a caller is told to wait when the store of documents does not answer, in milliseconds.
@@ -38,7 +39,7 @@ impl Service {
         let owner = owner_for(context, owner)?;
         let (form, text) = match &document {
             Document::Text(text) => (Form::Text, Arc::<str>::from(text.as_str())),
-            Document::Json(value) => (Form::Json, Arc::from(value.to_string())),
+            Document::Json(object) => (Form::Json, Arc::from(object.as_str())),
         };
         let Read { workflow, warnings } = match read(document, strict).await? {
             Ok(read) => read,
@@ -245,7 +246,7 @@ impl Service {
         let start = Start {
             method: "workflows.run",
             saved_version: Some(number),
-            trigger: run.trigger,
+            trigger: run.trigger.to_map(),
             user_id: run.user_id,
             execute: run.execute,
             labels: run.labels,
@@ -306,7 +307,7 @@ impl Service {
         let start = Start {
             method: "workflows.run",
             saved_version: Some(number),
-            trigger: run.trigger,
+            trigger: run.trigger.to_map(),
             user_id: run.user_id,
             execute: true,
             labels: run.labels,
@@ -387,7 +388,7 @@ async fn blocking<T: Send + 'static>(
 fn shown(found: taskledger_documents::Document) -> Result<KeptDocument, Error> {
     let document = match found.form {
         Form::Text => Document::Text(found.text.to_string()),
-        Form::Json => Document::Json(serde_json::from_str(&found.text).map_err(|error| {
+        Form::Json => Document::Json(Payload::parse(&found.text).map_err(|error| {
             Failure::Workflows(format!("a saved document is no JSON: {error}"))
         })?),
     };

@@ -3,14 +3,14 @@
 
 use super::Service;
 use super::auth::{origin, user_for};
-use crate::application::api::Error;
+use crate::application::api::{Error, SecretView};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::error::Failure;
 use crate::sealing::{KeysError, Secret};
 use serde_json::Value;
 use std::sync::Arc;
-use taskledger_auth::store::{SecretOwner, SecretRow};
+use taskledger_auth::store::SecretOwner;
 use taskledger_auth::{By, SecretName, VaultError};
 use taskledger_domain::Violation;
 
@@ -26,12 +26,12 @@ impl Service {
         owner: Option<Arc<str>>,
         name: &SecretName,
         value: &Secret,
-    ) -> Result<SecretRow, Error> {
+    ) -> Result<SecretView, Error> {
         self.admit(context, UseCase::SetSecret)?;
         let owner = owner_for(context, owner)?;
         let by = By::call(&context.caller, &origin(context));
         let set = self.secrets.set(by, &owner, name, value).await;
-        set.map_err(failed)
+        set.map(SecretView::from).map_err(failed)
     }
 
     /// The secrets of an owner, by name, without their values; `owner` as in [`Self::set_secret`].
@@ -42,10 +42,11 @@ impl Service {
         &self,
         context: &Context,
         owner: Option<Arc<str>>,
-    ) -> Result<Vec<SecretRow>, Error> {
+    ) -> Result<Vec<SecretView>, Error> {
         self.admit(context, UseCase::ListSecrets)?;
         let owner = owner_for(context, owner)?;
-        self.secrets.list(&owner).await.map_err(failed)
+        let found = self.secrets.list(&owner).await.map_err(failed)?;
+        Ok(found.into_iter().map(SecretView::from).collect())
     }
 
     /// Deletes a secret; says whether there was one. `owner` as in [`Self::set_secret`].

@@ -70,7 +70,8 @@ impl Service {
             Err(faults) => return Ok(Err(UnfitWorkflow::Document(faults))),
         };
         let playing = tokio::task::spawn_blocking(move || {
-            read.workflow.play(&dry_run.trigger, &dry_run.outputs)
+            let (trigger, outputs) = (dry_run.trigger.to_map(), dry_run.outputs.to_map());
+            read.workflow.play(&trigger, &outputs)
         });
         let played = playing.await.map_err(|_| Failure::ShuttingDown)?;
         Ok(played.map_err(UnfitWorkflow::Unplayable))
@@ -93,7 +94,7 @@ impl Service {
         let start = Start {
             method: "workflows.create",
             saved_version: None,
-            trigger: create.trigger,
+            trigger: create.trigger.to_map(),
             user_id: create.user_id,
             execute: create.execute,
             labels: create.labels,
@@ -271,7 +272,7 @@ pub(super) const fn use_case(execute: bool) -> UseCase {
 async fn reported(document: Document, strict: bool) -> Result<Report, Error> {
     let reading = tokio::task::spawn_blocking(move || match &document {
         Document::Text(text) => workflows::read(text, strict),
-        Document::Json(value) => workflows::read_json(value, strict),
+        Document::Json(object) => workflows::read_json(&Value::Object(object.to_map()), strict),
     });
     reading.await.map_err(|_| Failure::ShuttingDown.into())
 }

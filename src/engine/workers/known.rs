@@ -70,7 +70,7 @@ struct Present {
 /// Values by principal and worker.
 type ByWorker<T> = HashMap<Arc<str>, HashMap<Arc<str>, T>>;
 
-/// See the module. Times that callers give never go back.
+/// What a server knows of workers. Times that callers give never go back.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) declared: AllDeclared,

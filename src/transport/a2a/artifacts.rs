@@ -16,6 +16,9 @@ const PAGE_MAX: usize = 100;
 /// The last segment of the path.
 pub(super) const ARTIFACTS: &str = "artifacts";
 
+/// The name under which calls for results are counted; the protocol has none.
+pub(in super::super) const CALL: &str = "ListArtifacts";
+
 /// The task whose results a path asks for: `tasks/{id}/artifacts`, also below the name of a tenant.
 pub(in super::super) fn asked(method: &str, path: &str) -> Option<String> {
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();

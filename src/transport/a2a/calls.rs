@@ -25,6 +25,7 @@ use taskledger_a2a::request::{
 };
 use taskledger_a2a::{Error, ErrorKind, Message, Part, SendMessageResponse, StreamResponse, Task};
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, REFERENCES_MAX};
+use taskledger_domain::payload::Json;
 use taskledger_domain::{RunId, TaskId, Timestamp};
 
 /// What a caller is told to wait when the server stops, in milliseconds.
@@ -302,7 +303,7 @@ impl A2a {
             message_id: Arc::from(&*message.message_id),
             message: said::kept(&message)?,
             text: self.text_of(&message),
-            data: Part::data_of(&message.parts).cloned(),
+            data: Part::data_of(&message.parts).map(Json::of),
             task: node,
         };
         let source = Source::default();

@@ -21,6 +21,7 @@ pub(super) mod v03;
 
 pub use mapping::reports::Reports;
 
+pub(super) use artifacts::CALL as ARTIFACTS_CALL;
 pub(super) use calls::{keyed, out_of_time};
 pub(super) use card::{CARD_PATH, Cards, KEYS_PATH, RPC_PATH};
 pub(super) use streams::{Followed, Told};

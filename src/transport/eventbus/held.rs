@@ -123,7 +123,7 @@ impl Inner {
     }
 }
 
-/// See the module.
+/// What agents hold, by agent and by the id that they know.
 #[derive(Debug, Default)]
 pub(super) struct Held(Mutex<Inner>);
 

@@ -9,12 +9,14 @@ use super::published::Published;
 use super::values::{invalid, json_of, name_of, time_of};
 use super::{Bus, LEASE_MS, status};
 use crate::application::Context;
+use crate::application::api::views::TaskRow;
 use crate::application::api::work::{
     Claim, Complete, Connection, Fail, LeaseLoss, LeaseOf, Output, Renew, Wanted,
 };
 use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
+use taskledger_domain::contract::TooLarge;
 use taskledger_domain::flow::Remarks;
 use taskledger_domain::limits::{
     ERROR_BYTES_MAX, KEY_CHARS_MAX, MESSAGE_CHARS_MAX, PAYLOAD_BYTES_MAX, REMARK_BYTES_MAX, cut,
@@ -22,7 +24,6 @@ use taskledger_domain::limits::{
 use taskledger_domain::task::{Progress, Status as TaskState};
 use taskledger_domain::{LeaseId, Payload, TaskId};
 use taskledger_eventbus::{Message, TaskProgress, TaskResult, TaskStatus};
-use taskledger_projections::TaskRow;
 use tokio::sync::MutexGuard;
 use tokio::time::Instant;
 use tonic::Status;
@@ -439,7 +440,7 @@ fn partial(
 
 /// What a task has produced.
 fn output(given: prost_types::Struct) -> Result<Output, Status> {
-    let output = Output::of(&json_of(given, RESULT)?);
+    let output = TooLarge::unless_fits(&json_of(given, RESULT)?).map(Output::from);
     output.map_err(|unfit| {
         let (reason, expected) = (unfit.reason(), unfit.expected());
         invalid(RESULT, format!("{reason}, expected {expected}"))

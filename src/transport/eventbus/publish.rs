@@ -5,6 +5,7 @@ use super::values::{invalid, json_of, name_of, priority_of, time_of};
 use super::{Bus, patterns, status};
 use crate::application::Context;
 use crate::application::api::broker::ID_BYTES_MAX;
+use crate::application::api::views::TaskRow;
 use crate::application::api::{
     Cancel, Consistency, Error, Execute, IdCheck, Refused, Request, Target,
 };
@@ -15,7 +16,6 @@ use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CH
 use taskledger_domain::task::{Status as TaskStatus, call};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_eventbus::TaskMessage;
-use taskledger_projections::TaskRow;
 use tokio::time::sleep;
 use tonic::Status;
 

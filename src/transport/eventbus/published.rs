@@ -3,6 +3,7 @@
 
 use super::patterns;
 use super::values::{priority_for, priority_of, struct_of, time_of, timestamp_of};
+use crate::application::api::views::TaskRow;
 use prost_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +12,6 @@ use std::sync::Arc;
 use taskledger_domain::task::Priority;
 use taskledger_domain::{Payload, TaskId};
 use taskledger_eventbus::TaskMessage;
-use taskledger_projections::TaskRow;
 
 /// The member of `params`.
 pub(super) const MEMBER: &str = "eventbus";
@@ -20,7 +20,7 @@ pub(super) const NOBODY: &str = "taskledger";
 /// The key of `metadata` that says which attempt this is; absent for the first.
 pub(super) const ATTEMPT: &str = "taskledger.attempt";
 
-/// See the module.
+/// What a task keeps of its message. Read from and written to `params`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Published {
     /// The id that its requester gave.

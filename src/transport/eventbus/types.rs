@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// The shortest time between two looks: tasks that the agent may not have are hinted at too.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The types that a stream has found. One per stream.
 #[derive(Debug, Default)]
 pub(super) struct Types {
     known: Mutex<BTreeSet<Arc<str>>>,

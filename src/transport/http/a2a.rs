@@ -1,6 +1,7 @@
 //! Agent2Agent over HTTP: who calls, how large a body may be, how long answers take, and how streams are sent. What
 //! the calls do is the door's, `transport/a2a`.
 
+mod counting;
 mod written;
 
 use super::connection::KeptAlive;
@@ -10,13 +11,14 @@ use crate::application::api::{Caller, Denied, Turn};
 use crate::transport::a2a::v03::rest as v03_rest;
 use crate::transport::a2a::{A2a, Heard, Outcome, artifacts, jsonrpc, keyed, out_of_time, rest};
 use crate::transport::budget::Share;
-use crate::transport::figures::Carrier;
+use crate::transport::figures::{Binding, Carrier};
 use crate::transport::jsonrpc::envelope::Envelope;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
+use counting::Counting;
 use serde_json::value::RawValue;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -93,17 +95,23 @@ impl<C: Send + Sync + 'static> Door<C> {
         received: Received,
         correlation: Arc<str>,
     ) -> Response {
+        let mut counting = self.counting(a2a, Binding::A2aRpc);
         let (id, meant) = match jsonrpc::spoken(envelope, a2a.serves_v03()) {
-            jsonrpc::Spoken::Fault(id, error) => return rpc_error(id.as_deref(), &error),
+            jsonrpc::Spoken::Fault(id, error) => {
+                counting.failed(&error);
+                return rpc_error(id.as_deref(), &error);
+            }
             jsonrpc::Spoken::Call { id, meant } => (id, meant),
         };
         let (written, call) = match meant {
             jsonrpc::Meant::V1(operation, members) => {
+                counting.is_of(operation.name());
                 let served = headers::served(version(head).as_deref());
                 let call = served.and_then(|()| Ok((operation, operation.read(members)?)));
                 (Written::Rpc(id), call)
             }
             jsonrpc::Meant::V03(asked) => {
+                counting.is_of(asked.operation.name());
                 let served = v03::served(version(head).as_deref());
                 let (written, operation) = (Written::RpcV03(id, asked.answering), asked.operation);
                 let call = served.and_then(|()| Ok((operation, asked.read()?)));
@@ -117,6 +125,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             }
             Err(error) => Err(error),
         };
+        counting.answered(&answered);
         answered.unwrap_or_else(|error| written.failed(&error, a2a.edition()))
     }
 
@@ -134,9 +143,11 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let mut response = match received {
             Ok((received, bytes)) => {
+                let mut counting = self.counting(&a2a, Binding::A2aRest);
                 let answered = self
-                    .a2a_resource(&a2a, &head, bytes, received, correlation)
+                    .a2a_resource((&a2a, &mut counting), &head, bytes, received, correlation)
                     .await;
+                counting.answered(&answered);
                 answered.unwrap_or_else(|error| Written::Rest.failed(&error, a2a.edition()))
             }
             Err(refused) => reshaped(self.counted(*refused), a2a.edition(), false),
@@ -147,7 +158,7 @@ impl<C: Send + Sync + 'static> Door<C> {
 
     async fn a2a_resource(
         &self,
-        a2a: &Arc<A2a>,
+        (a2a, counting): (&Arc<A2a>, &mut Counting<'_>),
         head: &Parts,
         bytes: Bytes,
         received: Received,
@@ -159,6 +170,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             path.strip_prefix(REST).unwrap_or(path),
         );
         if let Some(task) = artifacts::asked(method, path) {
+            counting.is_of(artifacts::CALL);
             let Received {
                 caller,
                 permit,
@@ -185,10 +197,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         let asked_version = version(head);
         let is_v03 = v03::served(asked_version.as_deref()).is_ok();
         if a2a.serves_v03() && is_v03 && v03_rest::is_meant(path) {
-            let answer = self.a2a_resource_v03(a2a, head, path, bytes, received, correlation);
+            let asked = (a2a, counting);
+            let answer = self.a2a_resource_v03(asked, head, path, bytes, received, correlation);
             return Ok(Box::pin(answer).await);
         }
         let asked = rest::asked(method, path)?;
+        counting.is_of(asked.operation.name());
         headers::served(asked_version.as_deref())?;
         if !bytes.is_empty() {
             unless_json(&head.headers)?;
@@ -211,7 +225,7 @@ impl<C: Send + Sync + 'static> Door<C> {
     /// Answers a request below the root of version 0.3.
     async fn a2a_resource_v03(
         &self,
-        a2a: &Arc<A2a>,
+        (a2a, counting): (&Arc<A2a>, &mut Counting<'_>),
         head: &Parts,
         path: &str,
         bytes: Bytes,
@@ -228,8 +242,12 @@ impl<C: Send + Sync + 'static> Door<C> {
         drop(bytes);
         let asked = match asked {
             Ok(asked) => asked,
-            Err(error) => return failed_v03(&error),
+            Err(error) => {
+                counting.failed(&error);
+                return failed_v03(&error);
+            }
         };
+        counting.is_of(asked.operation.name());
         let (written, operation) = (Written::RestV03(asked.answering), asked.operation);
         let answered = match (asked.read(), v03_rest::card(a2a, operation)) {
             (Ok(_), Some(card)) => written.answer(&card, a2a.edition()),
@@ -240,6 +258,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             }
             (Err(faults), _) => Err(faults.into()),
         };
+        counting.answered(&answered);
         answered.unwrap_or_else(|error| written.failed(&error, a2a.edition()))
     }
 

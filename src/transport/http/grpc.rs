@@ -191,11 +191,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             Of::Reflection | Of::ReflectionAlpha => self.known(request).await,
             Of::Bus => {
                 let bytes_max = grpc.message_bytes_max;
-                return self.of_calls(of, service, request, bytes_max).await;
+                return self.counted_call(of, service, request, bytes_max).await;
             }
             Of::A2a | Of::A2aV03 => {
                 let bytes_max = A2A_MESSAGE_BYTES_MAX;
-                return self.of_calls(of, service, request, bytes_max).await;
+                return self.counted_call(of, service, request, bytes_max).await;
             }
         };
         match prepared {
@@ -210,6 +210,26 @@ impl<C: Send + Sync + 'static> Door<C> {
             .await
             .map_err(|denied| unauthenticated(&denied))?;
         Ok(Request::from_parts(head, body))
+    }
+
+    /// Answers a call, and counts it with the code of its answer; one that is answered with a stream when that begins.
+    async fn counted_call(
+        &self,
+        of: Of,
+        service: Served,
+        request: Request<Body>,
+        message_bytes_max: usize,
+    ) -> Response {
+        let begun = Instant::now();
+        let call = request.uri().path().rsplit('/').next();
+        let (binding, method) = calls::counted_as(of, call.unwrap_or_default());
+        let answer = self.of_calls(of, service, request, message_bytes_max).await;
+        // An answer with a message has its code behind it.
+        let status = answer.headers().get("grpc-status");
+        let code = status.map_or(Code::Ok, |it| Code::from_bytes(it.as_bytes()));
+        let figures = self.dispatcher.figures();
+        figures.call_of_binding(method, code, binding, begun.elapsed());
+        answer
     }
 
     async fn of_calls(

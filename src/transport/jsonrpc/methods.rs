@@ -23,6 +23,7 @@ use super::task_json::{PageJson, TaskJson, ThenJson, WithInputJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::Access;
+use crate::application::api::views::{ListCursor as Cursor, ListFilter, ListStart as Start};
 use crate::application::api::{Cancel, Copy, Delete, Error, Request, Subscribe, Update};
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
@@ -34,7 +35,6 @@ use serde_json::{Map, Value};
 use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::violation::Violation;
-use taskledger_projections::{Cursor, ListFilter, Start};
 
 /// Handlers are plain functions; this gives them the form of the table.
 fn boxed<T: Into<Reply>>(

@@ -2,10 +2,10 @@
 //! spec: data-model / Task Schema, with our own members behind the protocol's.
 
 use super::replies::LineageJson;
+use crate::application::api::views::{Blocker, RunView, TaskRow, TaskView};
 use crate::application::api::{Lineage, Moment, Page, Then};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use taskledger_projections::{Blocker, RunView, TaskRow, TaskView};
 
 /// A task object.
 #[derive(Debug, Clone, Copy)]

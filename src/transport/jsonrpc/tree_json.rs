@@ -3,8 +3,8 @@
 //! Nothing recurses and no task is kept: a tree remembers only how many of its nodes are open.
 
 use super::task_json::{MomentJson, TaskJson};
+use crate::application::api::views::TaskView;
 use crate::application::api::{Moment, TreeEncoder};
-use taskledger_projections::TaskView;
 
 /// The result of `tasks.tree`: `{"task": .., "children": [..]}`.
 #[derive(Debug, Default)]

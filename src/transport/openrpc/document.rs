@@ -1,7 +1,7 @@
 //! The document, put together from the method table.
 
 use super::about::{self, About, Example};
-use super::{DISCOVER, errors, schemas, socket};
+use super::{DISCOVER, errors, schemas, scopes, socket};
 use crate::application::context::IDEMPOTENCY_KEY_CHARS_MAX;
 use crate::transport::jsonrpc::params::webhooks::callback;
 use crate::transport::jsonrpc::reader::Question;
@@ -91,6 +91,7 @@ fn method(entry: &Entry<'_>, about: &About) -> Value {
         "errors": references,
         "examples": pairings,
         "x-changes-state": entry.changes != Changes::Nothing,
+        "x-scope": scopes::of(entry.name),
     });
     let (takes_key, begins_run) = (entry.changes == Changes::Flows, begins_run(entry.name));
     if takes_key || begins_run {

@@ -10,6 +10,7 @@ pub mod about;
 mod document;
 mod errors;
 mod schemas;
+mod scopes;
 mod socket;
 
 pub use document::document;

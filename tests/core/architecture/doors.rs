@@ -1,5 +1,6 @@
 //! Doors hold the application, and nothing behind it.
 
+use super::names::{identifiers, is_within, own_crates, paths_into};
 use super::{code, rust_files, used_parts};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -252,25 +253,170 @@ fn every_use_case_of_the_service_is_authorised() {
     assert!(authorised > 25, "only {authorised} use cases were found");
 }
 
+/// What no type that doors and the application share may be made of, and nothing of the calls between nodes.
+const PROTOCOLS: &[&str] = &[
+    "serde_json",
+    "RawValue",
+    "axum",
+    "hyper",
+    "tonic",
+    "prost",
+    "prost_types",
+    "jsonrpc",
+    "transport",
+];
+
+/// Names of protocols in the code of a file.
+fn of_protocols(code: &str) -> Vec<&str> {
+    let named = identifiers(code);
+    let known = PROTOCOLS.iter().copied();
+    known.filter(|name| named.contains(name)).collect()
+}
+
 #[test]
 fn the_types_of_the_application_know_no_protocol() {
-    let banned = [
-        "serde_json::Value",
-        "RawValue",
-        "axum::",
-        "jsonrpc",
-        "json!(",
-    ];
     let mut files: Vec<_> = rust_files("src/application")
         .into_iter()
         .filter(|(path, _)| path.starts_with("src/application/api"))
         .collect();
+    assert!(files.len() > 10, "the types are found");
     files.extend(rust_files("src/nodes"));
     for (path, text) in files {
         let code = code(&text);
-        for word in banned {
-            assert!(!code.contains(word), "{path}: `{word}`");
-        }
-        assert!(!code.contains("crate::transport"), "{path} knows a door");
+        let found = of_protocols(&code);
+        assert!(found.is_empty(), "{path} names {found:?}");
     }
+}
+
+#[test]
+fn protocols_are_found_under_every_spelling() {
+    for bad in [
+        "use serde_json::Value;",
+        "use serde_json::value::Value;",
+        "use serde_json::{Map, Value as Json};",
+        "use serde_json as json;",
+        "pub struct Reply { pub body: Box<RawValue> }",
+        "fn f(x: crate::transport::figures::Figures) {}",
+    ] {
+        assert!(!of_protocols(bad).is_empty(), "{bad}");
+    }
+    assert!(of_protocols("use taskledger_domain::payload::Json;").is_empty());
+}
+
+#[test]
+fn decisions_are_made_without_json_and_without_words_for_callers() {
+    /// What a caller reads is made of a variant of `Fault` or `Refusal`, outside the rules.
+    const BANNED: [&str; 4] = ["serde_json", "Violation", "Value", "json"];
+    let files = rust_files("domain/src/flow/decide");
+    assert!(files.len() > 5, "the decisions are found");
+    for (path, text) in files {
+        let code = code(&text);
+        let named = identifiers(&code);
+        let found: Vec<_> = BANNED
+            .iter()
+            .filter(|name| named.contains(**name))
+            .collect();
+        assert!(found.is_empty(), "{path} names {found:?}");
+    }
+}
+
+/// The crates of this repository that doors may name, and what of them; `None`: all of it.
+const OF_CRATES: &[(&str, Option<&[&str]>)] = &[
+    // The rules' own types, and the wires of protocols.
+    ("taskledger_domain", None),
+    ("taskledger_a2a", None),
+    ("taskledger_eventbus", None),
+    // Who calls, with what, and limits that parameters have.
+    (
+        "taskledger_auth",
+        Some(&[
+            "Action",
+            "Caller",
+            "DeniedJwt",
+            "ID_CHARS",
+            "Kind",
+            "Name",
+            "NAME_CHARS_MAX",
+            "Outcome",
+            "PREFIX",
+            "SECRET_BYTES",
+            "Scope",
+            "Scopes",
+            "SecretName",
+            "TokenId",
+            "tokens::AGENTS_MAX",
+            "tokens::GRACE_DEFAULT_S",
+            "tokens::GRACE_MAX_S",
+            "tokens::LIFETIME_MAX_S",
+            "tokens::METHODS_MAX",
+            "tokens::NOTE_CHARS_MAX",
+            "tokens::New",
+        ]),
+    ),
+    // Limits that parameters have.
+    (
+        "taskledger_workers",
+        Some(&["DESCRIPTION_CHARS_MAX", "LIMIT_MAX"]),
+    ),
+];
+
+/// What a text names of crates that doors may not name.
+fn behind_the_application(code: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for of in own_crates(code) {
+        let known = OF_CRATES.iter().find(|(name, _)| *name == of);
+        let allowed = match known {
+            None => &[][..],
+            Some((_, None)) => continue,
+            Some((_, Some(allowed))) => allowed,
+        };
+        let paths = paths_into(code, of);
+        let faulty = paths.iter().filter(|path| !is_within(path, allowed));
+        faults.extend(faulty.map(|path| format!("`{of}::{path}`")));
+    }
+    faults
+}
+
+#[test]
+fn doors_name_of_other_crates_only_what_is_listed() {
+    let mut named = BTreeSet::new();
+    for (path, text) in rust_files("src/transport") {
+        let code = code(&text);
+        let faults = behind_the_application(&code);
+        assert!(faults.is_empty(), "{path}: {}", faults.join(", "));
+        for (of, allowed) in OF_CRATES {
+            let paths = paths_into(&code, of);
+            let used = allowed
+                .unwrap_or_default()
+                .iter()
+                .filter(|one| paths.iter().any(|path| is_within(path, &[one])));
+            named.extend(used.map(|one| format!("{of}::{one}")));
+        }
+    }
+    for (of, allowed) in OF_CRATES {
+        for one in allowed.unwrap_or_default() {
+            let path = format!("{of}::{one}");
+            assert!(
+                named.contains(&path),
+                "`{path}` is listed, and no door names it"
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_of_stores_are_found_in_doors() {
+    for bad in [
+        "use taskledger_auth::store::TokenRow;",
+        "use taskledger_auth::{Kind, store::{AuditRow}};",
+        "use taskledger_auth as auth;",
+        "use taskledger_webhooks::store::Endpoint;",
+        "fn f(row: &taskledger_projections::TaskRow) {}",
+        "use taskledger_workers::*;",
+        "use taskledger_log::Append;",
+    ] {
+        assert!(!behind_the_application(bad).is_empty(), "{bad}");
+    }
+    let good = "use taskledger_auth::{Kind, tokens::New}; use taskledger_domain::flow::Flow;";
+    assert!(behind_the_application(good).is_empty());
 }

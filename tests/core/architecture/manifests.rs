@@ -44,7 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/broker", &["beside", "domain", "log", "sql"]),
     ("crates/documents", &["beside", "domain", "log", "sql"]),
     ("crates/schedules", &["beside", "domain", "log", "sql"]),
-    ("crates/a2a", &[]),
+    ("crates/a2a", &["protobuf-values"]),
     ("crates/a2a-client", &["a2a", "event-stream"]),
     // A client: it knows the protocols of a server, and nothing of what is behind them.
     (
@@ -64,7 +64,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("crates/event-stream", &[]),
-    ("crates/eventbus", &[]),
+    ("crates/eventbus", &["protobuf-values"]),
+    ("crates/protobuf-values", &[]),
     ("crates/workers", &["beside", "domain", "log", "sql"]),
     ("crates/workflows", &["domain"]),
     // Knows nothing of this server: everything it learns comes over HTTP.

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use taskledger::cli::Cli;
 use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::openrpc::document;
+use taskledger_auth::Scope;
 use taskledger_testkit::pages::pages;
 
 /// Set to write the parts instead of comparing them.
@@ -56,6 +57,40 @@ fn the_methods_are_those_of_the_openrpc_document() {
     is_current("docs/reference/api.md", "methods", &text);
 }
 
+fn scopes_of(method: &Value) -> impl Iterator<Item = &str> {
+    let scopes = method["x-scope"].as_array().into_iter().flatten();
+    scopes.filter_map(Value::as_str)
+}
+
+#[test]
+fn the_methods_of_each_scope_are_those_of_the_openrpc_document() {
+    let document = document(&methods::table(), None);
+    let mut by_scope: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for method in document["methods"].as_array().expect("methods") {
+        let name = format!("`{}`", said(method, "name"));
+        let mut scopes: Vec<_> = scopes_of(method).collect();
+        if scopes.is_empty() {
+            scopes.push("");
+        }
+        for scope in scopes {
+            by_scope.entry(scope).or_default().push(name.clone());
+        }
+    }
+    let mut text = "| scope | methods |\n|---|---|\n".to_owned();
+    let all = Scope::ALL.iter().map(|scope| scope.as_str());
+    for scope in all.chain([""]) {
+        let Some(methods) = by_scope.get(scope) else {
+            continue;
+        };
+        let scope = match scope {
+            "" => "none".to_owned(),
+            scope => format!("`{scope}`"),
+        };
+        let _ = writeln!(text, "| {scope} | {} |", methods.join(", "));
+    }
+    is_current("docs/guides/security.md", "scopes", &text);
+}
+
 fn said<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
 }
@@ -89,6 +124,12 @@ fn write_method(text: &mut String, method: &Value) {
     if !members.is_empty() {
         let _ = write!(text, "\nThe result has {members}.\n");
     }
+    let scopes: Vec<_> = scopes_of(method).map(|it| format!("`{it}`")).collect();
+    let needed = match scopes.as_slice() {
+        [] => "none".to_owned(),
+        scopes => scopes.join(" or "),
+    };
+    let _ = write!(text, "\n[Scope](../guides/security.md#scopes): {needed}.\n");
     let codes = codes(method);
     if !codes.is_empty() {
         let _ = write!(text, "\n[Errors](errors.md#codes): {codes}.\n");

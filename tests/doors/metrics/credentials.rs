@@ -19,6 +19,9 @@ const FAILURES_MAX: usize = 10;
 /// Made-up credentials, far more than there are reasons.
 const STRANGERS: usize = 40;
 const REFUSED: &str = "taskledger_authentication_refused_total";
+const EXPIRY: &str = "taskledger_token_expires_seconds";
+/// Seconds until a token ends that ends next.
+const LONG_S: u32 = 86_400;
 const READ: &str = "taskledger_tls_certificate_read_time_seconds";
 
 /// A server with authentication whose metrics are on a listener of their own.
@@ -96,7 +99,12 @@ async fn refused_credentials_and_tokens_are_counted_and_strangers_make_no_series
     assert_eq!(before.sum("taskledger_tokens", &[]), 0.0);
 
     guarded.made("stays", json!({})).await;
+    let never_ends = guarded.scrape().await;
+    assert_eq!(never_ends.count(EXPIRY), 0, "{}", never_ends.text);
     let revoked = guarded.made("revoked", json!({})).await;
+    guarded
+        .made("long", json!({"expires_in_seconds": LONG_S}))
+        .await;
     let short = guarded
         .made("short", json!({"expires_in_seconds": 1}))
         .await;
@@ -122,13 +130,17 @@ async fn refused_credentials_and_tokens_are_counted_and_strangers_make_no_series
                 .then_some(found)
         });
     let found = found.await;
-    for state in ["active", "revoked"] {
+    for (state, tokens) in [("active", 2.0), ("revoked", 1.0)] {
         assert_eq!(
             found.sum("taskledger_tokens", &[("state", state)]),
-            1.0,
+            tokens,
             "{state}"
         );
     }
+    // The one that is over is none that ends next.
+    let left = found.sum(EXPIRY, &[]);
+    let range = f64::from(LONG_S) - 600.0..=f64::from(LONG_S);
+    assert!(range.contains(&left), "{left} s");
     assert_eq!(
         (refused(&found, "missing"), refused(&found, "revoked")),
         (1.0, 1.0)

@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod agreement;
+mod bindings;
 mod bounds;
 mod credentials;
 mod files;
+mod leases;
 mod listeners;
 mod names;
 mod scrape;

@@ -34,7 +34,7 @@ async fn a_scrape_after_some_work_has_all_of_the_table_and_nothing_else(folder: 
         On::Every => true,
         On::Folder => folder.url().is_none(),
         On::Database => folder.url().is_some(),
-        On::Tls => false,
+        On::Tls | On::Expiring => false,
     };
     let expected: BTreeSet<_> = TABLE
         .iter()

@@ -8,6 +8,7 @@ mod document;
 mod errors;
 mod examples;
 mod parameters;
+mod scopes;
 mod served;
 mod support;
 mod violations;

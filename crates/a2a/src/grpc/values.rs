@@ -3,12 +3,10 @@
 use crate::read::{Fault, Faults};
 use chrono::{DateTime, Utc};
 use prost_types::value::Kind;
-use prost_types::{ListValue, Struct, Timestamp};
+use prost_types::{Struct, Timestamp};
 use serde_json::{Map, Number, Value};
 use std::fmt::Write as _;
-
-/// Beyond it a `double` does not tell whole numbers apart.
-const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+use taskledger_protobuf_values::{LargeDoubles, WHOLE_MAX};
 
 /// A value as JSON. Whole numbers become integers; what JSON cannot say becomes null, which
 /// `unsayable` tells. Cost: O(size); as deep as the
@@ -79,32 +77,13 @@ pub(super) fn unsayable_of(given: &prost_types::Value, path: &mut String, faults
 /// JSON as a value. Integers that a `double` cannot hold become strings, as the JSON form of `int64` does.
 #[must_use]
 pub fn value_of(value: Value) -> prost_types::Value {
-    let kind = match value {
-        Value::Null => Kind::NullValue(0),
-        Value::Bool(it) => Kind::BoolValue(it),
-        Value::String(it) => Kind::StringValue(it),
-        Value::Number(it) => match it
-            .as_f64()
-            .filter(|f| f.fract() != 0.0 || f.abs() <= WHOLE_MAX || it.is_f64())
-        {
-            Some(f) => Kind::NumberValue(f),
-            None => Kind::StringValue(it.to_string()),
-        },
-        Value::Array(list) => Kind::ListValue(ListValue {
-            values: list.into_iter().map(value_of).collect(),
-        }),
-        Value::Object(map) => Kind::StructValue(struct_of(map)),
-    };
-    prost_types::Value { kind: Some(kind) }
+    taskledger_protobuf_values::value_of(value, LargeDoubles::Numbers)
 }
 
 /// JSON as free members.
 #[must_use]
 pub fn struct_of(map: Map<String, Value>) -> Struct {
-    let fields = map.into_iter().map(|(name, value)| (name, value_of(value)));
-    Struct {
-        fields: fields.collect(),
-    }
+    taskledger_protobuf_values::struct_of(map, LargeDoubles::Numbers)
 }
 
 /// A time for the wire, in milliseconds as on the other bindings.

@@ -19,78 +19,23 @@ pub use secrets::{SecretOwner, SecretRow};
 pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow, TokenState};
 pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 
-use std::time::Duration;
-use taskledger_beside::Connections;
+use taskledger_beside::{Connections, store_error, store_shell, store_write};
 use taskledger_domain::Timestamp;
-use taskledger_sql::{Columns, Tx, in_slices, with_sources};
-use tokio::time::timeout;
+use taskledger_sql::{Columns, Tx, in_slices};
 
-/// How long one order to the store may take: beyond it the connection is taken for dead.
-const ORDER_WAIT: Duration = Duration::from_secs(10);
-
-/// The store cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database does not answer; retry.
-    #[error("the store of tokens is not available: {0}")]
-    Database(#[from] sqlx::Error),
-    /// No answer in time; retry.
-    #[error("the store of tokens gave no answer within {ORDER_WAIT:?}")]
-    Late,
-    /// A stored value cannot be read.
-    #[error("the store of tokens is damaged: {0}")]
-    Damaged(String),
-}
-
-impl From<taskledger_sql::Error> for Error {
-    fn from(error: taskledger_sql::Error) -> Self {
-        match error {
-            taskledger_sql::Error::Unavailable(source) => Self::Database(source),
-            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
-            // None of its statements runs on a connection of this kind.
-            other @ taskledger_sql::Error::Sqlite(_) => Self::Damaged(with_sources(&other)),
-        }
-    }
-}
+store_error!("tokens");
 
 /// The tables in one place. Lasts as long as the server; `close` lets go of the connections.
 pub struct AuthStore {
     connections: Connections,
 }
 
-impl std::fmt::Debug for AuthStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AuthStore").finish_non_exhaustive()
-    }
-}
+store_shell!(pub AuthStore, "tokens");
+store_write!(pub AuthStore);
 
 impl AuthStore {
     fn new(connections: Connections) -> Self {
         Self { connections }
-    }
-
-    /// Runs one order to its end or not at all, within a few seconds.
-    ///
-    /// # Errors
-    /// Those of the order, and [`Error::Late`].
-    pub async fn order<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        timeout(ORDER_WAIT, work).await.map_err(|_| Error::Late)?
-    }
-
-    /// A transaction that reads one consistent state.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn read(&self) -> Result<Tx<'static>, Error> {
-        Ok(self.connections.read().await?)
-    }
-
-    /// A transaction that changes something, after all that began before it. It does not tell other servers.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn write(&self) -> Result<Tx<'static>, Error> {
-        Ok(self.connections.write_in_turn().await?)
     }
 
     /// The same, and all servers forget what they know within a second of its commit.
@@ -138,13 +83,6 @@ impl AuthStore {
             self.order(work)
         })
         .await
-    }
-
-    /// Closes all connections.
-    pub async fn close(&self) {
-        if !self.connections.close().await {
-            tracing::warn!("the connections to the tokens were not closed in time");
-        }
     }
 }
 

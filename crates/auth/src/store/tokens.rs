@@ -242,6 +242,23 @@ impl AuthStore {
         self.order(work).await
     }
 
+    /// When the token ends that ends next of those that can be used; `None`: none of them ends. Cost: one pass over
+    /// the tokens.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn next_expiry(&self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+        let work = async {
+            let mut tx = self.read().await?;
+            let mut args = tx.args();
+            args.time(now);
+            let row = tx.fetch_one(NEXT_EXPIRY, args).await?;
+            tx.commit().await?;
+            Ok(Columns::of(&row).opt_int()?.map(Timestamp))
+        };
+        self.order(work).await
+    }
+
     /// Removes tokens that ended before `old`, in slices. Returns how many.
     ///
     /// # Errors
@@ -387,6 +404,8 @@ const STATES: &str = "SELECT count(*),
     count(CASE WHEN revoked_at IS NULL AND expires_at <= $1 THEN 1 END),
     count(revoked_at)
     FROM tokens";
+const NEXT_EXPIRY: &str =
+    "SELECT min(expires_at) FROM tokens WHERE revoked_at IS NULL AND expires_at > $1";
 const ANY: &str = "SELECT no FROM tokens ORDER BY no LIMIT 1";
 const SWEEP: &str = "DELETE FROM tokens WHERE no IN
     (SELECT no FROM tokens

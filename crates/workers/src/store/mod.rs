@@ -17,41 +17,14 @@ pub use methods::{METHODS_BYTES_MAX, METHODS_MAX};
 pub use presence::{News, PRESENCE_KEPT_MS};
 pub use renewals::{RENEWALS_KEPT_MS, Renewal};
 
-use std::time::Duration;
-use taskledger_beside::Connections;
+use taskledger_beside::{Connections, store_error, store_shell};
 use taskledger_domain::{LeaseId, Timestamp};
-use taskledger_sql::{Args, Columns, MultiRow, Tx, in_slices, with_sources};
-use tokio::time::timeout;
+use taskledger_sql::{Args, Columns, MultiRow, Tx, in_slices};
 
-/// How long one order to the store may take: beyond it the connection is taken for dead.
-const ORDER_WAIT: Duration = Duration::from_secs(10);
 /// Rows that one transaction removes: others wait for it.
 const SLICE: i64 = 1_000;
 
-/// The store cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The database does not answer; retry.
-    #[error("the store of workers is not available: {0}")]
-    Database(#[from] sqlx::Error),
-    /// No answer in time; retry.
-    #[error("the store of workers gave no answer within {ORDER_WAIT:?}")]
-    Late,
-    /// A stored value cannot be read.
-    #[error("the store of workers is damaged: {0}")]
-    Damaged(String),
-}
-
-impl From<taskledger_sql::Error> for Error {
-    fn from(error: taskledger_sql::Error) -> Self {
-        match error {
-            taskledger_sql::Error::Unavailable(source) => Self::Database(source),
-            taskledger_sql::Error::Damaged(reason) => Self::Damaged(reason),
-            // None of its statements runs on a connection of this kind.
-            other @ taskledger_sql::Error::Sqlite(_) => Self::Damaged(with_sources(&other)),
-        }
-    }
-}
+store_error!("workers");
 
 /// Numbers that rise with changes; see [`WorkerStore::changes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,25 +40,11 @@ pub struct WorkerStore {
     connections: Connections,
 }
 
-impl std::fmt::Debug for WorkerStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkerStore").finish_non_exhaustive()
-    }
-}
+store_shell!(WorkerStore, "workers");
 
 impl WorkerStore {
     fn new(connections: Connections) -> Self {
         Self { connections }
-    }
-
-    /// Runs one order to its end or not at all, within a few seconds.
-    async fn order<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        timeout(ORDER_WAIT, work).await.map_err(|_| Error::Late)?
-    }
-
-    /// A transaction that reads one consistent state.
-    async fn read(&self) -> Result<Tx<'static>, Error> {
-        Ok(self.connections.read().await?)
     }
 
     /// A transaction that changes methods or drains, after all that began before it.
@@ -165,13 +124,6 @@ impl WorkerStore {
             self.order(work)
         })
         .await
-    }
-
-    /// Closes all connections.
-    pub async fn close(&self) {
-        if !self.connections.close().await {
-            tracing::warn!("the connections to the store of workers were not closed in time");
-        }
     }
 }
 

@@ -15,7 +15,7 @@ pub const RENEWALS_KEPT_MS: u64 = 24 * 3_600 * 1_000;
 pub struct Renewal {
     /// The flow.
     pub flow: FlowId,
-    /// The task.
+    /// The task that is held under the lease.
     pub task: TaskId,
     /// The attempt.
     pub attempt: u32,

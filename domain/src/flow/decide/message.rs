@@ -3,9 +3,9 @@
 use super::{Decision, suspend};
 use crate::flow::command::{Done, Receive};
 use crate::flow::event::{Event, MessageReceived};
-use crate::flow::refusal::{Refusal, Rejection};
+use crate::flow::refusal::{Fault, Refusal, Rejection};
 use crate::flow::state::Flow;
-use crate::{Violation, limits};
+use crate::limits;
 
 /// A message answers a question of a task of the run. The same message again changes nothing.
 pub(super) fn receive(flow: &Flow, order: &Receive) -> Decision {
@@ -16,13 +16,11 @@ pub(super) fn receive(flow: &Flow, order: &Receive) -> Decision {
         return Ok((Vec::new(), Done::Ok));
     }
     if run.heard.len() >= limits::MESSAGES_PER_RUN_MAX {
-        let expected = format!("at most {} in a run", limits::MESSAGES_PER_RUN_MAX);
-        let fault = Violation::of(
-            "message",
-            "too many messages",
-            expected,
-            &run.heard.len().into(),
-        );
+        let fault = Fault::TooManyMessages {
+            run: order.run,
+            messages: run.heard.len(),
+            messages_max: limits::MESSAGES_PER_RUN_MAX,
+        };
         return Err(Refusal::invalid([fault]).into());
     }
     let refused = Refusal::RunNotWaiting {

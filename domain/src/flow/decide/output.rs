@@ -4,11 +4,10 @@ use super::Decision;
 use super::attempt::current;
 use crate::flow::command::{Append, Done};
 use crate::flow::event::{Event, TaskOutputAppended};
-use crate::flow::refusal::Refusal;
+use crate::flow::refusal::{Fault, OutputExtent, Refusal};
 use crate::flow::state::Flow;
+use crate::limits;
 use crate::task::Status;
-use crate::{Violation, limits};
-use serde_json::Value;
 
 /// The next part of the output of an attempt. The same part again changes nothing.
 pub(super) fn append(flow: &Flow, order: &Append) -> Decision {
@@ -21,31 +20,35 @@ pub(super) fn append(flow: &Flow, order: &Append) -> Decision {
         return Ok((Vec::new(), done));
     }
     if number != next {
-        let reason = "not the next part";
-        let expected = format!("{next}, or the number of a part that is there already");
-        return refused("output_number", reason, expected, number.into());
+        return refused(Fault::OutputPartOutOfOrder {
+            task: order.task,
+            number,
+            next,
+        });
     }
     if next > limits::OUTPUT_PARTS_MAX {
-        let expected = format!("at most {} parts of an attempt", limits::OUTPUT_PARTS_MAX);
-        return refused("output_part", "too many parts", expected, next.into());
+        return refused(Fault::TooManyOutputParts {
+            task: order.task,
+            parts: next,
+            parts_max: limits::OUTPUT_PARTS_MAX,
+        });
     }
     let bytes = there.bytes as usize + order.part.bytes();
-    for (bytes, bytes_max, what) in [
+    for (bytes, bytes_max, extent) in [
         (
             order.part.bytes(),
             limits::OUTPUT_PART_BYTES_MAX,
-            "in a part",
+            OutputExtent::Part,
         ),
-        (
-            bytes,
-            limits::OUTPUT_BYTES_MAX,
-            "in all parts of an attempt",
-        ),
+        (bytes, limits::OUTPUT_BYTES_MAX, OutputExtent::Attempt),
     ] {
         if bytes > bytes_max {
-            let expected = format!("at most {bytes_max} bytes {what}");
-            let reason = format!("Too large: {bytes} bytes {what}");
-            return refused("output_part", &reason, expected, bytes.into());
+            return refused(Fault::OutputTooLarge {
+                task: order.task,
+                extent,
+                bytes,
+                bytes_max,
+            });
         }
     }
     let event = Event::TaskOutputAppended(TaskOutputAppended {
@@ -58,7 +61,6 @@ pub(super) fn append(flow: &Flow, order: &Append) -> Decision {
     Ok((vec![event], done))
 }
 
-fn refused(field: &str, reason: &str, expected: String, actual: Value) -> Decision {
-    let fault = Violation::of(field, reason, expected, &actual);
+fn refused(fault: Fault) -> Decision {
     Err(Refusal::invalid([fault]).into())
 }

@@ -6,18 +6,21 @@ use crate::flow::command::{Done, Respond, Suspend, Then};
 use crate::flow::event::{
     Event, FailureReason, RequeueReason, TaskAnswered, TaskCompleted, TaskFailed, TaskSuspended,
 };
-use crate::flow::refusal::Refusal;
+use crate::flow::refusal::{Fault, Refusal};
 use crate::flow::state::Flow;
 use crate::task::Status;
-use crate::{Timestamp, Violation, limits};
+use crate::{Timestamp, limits};
 
 /// The attempt gives up its lease and waits for a person.
 pub(super) fn suspend(flow: &Flow, order: &Suspend, now: Timestamp) -> Decision {
     let task = current(flow, (order.task, order.attempt, order.lease))?;
     let asked = flow.turns(order.task).len();
     if asked >= limits::SUSPENSIONS_PER_RUN_MAX {
-        let expected = format!("at most {} in a run", limits::SUSPENSIONS_PER_RUN_MAX);
-        let fault = Violation::of("request", "Too many questions", expected, &asked.into());
+        let fault = Fault::TooManyQuestions {
+            task: order.task,
+            questions: asked,
+            questions_max: limits::SUSPENSIONS_PER_RUN_MAX,
+        };
         return Err(Refusal::invalid([fault]).into());
     }
     let question = &order.question;

@@ -4,7 +4,7 @@
 use crate::Payload;
 use serde::{Deserialize, Serialize};
 
-/// See the module. At least one member is there. A result, whole or not, has at most `limits::PAYLOAD_BYTES_MAX` bytes, the
+/// What a worker says beside an outcome. At least one member is there. A result, whole or not, has at most `limits::PAYLOAD_BYTES_MAX` bytes, the
 /// others `limits::REMARK_BYTES_MAX`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remarks {

@@ -2,7 +2,7 @@
 
 use crate::task::Status;
 use crate::task::wiring::{Unresolved, Unwired};
-use crate::{TaskId, Timestamp, Version, Violation, limits};
+use crate::{RunId, TaskId, Timestamp, Version, Violation, limits};
 use serde::{Deserialize, Serialize};
 
 /// A task that a call writes or changes.
@@ -100,14 +100,14 @@ pub enum Fault {
     },
     /// An input cannot be taken from where `schemas.wiring` says.
     Wiring {
-        /// The task.
+        /// The task whose input it is.
         task: CallTask,
         /// Which, and why.
         unwired: Unwired,
     },
     /// A template in `inputs` that has no value as it is written.
     Template {
-        /// The task.
+        /// The task whose `inputs` hold the template.
         task: CallTask,
         /// Which, and why; its path begins at the task.
         violation: Box<Violation>,
@@ -121,11 +121,67 @@ pub enum Fault {
     },
     /// A task that is to run has a deadline in the past, its own or one of a task above it.
     DeadlinePassed {
-        /// The task.
+        /// The task that is to run.
         task: TaskId,
         /// The deadline.
         deadline: Timestamp,
     },
+    /// A part of an output leaves a gap behind those that are there.
+    OutputPartOutOfOrder {
+        /// The task whose output it is.
+        task: TaskId,
+        /// Its place as given.
+        number: u32,
+        /// The place of the next part.
+        next: u32,
+    },
+    /// An attempt would have more parts of its output than one may have.
+    TooManyOutputParts {
+        /// The task whose output it is.
+        task: TaskId,
+        /// How many it would have.
+        parts: u32,
+        /// How many it may have.
+        parts_max: u32,
+    },
+    /// A part of an output, or all of them, would have more bytes than they may have.
+    OutputTooLarge {
+        /// The task whose output it is.
+        task: TaskId,
+        /// Of what.
+        extent: OutputExtent,
+        /// How many it would have.
+        bytes: usize,
+        /// How many it may have.
+        bytes_max: usize,
+    },
+    /// A run would have heard more messages than it may.
+    TooManyMessages {
+        /// The run.
+        run: RunId,
+        /// How many it has heard.
+        messages: usize,
+        /// How many it may hear.
+        messages_max: usize,
+    },
+    /// A task would have asked more questions in a run than it may.
+    TooManyQuestions {
+        /// The task that asks.
+        task: TaskId,
+        /// How many it has asked.
+        questions: usize,
+        /// How many it may ask.
+        questions_max: usize,
+    },
+}
+
+/// Of what the bytes of an output are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OutputExtent {
+    /// One part.
+    Part,
+    /// All parts of an attempt.
+    Attempt,
 }
 
 impl Fault {
@@ -153,14 +209,14 @@ impl From<Violation> for Fault {
 pub enum TreeFault {
     /// A task of the call names another parent than the task that it is written under.
     AgainstNesting {
-        /// The task.
+        /// The task that names another parent.
         task: CallTask,
         /// The parent as given.
         parent: String,
     },
     /// Other tasks of the call join a stored flow, but this one has no parent.
     WithoutParent {
-        /// The task.
+        /// The task that has none.
         task: CallTask,
     },
     /// Several tasks of the call have no parent.
@@ -170,7 +226,7 @@ pub enum TreeFault {
     },
     /// A task of the call is below itself.
     ParentCycle {
-        /// The task.
+        /// The task that would be its own ancestor.
         task: CallTask,
     },
     /// A new task without parent, in a flow that has a root.
@@ -180,12 +236,12 @@ pub enum TreeFault {
     },
     /// An update would make the task a second root.
     MovedToRoot {
-        /// The task.
+        /// The task that would lose its parent.
         task: TaskId,
     },
     /// An update would put the task below itself.
     MovedBelowItself {
-        /// The task.
+        /// The task that is moved.
         task: TaskId,
         /// Its new parent.
         parent: TaskId,
@@ -225,7 +281,7 @@ pub enum ParentFault {
     },
     /// The new parent of a stored task is not in its flow.
     MovedOutOfFlow {
-        /// The task.
+        /// The task that is moved.
         task: TaskId,
         /// Its new parent.
         parent: TaskId,
@@ -246,7 +302,7 @@ pub struct UnknownDependency {
 /// A dependency of a task on itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelfDependency {
-    /// The task.
+    /// The task that would depend on itself.
     pub task: TaskId,
     /// The index in its list of dependencies.
     pub index: usize,
@@ -266,33 +322,33 @@ pub struct UnknownExecutor {
 pub enum RunConflict {
     /// It covers a task that would run.
     Covered {
-        /// The task.
+        /// The task that the run covers.
         task: TaskId,
     },
     /// The task that would be changed is in progress.
     InProgress {
-        /// The task.
+        /// The task that is in progress.
         task: TaskId,
         /// When it could be changed.
         changeable: Changeable,
     },
     /// The task would get another parent.
     Moved {
-        /// The task.
+        /// The task that is moved.
         task: TaskId,
         /// The parent that it would get.
         parent: TaskId,
     },
     /// A group would get a method, or a task lose its own.
     MethodChanged {
-        /// The task.
+        /// The task whose `schemas.method` would change.
         task: TaskId,
         /// The method that it would get; `None` for a task that would become a group.
         method: Option<String>,
     },
     /// The task would wait for one that the run does not cover, and that is not completed.
     DependencyNotCovered {
-        /// The task.
+        /// The task that would wait.
         task: TaskId,
         /// The index in its new list of dependencies.
         index: usize,
@@ -315,14 +371,14 @@ pub enum Changeable {
 pub enum TransitionFault {
     /// An update names another status than the task has; no caller sets it.
     StatusGiven {
-        /// The task.
+        /// The task whose status is given.
         task: TaskId,
         /// The status that it has.
         status: Status,
     },
     /// The task cannot be changed (any more).
     NotChangeable {
-        /// The task.
+        /// The task that is to change.
         task: TaskId,
         /// Its status.
         status: Status,
@@ -331,28 +387,28 @@ pub enum TransitionFault {
     },
     /// A task that has not failed cannot be retried.
     NotFailed {
-        /// The task.
+        /// The task that was to be retried.
         task: TaskId,
         /// Its status.
         status: Status,
     },
     /// A task that has ended cannot be cancelled.
     Ended {
-        /// The task.
+        /// The task that was to be cancelled.
         task: TaskId,
         /// Its status.
         status: Status,
     },
     /// A task that waits for something else than a worker cannot be claimed.
     NotClaimable {
-        /// The task.
+        /// The task that was to be claimed.
         task: TaskId,
         /// Its status.
         status: Status,
     },
     /// Nothing in the task is pending or failed.
     NothingToExecute {
-        /// The task.
+        /// The task that was to be executed.
         task: TaskId,
     },
 }

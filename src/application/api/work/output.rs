@@ -1,11 +1,9 @@
 //! What workers make: parts on the way, and results.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use taskledger_domain::Payload;
 use taskledger_domain::contract::TooLarge;
 use taskledger_domain::flow::OutputPart;
-use taskledger_domain::payload::Unfit;
 
 /// A part of the output of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,19 +25,16 @@ pub enum Output {
     TooLarge(TooLarge),
 }
 
-impl Output {
-    /// Of an object, which may be too large. Cost: O(bytes).
-    ///
-    /// # Errors
-    /// It has too many levels.
-    pub fn of(members: &Map<String, Value>) -> Result<Self, Unfit> {
-        match Payload::checked(members) {
-            Ok(whole) => Ok(Self::Whole(whole)),
-            Err(Unfit::TooLarge(bytes)) => Ok(Self::TooLarge(TooLarge::of(members, bytes))),
-            Err(unfit @ Unfit::TooDeep(_)) => Err(unfit),
+impl From<Result<Payload, TooLarge>> for Output {
+    fn from(output: Result<Payload, TooLarge>) -> Self {
+        match output {
+            Ok(whole) => Self::Whole(whole),
+            Err(large) => Self::TooLarge(large),
         }
     }
+}
 
+impl Output {
     /// The result, if it can be one.
     #[must_use]
     pub const fn whole(&self) -> Option<&Payload> {

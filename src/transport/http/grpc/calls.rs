@@ -2,6 +2,7 @@
 
 use super::Of;
 use crate::transport::eventbus::CALLS;
+use crate::transport::figures::Binding;
 use taskledger_a2a::{Operation, v03};
 use taskledger_domain::suggestion::suggestion;
 use tonic::Status;
@@ -28,6 +29,22 @@ pub(super) fn unknown_call(of: Of, call: &str) -> Option<Status> {
         None => format!("there is no call `{name}`: {} are", names.join(", ")),
     };
     Some(Status::unimplemented(told))
+}
+
+/// The binding and the method under which a call is counted; `None`: one that the service does not have. A call of
+/// version 0.3 is counted as that of 1.0 that it leads to.
+pub(super) fn counted_as(of: Of, call: &str) -> (Binding, Option<&'static str>) {
+    match of {
+        Of::A2a => (Binding::A2aGrpc, Operation::of(call).map(Operation::name)),
+        Of::A2aV03 => {
+            let operation = v03::operation_of_call(call);
+            (Binding::A2aGrpc, operation.map(Operation::name))
+        }
+        Of::Bus | Of::Health | Of::Reflection | Of::ReflectionAlpha => {
+            let name = CALLS.into_iter().find(|name| *name == call);
+            (Binding::EventBus, name)
+        }
+    }
 }
 
 /// How long a call lasts.

@@ -34,8 +34,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
                     let p = create::Params::read(&call.params)?;
                     let created = access.create_token(&call.context, p.0).await;
                     let created = answer(access, created)?;
-                    let now = access.clock().now();
-                    Ok::<_, RpcError>(replies::created_token(&created, now))
+                    Ok::<_, RpcError>(replies::created_token(&created))
                 })
             },
         },
@@ -53,7 +52,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
                     let p = list::Params::read(&call.params)?;
                     let page = access.tokens(&call.context, p.owner, p.after, p.limit);
                     let page = answer(access, page.await)?;
-                    Ok::<_, RpcError>(replies::token_page(&page, access.clock().now()))
+                    Ok::<_, RpcError>(replies::token_page(&page))
                 })
             },
         },
@@ -71,8 +70,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
                     let p = rotate::Params::read(&call.params)?;
                     let rotated = access.rotate_token(&call.context, &p.id, p.grace_s).await;
                     let rotated = answer(access, rotated)?;
-                    let now = access.clock().now();
-                    Ok::<_, RpcError>(replies::created_token(&rotated, now))
+                    Ok::<_, RpcError>(replies::created_token(&rotated))
                 })
             },
         },
@@ -90,7 +88,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
                     let p = one::Params::read(&call.params)?;
                     let revoked = access.revoke_token(&call.context, &p.id).await;
                     let revoked = answer(access, revoked)?;
-                    Ok::<_, RpcError>(replies::token(&revoked, access.clock().now()))
+                    Ok::<_, RpcError>(replies::token(&revoked))
                 })
             },
         },

@@ -2,9 +2,9 @@
 
 use super::super::reader::{Parameters, Reader, TIMESTAMP, choice, text};
 use super::webhooks::list::{cursor, limit};
+use crate::application::api::AuditSearch;
 use std::sync::Arc;
 use taskledger_auth::Action;
-use taskledger_auth::store::AuditFilter;
 use taskledger_domain::Violation;
 
 /// Characters of a principal or an object: more than any has.
@@ -14,7 +14,7 @@ const CHARS_MAX: usize = 512;
 #[derive(Debug, Clone)]
 pub struct Params {
     /// Those that match.
-    pub filter: AuditFilter,
+    pub filter: AuditSearch,
     /// Rows in the page, at most.
     pub limit: usize,
     /// Where the page before ended.
@@ -41,7 +41,7 @@ impl Parameters for Params {
         let before = cursor(&mut reader);
         reader.finish(|| {
             Some(Self {
-                filter: AuditFilter {
+                filter: AuditSearch {
                     principal: principal.map(Arc::from),
                     action: action.map(|it| Arc::from(it.as_str())),
                     object: object.map(Arc::from),

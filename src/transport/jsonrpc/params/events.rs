@@ -87,8 +87,8 @@ mod tests {
     use super::super::testing::{ID, faults, map};
     use super::*;
     use crate::application::api::EventType;
+    use crate::application::api::views::Order;
     use serde_json::json;
-    use taskledger_projections::Order;
 
     #[test]
     fn the_first_hundred_oldest_events_are_the_default() {

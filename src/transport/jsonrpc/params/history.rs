@@ -4,11 +4,11 @@ use super::super::reader::{
     Choice, Fault, Kind, Parameters, Reader, Refusal, TASK_ID, choice, integer, text,
 };
 use super::list::ORDER;
+use crate::application::api::views::Order;
 use crate::application::api::{EventType, History, HistoryCursor, Scope};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits::{LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX};
-use taskledger_projections::Order;
 
 /// Characters of a cursor: two numbers of 19 digits and what stands around them, with room.
 const CURSOR_CHARS_MAX: usize = 64;

@@ -5,13 +5,13 @@ use super::super::reader::{
     TIMESTAMP, choice, integer, text,
 };
 use crate::application::api::Consistency;
+use crate::application::api::views::Order;
 use serde_json::{Value, json};
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };
 use taskledger_domain::task::{Priority, Selector, Status};
 use taskledger_domain::{TaskId, Timestamp, Violation};
-use taskledger_projections::Order;
 
 /// Characters of a cursor: an opaque text that the server itself wrote.
 pub const CURSOR_CHARS_MAX: usize = 512;

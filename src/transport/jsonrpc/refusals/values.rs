@@ -2,7 +2,7 @@
 
 use super::{STORED_TASK, Wording, shown};
 use serde_json::Value;
-use taskledger_domain::flow::{CallTask, Fault, ParentFault, ReferenceAt, TreeFault};
+use taskledger_domain::flow::{CallTask, Fault, OutputExtent, ParentFault, ReferenceAt, TreeFault};
 use taskledger_domain::task::wiring::{Unwired, WireFault};
 use taskledger_domain::{PathSegment, Violation};
 
@@ -54,6 +54,50 @@ impl Wording<'_> {
             Fault::NewDeadlinePassed { task, deadline } => {
                 let path = self.path(*task, ["params".into(), "deadline".into()]);
                 Violation::new(&path, "Deadline has passed", FUTURE, &shown(*deadline))
+            }
+            Fault::OutputPartOutOfOrder { number, next, .. } => {
+                let expected = format!("{next}, or the number of a part that is there already");
+                let actual = Value::from(*number);
+                Violation::of("output_number", "not the next part", expected, &actual)
+            }
+            Fault::TooManyOutputParts {
+                parts, parts_max, ..
+            } => {
+                let expected = format!("at most {parts_max} parts of an attempt");
+                let actual = Value::from(*parts);
+                Violation::of("output_part", "too many parts", expected, &actual)
+            }
+            Fault::OutputTooLarge {
+                extent,
+                bytes,
+                bytes_max,
+                ..
+            } => {
+                let what = match extent {
+                    OutputExtent::Part => "in a part",
+                    OutputExtent::Attempt => "in all parts of an attempt",
+                };
+                let expected = format!("at most {bytes_max} bytes {what}");
+                let reason = format!("Too large: {bytes} bytes {what}");
+                Violation::of("output_part", reason, expected, &Value::from(*bytes))
+            }
+            Fault::TooManyMessages {
+                messages,
+                messages_max,
+                ..
+            } => {
+                let expected = format!("at most {messages_max} in a run");
+                let actual = Value::from(*messages);
+                Violation::of("message", "too many messages", expected, &actual)
+            }
+            Fault::TooManyQuestions {
+                questions,
+                questions_max,
+                ..
+            } => {
+                let expected = format!("at most {questions_max} in a run");
+                let actual = Value::from(*questions);
+                Violation::of("request", "Too many questions", expected, &actual)
             }
             Fault::DeadlinePassed { task, deadline } => {
                 let reason = format!("Deadline of task `{}` has passed", self.names.word(*task));

@@ -2,8 +2,8 @@
 //! spec: interface / A2A Protocol Task Mapping
 
 use crate::application::api::runs::{Artifact, HistoryEntry, OutputPart, RunView};
+use crate::application::api::views::TaskRow;
 use serde_json::{Map, Value, json};
-use taskledger_projections::TaskRow;
 
 /// The member of `metadata` that asks for this form, and its name in answers.
 pub(in super::super) const PROTOCOL: &str = "protocol";

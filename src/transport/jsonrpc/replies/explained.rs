@@ -5,12 +5,12 @@ mod steps;
 
 use super::lineage::LineageJson;
 use crate::application::api::Explained;
+use crate::application::api::views::Attempt;
 use reasons::{Said, Speaker};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use taskledger_domain::task::Status;
 use taskledger_domain::{Payload, TaskId};
-use taskledger_projections::Attempt;
 
 #[derive(Serialize)]
 struct Result<'a> {

@@ -1,17 +1,17 @@
 //! The results of `secrets.*`, in which no value is.
 
 use super::raw;
+use crate::application::api::SecretView;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use taskledger_auth::store::SecretRow;
 
 /// A secret without its value.
-pub(in crate::transport::jsonrpc) fn secret(row: &SecretRow) -> Box<RawValue> {
+pub(in crate::transport::jsonrpc) fn secret(row: &SecretView) -> Box<RawValue> {
     raw(&shown(row))
 }
 
 /// All secrets of an owner.
-pub(in crate::transport::jsonrpc) fn secrets(rows: &[SecretRow]) -> Box<RawValue> {
+pub(in crate::transport::jsonrpc) fn secrets(rows: &[SecretView]) -> Box<RawValue> {
     let rows: Vec<_> = rows.iter().map(shown).collect();
     raw(&json!({"secrets": rows}))
 }
@@ -21,7 +21,7 @@ pub(in crate::transport::jsonrpc) fn secret_deleted(deleted: bool) -> Box<RawVal
     raw(&json!({"deleted": deleted}))
 }
 
-fn shown(row: &SecretRow) -> Value {
+fn shown(row: &SecretView) -> Value {
     json!({
         "name": row.name,
         "created_at": row.created_at,

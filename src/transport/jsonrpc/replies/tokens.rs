@@ -2,31 +2,28 @@
 //! `tokens.rotate` alone.
 
 use super::raw;
-use crate::application::api::{AuditPage, TokenPage};
+use crate::application::api::{
+    AuditEntry, AuditPage, CreatedToken, DeniedView, TokenPage, TokenView,
+};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use taskledger_auth::store::{AuditRow, DeniedRow, TokenRow};
-use taskledger_auth::tokens::Created;
 use taskledger_auth::{Caller, Kind, Scopes};
 use taskledger_domain::Timestamp;
 
-/// A token as it is shown at this time.
-pub(in crate::transport::jsonrpc) fn token(row: &TokenRow, now: Timestamp) -> Box<RawValue> {
-    raw(&shown(row, now))
+/// A token.
+pub(in crate::transport::jsonrpc) fn token(view: &TokenView) -> Box<RawValue> {
+    raw(&shown(view))
 }
 
 /// A token with its secret.
-pub(in crate::transport::jsonrpc) fn created_token(
-    created: &Created,
-    now: Timestamp,
-) -> Box<RawValue> {
-    let mut token = shown(&created.row, now);
+pub(in crate::transport::jsonrpc) fn created_token(created: &CreatedToken) -> Box<RawValue> {
+    let mut token = shown(&created.view);
     token.insert("token".to_owned(), json!(created.token.reveal()));
     raw(&token)
 }
 
 /// JWTs that are refused from now on.
-pub(in crate::transport::jsonrpc) fn denied(row: &DeniedRow) -> Box<RawValue> {
+pub(in crate::transport::jsonrpc) fn denied(row: &DeniedView) -> Box<RawValue> {
     raw(&json!({
         "issuer": row.issuer,
         "claim": row.what.claim(),
@@ -36,8 +33,8 @@ pub(in crate::transport::jsonrpc) fn denied(row: &DeniedRow) -> Box<RawValue> {
 }
 
 /// A page of tokens.
-pub(in crate::transport::jsonrpc) fn token_page(page: &TokenPage, now: Timestamp) -> Box<RawValue> {
-    let tokens: Vec<_> = page.tokens.iter().map(|row| shown(row, now)).collect();
+pub(in crate::transport::jsonrpc) fn token_page(page: &TokenPage) -> Box<RawValue> {
+    let tokens: Vec<_> = page.tokens.iter().map(shown).collect();
     paged("tokens", json!(tokens), page.next)
 }
 
@@ -81,20 +78,19 @@ fn names(scopes: Scopes) -> Vec<&'static str> {
     scopes.iter().map(|scope| scope.as_str()).collect()
 }
 
-fn shown(row: &TokenRow, now: Timestamp) -> Map<String, Value> {
-    let previous_until = row.previous.as_ref().map(|(_, until)| until);
+fn shown(row: &TokenView) -> Map<String, Value> {
     let token = json!({
         "id": row.id.as_str(),
-        "kind": row.owner.kind.as_str(),
-        "name": row.owner.name.as_str(),
+        "kind": row.kind.as_str(),
+        "name": row.name.as_str(),
         "scopes": names(row.scopes),
         "methods": row.methods,
         "agents": row.agents,
         "note": row.note,
-        "state": row.state(now).as_str(),
+        "state": row.state.as_str(),
         "created_at": row.created_at,
         "rotated_at": row.rotated_at,
-        "previous_until": previous_until.filter(|until| **until > now),
+        "previous_until": row.previous_until,
         "expires_at": row.expires_at,
         "revoked_at": row.revoked_at,
         "last_used_at": row.last_used_at,
@@ -107,7 +103,7 @@ fn shown(row: &TokenRow, now: Timestamp) -> Map<String, Value> {
     }
 }
 
-fn entry(row: &AuditRow) -> Value {
+fn entry(row: &AuditEntry) -> Value {
     let detail = row.detail.as_deref();
     let detail: Option<Value> = detail.and_then(|text| serde_json::from_str(text).ok());
     json!({

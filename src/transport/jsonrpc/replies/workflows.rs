@@ -140,7 +140,7 @@ pub(in crate::transport::jsonrpc) fn kept_workflow(kept: &KeptDocument) -> Box<R
     let mut shown = version(&kept.version);
     shown["document"] = match &kept.document {
         Document::Text(text) => Value::from(text.as_str()),
-        Document::Json(value) => value.clone(),
+        Document::Json(object) => Value::Object(object.to_map()),
     };
     raw(&shown)
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_a2a::{Content, Error, Part};
 use taskledger_domain::PathSegment;
+use taskledger_domain::Payload;
 use taskledger_domain::task::Labels;
 
 /// Members of data that name a saved workflow.
@@ -109,7 +110,7 @@ fn run_of(part: usize, name: &str, version: Option<u32>, trigger: Map<String, Va
                 name: Arc::from(name),
             },
             version,
-            trigger,
+            trigger: Payload::from_map(&trigger),
             user_id: None,
             execute: true,
             labels: Labels::default(),
@@ -157,7 +158,7 @@ mod tests {
             panic!("the part names a workflow");
         };
         assert_eq!((&*run.kept.name, run.version), ("report", Some(2)));
-        assert_eq!(Value::Object(run.trigger), json!({"n": 1}));
+        assert_eq!(Value::Object(run.trigger.to_map()), json!({"n": 1}));
         let field = source.field(&[PathSegment::from("inputs")]);
         assert_eq!(field, "message.parts[0].data.inputs");
         let mut by_skill = message(vec![Part::text("please"), Part::data(json!({"n": 2}))]);
@@ -165,7 +166,7 @@ mod tests {
         let Ok(Plan::Workflow { run, .. }) = plan(&by_skill, None, None) else {
             panic!("the skill names a workflow");
         };
-        assert_eq!(Value::Object(run.trigger), json!({"n": 2}));
+        assert_eq!(Value::Object(run.trigger.to_map()), json!({"n": 2}));
         for (data, member) in [
             (json!({"workflow": 7}), "workflow"),
             (json!({"template": ""}), "template"),

@@ -2,7 +2,7 @@
 
 use super::super::super::reader::{Choice, Parameters, Reader, choice, text};
 use std::sync::Arc;
-use taskledger_auth::store::DeniedJwt;
+use taskledger_auth::DeniedJwt;
 use taskledger_domain::Violation;
 
 /// Characters of an issuer or a claim: more than those of tokens that are accepted have.

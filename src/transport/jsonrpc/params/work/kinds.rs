@@ -5,6 +5,7 @@ use super::super::tokens::kinds::each;
 use crate::application::api::work::Output;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use taskledger_domain::contract::TooLarge;
 use taskledger_domain::flow::OutputPart;
 use taskledger_domain::limits::{KEY_CHARS_MAX, OUTPUT_PART_BYTES_MAX};
 use taskledger_domain::payload::Unfit;
@@ -219,7 +220,7 @@ impl Kind for Outcome {
         let members = value
             .as_object()
             .ok_or_else(|| Fault::new("not an object", "an object"))?;
-        let output = Output::of(members);
+        let output = TooLarge::unless_fits(members).map(Output::from);
         Ok(output.map_err(|unfit| Fault::new(unfit.reason(), unfit.expected()))?)
     }
 }

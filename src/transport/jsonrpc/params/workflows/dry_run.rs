@@ -3,7 +3,7 @@
 use super::super::super::reader::{Parameters, Reader};
 use super::kinds::{ObjectKind, document, strict, trigger};
 use crate::application::api::workflows::DryRun;
-use taskledger_domain::Violation;
+use taskledger_domain::{Payload, Violation};
 
 /// What to play.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ impl Parameters for Params {
                 document: document?,
                 strict,
                 trigger,
-                outputs: outputs.unwrap_or_default(),
+                outputs: outputs.unwrap_or_else(Payload::empty),
             }))
         })
     }

@@ -6,8 +6,9 @@ use super::super::super::reader::{
 use super::super::owner::OwnerKind;
 use super::super::work::kinds::NameText;
 use crate::application::api::workflows::{Document, VERSIONS_MAX};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
+use taskledger_domain::Payload;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::Labels;
 
@@ -29,7 +30,7 @@ impl Kind for DocumentKind {
     fn parse(&self, value: &Value) -> Result<Document, Refusal> {
         match value {
             Value::String(text) => Ok(Document::Text(text.clone())),
-            Value::Object(_) => Ok(Document::Json(value.clone())),
+            Value::Object(members) => Ok(Document::Json(Payload::from_map(members))),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
                 let expected =
                     "the text of a document in YAML or JSON, or the document as an object";
@@ -43,14 +44,14 @@ impl Kind for DocumentKind {
 pub(super) struct ObjectKind;
 
 impl Kind for ObjectKind {
-    type Out = Map<String, Value>;
+    type Out = Payload;
 
     fn schema(&self) -> Value {
         json!({"type": "object"})
     }
 
-    fn parse(&self, value: &Value) -> Result<Map<String, Value>, Refusal> {
-        let object = value.as_object().cloned();
+    fn parse(&self, value: &Value) -> Result<Payload, Refusal> {
+        let object = value.as_object().map(Payload::from_map);
         object.ok_or_else(|| Fault::new("not an object", "a JSON object").into())
     }
 }
@@ -75,13 +76,13 @@ pub(super) fn strict(reader: &mut Reader<'_>) -> bool {
 }
 
 /// What the run is started with.
-pub(super) fn trigger(reader: &mut Reader<'_>) -> Map<String, Value> {
+pub(super) fn trigger(reader: &mut Reader<'_>) -> Payload {
     let given = reader.optional(
         "trigger",
         ObjectKind,
         "What the run is started with: `$trigger.key` in the document names members of it.",
     );
-    given.unwrap_or_default()
+    given.unwrap_or_else(Payload::empty)
 }
 
 /// Whose run it is.

@@ -5,11 +5,11 @@ use crate::application::api::CallNames;
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::json;
 use taskledger_domain::flow::{
-    Argument, CallTask, Fault, ParentFault, ReferenceAt, Refusal, SelfDependency, TreeFault,
-    UnknownDependency,
+    Argument, CallTask, Fault, OutputExtent, ParentFault, ReferenceAt, Refusal, SelfDependency,
+    TreeFault, UnknownDependency,
 };
 use taskledger_domain::task::wiring::{Unwired, WireFault};
-use taskledger_domain::{Timestamp, Violation};
+use taskledger_domain::{RunId, Timestamp, Violation};
 
 /// A time.
 const THEN: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -61,6 +61,15 @@ fn what_is_not_there() {
     let told = [("flow", "Task not found", expected, json!(STORED))];
     let refusal = Refusal::FlowNotFound { flow };
     lists(&none, refusal, ErrorKind::TaskNotFound, &told);
+}
+
+fn too_large(extent: OutputExtent) -> Fault {
+    Fault::OutputTooLarge {
+        task: id(A),
+        extent,
+        bytes: 11,
+        bytes_max: 10,
+    }
 }
 
 #[test]
@@ -130,6 +139,28 @@ fn values_that_are_not_acceptable() {
         Fault::DeadlinePassed {
             task: id(A),
             deadline: THEN,
+        },
+        Fault::OutputPartOutOfOrder {
+            task: id(A),
+            number: 4,
+            next: 2,
+        },
+        Fault::TooManyOutputParts {
+            task: id(A),
+            parts: 1001,
+            parts_max: 1000,
+        },
+        too_large(OutputExtent::Part),
+        too_large(OutputExtent::Attempt),
+        Fault::TooManyMessages {
+            run: RunId(id(A).0),
+            messages: 1000,
+            messages_max: 1000,
+        },
+        Fault::TooManyQuestions {
+            task: id(A),
+            questions: 100,
+            questions_max: 100,
         },
     ];
     let told = [
@@ -208,6 +239,42 @@ fn values_that_are_not_acceptable() {
             "Deadline of task `a` has passed",
             future,
             json!(THEN_TEXT),
+        ),
+        (
+            "output_number",
+            "not the next part",
+            "2, or the number of a part that is there already",
+            json!(4),
+        ),
+        (
+            "output_part",
+            "too many parts",
+            "at most 1000 parts of an attempt",
+            json!(1001),
+        ),
+        (
+            "output_part",
+            "Too large: 11 bytes in a part",
+            "at most 10 bytes in a part",
+            json!(11),
+        ),
+        (
+            "output_part",
+            "Too large: 11 bytes in all parts of an attempt",
+            "at most 10 bytes in all parts of an attempt",
+            json!(11),
+        ),
+        (
+            "message",
+            "too many messages",
+            "at most 1000 in a run",
+            json!(1000),
+        ),
+        (
+            "request",
+            "Too many questions",
+            "at most 100 in a run",
+            json!(100),
         ),
     ];
     let refusal = Refusal::Invalid(faults);

@@ -5,6 +5,7 @@ mod waiting;
 mod workers;
 
 use super::steps::{self, Steps};
+use crate::application::api::views::{Attempt, RunSummary};
 use crate::application::api::{AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +16,6 @@ use taskledger_domain::flow::explain::{
 use taskledger_domain::flow::{CancelReason, FailureReason, When};
 use taskledger_domain::limits::cut;
 use taskledger_domain::task::Status;
-use taskledger_projections::{Attempt, RunSummary};
 
 /// Bytes of an error in a sentence; the whole one is beside it.
 const ERROR_BYTES_MAX: usize = 200;

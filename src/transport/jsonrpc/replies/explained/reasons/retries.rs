@@ -110,7 +110,8 @@ impl Speaker<'_> {
     /// When the first attempt of the latest run began, if it is among those that are known.
     fn first_start(&self) -> Option<Timestamp> {
         let latest = self.latest()?;
-        let of_run = |attempt: &&taskledger_projections::Attempt| attempt.run_id == latest.run_id;
+        let of_run =
+            |attempt: &&crate::application::api::views::Attempt| attempt.run_id == latest.run_id;
         let mut attempts = self.attempts.iter().filter(of_run);
         let first = attempts.next()?;
         // Earlier ones of the same run may not be among them.
