@@ -204,6 +204,19 @@ fn creation_and_update_times_are_accepted_when_they_are_iso_8601() {
 fn unknown_fields_are_invalid() {
     refuses("colour", &[json!(1), json!(null)]);
     refuses("Name", &[json!("x")]);
+    for (given, meant) in [
+        ("lables", "labels"),
+        ("parentId", "parent_id"),
+        ("dependecies", "dependencies"),
+    ] {
+        let found = faults(with(given, json!(1)));
+        assert_eq!(found[0].expected, format!("did you mean `{meant}`?"));
+    }
+    assert!(
+        faults(with("colour", json!(1)))[0]
+            .expected
+            .starts_with("one of: id, name")
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use taskledger_domain::contract::Breach;
 /// Where nodes take each other's requests.
 pub const PATH: &str = "/internal/v12/call";
 /// The version of the form.
-pub const WIRE_VERSION: u32 = 12;
+pub const WIRE_VERSION: u32 = 13;
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.

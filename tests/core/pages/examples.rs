@@ -113,6 +113,32 @@ fn the_program_knows_every_command_that_is_shown() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Whether a block shows commands where no test reads them.
+fn hides_commands(language: &str, text: &str) -> bool {
+    match language {
+        "sh" => false,
+        "bash" | "console" | "shell" | "shell-session" | "terminal" | "zsh" => true,
+        _ => text.lines().any(|line| line.starts_with("$ ")),
+    }
+}
+
+#[test]
+fn commands_are_in_blocks_of_sh_and_their_output_is_not() {
+    let mut faults = Vec::new();
+    for page in guides() {
+        for block in page.blocks() {
+            if hides_commands(&block.language, &block.text) {
+                let place = format!("{}:{}", page.name, block.line);
+                faults.push(format!("{place}: write commands as `sh`, their output as `text`"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(hides_commands("console", "$ taskledger tasks list\n"));
+    assert!(hides_commands("text", "x\n$ taskledger tasks list\n"));
+    assert!(!hides_commands("text", "sound: 3 events in 1 flow\n"));
+}
+
 #[test]
 fn json_in_commands_is_json_and_names_methods_that_exist() {
     let mut known: BTreeSet<_> = methods::table().iter().map(|m| m.name.to_owned()).collect();
