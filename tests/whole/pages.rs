@@ -92,7 +92,8 @@ async fn the_commands_work_on(name: &str, ground: Ground<'_>) {
         .into_iter()
         .filter(|block| block.language == "sh");
     // What a page starts in the background ends with it.
-    let mut script = String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
+    let mut script =
+        String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
     if ground.options.contains(&"--auth") {
         script.push_str("export TASKLEDGER_TOKEN=$(cat taskledger-data/admin.token)\n");
     }
@@ -196,7 +197,8 @@ async fn the_commands_about_workers_work() {
 }
 
 /// A flow of one task, which has completed.
-const ONE_FLOW: &str = "echo '[{\"name\": \"a\", \"schemas\": {\"method\": \"echo_executor\"}}]' > one.json
+const ONE_FLOW: &str =
+    "echo '[{\"name\": \"a\", \"schemas\": {\"method\": \"echo_executor\"}}]' > one.json
 taskledger run one.json --url $TASKLEDGER_URL
 ";
 
@@ -243,8 +245,7 @@ async fn the_commands_about_secrets_work() {
 }
 
 /// The document of the guide, as a file.
-const REPORT: &str =
-    "awk '/^```yaml$/ {on = 1; next} /^```/ && on {exit} on' docs/guides/workflows.md > report.yaml\n";
+const REPORT: &str = "awk '/^```yaml$/ {on = 1; next} /^```/ && on {exit} on' docs/guides/workflows.md > report.yaml\n";
 
 #[tokio::test]
 async fn the_commands_about_workflow_documents_work() {

@@ -437,8 +437,9 @@ async fn who_sees_only_their_own_flows_is_told_of_others_without_a_number() {
 
 #[tokio::test]
 async fn a_group_says_that_a_drain_keeps_what_is_below_it_from_starting() {
-    let w = world().await;
+    let mut w = world().await;
     w.executors.add("narrow", "narrow", 1, true);
+    w.run_flows();
     executed(&w, json!([task("one", "narrow"), task("two", "narrow")])).await;
     w.script.launched(1).await;
     w.app.flows.hold_back(true);

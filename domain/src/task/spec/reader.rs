@@ -61,7 +61,7 @@ impl Reader<'_> {
             if !known.contains(&key.as_str()) && !extra.contains(&key.as_str()) {
                 let names = known.iter().chain(extra).copied();
                 let expected = match suggestion(key, names) {
-                    Some(near) => format!("did you mean `{near}`?"),
+                    Some(near) => format!("a known field; did you mean `{near}`?"),
                     None => format!("one of: {}", known.join(", ")),
                 };
                 self.fault(key, "Unknown field", expected, value);
@@ -294,7 +294,7 @@ impl Reader<'_> {
                 .filter(|k| !DEPENDENCY_MEMBERS.contains(&k.as_str()))
             {
                 let expected = match suggestion(key, DEPENDENCY_MEMBERS.into_iter()) {
-                    Some(near) => format!("did you mean `{near}`?"),
+                    Some(near) => format!("a known field; did you mean `{near}`?"),
                     None => format!("one of: {}", DEPENDENCY_MEMBERS.join(", ")),
                 };
                 self.report(&at(key), "Unknown field", expected, &object[key]);

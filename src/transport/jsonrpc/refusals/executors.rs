@@ -31,7 +31,7 @@ impl<'e> Expected<'e> {
 
     fn in_place_of(&mut self, method: &str) -> String {
         if let Some(near) = self.known.meant_by(method) {
-            return format!("did you mean `{near}`?");
+            return format!("the name of an executor; did you mean `{near}`?");
         }
         let KnownExecutors { names, more, .. } = self.known;
         if names.is_empty() {

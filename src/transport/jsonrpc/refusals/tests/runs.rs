@@ -78,7 +78,10 @@ fn an_unknown_method_is_told_with_the_executors_that_there_are() {
         meant: [("ehco_executor".to_owned(), "echo_executor".to_owned())].into(),
     };
     let near = told(vec![unknown(A, "ehco_executor")], &executors);
-    assert_eq!(near["expected"], "did you mean `echo_executor`?");
+    assert_eq!(
+        near["expected"],
+        "the name of an executor; did you mean `echo_executor`?"
+    );
     assert_eq!(near["actual"], "ehco_executor");
     assert_eq!(near.get("hint"), None, "nothing else is likely to help");
 
@@ -110,7 +113,7 @@ fn unknown_methods_beside_another_fault_are_told_in_the_same_words() {
     assert_eq!(
         data["errors"][1],
         json!({"field": "method", "reason": "Executor not found", "actual": "ehco_executor",
-            "expected": "did you mean `echo_executor`?", "path": ["tasks", 1, "schemas", "method"]})
+            "expected": "the name of an executor; did you mean `echo_executor`?", "path": ["tasks", 1, "schemas", "method"]})
     );
 }
 
