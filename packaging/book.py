@@ -34,26 +34,39 @@ def links(page, text, base):
 
 
 def link(page, found, base):
-    """A link or an image of a page, as it is to be in the book. An image that is not in the book becomes a link to it."""
+    """A link or an image of a page, as it is to be in the book."""
+    folder = posixpath.join(SOURCE, posixpath.dirname(page))
+    in_book = lambda place: place.startswith(f"{SOURCE}/")
+    # mdBook calls these pages so.
+    named = lambda to: re.sub(r"(^|/)README\.md(?=#|$)", r"\1index.md", to)
+    return led(folder, found, base, in_book, named)
+
+
+def leading_elsewhere(folder, text, base, is_here):
+    """A text of a page in `folder`, of whose links those lead elsewhere that lead to no file that `is_here`."""
+    return LINK.sub(lambda found: led(folder, found, base, is_here, lambda to: to), text)
+
+
+def led(folder, found, base, is_here, named):
+    """A link or an image of a page in `folder`. An image that is not here becomes a link to it."""
     if found["code"]:
         return found[0]
     image, text, title = found["image"], found["text"], found["title"] or ""
     if not image:
         # A link within a link would end it.
-        text = links(page, text, None)
+        text = LINK.sub(lambda inner: led(folder, inner, None, is_here, named), text)
     to = found["to"].removeprefix("<").removesuffix(">")
     if ELSEWHERE.match(to):
         return f"{image}[{text}]({found['to']}{title})"
     path, _, anchor = to.partition("#")
-    place = posixpath.normpath(posixpath.join(SOURCE, posixpath.dirname(page), unquote(path)))
-    if not path or place.startswith(f"{SOURCE}/"):
-        # mdBook calls these pages so.
-        to = re.sub(r"(^|/)README\.md(?=#|$)", r"\1index.md", to)
+    place = posixpath.normpath(posixpath.join(folder, unquote(path)))
+    if not path or is_here(place):
+        to = named(to)
         return f"{image}[{text}]({f'<{to}>' if ' ' in to else to}{title})"
     if base:
         return f"[{text}]({base.rstrip('/')}/{quote(place)}{'#' + anchor if anchor else ''}{title})"
-    named = text.strip("`") in (place, posixpath.basename(place))
-    return f"`{place}`" if named else f"{text} (`{place}`)"
+    is_its_name = text.strip("`") in (place, posixpath.basename(place))
+    return f"`{place}`" if is_its_name else f"{text} (`{place}`)"
 
 
 def rewrite(items):

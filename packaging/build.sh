@@ -102,12 +102,23 @@ completions() {
     "$@" man "$work/man" >/dev/null
 }
 
+# README.md, CHANGELOG.md and docs/, whose links lead to what lies beside them.
+pages() {
+    [ -d "$work/pages" ] || python3 packaging/pages.py "$work/pages"
+    mkdir -p "$1"
+    cp -R "$work/pages/." "$1"
+    chmod -R u=rwX,go=rX "$1"
+}
+
 archive() {
     local target=$1 program=$2 name="taskledger-$version-$1"
     local place="$work/$name"
     mkdir -p "$place/completions" "$place/man"
     install -m 0755 "$program" "$place/taskledger"
-    install -m 0644 LICENSE README.md CHANGELOG.md packaging/taskledger.service packaging/taskledger.env "$place"
+    pages "$place"
+    mkdir -p "$place/examples"
+    install -m 0644 examples/hello.json "$place/examples"
+    install -m 0644 LICENSE packaging/taskledger.service packaging/taskledger.env "$place"
     install -m 0644 "$work"/completions/* "$place/completions"
     install -m 0644 "$work"/man/*.1 "$place/man"
     tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
@@ -127,8 +138,10 @@ package() {
     mkdir -p "$place/usr/share/man/man1"
     install -m 0644 "$work"/man/*.1 "$place/usr/share/man/man1"
     gzip --best --no-name "$place"/usr/share/man/man1/*.1
+    pages "$place/usr/share/doc/taskledger"
     install -D -m 0644 LICENSE "$place/usr/share/doc/taskledger/copyright"
-    install -D -m 0644 CHANGELOG.md "$place/usr/share/doc/taskledger/changelog"
+    mv "$place/usr/share/doc/taskledger/CHANGELOG.md" "$place/usr/share/doc/taskledger/changelog"
+    ln -s changelog "$place/usr/share/doc/taskledger/CHANGELOG.md"
     install -D -m 0644 examples/hello.json "$place/usr/share/doc/taskledger/examples/hello.json"
     install -m 0755 packaging/debian/* "$place/DEBIAN"
     echo /etc/taskledger/taskledger.env > "$place/DEBIAN/conffiles"

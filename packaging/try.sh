@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
-# Plays a new user: installs the package on a bare Debian, starts the server as the service would, runs a workflow, then
-# every command of README.md and the quickstart as typed, then removes the package.
-#     packaging/try.sh [FOLDER]       the folder that packaging/build.sh has made (target/dist)
-#     packaging/try.sh --source       from a copy of the committed source instead: ./quickstart.sh and its workflow
-# In a container if Docker or Podman work here and have the image. Else, as root and without a network, on a bare Debian if
-# there is debootstrap, or on a copy of this machine's system whose changes are thrown away (overlay). Else the package is
-# unpacked and the program started from there. Needs curl.
-# Fails if a step fails, or if the workflow has not completed after 60 s (300 s from source).
+# Plays a new user on a bare Debian.
+#     packaging/try.sh [FOLDER]       installs the package in the folder that packaging/build.sh has made (target/dist), starts
+#                                     the server as the service would, runs a workflow, then removes the package
+#     packaging/try.sh --source       from a copy of the committed source instead: installs Rust, types ./quickstart.sh, then
+#                                     `cargo install --path . --locked`
+# With either, then types every command of README.md and the quickstart.
+# In a container if Docker or Podman work here and have the image. Else the package is tried, as root and without a network, on
+# a bare Debian if there is debootstrap, or on a copy of this machine's system whose changes are thrown away (overlay); else it
+# is unpacked and the program started from there. The source is then built on this machine, with its Rust, and installed
+# into a folder that is thrown away. Needs curl. TASKLEDGER_TRY_ADDRESS is another address than 127.0.0.1:8000 for the server.
+# Fails if a step fails, or if the workflow has not completed after 60 s (from source 300 s after ./quickstart.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 RELEASE=bookworm
-IMAGE=debian:$RELEASE-slim SOURCE_IMAGE=rust:1.95-$RELEASE
+IMAGE=debian:$RELEASE-slim
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-engine="" wanted=$IMAGE
-if [ "${1:-}" = --source ]; then wanted=$SOURCE_IMAGE; fi
+engine=""
 for one in docker podman; do
-    if command -v "$one" >/dev/null && "$one" info >/dev/null 2>&1 && "$one" run --rm "$wanted" true >/dev/null 2>&1; then
+    if command -v "$one" >/dev/null && "$one" info >/dev/null 2>&1 && "$one" run --rm "$IMAGE" true >/dev/null 2>&1; then
         engine=$one
         break
     fi
@@ -27,25 +29,21 @@ done
 if [ "${1:-}" = --source ]; then
     mkdir "$work/source"
     git archive HEAD | tar --extract --directory "$work/source"
-    begin=$(date +%s)
+    cp packaging/try-inside.sh "$work"
     if [ -n "$engine" ]; then
-        echo "== from source, in a container ($engine, $SOURCE_IMAGE)"
-        "$engine" run --rm -v "$work/source:/source" -w /source "$SOURCE_IMAGE" ./quickstart.sh
+        echo "== from source, in a container ($engine, $IMAGE)"
+        "$engine" run --rm -v "$work:/try" "$IMAGE" bash /try/try-inside.sh source /try/source
     else
         echo "== from source, on this machine"
-        (cd "$work/source" && env -u CARGO_TARGET_DIR TASKLEDGER_LISTEN=127.0.0.1:0 ./quickstart.sh) | tee "$work/said"
-        kill "$(sed -n 's/.*(process \([0-9]*\).*/\1/p' "$work/said")"
+        env -u CARGO_TARGET_DIR CARGO_INSTALL_ROOT="$work/cargo" bash "$work/try-inside.sh" source "$work/source"
     fi
-    seconds=$(($(date +%s) - begin))
-    echo "== the workflow had completed after $seconds s"
-    [ "$seconds" -le 300 ]
     exit
 fi
 
 dist=${1:-target/dist}
 package=$(ls "$dist"/taskledger_*_"$(dpkg --print-architecture)".deb)
 cp "$package" "$work/taskledger.deb"
-cp packaging/try-inside.sh README.md docs/quickstart.md "$work"
+cp packaging/try-inside.sh README.md docs/quickstart.md examples/hello.json "$work"
 
 if [ -n "$engine" ]; then
     echo "== in a container ($engine, $IMAGE)"
@@ -73,7 +71,7 @@ elif [ "$(id -u)" = 0 ] && unshare --mount --net true 2>/dev/null; then
         mount -t tmpfs tmpfs "$root/tmp"
         mount -t tmpfs tmpfs "$root/run"
         mkdir "$root/try"
-        cp "$work"/*.deb "$work"/*.sh "$work"/*.md "$root/try"
+        cp "$work"/*.deb "$work"/*.sh "$work"/*.md "$work"/*.json "$root/try"
         ip link set lo up 2>/dev/null || python3 -c "
 import fcntl, socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

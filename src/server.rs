@@ -214,7 +214,7 @@ impl Server {
         let assembly = Assembly::of(storage, clock.clone());
         let ownership = assembly.ownership().await?;
         let head = *assembly.storage.store.watch().borrow();
-        tracing::info!(head, read_models = ?assembly.storage.found, "the storage is open");
+        tracing::info!(head, read_models = %assembly.storage.found, "the storage is open");
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
         assembly.fill_inboxes();

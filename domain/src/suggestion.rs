@@ -29,6 +29,7 @@ fn nearest<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<(usi
         return None;
     }
     names
+        .filter(|name| name.len().abs_diff(given.len()) <= LETTERS_MAX)
         .map(|name| (distance(given, name), name))
         .filter(|(letters, _)| *letters <= LETTERS_MAX)
         .min_by_key(|(letters, _)| *letters)

@@ -24,9 +24,10 @@ pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
 pub use super::events::{Cursor as EventsCursor, Page as EventsPage, Query as EventsQuery};
 pub use super::explain::{
-    ATTEMPTS_MAX, AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome,
+    ATTEMPTS_MAX, Ahead, AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome,
 };
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
+pub use super::known_executors::KnownExecutors;
 pub use super::limits::{EarlyTurn, Turn};
 pub use super::lineage::{Lineage, Origin};
 pub use super::naming::{CallNames, Index as NameIndex};

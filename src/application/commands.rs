@@ -141,7 +141,9 @@ impl App {
                 let key = key.as_ref();
                 let executed = async {
                     let done = self.execute_tasks(context, key, list, options).await;
-                    done.map_err(|error| error.beside(unknown))
+                    let named =
+                        |error: Error| error.beside(unknown).naming(&*self.validation.executors());
+                    done.map_err(named)
                 };
                 if is_faulty {
                     executed.await
@@ -256,8 +258,10 @@ impl App {
             callback: options.callback,
             origin: options.origin,
         });
-        self.simple(context, use_case, (flow, task), command, reply)
-            .await
+        let done = self
+            .simple(context, use_case, (flow, task), command, reply)
+            .await;
+        done.map_err(|error| error.naming(&*self.validation.executors()))
     }
 
     /// Deletes a pending task. spec: interface / tasks.delete

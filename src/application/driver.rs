@@ -270,7 +270,7 @@ impl<'a> Driver<'a> {
             Err(rejection) => {
                 turn.refused();
                 if order.of_turn {
-                    tracing::error!(flow.id = %self.mailbox.flow, reason = ?rejection, "an end was refused in the turn of its start");
+                    tracing::error!(flow.id = %self.mailbox.flow, reason = %rejection, detail = ?rejection, "an end was refused in the turn of its start");
                 }
                 Entry {
                     order,

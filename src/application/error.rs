@@ -1,9 +1,11 @@
 //! Why a call was not carried out: refused (the caller can mend it) or failed (we must).
 
 use super::api::work::LeaseLoss;
+use super::known_executors::KnownExecutors;
 use super::limits::Quota;
 use super::naming::CallNames;
 use super::ownership::Node;
+use super::ports::ExecutorSnapshot;
 use crate::store;
 use crate::webhooks;
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use taskledger_auth::Scope;
 use taskledger_domain::TaskId;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
-use taskledger_domain::violation::Violation;
+use taskledger_domain::task::call::UnknownMethod;
 
 /// What a caller is told to wait when the log does not answer, in milliseconds.
 const LOG_AWAY_RETRY_MS: u64 = 1000;
@@ -114,7 +116,9 @@ pub struct Refused {
     /// The tasks of the call.
     pub names: CallNames,
     /// Tasks of the call whose executors are unknown, where something else is the reason.
-    pub unknown_executors: Vec<Violation>,
+    pub unknown_executors: Vec<UnknownMethod>,
+    /// The executors that there are, where some are unknown.
+    pub executors: KnownExecutors,
 }
 
 /// A fault on our side. Its text is for the log; callers get an error id.
@@ -221,11 +225,28 @@ impl Error {
     /// The same with unknown executors, which come later in the order of precedence, so that the caller
     /// learns all faults at once: the code stays that of the refusal. spec: semantics / Errors
     #[must_use]
-    pub(super) fn beside(mut self, unknown_executors: Vec<Violation>) -> Self {
+    pub(super) fn beside(mut self, unknown_executors: Vec<UnknownMethod>) -> Self {
         if let Self::Refused(refused) = &mut self
             && (Kind::Invalid..Kind::ExecutorNotFound).contains(&refused.refusal.kind())
         {
             refused.unknown_executors = unknown_executors;
+        }
+        self
+    }
+
+    /// The same with the executors that there are, where some are unknown. Cost of such a refusal: that of
+    /// [`KnownExecutors::beside`].
+    #[must_use]
+    pub(super) fn naming(mut self, executors: &dyn ExecutorSnapshot) -> Self {
+        if let Self::Refused(refused) = &mut self {
+            let mut unknown: Vec<&str> = Vec::new();
+            if let Refusal::ExecutorsNotFound(faults) = &refused.refusal {
+                unknown.extend(faults.iter().map(|fault| &*fault.method));
+            }
+            unknown.extend(refused.unknown_executors.iter().map(|it| &*it.method));
+            if !unknown.is_empty() {
+                refused.executors = KnownExecutors::beside(executors, unknown.into_iter());
+            }
         }
         self
     }
@@ -247,6 +268,7 @@ impl From<Refusal> for Error {
             refusal,
             names,
             unknown_executors: Vec::new(),
+            executors: KnownExecutors::default(),
         }))
     }
 }

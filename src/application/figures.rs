@@ -244,11 +244,11 @@ impl Figures {
 /// One line for each attempt that has failed, without what the task or its executor said.
 fn tell_of_failure(recorded: &Recorded, failed: &TaskFailed) {
     let (flow, task, attempt) = (recorded.flow, failed.task_id, failed.attempt);
-    let reason = failed.reason;
+    let reason = failed.reason.as_str();
     if failed.will_retry {
-        tracing::info!(flow.id = %flow, task.id = %task, attempt, ?reason, "an attempt failed; another one follows");
+        tracing::info!(flow.id = %flow, task.id = %task, attempt, reason, "an attempt failed; another one follows");
     } else {
-        tracing::warn!(flow.id = %flow, task.id = %task, attempt, ?reason, "a task failed");
+        tracing::warn!(flow.id = %flow, task.id = %task, attempt, reason, "a task failed");
     }
 }
 

@@ -34,6 +34,7 @@ mod guard;
 pub mod history;
 pub mod idempotency;
 mod inbox;
+mod known_executors;
 pub mod leases;
 mod leasing;
 pub mod limits;

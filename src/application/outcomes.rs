@@ -64,7 +64,7 @@ impl Flows {
                 Err(Error::Outdated(Outdated::Attempt)) => return,
                 Err(Error::Refused(refused)) => {
                     if refused.refusal.kind() != Kind::NotFound {
-                        tracing::error!(task.id = %started.launch.task, reason = ?refused, "an outcome was refused");
+                        tracing::error!(task.id = %started.launch.task, reason = refused.refusal.kind().as_str(), detail = ?refused, "an outcome was refused");
                     }
                     return;
                 }

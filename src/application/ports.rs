@@ -43,6 +43,10 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn number(&self) -> u64;
     /// Whether an executor has this name or alias.
     fn knows(&self, method: &str) -> bool;
+    /// The names of all, without aliases, in no order. Cost: O(executors).
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
     /// Whether its attempts are started by claims of workers outside this process; false for an unknown
     /// one.
     fn is_remote(&self, _method: &str) -> bool {

@@ -263,7 +263,7 @@ impl Slots {
     /// Takes the slot of an attempt that is under way already, free or not: what another process started
     /// counts here too.
     #[must_use]
-    pub(super) fn occupy(self: &Arc<Self>, method: &str, task: TaskId, attempt: u32) -> Held {
+    pub fn occupy(self: &Arc<Self>, method: &str, task: TaskId, attempt: u32) -> Held {
         let executors = self.executors.snapshot();
         let name = executors.canonical_name(method);
         let (limit, number) = (executors.slot_limit(name), executors.number());

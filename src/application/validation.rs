@@ -9,7 +9,7 @@ use std::sync::Arc;
 use taskledger_domain::Payload;
 use taskledger_domain::flow::Specification;
 use taskledger_domain::limits;
-use taskledger_domain::task::call::TaskList;
+use taskledger_domain::task::call::{TaskList, UnknownMethod};
 use taskledger_domain::task::inputs::OutOfSteps;
 use taskledger_domain::task::spec::unknown_params;
 use taskledger_domain::task::wiring::is_wired;
@@ -76,7 +76,7 @@ impl Validation {
 
     /// Methods of new tasks for which there is no executor. Cost: O(tasks).
     #[must_use]
-    pub fn unknown_executors(&self, list: &TaskList) -> Vec<Violation> {
+    pub fn unknown_executors(&self, list: &TaskList) -> Vec<UnknownMethod> {
         let executors = self.executors.snapshot();
         list.unknown_executors(|method| executors.knows(method))
     }

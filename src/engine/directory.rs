@@ -121,6 +121,13 @@ impl ExecutorSnapshot for Snapshot {
     fn knows(&self, method: &str) -> bool {
         self.get(method).is_some() || self.is_remote(method)
     }
+    fn names(&self) -> Vec<&str> {
+        let remote = self.remote().map(|(name, _)| name);
+        self.built_in()
+            .map(Registered::name)
+            .chain(remote)
+            .collect()
+    }
     fn is_remote(&self, method: &str) -> bool {
         self.contents.remote.contains_key(method)
     }

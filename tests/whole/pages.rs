@@ -57,11 +57,29 @@ async fn shows(block: &Block, text: &str, mut command: Command) {
     child.wait().await.unwrap();
 }
 
+/// What a page takes for granted.
+#[derive(Default)]
+struct Ground<'g> {
+    /// Options of the server.
+    options: &'g [&'g str],
+    /// Commands before those of the page.
+    before: &'g str,
+    /// Words of the page that stand for something, and what the reader would type.
+    words: &'g [(&'g str, &'g str)],
+}
+
 async fn the_commands_work(name: &str) {
+    the_commands_work_on(name, Ground::default()).await;
+}
+
+async fn the_commands_work_on(name: &str, ground: Ground<'_>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Folder::new();
-    let server = Server::start_with(&folder, &NO_NAMES).await;
+    let options = [&NO_NAMES, ground.options].concat();
+    let server = Server::start_with(&folder, &options).await;
     let place = tempfile::tempdir().unwrap();
+    symlink(folder.data(), place.path().join("taskledger-data")).unwrap();
+    symlink(root.join("docs"), place.path().join("docs")).unwrap();
     std::fs::create_dir(place.path().join("bin")).unwrap();
     symlink(program::path(), place.path().join("bin/taskledger")).unwrap();
     symlink(root.join("examples"), place.path().join("examples")).unwrap();
@@ -73,10 +91,19 @@ async fn the_commands_work(name: &str) {
         .blocks()
         .into_iter()
         .filter(|block| block.language == "sh");
-    let mut script = String::from("set -euo pipefail\n");
+    // What a page starts in the background ends with it.
+    let mut script =
+        String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
+    if ground.options.contains(&"--auth") {
+        script.push_str("export TASKLEDGER_TOKEN=$(cat taskledger-data/admin.token)\n");
+    }
+    script.push_str(ground.before);
     let mut count = 0;
     for mut block in blocks {
         block.text = block.text.replace(SHOWN, address);
+        for (word, typed) in ground.words {
+            block.text = block.text.replace(word, typed);
+        }
         let until = block
             .notes
             .iter()
@@ -143,4 +170,116 @@ async fn the_commands_about_webhooks_work() {
 #[tokio::test]
 async fn the_commands_of_the_command_line_reference_work() {
     the_commands_work("docs/reference/command-line.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_a2a_work() {
+    the_commands_work("docs/guides/a2a.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_contracts_work() {
+    the_commands_work("docs/guides/contracts.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_stopping_work() {
+    the_commands_work("docs/guides/stopping.md").await;
+}
+
+#[tokio::test]
+async fn the_commands_about_workers_work() {
+    let ground = Ground {
+        before: "echo '{\"type\": \"object\"}' > input.json\n",
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/workers.md", ground).await;
+}
+
+/// A flow of one task, which has completed.
+const ONE_FLOW: &str =
+    "echo '[{\"name\": \"a\", \"schemas\": {\"method\": \"echo_executor\"}}]' > one.json
+taskledger run one.json --url $TASKLEDGER_URL
+";
+
+#[tokio::test]
+async fn the_commands_about_the_audit_work() {
+    let ground = Ground {
+        before: ONE_FLOW,
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/audit.md", ground).await;
+}
+
+#[tokio::test]
+async fn the_commands_about_backups_work() {
+    let ground = Ground {
+        before: ONE_FLOW,
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/operating/backup.md", ground).await;
+}
+
+#[tokio::test]
+async fn the_commands_about_security_work() {
+    const NEWEST: &str = "$(taskledger tokens list --json | jq -r .tokens[-1].id)";
+    let (rotate, revoke) = (
+        format!("rotate {NEWEST} --grace"),
+        format!("revoke {NEWEST}"),
+    );
+    let ground = Ground {
+        options: &["--auth", "on"],
+        words: &[("rotate ID --grace", &rotate), ("revoke ID", &revoke)],
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/security.md", ground).await;
+}
+
+#[tokio::test]
+async fn the_commands_about_secrets_work() {
+    let ground = Ground {
+        before: "printf github-secret-1 > token.txt\n",
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/secrets.md", ground).await;
+}
+
+/// The document of the guide, as a file.
+const REPORT: &str = "awk '/^```yaml$/ {on = 1; next} /^```/ && on {exit} on' docs/guides/workflows.md > report.yaml\n";
+
+#[tokio::test]
+async fn the_commands_about_workflow_documents_work() {
+    let outputs = r#"{"fetch": {"revenue": 1, "findings": []}, "report": {"report_url": "x"}}"#;
+    let before = format!("{REPORT}echo '{outputs}' > outputs.json\n");
+    let ground = Ground {
+        before: &before,
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/workflows.md", ground).await;
+}
+
+#[tokio::test]
+async fn the_commands_about_schedules_work() {
+    let tasks = r#"[{"name": "poll", "schemas": {"method": "echo_executor"}}]"#;
+    let before =
+        format!("{REPORT}taskledger workflows save report.yaml\necho '{tasks}' > tasks.json\n");
+    let ground = Ground {
+        before: &before,
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/schedules.md", ground).await;
+}
+
+#[tokio::test]
+async fn the_commands_about_questions_to_people_work() {
+    let before = "awk '/^```json$/ {on = 1; next} /^```/ && on {exit} on' docs/guides/people.md > approval.json
+taskledger tasks execute --file approval.json
+";
+    let asked = "$(taskledger tasks list --all --name approve --json | jq -r .tasks[0].id)";
+    let ground = Ground {
+        before,
+        words: &[("TASK_ID", asked)],
+        ..Ground::default()
+    };
+    the_commands_work_on("docs/guides/people.md", ground).await;
 }

@@ -130,6 +130,27 @@ pub struct End {
     pub end: Receipt,
 }
 
+/// What is said of a text that was never a line of ours.
+const FOREIGN: &str = "this is no export or archive of taskledger; expected a file that `taskledger events export` or \
+                       `taskledger retention --archive` wrote, with one JSON object a line";
+
+/// Whether a text that is no JSON was a line of ours before it was cut off or changed.
+fn begins_as_a_line(text: &str) -> bool {
+    let first = text.trim_start().strip_prefix('{').map(str::trim_start);
+    let members = ["position", "request_key", "end", "archive", "dropped"];
+    first
+        .and_then(|first| first.strip_prefix('"'))
+        .and_then(|first| first.split_once('"'))
+        .is_some_and(|(member, _)| members.contains(&member))
+}
+
+/// Why a line of ours cannot be read, without the number of its line, which would always be 1.
+fn damaged(error: &serde_json::Error) -> String {
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
+}
+
 impl Line {
     /// Reads a line.
     ///
@@ -139,12 +160,17 @@ impl Line {
         /// What tells the kinds apart.
         #[derive(Deserialize)]
         struct Probe {
+            position: Option<serde::de::IgnoredAny>,
             request_key: Option<serde::de::IgnoredAny>,
             end: Option<serde::de::IgnoredAny>,
             archive: Option<serde::de::IgnoredAny>,
             dropped: Option<serde::de::IgnoredAny>,
         }
-        let probe: Probe = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let probe: Probe = match serde_json::from_str(text) {
+            Ok(probe) => probe,
+            Err(error) if begins_as_a_line(text) => return Err(damaged(&error)),
+            Err(_) => return Err(FOREIGN.to_owned()),
+        };
         let line = if probe.request_key.is_some() {
             serde_json::from_str(text).map(Self::Key)
         } else if probe.end.is_some() {
@@ -153,10 +179,12 @@ impl Line {
             serde_json::from_str(text).map(Self::Archive)
         } else if probe.dropped.is_some() {
             serde_json::from_str(text).map(Self::Dropped)
-        } else {
+        } else if probe.position.is_some() {
             serde_json::from_str(text).map(Self::Event)
+        } else {
+            return Err(FOREIGN.to_owned());
         };
-        line.map_err(|e| e.to_string())
+        line.map_err(|error| damaged(&error))
     }
 
     /// The line, without its end. Cost: O(size).
@@ -359,6 +387,36 @@ mod tests {
             expires_at: Timestamp(1),
         });
         assert_eq!(Line::parse(&key.text()).unwrap().text(), key.text());
+    }
+
+    #[test]
+    fn what_was_never_a_line_is_told_from_one_that_is_damaged() {
+        for foreign in [
+            "[",
+            "{",
+            "",
+            "null",
+            "hello",
+            r#"{"name": "hello", "schemas": {"method": "echo_executor"}}"#,
+            r#"[{"position": 1}]"#,
+        ] {
+            let told = Line::parse(foreign).unwrap_err();
+            assert!(
+                told.contains("no export or archive of taskledger"),
+                "{foreign}: {told}"
+            );
+            assert!(told.contains("`taskledger events export`"), "{told}");
+        }
+        let whole = Line::Event(line(1, 1)).text();
+        let cut = Line::parse(&whole[..40]).unwrap_err();
+        assert!(
+            cut.starts_with("EOF while parsing") && cut.ends_with("at column 40"),
+            "{cut}"
+        );
+        let changed = whole.replace("\"kind\"", "\"sort\"");
+        let changed = Line::parse(&changed).unwrap_err();
+        assert!(changed.starts_with("unknown field `sort`"), "{changed}");
+        assert!(!changed.contains("line 1"), "{changed}");
     }
 
     #[test]

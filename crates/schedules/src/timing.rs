@@ -8,6 +8,7 @@ use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 
@@ -81,6 +82,18 @@ pub struct Invalid {
     pub expected: String,
     /// What was found.
     pub actual: String,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            field,
+            reason,
+            expected,
+            actual,
+        } = self;
+        write!(f, "`{field}` `{actual}`: {reason}, expected {expected}")
+    }
 }
 
 impl Invalid {

@@ -3,6 +3,7 @@
 
 mod archived;
 mod deferred;
+mod failure;
 mod message;
 mod output;
 mod rejected;
@@ -13,6 +14,7 @@ mod suspended;
 
 pub use archived::{FlowArchived, LastOwner};
 pub use deferred::{TaskDeferred, TimerKind};
+pub use failure::FailureReason;
 pub use message::{MessageReceived, RunOrigin};
 pub use output::{OutputPart, TaskOutputAppended};
 pub use rejected::{TaskClaimRejected, TaskCompletionRejected};
@@ -374,40 +376,6 @@ pub struct TaskCompleted {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 const fn is_zero(parts: &u32) -> bool {
     *parts == 0
-}
-
-/// Why an attempt failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureReason {
-    /// The executor said so.
-    Executor,
-    /// `timeout_seconds` passed.
-    Timeout,
-    /// The deadline passed.
-    Deadline,
-    /// No executor of that name appeared in time.
-    ExecutorNotFound,
-    /// The server stopped while it ran, or the lease of its worker ended.
-    Interrupted,
-    /// The inputs do not conform to a schema.
-    InvalidInputs,
-    /// The executor returned something that cannot be a result.
-    InvalidResult,
-    /// A group: not all of it completed.
-    Group,
-    /// Its worker gave it back. Since version 2 of `TaskFailed`.
-    Released,
-    /// Its worker said that another attempt would end the same way. Since version 3 of `TaskFailed`.
-    NotRetryable,
-    /// It was ready and nobody started it in time. Since version 3 of `TaskFailed`.
-    NotStarted,
-    /// A question of it was not answered in time. Since version 4 of `TaskFailed`.
-    Unanswered,
-    /// The person who was asked said no. Since version 4 of `TaskFailed`.
-    Declined,
-    /// Whoever carries it out does not do it: a policy, not a fault. Since version 7 of `TaskFailed`.
-    Rejected,
 }
 
 /// See [`Event::TaskFailed`].

@@ -16,6 +16,7 @@ use super::state::Archived;
 use crate::task::Status;
 use crate::{FlowId, Position, RunId, SuspensionId, TaskId, Timestamp, limits};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Why a command was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,16 @@ pub enum Outdated {
     /// The task has another specification than the command was built on: build it again. For the
     /// application.
     Specification,
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused(refusal) => refusal.kind().as_str(),
+            Self::Outdated(Outdated::Attempt) => "the attempt is no longer the current one",
+            Self::Outdated(Outdated::Specification) => "the task has another specification by now",
+        })
+    }
 }
 
 impl From<Refusal> for Rejection {
@@ -71,6 +82,25 @@ pub enum Kind {
     InvalidTransition,
     /// The task cannot be deleted.
     CannotDelete,
+}
+
+impl Kind {
+    /// What it means, for logs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "task not found",
+            Self::Invalid => "invalid value",
+            Self::InvalidTree => "invalid tree",
+            Self::InvalidParent => "invalid parent",
+            Self::InvalidDependency => "invalid dependency",
+            Self::Circular => "circular dependency",
+            Self::ExecutorNotFound => "executor not found",
+            Self::AlreadyExecuting => "already executing",
+            Self::InvalidTransition => "invalid transition",
+            Self::CannotDelete => "cannot be deleted",
+        }
+    }
 }
 
 /// Why a caller's command or query was refused. Lists of faults are never empty, and the rules stop

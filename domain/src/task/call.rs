@@ -37,6 +37,15 @@ pub struct NewTask {
     pub labels: Labels,
 }
 
+/// A method of a new task that no executor has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownMethod {
+    /// Where it stands in the parameters.
+    pub path: Vec<PathSegment>,
+    /// The method.
+    pub method: String,
+}
+
 /// The tasks of a call, each checked by itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -344,16 +353,15 @@ impl TaskList {
 
     /// Methods for which there is no executor, for calls that would run the tasks at once; at most
     /// [`limits::VIOLATIONS_MAX`].
-    pub fn unknown_executors(&self, knows: impl Fn(&str) -> bool) -> Vec<Violation> {
+    pub fn unknown_executors(&self, knows: impl Fn(&str) -> bool) -> Vec<UnknownMethod> {
         let methods = self
             .specifications()
             .filter(|(_, specification)| !specification.remote)
             .filter_map(|(path, specification)| Some((path, specification.method.as_deref()?)));
         let unknown = methods.filter(|(_, method)| !knows(method));
-        let fault = |(path, method): (&[PathSegment], &str)| {
-            let at = below(path, &["schemas".into(), "method".into()]);
-            let expected = "the name of an executor (`system.executors` lists them)";
-            Violation::new(&at, "Executor not found", expected, &Value::from(method))
+        let fault = |(path, method): (&[PathSegment], &str)| UnknownMethod {
+            path: below(path, &["schemas".into(), "method".into()]),
+            method: method.to_owned(),
         };
         unknown.map(fault).take(limits::VIOLATIONS_MAX).collect()
     }

@@ -204,6 +204,10 @@ fn creation_and_update_times_are_accepted_when_they_are_iso_8601() {
 fn unknown_fields_are_invalid() {
     refuses("colour", &[json!(1), json!(null)]);
     refuses("Name", &[json!("x")]);
+    let expected = |field: &str| faults(with(field, json!(1))).remove(0).expected;
+    assert_eq!(expected("lables"), "a known field; did you mean `labels`?");
+    assert!(expected("parentId").ends_with("did you mean `parent_id`?"));
+    assert!(expected("colour").starts_with("one of: "));
 }
 
 #[test]

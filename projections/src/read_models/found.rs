@@ -2,6 +2,7 @@
 
 use crate::Projector;
 use crate::tasks::TaskProjector;
+use std::fmt;
 use taskledger_domain::Position;
 
 /// What was found when the place was opened.
@@ -16,6 +17,17 @@ pub enum Found {
     /// Read models of another version, which others may be using: reads are
     /// [`crate::Error::OtherVersion`] until a rebuild has put new ones in their place.
     Foreign(String),
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usable => f.write_str("usable"),
+            Self::Nothing => f.write_str("none yet, they are filled from the log"),
+            Self::Unusable(why) => write!(f, "unusable, they are filled from the log: {why}"),
+            Self::Foreign(why) => write!(f, "of another version, reads wait for a rebuild: {why}"),
+        }
+    }
 }
 
 /// How a swap ended.
@@ -34,4 +46,19 @@ pub(super) fn other_version(found: i64) -> String {
         "they are of version {found}, this program makes version {}",
         TaskProjector::VERSION
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Found;
+
+    #[test]
+    fn what_was_found_is_told_in_words() {
+        assert_eq!(
+            Found::Nothing.to_string(),
+            "none yet, they are filled from the log"
+        );
+        let old = Found::Unusable("they are old".to_owned()).to_string();
+        assert_eq!(old, "unusable, they are filled from the log: they are old");
+    }
 }

@@ -88,7 +88,14 @@ Programs send JSON-RPC 2.0 calls to this address with <code>POST</code>.</p>
 <pre>taskledger tasks list
 taskledger run workflow.json
 curl -H 'content-type: application/json' --data '{{"jsonrpc":"2.0","method":"tasks.list","id":1}}' THIS_ADDRESS</pre>
-<p>Documentation: <code>README.md</code> and the folder <code>docs</code> of the source; <code>taskledger --help</code>.</p>
+<h2>Documentation</h2>
+<ul>
+<li>This server describes its own methods, parameters and errors: <a href="/openrpc.json">/openrpc.json</a>.</li>
+<li>The program: <code>taskledger --help</code>, <code>man taskledger</code>.</li>
+<li>Guides and reference, beginning with <code>README.md</code> and <code>docs/quickstart.md</code>: in
+<code>/usr/share/doc/taskledger</code> where the Debian package is installed, beside the program in an archive, and in the
+source.</li>
+</ul>
 </body>
 </html>
 "#,
@@ -128,5 +135,21 @@ mod tests {
             assert!(!text.contains(loading), "{loading}");
         }
         assert_eq!(text.matches("<style>").count(), 1);
+    }
+
+    #[test]
+    fn the_page_leads_to_what_the_server_has_and_says_where_the_pages_lie() {
+        let text = text();
+        for path in [
+            "/openrpc.json",
+            "/healthz",
+            "/livez",
+            "/.well-known/agent-card.json",
+        ] {
+            assert!(text.contains(&format!("href=\"{path}\"")), "{path}");
+        }
+        for place in ["/usr/share/doc/taskledger", "docs/quickstart.md"] {
+            assert!(text.contains(place), "{place}");
+        }
     }
 }

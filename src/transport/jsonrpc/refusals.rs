@@ -5,6 +5,7 @@
 //! path or a list of ids concerns such a task, it is named as the caller named it.
 
 mod contract;
+mod executors;
 mod people;
 mod runs;
 mod schedules;
@@ -19,12 +20,10 @@ use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
 use super::error::{ErrorKind, RpcError};
 use crate::application::api::NameIndex as Index;
 use crate::application::api::work::LeaseLoss;
-use crate::application::api::{COMMAND_EXECUTOR, CallNames, Error, Failure, Refused};
+use crate::application::api::{CallNames, Error, Failure, KnownExecutors, Refused};
 use crate::clock::Clock;
 use serde_json::Value;
-use taskledger_domain::flow::{
-    Argument, CallTask, Refusal, SelfDependency, UnknownDependency, UnknownExecutor,
-};
+use taskledger_domain::flow::{Argument, CallTask, Refusal, SelfDependency, UnknownDependency};
 use taskledger_domain::task::Status;
 use taskledger_domain::{PathSegment, TaskId, Timestamp, Violation};
 
@@ -33,13 +32,6 @@ const SHUT_DOWN_RETRY_MS: u64 = 1000;
 /// What a caller is told to wait when a flow has no owner, in milliseconds: the next one is found
 /// within seconds.
 const RETRY_AFTER_MOVE_MS: u64 = 500;
-
-/// What helps where a task is to start a program and the server starts none.
-const COMMANDS_OFF: &str =
-    "command_executor is off; the server allows programs with --allow-command";
-/// What helps where nobody does the tasks of a method.
-const REMOTE: &str = "with `schemas.type: \"remote\"` a task waits for a worker of its method, such as `taskledger worker \
-                      --method NAME -- PROGRAM` starts";
 
 /// What would be accepted where a call names a stored task.
 const STORED_TASK: &str = "the id of a stored task";
@@ -116,8 +108,9 @@ pub(super) fn out_of_time(changes: bool) -> RpcError {
 
 /// The answer to a refused call. Cost: O(tasks of the call + faults).
 fn refused_call(refused: &Refused) -> RpcError {
-    let names = refused.names.index();
-    answer(&refused.refusal, &Wording { names }).listing(&refused.unknown_executors)
+    let (names, executors) = (refused.names.index(), &refused.executors);
+    let unknown = executors::beside(&refused.unknown_executors, executors);
+    answer(&refused.refusal, executors, &Wording { names }).listing(&unknown)
 }
 
 /// Why a command would be refused, in one text: what is said of the first fault.
@@ -125,7 +118,7 @@ fn refused_call(refused: &Refused) -> RpcError {
 pub fn reason(refusal: &Refusal) -> String {
     let names = CallNames::default();
     let names = names.index();
-    let error = answer(refusal, &Wording { names });
+    let error = answer(refusal, &KnownExecutors::default(), &Wording { names });
     let reason = error.data.pointer("/errors/0/reason");
     reason
         .and_then(Value::as_str)
@@ -134,7 +127,7 @@ pub fn reason(refusal: &Refusal) -> String {
 }
 
 /// The table.
-fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
+fn answer(refusal: &Refusal, executors: &KnownExecutors, wording: &Wording<'_>) -> RpcError {
     match refusal {
         Refusal::TaskNotFound { task, argument } => {
             let fault = wording.of_task(member(*argument), "Task not found", STORED_TASK, *task);
@@ -199,19 +192,7 @@ fn answer(refusal: &Refusal, wording: &Wording<'_>) -> RpcError {
             let error = RpcError::new(ErrorKind::CircularDependency, vec![fault]);
             error.with("cycle", wording.ids(cycle))
         }
-        Refusal::ExecutorsNotFound(unknown) => {
-            let faults = unknown.iter().map(|fault| wording.unknown_executor(fault));
-            let error = RpcError::new(ErrorKind::ExecutorNotFound, faults.collect());
-            let is_off = |fault: &UnknownExecutor| fault.method == COMMAND_EXECUTOR;
-            let mut hints = Vec::new();
-            if unknown.iter().any(is_off) {
-                hints.push(COMMANDS_OFF);
-            }
-            if !unknown.iter().all(is_off) {
-                hints.push(REMOTE);
-            }
-            error.with("hint", hints.join("; "))
-        }
+        Refusal::ExecutorsNotFound(unknown) => wording.unknown_executors(unknown, executors),
         Refusal::AlreadyExecuting(conflicts) => {
             let faults = conflicts.iter().map(|conflict| wording.conflict(conflict));
             RpcError::new(ErrorKind::AlreadyExecuting, faults.collect())
@@ -331,17 +312,6 @@ impl Wording<'_> {
                 self.at(&path, &reason, expected, named)
             }
         }
-    }
-
-    fn unknown_executor(&self, fault: &UnknownExecutor) -> Violation {
-        let below = ["schemas".into(), "method".into()];
-        let path = self.path(CallTask::Id(fault.task), below);
-        let reason = format!(
-            "Executor of task `{}` not found",
-            self.names.word(fault.task)
-        );
-        let expected = "the name of an executor (`system.executors` lists them)";
-        Violation::new(&path, reason, expected, &Value::from(&*fault.method))
     }
 
     fn hindered(

@@ -2,9 +2,11 @@
 
 use crate::application::world::{World, caller, quiet, refused, soon, task, user_named};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use taskledger::application::Context;
 use taskledger::application::slots::HOLDERS_MAX;
 use taskledger::application::{ExecuteOptions, Target};
+use taskledger_auth::{Caller, Name, Scope, Scopes};
 use taskledger_domain::flow::Kind;
 use taskledger_domain::testing::id;
 
@@ -379,4 +381,87 @@ async fn what_does_not_exist_any_more_is_not_explained() {
             soon(w.call(move |app| async move { app.explain(&caller(), task).await })).await;
         assert_eq!(refused(answer.unwrap()), Kind::NotFound);
     }
+}
+
+#[tokio::test]
+async fn who_sees_only_their_own_flows_is_told_of_others_without_a_number() {
+    let w = world().await;
+    w.executors.add("narrow", "narrow", 2, true);
+    let of = |user: &str| {
+        let scopes = Scopes::all().without(Scope::UsersAny);
+        let user = Name::new(user).expect("a name");
+        Context::of(Arc::new(Caller::user(&user, scopes)), Arc::from("request"))
+    };
+    let run = async |name: &str, user: &str| {
+        let tree = json!([task(name, "narrow")]);
+        assert!(soon(w.execute(of(user), tree)).await.unwrap().is_ok());
+        w.clock.advance_ms(1);
+    };
+    let told = async |name: &str, user: &str| {
+        let (task, context) = (id(name), of(user));
+        let call = w.call(move |app| async move { app.explain(&context, task).await });
+        let answer = soon(call).await.unwrap().expect("it is there");
+        first(&answer).clone()
+    };
+    for name in ["ann 1", "ann 2", "ann 3"] {
+        run(name, "ann").await;
+    }
+    w.script.launched(2).await;
+    run("bob", "bob").await;
+
+    let reason = told("bob", "bob").await;
+
+    let message = reason["message"].as_str().unwrap();
+    assert!(
+        message
+            .contains("2 of 2 are taken, 0 tasks of its flow and a few other flows are before it"),
+        "{message}"
+    );
+    assert_eq!(reason["others_ahead"], "few");
+    for member in ["flows_ahead", "more_flows_ahead"] {
+        assert_eq!(reason.get(member), None, "{member} would be untrue");
+    }
+    assert_eq!(reason["holders"], json!([]));
+    for n in 4..=13 {
+        run(&format!("ann {n}"), "ann").await;
+    }
+    run("eve", "eve").await;
+    let reason = told("eve", "eve").await;
+    assert_eq!(reason["others_ahead"], "many");
+    w.clock.advance_ms(1);
+    // Nobody is before the first one in the line.
+    let first_in_line = told("ann 3", "ann").await;
+    assert_eq!(first_in_line["flows_ahead"], 0);
+    assert_eq!(first_in_line.get("others_ahead"), None);
+}
+
+#[tokio::test]
+async fn a_group_says_that_a_drain_keeps_what_is_below_it_from_starting() {
+    let mut w = world().await;
+    w.executors.add("narrow", "narrow", 1, true);
+    w.run_flows();
+    executed(&w, json!([task("one", "narrow"), task("two", "narrow")])).await;
+    w.script.launched(1).await;
+    w.app.flows.hold_back(true);
+    let codes = async |name: &str| {
+        let answer = explain(&w, name).await;
+        let reasons = answer["reasons"].as_array().unwrap().iter();
+        reasons
+            .map(|reason| reason["code"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    // One task still runs, and its end is not held back.
+    assert_eq!(codes("root").await, ["waits_for_descendants", "draining"]);
+    w.script.complete("one").await;
+    assert_eq!(codes("root").await, ["draining", "waits_for_descendants"]);
+    let answer = explain(&w, "root").await;
+    let summary = answer["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("the server is draining: no task below it starts"),
+        "{summary}"
+    );
+    assert_eq!(codes("two").await, ["draining", "waits_for_slot"]);
+    w.app.flows.hold_back(false);
+    w.script.launched(2).await;
+    assert_eq!(codes("root").await, ["waits_for_descendants"]);
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+use taskledger::application::explain::Ahead;
 use taskledger::application::slots::{Held, Sharing, Slots, Weights};
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
@@ -262,7 +263,13 @@ async fn users_take_turns_and_explain_says_so() {
     let told = queue.map(|queue| (queue.flows_ahead, queue.fair_share));
     assert_eq!(
         told,
-        Some((3, true)),
+        Some((
+            Ahead::Counted {
+                count: 3,
+                more: false
+            },
+            true
+        )),
         "two of the other user, and one of its own"
     );
     let order = ["ann 1", "ann 2", "bob 1", "ann 3", "bob 2", "ann 4"];

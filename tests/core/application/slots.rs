@@ -291,7 +291,7 @@ async fn who_takes_a_slot_again_does_not_give_it_back() {
 }
 
 /// A turn of a flow that wants the slot of the method `one`, for `owner`, since so many milliseconds.
-fn wants(flow: &str, owner: Option<&'static str>, since_ms: i64) -> (TaskId, SlotRequest<'static>) {
+fn wants(flow: &str, owner: Option<&'static str>, since_ms: u64) -> (TaskId, SlotRequest<'static>) {
     let task = id(flow);
     let request = SlotRequest {
         owner,

@@ -3,6 +3,7 @@
 use super::{all, page, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 use taskledger_testkit::pages::{Page, pages};
 
 /// The text without what is in backticks.
@@ -98,8 +99,8 @@ fn normal(path: &Path) -> PathBuf {
     parts
 }
 
-/// What is wrong with a link of `page`.
-fn fault(page: &Page, target: &str, pages: &BTreeMap<&str, &Page>) -> Option<String> {
+/// What is wrong with a link of `page`, which lies below `root`.
+fn fault(root: &Path, page: &Page, target: &str, pages: &BTreeMap<&str, &Page>) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
@@ -109,7 +110,7 @@ fn fault(page: &Page, target: &str, pages: &BTreeMap<&str, &Page>) -> Option<Str
         "" => PathBuf::from(&page.name),
         file => normal(&folder.join(file)),
     };
-    if !root().join(&path).exists() {
+    if !root.join(&path).exists() {
         return Some(format!("`{target}`: there is no {}", path.display()));
     }
     if anchor.is_empty() {
@@ -123,19 +124,53 @@ fn fault(page: &Page, target: &str, pages: &BTreeMap<&str, &Page>) -> Option<Str
     missing.then(|| format!("`{target}`: {name} has no heading `#{anchor}`"))
 }
 
-#[test]
-fn every_link_leads_somewhere() {
-    let all = all();
+/// What is wrong with the links of these pages.
+fn faults(root: &Path, all: &[Page]) -> Vec<String> {
     let by_name: BTreeMap<&str, &Page> = all.iter().map(|p| (p.name.as_str(), p)).collect();
     let mut faults = Vec::new();
-    for page in &all {
+    for page in all {
         for (line, target) in targets(page) {
-            if let Some(fault) = fault(page, &target, &by_name) {
+            if let Some(fault) = fault(root, page, &target, &by_name) {
                 faults.push(format!("{}:{line}: {fault}", page.name));
             }
         }
     }
+    faults
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let faults = faults(root(), &all());
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn links_of_the_pages_in_packages_lead_to_what_packages_have() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("python3")
+        .arg(root().join("packaging/pages.py"))
+        .arg(folder.path())
+        .env_remove("TASKLEDGER_REPOSITORY_URL")
+        .status()
+        .expect("python3 can be run");
+    assert!(made.success());
+
+    let names = ["README.md", "CHANGELOG.md", "docs"];
+    let packed = pages(folder.path(), &names);
+
+    let there = pages(root(), &names);
+    let name = |page: &Page| page.name.clone();
+    assert_eq!(
+        packed.iter().map(name).collect::<Vec<_>>(),
+        there.iter().map(name).collect::<Vec<_>>()
+    );
+    let faults = faults(folder.path(), &packed);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    let changed = packed.iter().zip(&there).filter(|(a, b)| a.text != b.text);
+    assert!(changed.count() > 0, "some links lead out of the packages");
+    // What a page shows to be typed is as it was.
+    let shown = |page: &Page| page.blocks();
+    assert!(packed.iter().map(shown).eq(there.iter().map(shown)));
 }
 
 #[test]
@@ -171,7 +206,7 @@ fn a_broken_link_is_noticed() {
     let known = BTreeMap::from([("docs/README.md", &with)]);
     let found: Vec<_> = targets(&with).into_iter().map(|(_, t)| t).collect();
     assert_eq!(found, ["z.md", "#a-b-1", "i.svg", "t u.md"]);
-    let ok = |target: &str| fault(&with, target, &known).is_none();
+    let ok = |target: &str| fault(root(), &with, target, &known).is_none();
     assert!(ok("#a-b-1") && ok("#the-x-of-y") && ok("../README.md") && ok("https://x.y"));
     assert!(!ok("#a-b-2") && !ok("nowhere.md") && !ok("../README.md#a-b"));
 }

@@ -8,6 +8,7 @@ mod links;
 mod reference;
 mod shell;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use taskledger_testkit::pages::{Page, pages};
 
@@ -71,6 +72,43 @@ fn every_error_is_listed_with_its_cause_and_what_to_do() {
         assert!(
             cells.len() == 4 && cells.iter().all(|cell| !cell.trim().is_empty()),
             "cause and what to do: {row}"
+        );
+    }
+}
+
+/// The statuses that `src/transport/http/refusal.rs` names.
+fn statuses_of_refusals() -> BTreeSet<u16> {
+    use axum::http::StatusCode;
+    let path = root().join("src/transport/http/refusal.rs");
+    let source = std::fs::read_to_string(path).expect("it is there");
+    let names = source.split("StatusCode::").skip(1).map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_uppercase() && c != '_');
+        &rest[..end.unwrap_or(rest.len())]
+    });
+    let reason = |status: StatusCode| {
+        let reason = status.canonical_reason().unwrap_or_default();
+        reason.to_uppercase().replace([' ', '-'], "_")
+    };
+    let known = |name: &str| {
+        let all = (400..600).filter_map(|code| StatusCode::from_u16(code).ok());
+        all.into_iter().find(|status| reason(*status) == name)
+    };
+    names.filter_map(known).map(|s| s.as_u16()).collect()
+}
+
+#[test]
+fn every_status_of_a_refusal_is_listed() {
+    let errors = page("docs/reference/errors.md");
+    let statuses = statuses_of_refusals();
+    assert!(
+        statuses.contains(&405) && statuses.contains(&426),
+        "{statuses:?}"
+    );
+    for status in statuses {
+        let row = format!("\n| {status} | ");
+        assert!(
+            errors.text.contains(&row),
+            "docs/reference/errors.md has no row of {status}"
         );
     }
 }

@@ -19,6 +19,7 @@ mod drain;
 mod folders;
 mod full_disk;
 mod guidance;
+mod hints;
 mod hostile_schemas;
 mod http_executor;
 mod long_answers;

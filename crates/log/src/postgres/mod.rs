@@ -80,7 +80,10 @@ impl PostgresStore {
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let migrated = migrate(&options).await?;
         if !migrated.taken.is_empty() {
-            tracing::info!(steps = ?migrated.taken, "the event log's schema was brought up to date");
+            tracing::info!(
+                steps = migrated.taken.join(", "),
+                "the event log's schema was brought up to date"
+            );
         }
         let head = Arc::new(Head::default());
         let ring = Arc::new(Ring::default());

@@ -5,10 +5,14 @@ use crate::TaskId;
 use crate::flow::When;
 use crate::ids::parse_uuid_v4;
 use crate::limits;
+use crate::suggestion::suggestion;
 use crate::task::{Labels, Priority, Status};
 use crate::violation::{PathSegment, Violation};
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use serde_json::{Map, Value};
+
+/// What is said of a dependency.
+const DEPENDENCY_MEMBERS: [&str; 3] = ["id", "required", "when"];
 
 /// Reads the members of one task object; each method reports its faults and returns `None` for
 /// "absent or faulty".
@@ -55,12 +59,12 @@ impl Reader<'_> {
                 return;
             }
             if !known.contains(&key.as_str()) && !extra.contains(&key.as_str()) {
-                self.fault(
-                    key,
-                    "Unknown field",
-                    format!("one of: {}", known.join(", ")),
-                    value,
-                );
+                let names = known.iter().chain(extra).copied();
+                let expected = match suggestion(key, names) {
+                    Some(near) => format!("a known field; did you mean `{near}`?"),
+                    None => format!("one of: {}", known.join(", ")),
+                };
+                self.fault(key, "Unknown field", expected, value);
             }
         }
     }
@@ -287,14 +291,13 @@ impl Reader<'_> {
             };
             for key in object
                 .keys()
-                .filter(|k| !matches!(k.as_str(), "id" | "required" | "when"))
+                .filter(|k| !DEPENDENCY_MEMBERS.contains(&k.as_str()))
             {
-                self.report(
-                    &at(key),
-                    "Unknown field",
-                    "one of: id, required, when",
-                    &object[key],
-                );
+                let expected = match suggestion(key, DEPENDENCY_MEMBERS.into_iter()) {
+                    Some(near) => format!("a known field; did you mean `{near}`?"),
+                    None => format!("one of: {}", DEPENDENCY_MEMBERS.join(", ")),
+                };
+                self.report(&at(key), "Unknown field", expected, &object[key]);
             }
             let required = match object.get("required") {
                 None => true,

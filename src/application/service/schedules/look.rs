@@ -86,7 +86,7 @@ impl<'a> Look<'a> {
         let calendar = self.schedule.definition.calendar(self.schedule.created_at);
         calendar
             .inspect_err(|invalid| {
-                tracing::error!(schedule.id = %self.schedule.id, ?invalid, "a schedule has no times any more");
+                tracing::error!(schedule.id = %self.schedule.id, reason = %invalid, "a schedule has no times any more");
             })
             .ok()
     }

@@ -104,7 +104,15 @@ impl Executor for CommandExecutor {
     }
 
     fn check(&self, inputs: &Map<String, Value>) -> Vec<Violation> {
-        PLACES.check(inputs)
+        let mut faults = PLACES.check(inputs);
+        if let Some(value @ Value::String(program)) = inputs.get("program")
+            && !self.options.programs.contains_key(program)
+        {
+            let reason = "is no program that this server allows";
+            let expected = self.options.allowed();
+            faults.push(Violation::of("program", reason, expected, value));
+        }
+        faults
     }
 
     fn secrets(&self, inputs: &Map<String, Value>) -> Vec<SecretName> {
@@ -117,16 +125,10 @@ impl Executor for CommandExecutor {
         let stdin = request.stdin.take();
         let scrubber = job.secrets.scrubber();
         let path = self.options.programs.get(&request.program).ok_or_else(|| {
-            let known: Vec<_> = self
-                .options
-                .programs
-                .keys()
-                .map(|p| format!("`{p}`"))
-                .collect();
             ExecutorError::new(format!(
-                "program `{}` is not allowed; allowed are {}",
+                "program `{}` is not allowed, expected {}",
                 request.program,
-                known.join(", ")
+                self.options.allowed()
             ))
         })?;
         let cwd = self.working_directory(request.cwd.as_deref()).await?;

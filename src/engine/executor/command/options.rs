@@ -116,6 +116,23 @@ pub(super) struct Resolved {
     pub(super) records: Option<PathBuf>,
 }
 
+impl Resolved {
+    /// The programs that may run, for whoever asks for another one, and what allows more.
+    pub(super) fn allowed(&self) -> String {
+        /// Programs that are named.
+        const TOLD_MAX: usize = 20;
+        let told = self.programs.keys().take(TOLD_MAX);
+        let mut told: Vec<_> = told.map(|program| format!("`{program}`")).collect();
+        if let Some(more @ 1..) = self.programs.len().checked_sub(TOLD_MAX) {
+            told.push(format!("and {more} more"));
+        }
+        format!(
+            "one of {}; the server allows more with `--allow-command PROGRAM`",
+            told.join(", ")
+        )
+    }
+}
+
 fn find(program: &str, search_path: &str) -> Result<PathBuf, OptionsError> {
     let not_found = |place: &str| OptionsError::ProgramNotFound {
         program: program.to_owned(),

@@ -57,12 +57,26 @@ async fn only_programs_on_the_list_run() {
     for program in ["ls", "/usr/bin/cat", "./cat", "CAT", "", "cat "] {
         let inputs = json!({"program": program});
         assert!(!takes(executor(), &inputs), "{program}");
-        let error = run(inputs).await.unwrap_err();
+        let error = run(inputs.clone()).await.unwrap_err();
         assert!(
-            error.to_string().contains("is not allowed; allowed are"),
+            error
+                .to_string()
+                .contains("is not allowed, expected one of `"),
             "{error}"
         );
+        let faults = executor().check(inputs.as_object().unwrap());
+        let [fault] = faults.as_slice() else {
+            panic!("{program}: {faults:?}");
+        };
+        assert_eq!(fault.field, "program");
+        assert!(
+            fault.expected.contains("`cat`")
+                && fault.expected.contains("`--allow-command PROGRAM`"),
+            "{fault:?}"
+        );
     }
+    let allowed = json!({"program": "cat"});
+    assert_eq!(executor().check(allowed.as_object().unwrap()), []);
     assert!(takes(executor(), &json!({"program": "cat"})));
 }
 

@@ -4,7 +4,7 @@ mod runs;
 mod values;
 
 use super::{reason, refused_call};
-use crate::application::api::{CallNames, Refused};
+use crate::application::api::{CallNames, KnownExecutors, Refused};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Map, Value, json};
 use taskledger_domain::TaskId;
@@ -70,6 +70,7 @@ fn refused(refusal: Refusal, names: CallNames) -> Refused {
         refusal,
         names,
         unknown_executors: Vec::new(),
+        executors: KnownExecutors::default(),
     }
 }
 
@@ -89,6 +90,7 @@ fn a_refusal_is_the_same_after_a_journey_between_nodes() {
         },
         names: two_tasks(),
         unknown_executors: Vec::new(),
+        executors: KnownExecutors::default(),
     };
     let text = serde_json::to_string(&refused).unwrap();
     assert_eq!(serde_json::from_str::<Refused>(&text).unwrap(), refused);

@@ -1,13 +1,14 @@
 //! What executors, runs and statuses do not allow.
 
-use super::{A, B, STORED, id, lists, reads, two_tasks};
-use crate::application::api::CallNames;
+use super::{A, B, STORED, id, lists, reads, refused, refused_call, two_tasks};
+use crate::application::api::{CallNames, KnownExecutors};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::json;
 use taskledger_domain::flow::{
-    ArchiveFault, Changeable, Refusal, RunConflict, TransitionFault, UnknownExecutor,
+    ArchiveFault, Changeable, ParentFault, Refusal, RunConflict, TransitionFault, UnknownExecutor,
 };
 use taskledger_domain::task::Status::{Completed, Failed, InProgress, Pending};
+use taskledger_domain::task::call::UnknownMethod;
 
 #[test]
 fn methods_without_an_executor() {
@@ -24,8 +25,8 @@ fn methods_without_an_executor() {
     );
     let refusal = Refusal::ExecutorsNotFound(vec![unknown(A, "nope")]);
     let kind = ErrorKind::ExecutorNotFound;
-    let hint = "with `schemas.type: \"remote\"` a task waits for a worker of its method, such as `taskledger worker \
-                --method NAME -- PROGRAM` starts";
+    let hint = "on a server, a task with `schemas.type: \"remote\"` waits for a worker of its method, such as \
+                `taskledger worker --method NAME -- PROGRAM` starts";
     reads(
         &two_tasks(),
         refusal,
@@ -57,6 +58,62 @@ fn methods_without_an_executor() {
         kind,
         &[new, told[0].clone()],
         more,
+    );
+}
+
+#[test]
+fn an_unknown_method_is_told_with_the_executors_that_there_are() {
+    let unknown = |task, method: &str| UnknownExecutor {
+        task: id(task),
+        method: method.to_owned(),
+    };
+    let told = |unknown: Vec<UnknownExecutor>, executors: &KnownExecutors| {
+        let mut refused = refused(Refusal::ExecutorsNotFound(unknown), two_tasks());
+        refused.executors = executors.clone();
+        refused_call(&refused).data
+    };
+    let mut executors = KnownExecutors {
+        names: vec!["echo_executor".to_owned(), "sleep_executor".to_owned()],
+        more: 0,
+        meant: [("ehco_executor".to_owned(), "echo_executor".to_owned())].into(),
+    };
+    let near = told(vec![unknown(A, "ehco_executor")], &executors);
+    assert_eq!(
+        near["expected"],
+        "the name of an executor; did you mean `echo_executor`?"
+    );
+    assert_eq!(near["actual"], "ehco_executor");
+    assert_eq!(near.get("hint"), None, "nothing else is likely to help");
+
+    let far = told(vec![unknown(A, "build"), unknown(B, "test")], &executors);
+    let listed = "the name of an executor: `echo_executor`, `sleep_executor`";
+    assert_eq!(far["errors"][0]["expected"], listed);
+    assert_eq!(far["errors"][1]["expected"], "the name of an executor");
+    assert!(far["hint"].as_str().unwrap().contains("remote"), "{far}");
+
+    executors.more = 3;
+    let many = told(vec![unknown(A, "build")], &executors);
+    let listed = format!("{listed}, and 3 more (`system.executors` lists them)");
+    assert_eq!(many["expected"], listed);
+}
+
+#[test]
+fn unknown_methods_beside_another_fault_are_told_in_the_same_words() {
+    let mut refused = refused(
+        Refusal::InvalidParent(vec![ParentFault::NotStored { parent: id(STORED) }]),
+        two_tasks(),
+    );
+    let path = ["tasks".into(), 1.into(), "schemas".into(), "method".into()];
+    refused.unknown_executors = vec![UnknownMethod {
+        path: path.to_vec(),
+        method: "ehco_executor".to_owned(),
+    }];
+    refused.executors.meant = [("ehco_executor".to_owned(), "echo_executor".to_owned())].into();
+    let data = refused_call(&refused).data;
+    assert_eq!(
+        data["errors"][1],
+        json!({"field": "method", "reason": "Executor not found", "actual": "ehco_executor",
+            "expected": "the name of an executor; did you mean `echo_executor`?", "path": ["tasks", 1, "schemas", "method"]})
     );
 }
 

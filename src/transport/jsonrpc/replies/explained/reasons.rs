@@ -1,12 +1,13 @@
 //! The words and members of each reason. Codes and members, once released, keep their meaning.
 
 mod retries;
+mod slots;
 mod waiting;
 mod workers;
 
 use super::steps::{self, Steps};
 use crate::application::api::views::{Attempt, RunSummary};
-use crate::application::api::{AwaitedWorkers, Facts, Queue, SlotHolder, TaskEnd, TaskOutcome};
+use crate::application::api::{AwaitedWorkers, Facts, Queue, TaskEnd, TaskOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
@@ -247,47 +248,6 @@ impl Speaker<'_> {
         )
     }
 
-    fn slot(&self) -> Said {
-        let method = self.method();
-        let Some(line) = self.queue else {
-            return said("waits_for_slot", "starts next".to_owned(), json!({}));
-        };
-        let ahead = line.place.ahead_in_flow;
-        let message = if line.running < line.limit && ahead == 0 && line.flows_ahead == 0 {
-            format!("is ready, and a slot of `{method}` is free: it starts next")
-        } else {
-            format!(
-                "waits for a slot of `{method}`: {} of {} are taken, {} of its flow and {} are before it{}",
-                line.running,
-                line.limit,
-                counted(ahead, "task", "tasks"),
-                if line.more_flows_ahead {
-                    format!("more than {} other flows", line.flows_ahead)
-                } else {
-                    counted(line.flows_ahead, "other flow", "other flows")
-                },
-                if line.fair_share {
-                    "; users share it fairly, so that is not the order of age"
-                } else {
-                    ""
-                },
-            )
-        };
-        let mut said = said(
-            "waits_for_slot",
-            message,
-            json!({"executor": method, "limit": line.limit, "running": line.running,
-                "holders": line.holders.iter().map(holder).collect::<Vec<_>>(), "holders_more": line.running.saturating_sub(line.holders.len()),
-                "priority": line.place.priority, "ready_since": line.place.since,
-                "ahead_in_flow": ahead, "flows_ahead": line.flows_ahead,
-                "more_flows_ahead": line.more_flows_ahead}),
-        );
-        if line.fair_share {
-            said.details.insert("fair_share".to_owned(), json!(true));
-        }
-        said
-    }
-
     fn descendants(&self, below: &Descendants) -> Said {
         let total = below.open + below.completed + below.failed + below.cancelled;
         let names = self.names(below.listed.items.iter(), below.listed.more);
@@ -447,17 +407,6 @@ fn waits(task: &mut Value, when: When) {
     if when == When::Always {
         task["when"] = json!("always");
     }
-}
-
-fn holder(holder: &SlotHolder) -> Value {
-    let mut said = json!({"task_id": holder.task, "attempt": holder.attempt});
-    if let Some(root) = holder.root {
-        said["root_task_id"] = json!(root);
-    }
-    if let Some(name) = &holder.name {
-        said["name"] = json!(name);
-    }
-    said
 }
 
 fn reason_of(end: &TaskEnd) -> Option<Value> {

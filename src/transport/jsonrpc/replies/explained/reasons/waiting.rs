@@ -4,17 +4,35 @@ use super::super::steps::Steps;
 use super::{NAMES_MAX, Said, Speaker, said};
 use serde_json::json;
 use taskledger_domain::Timestamp;
-use taskledger_domain::flow::explain::{Held, Reason};
+use taskledger_domain::flow::explain::{Held, Reason, TaskRef};
 use taskledger_domain::flow::{TimerKind, Waits};
 use taskledger_domain::task::Status;
 
 impl Speaker<'_> {
-    /// That nothing begins on this server, where that keeps the task from starting: before the reasons of a task that
-    /// only waits for its turn, behind those of any other.
+    /// That nothing begins on this server, where that keeps the task, or one below it, from starting: before the reasons
+    /// of a task that only waits for its turn, and of a group below which nothing runs; behind those of any other.
     pub(super) fn add_drain(&self, reasons: &mut Vec<Said>) {
-        if !self.is_draining || self.e.run.is_none() || self.e.task.status != Status::Pending {
+        if !self.is_draining || self.e.run.is_none() {
             return;
         }
+        let (first, what) = match self.e.reasons.first() {
+            Some(Reason::WaitsForDescendants(below)) => {
+                let is_pending = |task: &TaskRef| task.status == Status::Pending;
+                let listed = &below.listed;
+                if listed.more == 0 && !listed.items.iter().any(is_pending) {
+                    return;
+                }
+                (
+                    listed.items.iter().all(is_pending),
+                    "no task below it starts",
+                )
+            }
+            Some(Reason::WaitsForSlot(_) | Reason::WaitsForWorker { .. }) => {
+                (true, "no task starts")
+            }
+            _ if self.e.task.status == Status::Pending => (false, "no task starts"),
+            _ => return,
+        };
         let next = Steps::new()
             .now(
                 "system.drain",
@@ -24,17 +42,12 @@ impl Speaker<'_> {
             .all();
         let drain = said(
             "draining",
-            "waits because the server is draining: no task starts until that is cancelled or the server starts anew"
-                .to_owned(),
+            format!(
+                "waits because the server is draining: {what} until that is cancelled or the server starts anew"
+            ),
             json!({"next_steps": next}),
         );
-        let waits_its_turn = self.e.reasons.first().is_some_and(|reason| {
-            matches!(
-                reason,
-                Reason::WaitsForSlot(_) | Reason::WaitsForWorker { .. }
-            )
-        });
-        let at = if waits_its_turn { 0 } else { reasons.len() };
+        let at = if first { 0 } else { reasons.len() };
         reasons.insert(at, drain);
     }
 

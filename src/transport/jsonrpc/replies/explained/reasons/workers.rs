@@ -1,8 +1,8 @@
 //! Why no worker has claimed a task.
 
 use super::{Said, Speaker, counted, said};
-use crate::application::api::AwaitedWorkers;
-use serde_json::json;
+use crate::application::api::{Ahead, AwaitedWorkers};
+use serde_json::{Value, json};
 use taskledger_domain::Timestamp;
 use taskledger_domain::flow::explain::Place;
 
@@ -15,9 +15,8 @@ impl Speaker<'_> {
         let drained = workers.map_or(0, |workers| workers.drained);
         let last = workers.and_then(|workers| workers.last_asked_at);
         let limit = workers.and_then(|workers| workers.limit);
-        let running = workers.map_or(0, |workers| workers.running);
-        let ahead = place.ahead_in_flow + workers.map_or(0, |workers| workers.tasks_ahead);
-        let more = workers.is_some_and(|workers| workers.more_tasks_ahead);
+        let running = workers.and_then(|workers| workers.running);
+        let others = workers.map_or(Ahead::NONE, |workers| workers.tasks_ahead);
         let why = why(method, workers, place.ahead_in_flow);
         let ends = until.map_or_else(String::new, |until| {
             format!(", and fails at {until} if that stays so")
@@ -31,15 +30,25 @@ impl Speaker<'_> {
                 "workers": asking,
                 "drained": drained,
                 "last_asked_at": last,
-                "running": running,
                 "limit": limit,
-                "tasks_ahead": ahead,
-                "more_tasks_ahead": more,
+                "ahead_in_flow": place.ahead_in_flow,
                 "fails_at": until,
             }),
         );
+        let mut add = |name: &str, value: Value| said.details.insert(name.to_owned(), value);
+        if let Some(running) = running {
+            add("running", json!(running));
+        }
+        match others {
+            Ahead::Counted { count, more } => {
+                add("tasks_ahead", json!(place.ahead_in_flow + count));
+                add("more_tasks_ahead", json!(more))
+            }
+            Ahead::Few => add("others_ahead", json!("few")),
+            Ahead::Many => add("others_ahead", json!("many")),
+        };
         if workers.is_some_and(|workers| workers.fair_share) {
-            said.details.insert("fair_share".to_owned(), json!(true));
+            add("fair_share", json!(true));
         }
         said
     }
@@ -50,7 +59,7 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
     let Some(workers) = workers else {
         return format!("it is not known who asks for `{method}`");
     };
-    let ahead = ahead_in_flow + workers.tasks_ahead;
+    let ahead = ahead(ahead_in_flow, workers.tasks_ahead);
     match (workers.asking, workers.last_asked_at) {
         (0, _) if workers.drained > 0 => format!(
             "no worker asks for `{method}` now: {} drained",
@@ -64,22 +73,40 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
         (_, _) if workers.is_full => {
             format!("as many attempts of `{method}` are under way as its limit allows")
         }
-        (_, _) if ahead > 0 => {
-            let more = if workers.more_tasks_ahead {
-                "more than "
-            } else {
-                ""
-            };
-            let others = counted(ahead, "other task", "other tasks");
+        (_, _) if let Some(ahead) = ahead => {
             let shared = if workers.fair_share {
                 "; users share its workers fairly"
             } else {
                 ""
             };
-            format!("its turn is behind {more}{others} of `{method}`{shared}")
+            format!("its turn is behind {ahead} of `{method}`{shared}")
         }
         (_, _) => format!("all workers of `{method}` are busy"),
     }
+}
+
+/// Tasks that come first, if there are any.
+fn ahead(in_flow: usize, others: Ahead) -> Option<String> {
+    let others = match others {
+        Ahead::Counted { count, more } => {
+            let all = in_flow + count;
+            let told = counted(all, "other task", "other tasks");
+            return match (all, more) {
+                (0, false) => None,
+                (_, false) => Some(told),
+                (_, true) => Some(format!("more than {told}")),
+            };
+        }
+        Ahead::Few => "a few",
+        Ahead::Many => "many",
+    };
+    Some(match in_flow {
+        0 => format!("{others} other tasks"),
+        n => format!(
+            "{} of its flow and {others} other tasks",
+            counted(n, "task", "tasks")
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -93,10 +120,9 @@ mod tests {
             drained: 0,
             last_asked_at: None,
             silent_ms: None,
-            running: 0,
+            running: Some(0),
             limit: None,
-            tasks_ahead: 0,
-            more_tasks_ahead: false,
+            tasks_ahead: Ahead::NONE,
             is_full: false,
             fair_share: false,
         };
@@ -114,9 +140,8 @@ mod tests {
             asking: 2,
             ..gone.clone()
         };
-        let behind = |tasks_ahead, more_tasks_ahead| AwaitedWorkers {
-            tasks_ahead,
-            more_tasks_ahead,
+        let behind = |count, more| AwaitedWorkers {
+            tasks_ahead: Ahead::Counted { count, more },
             ..there.clone()
         };
         let full = AwaitedWorkers {
@@ -164,5 +189,18 @@ mod tests {
         ] {
             assert_eq!(why("m", Some(&workers), 0), expected);
         }
+    }
+
+    #[test]
+    fn who_does_not_see_others_is_told_of_them_without_a_number() {
+        let told = |in_flow, others| ahead(in_flow, others).expect("somebody is ahead");
+        assert_eq!(told(0, Ahead::Few), "a few other tasks");
+        assert_eq!(told(0, Ahead::Many), "many other tasks");
+        assert_eq!(
+            told(1, Ahead::Few),
+            "1 task of its flow and a few other tasks"
+        );
+        assert_eq!(told(2, Ahead::NONE), "2 other tasks");
+        assert_eq!(ahead(0, Ahead::NONE), None);
     }
 }
