@@ -1,8 +1,9 @@
 //! The routes.
 
-use super::door::{Door, json};
+use super::door::Door;
 use super::grpc::{Of, paths};
 use super::health::Probe;
+use super::json::json;
 use super::{origins, refusal, scrape, welcome};
 use crate::application::api::PEER_CALLS;
 use crate::transport::a2a;
