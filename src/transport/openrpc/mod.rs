@@ -11,6 +11,7 @@ mod discovery;
 mod document;
 mod errors;
 mod parameter;
+mod schema_parts;
 mod schemas;
 mod socket;
 
