@@ -215,6 +215,7 @@ mod tests {
     use crate::application::limits::EarlyTurn;
     use futures_util::FutureExt;
     use taskledger_auth::{Caller, Name, Scopes};
+    use tokio::time::sleep;
 
     fn by(user: &str) -> Context {
         let name = Name::new(user).expect("a name");
