@@ -43,10 +43,6 @@ const WAKE_BATCH: usize = 1000;
 /// Bytes of an idle mailbox besides its state.
 const MAILBOX_BYTES: usize = 512;
 
-/// Flows of other nodes that are loaded at once to be looked at: each may hold a state of 100,000
-/// tasks, and nobody keeps it.
-const FOREIGN_LOADS_MAX: usize = 2;
-
 /// All mailboxes of this server, and everything that they share.
 pub struct Flows {
     pub(super) store: Arc<dyn EventStore>,
@@ -148,7 +144,7 @@ impl Flows {
             attempts: OnceLock::new(),
             hot: Mutex::default(),
             idle_bytes_max: parts.idle_bytes_max,
-            foreign_loads: Semaphore::new(FOREIGN_LOADS_MAX),
+            foreign_loads: Semaphore::new(super::loading::FOREIGN_LOADS_MAX),
             tasks: TaskTracker::new(),
             fenced: AtomicBool::new(false),
             stop: parts.stop,

@@ -1,8 +1,8 @@
 //! Looks at the state of a flow: in its own turn, or at what the log has of a flow of another node.
 
-use super::{FOREIGN_LOADS_MAX, Flows};
+use super::Flows;
 use crate::application::error::{Error, Failure};
-use crate::application::loading;
+use crate::application::loading::{self, FOREIGN_LOADS_MAX};
 use crate::application::mailbox::Look;
 use crate::runtime::maybe_block_in_place;
 use std::sync::{Arc, Mutex};
