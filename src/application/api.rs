@@ -7,11 +7,15 @@
 
 mod auth;
 pub mod broker;
+mod callback;
+mod lineage;
 mod replies;
 mod requests;
 pub mod runs;
 pub mod schedules;
 mod system;
+mod target;
+mod use_case;
 pub mod views;
 mod watching;
 pub mod webhooks;
@@ -19,7 +23,6 @@ pub mod work;
 pub mod workflows;
 
 pub use super::authentication::{Authenticate, Denied, Session};
-pub use super::authorize::UseCase;
 pub use super::encoder::{Moment, TreeEncoder};
 pub use super::error::{Error, Failure, Refused};
 pub use super::events::{Cursor as EventsCursor, Page as EventsPage, Query as EventsQuery};
@@ -29,8 +32,7 @@ pub use super::explain::{
 pub use super::history::{Cursor as HistoryCursor, EventType, Query as History, Scope};
 pub use super::known_executors::KnownExecutors;
 pub use super::limits::{EarlyTurn, Turn};
-pub use super::lineage::{Lineage, Origin};
-pub use super::naming::{CallNames, Index as NameIndex};
+pub use super::naming::{CallNames, Index as NameIndex, TaskIds};
 pub use super::past::{AsOf, Then};
 pub use super::pieces::{Cut, PIECE_TIME_MAX, PieceSender, Pieces, Unsent, in_time, pieces};
 pub use super::queries::{Consistency, Page};
@@ -42,15 +44,17 @@ pub use auth::{
     AuditEntry, AuditPage, AuditSearch, CreatedToken, DeniedJwt, DeniedView, SecretView, TokenPage,
     TokenView,
 };
+pub use lineage::{Lineage, Origin};
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, NamedRejection, Reply, Started,
-    TaskIds,
 };
-pub use requests::{Cancel, Copy, Delete, Execute, IdCheck, Request, Retry, Target, Update};
+pub use requests::{Cancel, Copy, Delete, Execute, IdCheck, Request, Retry, Update};
 pub use system::{
     COMMAND_EXECUTOR, Check, DRAINING, Deliveries, Draining, ExecutorView, Health, NodeHealth,
     NodeShare, Rebuild, SlotUsage,
 };
+pub use target::Target;
 pub use taskledger_auth::Caller;
+pub use use_case::UseCase;
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};
 pub use workflows::RunProgress;

@@ -4,16 +4,13 @@
 //! A flow enters itself when it comes to rest, and before commands are answered (`entering.rs`); whoever changes the directory of executors finds here whom
 //! to wake. Nothing rests on it being complete: flows come to rest again after each turn.
 
-use super::flows::Flows;
-use super::mailbox::Resident;
 use super::ownership::Partitions;
 use super::ports::Standing;
 use super::slots::View;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use taskledger_domain::FlowId;
-use taskledger_domain::schedule;
 
 /// The flows that wait, by executor. Memory: one entry for each flow and method that it waits for.
 #[derive(Debug, Default)]
@@ -133,7 +130,7 @@ impl Awaited {
 
     /// Flows that wait for an executor to which the directory stands otherwise now. Cost: O(methods +
     /// flows that wait for those that changed).
-    fn changed(&self, view: &View) -> Vec<FlowId> {
+    pub(super) fn changed(&self, view: &View) -> Vec<FlowId> {
         let index = self.index();
         let mut changed = Vec::new();
         for (method, flows) in &index.flows {
@@ -142,27 +139,5 @@ impl Awaited {
             changed.extend(other.map(|(flow, _)| *flow));
         }
         changed
-    }
-}
-
-impl Flows {
-    /// Enters the flow and has it looked at again when there is another snapshot of the directory already than its
-    /// last turn asked: whoever published that may have come too early to find it.
-    pub(super) fn rests(self: &Arc<Self>, id: FlowId, state: &mut Resident) {
-        self.enter(id, state, &Arc::default());
-        let newest = self.slots.view().number();
-        if schedule::has_ready(&state.flow) && state.asked != 0 && state.asked != newest {
-            self.wake(id);
-        }
-    }
-
-    /// The directory of executors has changed: limits are taken over, and flows that wait for what is
-    /// there now are woken.
-    pub(super) fn executors_changed(self: &Arc<Self>) {
-        self.slots.follow();
-        let limited = self.offers.limit(&self.slots.claim_limits());
-        self.count_attempts_of(&limited);
-        let changed = self.awaited.changed(&self.slots.view());
-        changed.into_iter().for_each(|flow| self.wake(flow));
     }
 }

@@ -218,8 +218,22 @@ impl Batch {
     }
 }
 
+/// Events of the append that is under way.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    /// Version of the flow before the first.
+    pub(super) before: Version,
+    pub(super) events: Vec<Arc<Event>>,
+}
+
+impl UnderWay {
+    pub(super) fn event(&self, version: Version) -> Option<&Arc<Event>> {
+        of_version(&self.events, self.before, version)
+    }
+}
+
 /// The event of a version among consecutive ones, the first of which follows `before`.
-pub(super) fn of_version<E>(events: &[E], before: Version, version: Version) -> Option<&E> {
+fn of_version<E>(events: &[E], before: Version, version: Version) -> Option<&E> {
     let index = version.checked_sub(before + 1)?;
     events.get(usize::try_from(index).ok()?)
 }

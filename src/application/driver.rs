@@ -8,7 +8,7 @@
 //! Nothing is decided unless this node owns the flow at that moment, under the same ownership under
 //! which the state was loaded. Under another one somebody else may have written in between.
 
-use super::batch::{Batch, Consequence, Decision, Entry};
+use super::batch::{Batch, Consequence, Decision, Entry, UnderWay};
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::loading;
@@ -19,7 +19,6 @@ use super::positions::SeenBy;
 use super::reach::reach;
 use crate::runtime::maybe_block_in_place;
 use crate::store::{self, ClaimKey, Fence, Outcome, Resolution};
-use ends::{UnderWay, gather_ends};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
@@ -93,7 +92,7 @@ impl<'a> Driver<'a> {
                 if self.next.entries.is_empty() {
                     self.keep_snapshot();
                 }
-                gather_ends(self.mailbox).await;
+                self.gather_ends().await;
             }
             self.decide_waiting(in_flight.is_some()).await;
             if in_flight.is_none() && !self.next.entries.is_empty() {
@@ -308,7 +307,7 @@ impl<'a> Driver<'a> {
         // What was not written must not be taken for what another node wrote at these versions.
         self.under_way = UnderWay::default();
         if let Ok(outcome) = &outcome {
-            self.flows.figures.answered(&batch, outcome);
+            self.flows.figures.answered(batch.sent_at, outcome);
         }
         match outcome {
             Ok(Outcome::Appended(recorded)) => self.appended(batch, &recorded),

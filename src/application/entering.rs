@@ -4,40 +4,18 @@
 //! index does that together with its state (`driver/belonging.rs`, `Flows::abandoned`), or takes all of it, which
 //! is noticed by how much is there.
 
+mod entered;
+
 use super::awaited::Stood;
 use super::flows::Flows;
 use super::mailbox::Resident;
 use super::offers::{Coming, Offer};
 use super::slots::View;
+pub(super) use entered::Entered;
 use std::sync::Arc;
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Flow;
-use taskledger_domain::schedule::{Outside, Waiting};
-
-/// What a flow in memory has entered.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Entered {
-    outside: Outside,
-    /// The snapshot of the directory of executors and the owner for which that holds; `None`: nothing is entered.
-    of: Option<(u64, Option<Box<str>>)>,
-}
-
-impl Entered {
-    pub(super) fn weight_bytes(&self) -> usize {
-        self.outside.weight_bytes()
-    }
-
-    fn holds(&self, flow: &Flow, view: &View) -> bool {
-        let of = self.of.as_ref();
-        of.is_some_and(|(number, owner)| {
-            *number == view.number() && owner.as_deref() == flow.owner()
-        })
-    }
-
-    fn owner(&self) -> Option<&str> {
-        self.of.as_ref()?.1.as_deref()
-    }
-}
+use taskledger_domain::schedule::{self, Outside, Waiting};
 
 impl Flows {
     /// Enters what a flow has now; the claims that follow at once are `coming`. Cost: O(what has changed), but at
@@ -48,6 +26,26 @@ impl Flows {
         if !entered.holds(flow, &view) || !self.enter_changes(id, flow, entered, &view, coming) {
             self.enter_all(id, flow, entered, &view, coming);
         }
+    }
+
+    /// Enters the flow and has it looked at again when there is another snapshot of the directory already than its
+    /// last turn asked: whoever published that may have come too early to find it.
+    pub(super) fn rests(self: &Arc<Self>, id: FlowId, state: &mut Resident) {
+        self.enter(id, state, &Arc::default());
+        let newest = self.slots.view().number();
+        if schedule::has_ready(&state.flow) && state.asked != 0 && state.asked != newest {
+            self.wake(id);
+        }
+    }
+
+    /// The directory of executors has changed: limits are taken over, and flows that wait for what is
+    /// there now are woken.
+    pub(super) fn executors_changed(self: &Arc<Self>) {
+        self.slots.follow();
+        let limited = self.offers.limit(&self.slots.claim_limits());
+        self.count_attempts_of(&limited);
+        let changed = self.awaited.changed(&self.slots.view());
+        changed.into_iter().for_each(|flow| self.wake(flow));
     }
 
     /// False when something is missing of what was entered before.

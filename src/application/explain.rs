@@ -5,14 +5,14 @@
 //! are those of the door that asks.
 
 mod facts;
+mod finding;
 mod queues;
 
 use super::App;
-use super::api::Explained;
+use super::api::{Explained, Lineage};
 use super::context::Context;
 use super::error::Error;
 use super::guard::sees;
-use super::lineage::Lineage;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;

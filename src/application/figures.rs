@@ -3,7 +3,6 @@
 //! Counted where the fact is known, with atomic additions; read by `crate::metrics`. What is counted of
 //! events is counted once they are durable, by the node that decided them.
 
-use super::batch::Batch;
 use super::mailbox::Order;
 use crate::meters::{Buckets, Counter, FirstUse, Histogram};
 use crate::store::Outcome;
@@ -14,6 +13,7 @@ use taskledger_domain::flow::{
     Capacity, Command, Event, FailureReason, Flow, RunState, TaskFailed,
 };
 use taskledger_domain::{Recorded, TaskId};
+use tokio::time::Instant;
 
 /// Why an append was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,9 +177,9 @@ impl Default for Figures {
 }
 
 impl Figures {
-    /// The store has answered an append.
-    pub(super) fn answered(&self, batch: &Batch, outcome: &Outcome) {
-        if let Some(sent) = batch.sent_at {
+    /// The store has answered an append that was sent then.
+    pub(super) fn answered(&self, sent_at: Option<Instant>, outcome: &Outcome) {
+        if let Some(sent) = sent_at {
             self.append.observe_time(sent.elapsed());
         }
         let conflict = match outcome {

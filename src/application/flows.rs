@@ -144,7 +144,7 @@ impl Flows {
             attempts: OnceLock::new(),
             hot: Mutex::default(),
             idle_bytes_max: parts.idle_bytes_max,
-            foreign_loads: Semaphore::new(looks::FOREIGN_LOADS_MAX),
+            foreign_loads: Semaphore::new(super::loading::FOREIGN_LOADS_MAX),
             tasks: TaskTracker::new(),
             fenced: AtomicBool::new(false),
             stop: parts.stop,

@@ -7,10 +7,12 @@
 
 mod cursor;
 mod event_type;
+mod query;
 
 use cursor::Creation;
 pub use cursor::Cursor;
 pub use event_type::EventType;
+pub use query::{Query, Scope};
 
 use super::App;
 use super::api::{HistoryPage, NamedRejection};
@@ -21,7 +23,6 @@ use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
 use super::task_names::TaskNames;
 use crate::store::PIECE_EVENTS_MAX;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::{Argument, Event, Refusal, covers};
@@ -32,34 +33,6 @@ use taskledger_projections::Order;
 pub const SCANNED_MAX: usize = 20_000;
 /// Bytes of payload after which a page ends; its first entry is taken whatever its size.
 pub const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Whose history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum Scope {
-    /// The task's events, and those of the runs that covered it.
-    #[default]
-    Task,
-    /// All events of its flow.
-    Flow,
-}
-
-/// What to show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Query {
-    /// A task that exists or existed.
-    pub task: TaskId,
-    /// Whose history.
-    pub scope: Scope,
-    /// Entries of a page, at least 1.
-    pub limit: usize,
-    /// Oldest or newest first.
-    pub order: Order,
-    /// Where the page before ended; made with the same order.
-    pub cursor: Option<Cursor>,
-    /// Only these types; `None` for all.
-    pub types: Option<Vec<EventType>>,
-}
 
 impl App {
     /// The events of a task or a flow. Cost: O(events read), at most [`SCANNED_MAX`] and a piece; the history of

@@ -6,16 +6,16 @@
 
 mod fingerprint;
 mod former;
+mod record;
 
 pub(super) use fingerprint::fingerprint;
 
 use super::api::Reply;
 use super::authorize::UseCase;
 use super::context::{Context, Idempotency};
-use super::error::{Error, Failure};
-use serde::{Deserialize, Serialize};
+use super::error::Error;
+use record::{RECORD_VERSION, Record, Written, unreadable};
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -25,9 +25,6 @@ use taskledger_domain::violation::Violation;
 
 /// Milliseconds for which a key is remembered: a day.
 pub const KEY_LIFETIME_MS: u64 = 24 * 3600 * 1000;
-
-/// The version of the records that are written.
-const RECORD_VERSION: u32 = 2;
 
 /// Builds the reply to a call from what its command did; it is stored with the events.
 pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
@@ -147,36 +144,6 @@ impl Repeatable {
         };
         serde_json::to_string(&record).expect("a reply can always be written as JSON")
     }
-}
-
-/// A record as it is written.
-#[derive(Serialize)]
-struct Written<'a> {
-    v: u32,
-    fingerprint: &'a str,
-    reply: &'a Reply,
-}
-
-/// A record of any form.
-#[derive(Deserialize)]
-struct Record {
-    /// Absent in records without a version.
-    v: Option<u32>,
-    fingerprint: String,
-    reply: Option<Box<RawValue>>,
-    /// The JSON-RPC result, in records without a version.
-    answer: Option<Box<RawValue>>,
-}
-
-impl Record {
-    fn read(value: &str) -> Result<Self, Error> {
-        serde_json::from_str(value).map_err(|error| unreadable(&error))
-    }
-}
-
-fn unreadable(error: &dyn fmt::Display) -> Error {
-    let text = format!("the claim of an idempotency key cannot be read: {error}");
-    Failure::Broken(text).into()
 }
 
 /// What a key claims.

@@ -5,15 +5,18 @@
 //! concerns a caller while authentication is off, unless the operator says so.
 
 mod costs;
+mod quota;
 mod quotas;
 mod rates;
 mod recent;
 mod refused;
 mod streams;
+mod turn;
 mod turns;
 
 pub use costs::{Cost, cost};
-pub use quotas::{InUse, Quota, QuotaOptions, Quotas, Usage};
+pub use quota::Quota;
+pub use quotas::{InUse, QuotaOptions, Quotas, Usage};
 pub use rates::{BURST_DEFAULT, PER_SECOND_DEFAULT, RateOptions};
 
 use super::authorize::UseCase;
@@ -29,8 +32,8 @@ pub use streams::StreamPlace;
 use streams::Streams;
 use taskledger_auth::{Caller, Reach};
 use tokio::time::Instant;
+pub use turn::{EarlyTurn, Turn};
 use turns::Turns;
-pub use turns::{EarlyTurn, Turn};
 
 /// Settings of [`Limits`].
 #[derive(Debug, Clone, Default)]

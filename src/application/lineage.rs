@@ -3,18 +3,18 @@
 
 use super::App;
 use super::api::work::Begun;
+use super::api::{Lineage, Origin};
 use super::error::Error;
 use super::facts;
 use super::sending::engine_metadata;
 use super::stream_reader::StreamReader;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{Event, Flow, Specification};
 use taskledger_domain::schedule::LEASED_RESULTS_MAX;
 use taskledger_domain::task::Status;
 use taskledger_domain::task::wiring::{self, Use, Wiring};
-use taskledger_domain::{EventId, FlowId, Payload, Recorded, TaskId, Version};
+use taskledger_domain::{FlowId, Payload, Recorded, TaskId, Version};
 
 /// Values of one answer whose origin is told; attempts beyond it are told without.
 const ORIGINS_MAX: usize = 5_000;
@@ -28,32 +28,6 @@ const CHUNK_EVENTS: usize = 16;
 const SCANNED_MAX: usize = 20_000;
 /// Bytes of them.
 const SCANNED_BYTES_MAX: usize = 4 * READ_BYTES_MAX;
-
-/// Where a value of the inputs came from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
-    /// Where it stands in the inputs, as a JSON pointer.
-    pub input: String,
-    /// The reference, as it is stored.
-    pub reference: String,
-    /// The task whose result has it.
-    pub task: TaskId,
-    /// The attempt of that task.
-    pub attempt: u32,
-    /// The event with the result.
-    pub event: EventId,
-    /// Its place in the history of the flow.
-    pub sequence: Version,
-}
-
-/// What an attempt worked on whose inputs are not all literal.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lineage {
-    /// Where values came from.
-    pub origins: Vec<Origin>,
-    /// All of it; `None` when a result has been replaced since, or it is too large.
-    pub input: Option<Payload>,
-}
 
 /// The start of an attempt: its task, and the version of the event.
 pub(super) type Start = (TaskId, Version);

@@ -19,6 +19,10 @@ use tokio::time::Instant;
 /// Bytes of a snapshot for each task, roughly.
 const SNAPSHOT_TASK_BYTES: usize = 88;
 
+/// Flows of other nodes that are loaded at once to be looked at: each may hold a state of 100,000
+/// tasks, and nobody keeps it.
+pub(super) const FOREIGN_LOADS_MAX: usize = 2;
+
 /// Events after which a flow of so many tasks gets a new snapshot.
 pub(super) fn snapshot_interval(tasks: usize) -> Version {
     (tasks as Version / 4).max(500)

@@ -12,6 +12,7 @@ pub mod authentication;
 pub mod authorize;
 mod awaited;
 mod batch;
+mod begins;
 mod checks;
 mod claim_ends;
 mod claiming;

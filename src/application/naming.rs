@@ -1,13 +1,15 @@
 //! What a caller calls the tasks of a call, and where it wrote them. It travels beside a refusal, so
 //! that no answer names an id that was made for the call: the caller has never seen it.
 
-use super::api::TaskIds;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::flow::CallTask;
 use taskledger_domain::task::call::ResolvedTasks;
 use taskledger_domain::{PathSegment, TaskId};
+
+/// The id of each task under the name by which the caller knows it. Shared: a reply may be kept and sent.
+pub type TaskIds = Arc<[(String, TaskId)]>;
 
 /// The tasks of a call in the terms of its caller. Empty for calls that write none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

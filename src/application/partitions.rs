@@ -5,25 +5,12 @@
 //! and cached row is checked against the ownership of the moment. What comes is looked at once the
 //! read models show all that the owner before could have written.
 
+mod arrivals;
+
 use super::flows::Flows;
 use super::ownership::{Ownership, Partitions};
-use std::sync::{Arc, Mutex};
-use tokio::sync::Notify;
-
-/// Partitions that have come and whose flows are to be woken.
-#[derive(Debug, Default)]
-pub(super) struct Arrivals {
-    waiting: Mutex<Partitions>,
-    changed: Notify,
-}
-
-impl Arrivals {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Partitions> {
-        self.waiting
-            .lock()
-            .expect("no code panics while it holds the arrivals")
-    }
-}
+pub(super) use arrivals::Arrivals;
+use std::sync::Arc;
 
 impl Flows {
     /// Who owns what.

@@ -116,6 +116,12 @@ pub struct Service {
     metrics: Option<Arc<dyn Exposition>>,
 }
 
+impl HasAccess for Service {
+    fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
 impl Service {
     /// The application made of these parts.
     #[must_use]

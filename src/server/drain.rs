@@ -1,19 +1,9 @@
-//! A calm stop: nothing begins any more, and what is under way gets time to end. And what a stop that was not calm
-//! has left behind.
+//! A calm stop: nothing begins any more, and what is under way gets time to end.
 
 use super::Server;
 use crate::application::App;
 use crate::engine::Dispatcher;
-use crate::engine::executor::command;
-use std::path::Path;
 use std::sync::Arc;
-
-/// Stops programs that an earlier server on this data folder has left running. Before any attempt begins.
-pub(super) async fn stop_orphans(folder: &Path) {
-    if let Err(error) = command::stop_orphans(&folder.join(command::FOLDER)).await {
-        tracing::warn!(%error, "programs that an earlier server has left cannot be looked for");
-    }
-}
 
 /// Drains a server. Attempts of workers outside are not waited for: their leases outlive the server.
 #[derive(Debug, Clone)]

@@ -4,45 +4,38 @@
 //! calls that run at once, the queue of what is written. Calls go through the dispatcher; events come
 //! from `subscription` and are encoded as one line of JSON. May not touch: the log, the meaning of methods.
 
+mod begun;
 mod calls;
+mod names;
+mod notification;
 mod outbox;
 mod params;
+mod sockets;
 mod subscriptions;
 mod waiting;
 mod work;
 mod writer;
 
-use crate::application::Service;
-use crate::application::api::{Caller, Session};
-use crate::clock::SharedClock;
 use crate::meters::Population;
-use crate::transport::budget::Budget;
 use crate::transport::figures::StreamEnd;
-use crate::transport::jsonrpc::Dispatcher;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use calls::{Begun, Calls};
+use begun::Begun;
+use calls::Calls;
 use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
+pub(crate) use names::{PATH, RESET};
 use outbox::Outbox;
 pub(crate) use params::{Subscribe, Unsubscribe, Work};
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+pub(crate) use sockets::{Heard, MESSAGE_BYTES_MAX, Sockets};
+use std::sync::Arc;
 use std::time::Duration;
-pub(crate) use subscriptions::RESET;
 use subscriptions::Subscriptions;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use waiting::Waiting;
 use work::Windows;
 use writer::Written;
 
-/// Bytes of a message, and of a frame, that is taken: a call with some inputs. Larger calls go over
-/// POST.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Where sockets are opened.
-pub(crate) const PATH: &str = "/ws";
 /// How often a peer is asked whether it is still there.
 const PING_INTERVAL: Duration = Duration::from_secs(25);
 /// How long it may take to answer that.
@@ -51,53 +44,6 @@ const PONG_WAIT: Duration = Duration::from_secs(10);
 const CLOSE_UNAUTHORIZED: u16 = 4401;
 /// What a peer gets to take the last messages and to close its side.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
-
-/// What a socket is served with.
-pub(crate) struct Sockets<C> {
-    pub(crate) dispatcher: Arc<Dispatcher<C>>,
-    /// Who tells when messages may be read.
-    pub(crate) service: Option<Arc<Service>>,
-    pub(crate) clock: SharedClock,
-    /// Who has opened it.
-    pub(crate) caller: Arc<Caller>,
-    /// From where.
-    pub(crate) address: Option<IpAddr>,
-    /// By which it lives; none while authentication is off.
-    pub(crate) session: Option<Session>,
-    /// When its peer last sent something.
-    pub(crate) heard: Heard,
-    /// Room for requests, shared with all other doors.
-    pub(crate) requests: Arc<Semaphore>,
-    /// Bytes of answers, shared with all other connections.
-    pub(crate) answers: Budget,
-    /// What one call may take.
-    pub(crate) request_timeout: Duration,
-    /// Cancelled when the server stops accepting.
-    pub(crate) draining: CancellationToken,
-    /// Cancelled when the grace is over.
-    pub(crate) cut: CancellationToken,
-    /// Calls, which go on without their socket.
-    pub(crate) tracker: TaskTracker,
-}
-
-/// When something was last heard.
-#[derive(Debug)]
-pub(crate) struct Heard(Mutex<Instant>);
-
-impl Heard {
-    /// Now.
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Instant::now()))
-    }
-
-    fn now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    fn at(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Why a socket ends.
 enum End {

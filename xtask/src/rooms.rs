@@ -191,3 +191,78 @@ fn dot(out: &mut String, workspace: &Workspace, units: &[Unit]) {
     }
     line(out, format_args!("}}"));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Most files in one circle, by crate. These numbers may only fall: write down a smaller one when it is reached.
+    /// Crates that are not named have no circles of files.
+    const FILES_IN_A_CIRCLE_MAX: &[(&str, usize)] = &[
+        ("taskledger", 4),
+        ("taskledger-a2a", 2),
+        ("taskledger-a2a-client", 3),
+        ("taskledger-auth", 4),
+        ("taskledger-bench", 3),
+        ("taskledger-broker", 5),
+        ("taskledger-cli", 7),
+        ("taskledger-clock", 2),
+        ("taskledger-conformance", 3),
+        ("taskledger-documents", 2),
+        ("taskledger-domain", 8),
+        ("taskledger-log", 5),
+        ("taskledger-projections", 8),
+        ("taskledger-schedules", 2),
+        ("taskledger-subscription", 5),
+        ("taskledger-webhooks", 5),
+        ("taskledger-workers", 4),
+        ("taskledger-workflows", 6),
+    ];
+    /// Circles of rooms in all crates together. This number may only fall, too.
+    const CIRCLES_OF_ROOMS_MAX: usize = 17;
+
+    /// Circles of files that are larger than a bound.
+    fn too_large(name: &str, circles: &[Vec<&str>]) -> Vec<String> {
+        let bound = FILES_IN_A_CIRCLE_MAX.iter().find(|(of, _)| *of == name);
+        let bound = bound.map_or(1, |(_, files)| *files);
+        let larger = circles.iter().filter(|circle| circle.len() > bound);
+        larger
+            .map(|circle| {
+                let (files, paths) = (circle.len(), circle.join(", "));
+                format!("{name}: {files} files need each other, {bound} may: {paths}")
+            })
+            .collect()
+    }
+
+    #[test]
+    fn circles_do_not_grow() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let workspace = Workspace::read(&root).expect("the workspace can be read");
+        let (mut found, mut of_rooms) = (Vec::new(), Vec::new());
+        for package in &workspace.packages {
+            for target in &package.targets {
+                let unit = Unit::read(&root, package, target).expect("source can be read");
+                found.extend(too_large(&unit.name, &circles::of(&unit.edges())));
+                let rooms = unit.rooms();
+                let rooms = circles::of(&rooms).into_iter();
+                of_rooms
+                    .extend(rooms.map(|circle| format!("{}: {}", unit.name, circle.join(", "))));
+            }
+        }
+        assert!(found.is_empty(), "{}", found.join("\n"));
+        let (count, listed) = (of_rooms.len(), of_rooms.join("\n"));
+        assert!(
+            count <= CIRCLES_OF_ROOMS_MAX,
+            "{count} circles of rooms:\n{listed}"
+        );
+    }
+
+    #[test]
+    fn a_circle_that_is_larger_than_its_bound_is_named() {
+        let (name, bound) = FILES_IN_A_CIRCLE_MAX[0];
+        let circle = |files: usize| vec!["a.rs"; files];
+        assert!(too_large(name, &[circle(bound)]).is_empty());
+        assert_eq!(too_large(name, &[circle(bound + 1)]).len(), 1);
+        assert_eq!(too_large("another crate", &[circle(2)]).len(), 1);
+    }
+}

@@ -20,6 +20,7 @@ mod key_ring;
 mod keys;
 
 pub use algorithm::Algorithm;
+pub use claimed::TOKEN_BYTES_MAX;
 pub use claims::{LEEWAY_SECONDS, Verified};
 pub use denied::Denied;
 pub use deny_list::{DeniedTokens, DenyList, DenyListUnavailable, Revocable};
@@ -31,9 +32,6 @@ use crate::Caller;
 use claimed::Claimed;
 use key_ring::KeyRing;
 use std::sync::Arc;
-
-/// Bytes of a token. Those of large companies, with lists of groups, have 2 to 4 KiB.
-pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
 /// Whether a credential has the form of a JWT, so that [`Issuers::verify`] should judge it. Cost: O(length).
 #[must_use]

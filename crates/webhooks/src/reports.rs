@@ -2,6 +2,10 @@
 //!
 //! Owns: what is reported, where to, and the port through which a protocol writes it. May not: know a protocol.
 
+mod form;
+
+pub use form::{Form, Reported};
+
 use super::callback::Callback;
 use super::delivery::Secret;
 use bytes::Bytes;
@@ -17,17 +21,6 @@ pub const REPORTS_PER_RUN_MAX: i64 = 100;
 pub const V03_BODY: &str = "application/json; version=0.3";
 /// Characters of a caller's name for a receiver.
 pub const NAME_CHARS_MAX: usize = 255;
-
-/// What a callback is besides an address, when it gets reports.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reported {
-    /// The caller's name for it, unique within the run; `None`: it gets a fresh one.
-    pub name: Option<Arc<str>>,
-    /// How the server authenticates itself there, as it is shown: the credentials are in a header.
-    pub scheme: Option<Arc<str>>,
-    /// The media type of what is sent.
-    pub content_type: Arc<str>,
-}
 
 /// Where the reports of a run go, as its caller sees it. Secrets are not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,15 +63,6 @@ impl Callback {
 
 /// The header with the token of a receiver.
 pub const TOKEN_HEADER: &str = "x-a2a-notification-token";
-
-/// In which form reports are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// What has changed.
-    Change,
-    /// How the run stands, with what has changed.
-    Whole,
-}
 
 impl Change {
     /// Whether receivers of a form are told: one that shows a run as a whole has no room for a part.

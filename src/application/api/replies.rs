@@ -5,7 +5,7 @@ use super::work::{
     Begun, Ended, HeldBy, HeldLease, MethodFigures, Renewed, Responded, Sibling, Suspended,
 };
 use super::workflows::RunProgress;
-use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue};
+use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue, TaskIds};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,9 +13,6 @@ use taskledger_domain::flow::explain::Explanation;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Payload, Recorded, RunId, TaskId, Version};
 use taskledger_projections::{Attempt, RunSummary};
-
-/// The id of each task under the name by which the caller knows it. Shared: a reply may be kept and sent.
-pub type TaskIds = Arc<[(String, TaskId)]>;
 
 /// The answer to a [`Request`](super::Request) that was carried out.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use super::webhooks::Callback;
 use super::work::{
     ClaimHere, Complete, Fail, Hint, LeaseOf, Release, Renew, Respond, SiblingOutput, Suspend,
 };
-use super::{History, UseCase};
+use super::{History, Target, UseCase};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::TaskId;
@@ -180,15 +180,6 @@ impl Request {
     }
 }
 
-/// What an execution runs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Target {
-    /// New tasks, which become a flow of their own.
-    New(TaskList),
-    /// A stored task, with everything below it.
-    Stored(TaskId),
-}
-
 /// When it is looked up whether an id that the caller chose for a new task was given before. It is refused in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -212,7 +203,7 @@ pub struct Execute {
     /// Of new tasks.
     pub id_check: IdCheck,
     /// Where the caller wants to be told of the run.
-    #[serde(with = "callback")]
+    #[serde(with = "super::callback")]
     pub callback: Option<Callback>,
 }
 
@@ -223,7 +214,7 @@ pub struct Retry {
     /// A failed task.
     pub task: TaskId,
     /// Where the caller wants to be told of the run.
-    #[serde(with = "callback")]
+    #[serde(with = "super::callback")]
     pub callback: Option<Callback>,
 }
 
@@ -271,70 +262,4 @@ pub struct Copy {
     pub copy_children: bool,
     /// What the copy hangs under; absent for a flow of its own.
     pub parent: Option<TaskId>,
-}
-
-/// A callback as it travels between nodes. Its own types do not serialize, so that no secret is written
-/// by accident.
-pub(in crate::application::api) mod callback {
-    use crate::application::api::webhooks::{Callback, Reported, Secret};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use std::sync::Arc;
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Travelling {
-        url: Arc<str>,
-        headers: Vec<(Arc<str>, Arc<str>)>,
-        secret: Option<Arc<str>>,
-        reported: Option<As>,
-    }
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct As {
-        name: Option<Arc<str>>,
-        scheme: Option<Arc<str>>,
-        content_type: Arc<str>,
-    }
-
-    pub(in crate::application::api) fn serialize<S: Serializer>(
-        callback: &Option<Callback>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let travelling = callback.as_ref().map(|callback| Travelling {
-            url: callback.url.clone(),
-            headers: callback
-                .headers
-                .iter()
-                .map(|(name, value)| (name.clone(), value.0.clone()))
-                .collect(),
-            secret: callback.secret.as_ref().map(|secret| secret.0.clone()),
-            reported: callback.reported.clone().map(|it| As {
-                name: it.name,
-                scheme: it.scheme,
-                content_type: it.content_type,
-            }),
-        });
-        travelling.serialize(serializer)
-    }
-
-    pub(in crate::application::api) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Callback>, D::Error> {
-        let travelling = Option::<Travelling>::deserialize(deserializer)?;
-        Ok(travelling.map(|it| Callback {
-            url: it.url,
-            headers: it
-                .headers
-                .into_iter()
-                .map(|(name, value)| (name, Secret(value)))
-                .collect(),
-            secret: it.secret.map(Secret),
-            reported: it.reported.map(|it| Reported {
-                name: it.name,
-                scheme: it.scheme,
-                content_type: it.content_type,
-            }),
-        }))
-    }
 }

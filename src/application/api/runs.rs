@@ -62,7 +62,7 @@ pub struct StartRun {
     /// What it comes from. References to runs that are not the caller's are left out.
     pub origin: RunOrigin,
     /// Where it is reported: a callback that gets reports.
-    #[serde(with = "super::requests::callback")]
+    #[serde(with = "super::callback")]
     pub reported: Option<Callback>,
 }
 

@@ -5,11 +5,8 @@
 //! the log or neither is. A chain of such tasks is one append, and no other thread works on it.
 
 use super::Driver;
-use crate::application::batch::{Batch, of_version};
-use crate::application::mailbox::{Mailbox, Order};
-use std::sync::Arc;
-use taskledger_domain::Version;
-use taskledger_domain::flow::Event;
+use crate::application::batch::Batch;
+use crate::application::mailbox::Order;
 
 /// How often decisions are put off for ends of attempts that keep arriving.
 const GATHER_ROUNDS_MAX: u32 = 16;
@@ -19,20 +16,6 @@ const ENDS_AT_A_STRETCH_MAX: usize = 64;
 
 /// Bytes that attempts which end at once may work through for one append: some milliseconds.
 const AT_ONCE_BYTES_MAX: usize = 512 * 1024;
-
-/// Events of the append that is under way.
-#[derive(Debug, Default)]
-pub(super) struct UnderWay {
-    /// Version of the flow before the first.
-    pub(super) before: Version,
-    pub(super) events: Vec<Arc<Event>>,
-}
-
-impl UnderWay {
-    fn event(&self, version: Version) -> Option<&Arc<Event>> {
-        of_version(&self.events, self.before, version)
-    }
-}
 
 impl Driver<'_> {
     /// Decides an order, and the ends of attempts that it starts and that end at once.
@@ -76,21 +59,21 @@ impl Driver<'_> {
         }
         None
     }
-}
 
-/// Lets attempts that are about to end come along: what a fan of short tasks reports arrives within
-/// some hundred microseconds, and each append costs a sync. Nobody waits for anything but what is
-/// ready to run, so an end that comes alone is not held up. Before they are decided, because the
-/// slots that this frees must not be taken in an append that comes first.
-pub(super) async fn gather_ends(mailbox: &Mailbox) {
-    let mut ends = mailbox.ends();
-    for _ in 0..GATHER_ROUNDS_MAX {
-        if ends == 0 || ends >= Batch::EVENTS_MAX {
-            return;
-        }
-        tokio::task::yield_now().await;
-        if std::mem::replace(&mut ends, mailbox.ends()) == ends {
-            return;
+    /// Lets attempts that are about to end come along: what a fan of short tasks reports arrives within
+    /// some hundred microseconds, and each append costs a sync. Nobody waits for anything but what is
+    /// ready to run, so an end that comes alone is not held up. Before they are decided, because the
+    /// slots that this frees must not be taken in an append that comes first.
+    pub(super) async fn gather_ends(&mut self) {
+        let mut ends = self.mailbox.ends();
+        for _ in 0..GATHER_ROUNDS_MAX {
+            if ends == 0 || ends >= Batch::EVENTS_MAX {
+                return;
+            }
+            tokio::task::yield_now().await;
+            if std::mem::replace(&mut ends, self.mailbox.ends()) == ends {
+                return;
+            }
         }
     }
 }

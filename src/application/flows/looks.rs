@@ -2,7 +2,7 @@
 
 use super::Flows;
 use crate::application::error::{Error, Failure};
-use crate::application::loading;
+use crate::application::loading::{self, FOREIGN_LOADS_MAX};
 use crate::application::mailbox::Look;
 use crate::runtime::maybe_block_in_place;
 use std::sync::{Arc, Mutex};
@@ -11,9 +11,6 @@ use taskledger_domain::flow::Flow;
 use taskledger_domain::{FlowId, Metadata};
 use tokio::time::timeout;
 
-/// Flows of other nodes that are loaded at once to be looked at: each may hold a state of 100,000
-/// tasks, and nobody keeps it.
-pub(super) const FOREIGN_LOADS_MAX: usize = 2;
 /// How long such a look waits for its turn.
 const FOREIGN_LOAD_WAIT: Duration = Duration::from_secs(2);
 /// Milliseconds after which it may have one.

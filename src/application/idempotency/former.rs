@@ -1,7 +1,7 @@
 //! Records without a version, which kept the JSON-RPC result of a call: read as replies for as long as they
 //! live, which is a day after the upgrade.
 
-use super::unreadable;
+use super::record::unreadable;
 use crate::application::api::{Copied, Created, DroppedDependency, Reply, Started};
 use crate::application::authorize::UseCase;
 use crate::application::error::Error;

@@ -4,14 +4,14 @@
 //! So a quota is overshot at most by what rows do not show yet when they are counted (a tenth of a second's calls, unless the
 //! server is behind), and by what other nodes took in the same second.
 
+use super::Quota;
+use crate::application::begins::Begins;
 use crate::application::context::Context;
 use crate::application::error::Error;
-use crate::application::mailbox::Begins;
 use crate::application::readings::failed;
 use crate::clock::SharedClock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -27,35 +27,6 @@ const COUNT_LASTS_MS: i64 = 1000;
 const REFUSAL_LASTS_MS: i64 = 100;
 /// Owners whose counts are remembered; older counts are dropped first.
 const OWNERS_MAX: usize = 16_384;
-
-/// What can be used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Quota {
-    /// Flows whose root has not ended.
-    OpenFlows,
-    /// Pending tasks.
-    WaitingTasks,
-    /// Webhooks.
-    Webhooks,
-    /// Streams of notices.
-    Streams,
-    /// Callbacks of runs that go on.
-    Callbacks,
-}
-
-impl Quota {
-    /// The name on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenFlows => "open_flows",
-            Self::WaitingTasks => "waiting_tasks",
-            Self::Webhooks => "webhooks",
-            Self::Streams => "streams",
-            Self::Callbacks => "callbacks",
-        }
-    }
-}
 
 /// How much a user may have at once; `None` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //! one only to refuse it costs nearly as much as to carry it out.
 
 use super::recent::{Key, Recent, key_of};
+use super::turn::{Held, Turn};
 use crate::application::context::Context;
 use crate::application::error::Error;
 use std::collections::HashMap;
@@ -14,9 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::available_parallelism;
 use std::time::Duration;
 use taskledger_auth::{Caller, Kind};
-use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Tasks of a call that waits for no turn.
 const SMALL_CALL_TASKS_MAX: usize = 16;
@@ -33,8 +33,6 @@ const CALLERS_KEPT: usize = 1_024;
 /// What a caller is told to wait whose call ran out of time before its turn, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1_000;
 
-/// The longest that a turn rests behind a call.
-const REST_MAX: Duration = Duration::from_secs(1);
 /// The longest that a body waits for room in its caller's rate before it is read.
 const RATE_WAIT_MAX: Duration = Duration::from_millis(250);
 
@@ -59,23 +57,6 @@ struct Places {
     rate_has_room_at: Mutex<Option<Instant>>,
 }
 
-/// The turn of a large call, which lasts until this is dropped, and then rests.
-#[derive(Debug)]
-pub struct Turn {
-    held: Option<Held>,
-}
-
-/// What a large call holds of its caller's [`Places`].
-#[derive(Debug)]
-struct Held {
-    _room: OwnedSemaphorePermit,
-    _kib: OwnedSemaphorePermit,
-    under_way: OwnedSemaphorePermit,
-    began: Instant,
-    caller: Key,
-    recent: Arc<Recent>,
-}
-
 impl Places {
     fn rate_has_room_at(&self) -> MutexGuard<'_, Option<Instant>> {
         let at = self.rate_has_room_at.lock();
@@ -87,59 +68,6 @@ impl Places {
         self.rate_has_room_at().take_if(|at| *at > Instant::now())
     }
 }
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let Some(held) = self.held.take() else { return };
-        if !held.recent.is_shared(&held.caller) {
-            return;
-        }
-        let rest = held.began.elapsed().min(REST_MAX);
-        // Without a runtime nobody waits for the turn.
-        if let Ok(runtime) = Handle::try_current() {
-            let under_way = held.under_way;
-            runtime.spawn(async move {
-                sleep(rest).await;
-                drop(under_way);
-            });
-        }
-    }
-}
-
-/// The turn that a call may have got before it was read, for the first request that it becomes.
-#[derive(Debug, Clone, Default)]
-pub struct EarlyTurn(Option<Arc<Mutex<Option<Turn>>>>);
-
-impl EarlyTurn {
-    /// Of a call that waits when it becomes a request.
-    pub const NONE: Self = Self(None);
-
-    /// Of a call that has this turn.
-    #[must_use]
-    pub fn of(turn: Turn) -> Self {
-        Self(Some(Arc::new(Mutex::new(Some(turn)))))
-    }
-
-    /// Gives it back: the call was read, and is none that keeps it.
-    pub fn end(&self) {
-        drop(self.take());
-    }
-
-    /// The turn, once.
-    pub(super) fn take(&self) -> Option<Turn> {
-        let held = self.0.as_ref()?;
-        held.lock().expect("no code panics with it").take()
-    }
-}
-
-/// When a call may begin does not change what it is.
-impl PartialEq for EarlyTurn {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for EarlyTurn {}
 
 impl Turns {
     /// On a machine with so many processors.
@@ -284,8 +212,10 @@ fn busy(under_way: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::application::limits::EarlyTurn;
     use futures_util::FutureExt;
     use taskledger_auth::{Caller, Name, Scopes};
+    use tokio::time::sleep;
 
     fn by(user: &str) -> Context {
         let name = Name::new(user).expect("a name");

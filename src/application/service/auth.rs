@@ -1,7 +1,6 @@
 //! Tokens, the audit log, and who the caller is. They lie beside the log, so any node answers, and so does a
 //! command that works on the store alone.
 
-use super::Service;
 use crate::application::api::{
     AuditEntry, AuditPage, AuditSearch, CreatedToken, DeniedView, Error, TokenPage, TokenView,
 };
@@ -77,12 +76,6 @@ pub trait HasAccess: Send + Sync + 'static {
 impl HasAccess for Access {
     fn access(&self) -> &Access {
         self
-    }
-}
-
-impl HasAccess for Service {
-    fn access(&self) -> &Access {
-        &self.access
     }
 }
 

@@ -3,9 +3,6 @@
 //! A long poll is a connection while it waits, a subscription on a socket as long as it is open. A worker that has
 //! been answered is busy or comes again: only one whose connection has ended before an answer has left.
 
-use super::Service;
-use super::work::name;
-use crate::application::context::Context;
 use crate::application::ports::Workers;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -81,17 +78,6 @@ impl Drop for Connected {
                 self.workers.left(worker, principal);
             }
         });
-    }
-}
-
-impl Service {
-    /// Notes that a worker is connected, until the value is dropped; `worker`: its name, unless it is that of its
-    /// principal.
-    #[must_use]
-    pub fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected {
-        let worker = worker.unwrap_or_else(|| name(&context.caller));
-        let key = (worker, context.caller.actor().clone());
-        Connected::new(&self.connections, &self.workers, key)
     }
 }
 

@@ -1,21 +1,23 @@
 //! Schedules. They lie beside the log, so any node answers and any node starts their runs.
 
+mod acting;
 mod audited;
 mod defining;
 mod following;
 mod look;
+mod run_ends;
 mod starting;
 mod tasks;
 mod ticking;
 
 use self::audited::Audited;
-use self::defining::{changed, checked, dropped, has_other_times, never};
-pub(super) use self::following::RunEnds;
+use self::defining::{Fit, changed, checked, dropped, due, has_other_times, never};
+pub(super) use self::run_ends::RunEnds;
 use super::Service;
 use super::documents::owner_for;
 use crate::application::api::schedules::{
-    CreateSchedule, Definition, NEXT_SHOWN, Named, Overlap, Refusal, Run, RunByHand, Schedule,
-    ScheduleChanges, ShownSchedule, State, UnfitSchedule,
+    CreateSchedule, NEXT_SHOWN, Named, Overlap, Refusal, Run, RunByHand, Schedule, ScheduleChanges,
+    ShownSchedule, State, UnfitSchedule,
 };
 use crate::application::api::{Error, Failure};
 use crate::application::authorize::UseCase;
@@ -25,7 +27,7 @@ use std::time::Duration;
 use taskledger_auth::{Action, Scope, Scopes};
 use taskledger_beside::Owner;
 use taskledger_domain::{TaskId, Timestamp};
-use taskledger_schedules::{Calendar, Deleted, NewSchedule, jitter_ms, key_by_hand};
+use taskledger_schedules::{Calendar, Deleted, NewSchedule, key_by_hand};
 use tokio::time::sleep;
 
 /// What a caller is told to wait when the store of schedules does not answer, or another server holds a schedule, in
@@ -45,8 +47,6 @@ const SCOPES: [Scope; 5] = [
     Scope::UsersAny,
     Scope::ExecLocal,
 ];
-
-type Fit<T> = Result<T, UnfitSchedule>;
 
 impl Service {
     /// Makes a schedule.
@@ -382,11 +382,6 @@ impl Service {
             Some(_) | None => Ok(seen),
         })
     }
-}
-
-/// When the start of a time is due.
-pub(super) fn due(id: uuid::Uuid, definition: &Definition, at: Timestamp) -> Timestamp {
-    at.plus_ms(jitter_ms(id, at, definition.jitter_seconds * 1000))
 }
 
 /// Notes when a schedule is to be looked at next.

@@ -2,6 +2,7 @@
 
 use super::Service;
 use super::inputs::{Unfit, specification_of};
+use super::presence::Connected;
 use crate::application::api::work::{Begun, Claim, ClaimHere, Claimed, Claims, Fail, Wanted};
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
@@ -335,6 +336,17 @@ impl Service {
         if let Err(error) = self.anywhere(context, Request::Fail(fail)).await {
             tracing::warn!(task.id = %begun.task, %error, "an attempt with unfit inputs was not ended");
         }
+    }
+}
+
+impl Service {
+    /// Notes that a worker is connected, until the value is dropped; `worker`: its name, unless it is that of its
+    /// principal.
+    #[must_use]
+    pub fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected {
+        let worker = worker.unwrap_or_else(|| name(&context.caller));
+        let key = (worker, context.caller.actor().clone());
+        Connected::new(&self.connections, &self.workers, key)
     }
 }
 

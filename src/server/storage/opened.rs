@@ -8,7 +8,7 @@ use crate::private;
 use crate::sealing::Keyring;
 use crate::server::StartError;
 use crate::server::cluster::Cluster;
-use crate::server::drain::stop_orphans;
+use crate::server::orphans::stop_orphans;
 use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;

@@ -3,6 +3,7 @@
 use super::calls::run_of;
 use super::mapping::errors::Doing;
 use super::mapping::views;
+use super::names::ARTIFACTS;
 use super::{A2a, Heard};
 use crate::application::api::runs::ReadArtifacts;
 use serde_json::{Value, json};
@@ -13,9 +14,6 @@ use url::form_urlencoded;
 const PAGE_DEFAULT: usize = 50;
 /// Results of a page at most.
 const PAGE_MAX: usize = 100;
-/// The last segment of the path.
-pub(super) const ARTIFACTS: &str = "artifacts";
-
 /// The name under which calls for results are counted; the protocol has none.
 pub(in super::super) const CALL: &str = "ListArtifacts";
 

@@ -1,7 +1,7 @@
 //! The card of the agent: what this process serves, and where.
 
-use super::mapping::plan::WORKFLOW_SKILL;
-use super::{INPUT_MODES, NODES, OUTPUT_MODES, Options, TASKS};
+use super::names::{INPUT_MODES, NODES, OUTPUT_MODES, REST_PATH, TASKS, WORKFLOW_SKILL};
+use super::options::Options;
 use crate::application::api::workflows::Version;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,8 +16,6 @@ use taskledger_auth::Scope;
 
 /// Where the JSON-RPC binding is.
 pub(in super::super) const RPC_PATH: &str = "/a2a";
-/// Where the HTTP+JSON binding is.
-pub(in super::super) const REST_PATH: &str = "/a2a/rest";
 /// Where the card is.
 pub(in super::super) const CARD_PATH: &str = "/.well-known/agent-card.json";
 /// Where the keys are that sign it.

@@ -12,6 +12,8 @@ mod card;
 pub(super) mod grpc;
 pub(super) mod jsonrpc;
 mod mapping;
+mod names;
+mod options;
 mod planning;
 mod push;
 pub(super) mod rest;
@@ -20,6 +22,7 @@ mod streams;
 pub(super) mod v03;
 
 pub use mapping::reports::Reports;
+pub use options::Options;
 
 pub(super) use artifacts::CALL as ARTIFACTS_CALL;
 pub(super) use calls::{keyed, out_of_time};
@@ -29,42 +32,14 @@ pub(super) use streams::{Followed, Told};
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
 use card::ExtendedCard;
+use names::{INPUT_MODES, NODES, TASKS};
 use runs::Runs;
 use std::sync::Arc;
 use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::operation::Answer;
-use taskledger_a2a::signing::CardKey;
 use taskledger_a2a::{Edition, Error, headers};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// The extension of this server: ids of nodes in metadata, and progress of nodes in streams.
-const NODES: &str = "urn:taskledger:a2a:nodes:v1";
-/// The skill of messages that hold tasks.
-const TASKS: &str = "tasks.execute";
-/// Media types of parts that are taken.
-const INPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
-/// Media types of parts that are given.
-const OUTPUT_MODES: [&str; 2] = ["application/json", "text/plain"];
-
-/// How the protocol is served.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Which edition of the specification counts where editions differ.
-    pub edition: Edition,
-    /// The method that runs messages without tasks; without one they are answered with what would be taken.
-    pub text_method: Option<Arc<str>>,
-    /// The executor of the official conformance kit, which then runs messages without tasks.
-    pub conformance: Option<Arc<str>>,
-    /// By which keys the card is signed.
-    pub keys: Arc<[CardKey]>,
-    /// Whether changes are not reported to URLs.
-    pub refuses_push: bool,
-    /// URIs of extensions that clients must announce.
-    pub required_extensions: Arc<[Arc<str>]>,
-    /// Whether version 0.3 is served beside 1.0.
-    pub v03: bool,
-}
 
 /// What a client uses beside the protocol.
 #[derive(Debug, Clone)]

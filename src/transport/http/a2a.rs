@@ -2,15 +2,21 @@
 //! the calls do is the door's, `transport/a2a`.
 
 mod counting;
+mod received;
+mod reshaped;
 mod written;
 
+pub(super) use received::Received;
+pub(super) use reshaped::{names_version, reshaped, reshaped_under};
+
+use super::call_context::{REQUEST_ID, context};
 use super::connection::KeptAlive;
-use super::door::{Door, REQUEST_ID, context, json, parse};
-use super::{body, credentials, refusal, streams};
-use crate::application::api::{Caller, Denied, Turn};
+use super::door::Door;
+use super::json::parse;
+use super::{body, refusal, streams};
+use crate::application::api::Caller;
 use crate::transport::a2a::v03::rest as v03_rest;
 use crate::transport::a2a::{A2a, Heard, Outcome, artifacts, jsonrpc, keyed, out_of_time, rest};
-use crate::transport::budget::Share;
 use crate::transport::figures::{Binding, Carrier};
 use crate::transport::jsonrpc::envelope::Envelope;
 use axum::body::{Body, Bytes};
@@ -19,15 +25,13 @@ use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use counting::Counting;
-use serde_json::value::RawValue;
 use std::convert::Infallible;
 use std::sync::Arc;
 use taskledger_a2a::operation::Call;
-use taskledger_a2a::{Edition, Error, ErrorKind, Operation, event, headers, v03};
-use tokio::sync::OwnedSemaphorePermit;
+use taskledger_a2a::{Error, ErrorKind, Operation, headers, v03};
 use tokio::time::{Instant, timeout_at};
 use tokio_stream::StreamExt;
-use written::{Written, failed_v03, rpc_error};
+use written::{Written, failed_v03, rest_answer, rpc_error};
 
 /// Begins all paths of the HTTP+JSON binding.
 const REST: &str = "/a2a/rest";
@@ -37,16 +41,6 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// What a caller is told to wait when there is no room, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
-
-/// A request that was received.
-pub(super) struct Received {
-    pub(super) caller: Arc<Caller>,
-    pub(super) permit: OwnedSemaphorePermit,
-    /// Its part of the bytes in hand.
-    pub(super) share: Share,
-    /// In which it is read, if it is large.
-    pub(super) turn: Option<Turn>,
-}
 
 /// What is held until the last byte of a stream was sent.
 type Kept = Box<dyn std::any::Any + Send>;
@@ -373,13 +367,6 @@ fn version(head: &Parts) -> Option<String> {
     given.or_else(|| rest::version(head.uri.query()))
 }
 
-/// Whether a request names the protocol.
-pub(super) fn names_version(headers: &HeaderMap) -> bool {
-    headers
-        .get(headers::VERSION)
-        .is_some_and(|it| !it.is_empty())
-}
-
 /// Refuses bodies that are announced as something else.
 fn unless_json(headers: &HeaderMap) -> Result<(), Error> {
     let given = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
@@ -396,61 +383,6 @@ fn unless_json(headers: &HeaderMap) -> Result<(), Error> {
 fn too_many_streams() -> Error {
     let reason = "the server has too many streams";
     Error::new(ErrorKind::ResourceExhausted, reason).after(RETRY_AFTER_MS)
-}
-
-fn rest_answer(status: StatusCode, text: impl Into<Body>, edition: Edition) -> Response {
-    let mut response = json(status, text);
-    let media_type = HeaderValue::from_static(edition.rest_media_type());
-    response.headers_mut().insert(CONTENT_TYPE, media_type);
-    response
-}
-
-/// A refusal of a whole request in the words of the protocol; its status and headers stay.
-pub(super) fn reshaped(refused: Response, edition: Edition, is_rpc: bool) -> Response {
-    reshaped_under(refused, None, edition, is_rpc)
-}
-
-/// The same under the id of a call, if it is known.
-pub(super) fn reshaped_under(
-    refused: Response,
-    id: Option<&RawValue>,
-    edition: Edition,
-    is_rpc: bool,
-) -> Response {
-    let status = refused.status();
-    let denied = refused.extensions().get::<Denied>().copied();
-    let (kind, reason) = match status {
-        StatusCode::UNAUTHORIZED => (
-            ErrorKind::Unauthenticated,
-            credentials::required(denied.unwrap_or(Denied::Missing)),
-        ),
-        StatusCode::FORBIDDEN => (ErrorKind::Forbidden, "the credentials do not allow this"),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => (
-            ErrorKind::ContentTypeNotSupported,
-            "the body must be `application/json`, in UTF-8 and not compressed",
-        ),
-        StatusCode::PAYLOAD_TOO_LARGE => (ErrorKind::InvalidRequest, "the body is too large"),
-        StatusCode::TOO_MANY_REQUESTS => (ErrorKind::ResourceExhausted, "too many requests"),
-        StatusCode::SERVICE_UNAVAILABLE => (ErrorKind::Unavailable, "the server is too busy"),
-        _ => (ErrorKind::InvalidRequest, "the body did not arrive"),
-    };
-    let error = Error::new(kind, reason);
-    let (text, media_type) = match is_rpc {
-        true => (jsonrpc::failure(id, &error), "application/json"),
-        false => {
-            let mut told = error.to_rest(edition);
-            // What HTTP says, which has more words than the protocol.
-            told["code"] = status.as_u16().into();
-            (
-                event::failed_rest_line(&told).into_bytes(),
-                edition.rest_media_type(),
-            )
-        }
-    };
-    let (mut head, _) = refused.into_parts();
-    head.headers
-        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
-    Response::from_parts(head, Body::from(text))
 }
 
 fn stream_headers(headers: &mut HeaderMap) {

@@ -3,7 +3,7 @@
 //! On a listener of its own, because `/metrics` elsewhere has other names. Reads probes and figures; owns nothing.
 
 use super::admin::{Shared, operator};
-use super::door::json as answer;
+use super::json::json as answer;
 use super::{refusal, scrape};
 use axum::Router;
 use axum::extract::State;

@@ -2,7 +2,8 @@
 
 use super::a2a::{names_version, reshaped, reshaped_under};
 use super::connection::Peer;
-use super::door::{Door, parse};
+use super::door::Door;
+use super::json::parse;
 use super::{body, refusal};
 use crate::application::api::{Caller, Denied, Session};
 use crate::transport::a2a::jsonrpc as a2a_rpc;
@@ -185,23 +186,6 @@ impl<C: Send + Sync + 'static> Door<C> {
         let received = body::receive(room, headers, body, STRANGER_BODY_BYTES_MAX, deadline).await;
         let (bytes, _share) = received.ok()?;
         Some(parse(bytes).await)
-    }
-}
-
-/// What is said to whoever shows no credentials, or some that do not hold.
-pub(super) const fn required(denied: Denied) -> &'static str {
-    match denied {
-        Denied::Missing => "credentials are required: the header `Authorization: Bearer <token>`",
-        Denied::Malformed => {
-            "the credentials cannot be read; one header `Authorization: Bearer <token>` is expected, and no token in the URL"
-        }
-        Denied::Unknown => {
-            "the credentials are not known; a token of this server, or of an issuer that it accepts, is expected"
-        }
-        Denied::Expired => "the credentials have expired; get a new token",
-        Denied::Revoked => "the credentials were revoked; get a new token",
-        Denied::Limited { .. } => "too many failed attempts came from this address; retry later",
-        Denied::Unavailable => "the credentials cannot be checked now; retry later",
     }
 }
 

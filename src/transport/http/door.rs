@@ -3,28 +3,27 @@
 use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;
 use super::body;
-use super::connection::Peer;
+use super::call_context::{REQUEST_ID, context};
 use super::grpc::Grpc;
 use super::health::Probe;
 use super::hosts::Hosts;
+use super::inside::{Inside, Scraped};
+use super::json::{json, parse};
+use super::options::Options;
 use super::pacing::Pace;
 use super::peers::Peers;
 use super::published::Published;
-use super::scrape::Scraped;
-use super::{Inside, Options, refusal, sending, streams, turns};
-use crate::application::api::{Authenticate, Caller, Cut, Session};
-use crate::application::context::valid_traceparent;
-use crate::application::{Context as CallContext, Service};
+use super::stream_place::{Opens, place};
+use super::{early_turn, refusal, sending};
+use crate::application::Service;
+use crate::application::api::{Authenticate, Cut};
 use crate::clock::SharedClock;
 use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
-use crate::transport::jsonrpc::envelope::{self, Envelope, INLINE_PARSE_BYTES_MAX};
 use crate::transport::jsonrpc::working;
-use crate::transport::jsonrpc::{Body as Answer, Dispatcher, RpcError, answer_body};
+use crate::transport::jsonrpc::{Body as Answer, Dispatcher, answer_body};
 use axum::body::{Body, Bytes};
-use axum::http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
-};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::Response;
@@ -50,14 +49,6 @@ const STRANGERS_BYTES_MAX: usize = 1024 * 1024;
 /// Times by which a call of another node may be larger than a body: it is written anew, and numbers
 /// and texts have several forms.
 const FORWARDED_BODY_TIMES: usize = 2;
-
-/// The header that carries the correlation id, in and out.
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-
-/// What a caller is told to wait when the server has as many requests as it takes, in milliseconds.
-const RETRY_AFTER_FULL_MS: u64 = 100;
 
 /// Shared by all connections.
 pub(super) struct Door<C> {
@@ -262,9 +253,9 @@ impl<C: Send + Sync + 'static> Door<C> {
         }
         let deadline = deadline + working::wait(&envelope);
         let mut context = context(&head, caller, correlation).until(Some(deadline));
-        context.early_turn = turns::kept(turn, &envelope);
+        context.early_turn = early_turn::kept(turn, &envelope);
         let stream = if self.dispatcher.streams_asked_for(&envelope) {
-            Some((streams::place(&self.streams)?, self.session(&head)))
+            Some((place(&self.streams)?, self.session(&head)))
         } else {
             None
         };
@@ -402,36 +393,6 @@ enum Admitted {
     Other(Box<Response>),
 }
 
-/// What a stream is opened with: its place among all, and by which it lives; the latter is none while
-/// authentication is off.
-pub(super) type Opens = (OwnedSemaphorePermit, Option<Session>);
-
-/// What a use case knows of a request and its caller.
-pub(super) fn context(head: &Parts, caller: Arc<Caller>, correlation: Arc<str>) -> CallContext {
-    let trace = head.headers.get(TRACEPARENT);
-    let mut context = CallContext::of(caller, correlation);
-    context.address = head.extensions.get::<Peer>().map(|peer| peer.0);
-    context.trace = trace
-        .and_then(|value| value.to_str().ok())
-        .and_then(valid_traceparent)
-        .map(Arc::from);
-    context
-}
-
-pub(super) async fn parse(bytes: Bytes) -> Envelope {
-    if bytes.len() <= INLINE_PARSE_BYTES_MAX {
-        return envelope::parse(&bytes);
-    }
-    tokio::task::spawn_blocking(move || envelope::parse(&bytes))
-        .await
-        .unwrap_or_else(|_| {
-            Envelope::Refused(RpcError::busy(
-                "the server is stopping",
-                RETRY_AFTER_FULL_MS,
-            ))
-        })
-}
-
 /// What a request holds until its answer was sent.
 struct Kept {
     /// Its place among the requests.
@@ -471,21 +432,6 @@ fn answered(answer: Option<Answer>, kept: Kept) -> Response {
             response
         }
     }
-}
-
-/// A response with a JSON body.
-pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        response
-            .headers_mut()
-            .insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    }
-    response
 }
 
 /// Work that changes state and therefore goes on, tracked, when the connection that waits for it

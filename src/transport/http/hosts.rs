@@ -4,7 +4,7 @@
 //! as if they came from the page's server. The name it uses stands in `Host`: whoever listens where only
 //! this machine reaches it takes only names that are this machine's, or that the operator has named.
 
-use super::Options;
+use super::options::Options;
 use super::origins::origin;
 use super::refusal;
 use axum::http::Uri;

@@ -1,6 +1,6 @@
 //! A document that stays the same while the server runs, with what caches need to know of it.
 
-use super::door::json;
+use super::json::json;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::http::header::{

@@ -1,7 +1,7 @@
 //! HTTP requests that are refused as a whole, before there is a call to answer.
 //! Bodies have the form of a JSON-RPC error with id null, so that one client code reads them all.
 
-use super::door::json;
+use super::json::json;
 use crate::application::api::Denied;
 use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
 use axum::body::Body;

@@ -1,8 +1,9 @@
 //! The routes.
 
-use super::door::{Door, json};
+use super::door::Door;
 use super::grpc::Of;
 use super::health::Probe;
+use super::json::json;
 use super::route::Route;
 use super::{origins, refusal, welcome};
 use axum::Router;

@@ -1,6 +1,8 @@
 //! The figures of the server, for monitoring.
 
-use super::door::{Door, context};
+use super::call_context::context;
+use super::door::Door;
+use super::inside::Scraped;
 use super::refusal;
 use crate::application::{Context, Service};
 use crate::transport::jsonrpc::{RpcError, refusals};
@@ -16,15 +18,6 @@ use std::sync::Arc;
 pub(super) const PATH: &str = "/metrics";
 const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Where the figures come from.
-pub trait Scraped: Send + Sync + 'static {
-    /// All figures as OpenMetrics text, for a caller who may see them.
-    fn scrape<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>>;
-
-    /// Those of the agent broker, in the older text format of Prometheus.
-    fn scrape_broker<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>>;
-}
 
 impl Scraped for Service {
     fn scrape<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>> {

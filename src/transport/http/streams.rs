@@ -1,8 +1,11 @@
 //! Streams over HTTP: how many there may be, and how they become answers.
 
+use super::call_context::context;
 use super::connection::KeptAlive;
-use super::door::{Door, Opens, context};
+use super::door::Door;
 use super::refusal;
+use super::stream_place::Opens;
+pub(super) use super::stream_place::place;
 use crate::application::api::{Session, Watching};
 use crate::subscription::stream::{Notices, Reset};
 use crate::transport::jsonrpc::{RpcError, Streamed, answer_body};
@@ -14,7 +17,6 @@ use axum::http::{Request, StatusCode};
 use axum::response::Response;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Where an `EventSource` says which event was its last.
@@ -97,15 +99,6 @@ pub(super) fn watched(session: Session, ending: CancellationToken) -> DropGuard 
         }
     });
     guard
-}
-
-/// A place among the streams.
-///
-/// # Errors
-/// 429: there are as many as there may be.
-pub(super) fn place(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Box<Response>> {
-    let place = Arc::clone(streams).try_acquire_owned();
-    place.map_err(|_| Box::new(refusal::too_many_streams()))
 }
 
 /// 406 for a client that takes no streams.

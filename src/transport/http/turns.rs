@@ -2,13 +2,9 @@
 
 use super::door::Door;
 use super::refusal;
-use crate::application::api::{Caller, EarlyTurn, Error, Turn};
-use crate::transport::jsonrpc::envelope::Envelope;
+use crate::application::api::{Caller, Error, Turn};
 use axum::response::Response;
 use tokio::time::Instant;
-
-/// Methods whose calls keep their turn until they are carried out. Others have been read then.
-const MAKE_TASKS: [&str; 2] = ["tasks.create", "tasks.execute"];
 
 impl<C: Send + Sync + 'static> Door<C> {
     /// Waits until a message of so many bytes may be read.
@@ -37,11 +33,4 @@ impl<C: Send + Sync + 'static> Door<C> {
         let turn = self.turn(caller, bytes, deadline).await;
         turn.map_err(|error| Box::new(refusal::too_busy(&error.to_string())))
     }
-}
-
-/// What is kept of the turn of a body that was read.
-pub(super) fn kept(turn: Option<Turn>, envelope: &Envelope) -> EarlyTurn {
-    let makes_tasks = || envelope.methods().any(|it| MAKE_TASKS.contains(&it));
-    let turn = turn.filter(|_| makes_tasks());
-    turn.map(EarlyTurn::of).unwrap_or_default()
 }

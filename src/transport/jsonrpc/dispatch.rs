@@ -7,11 +7,12 @@
 use super::encode;
 pub use super::encode::{Body, Outcome, Reply};
 use super::envelope::{self, Element, Envelope, Params, Request};
-use super::error::RpcError;
+use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
 use super::prepare::{by_name, prepare};
 use super::reader::Reader;
 use super::refusals;
-use super::streaming::{self, OF_SOCKETS, StreamRequest, Streams, WORK};
+use super::stream_request::{self, OF_SOCKETS, StreamRequest, WORK};
+use super::streaming::{self, Streams};
 pub use super::table::{Call, Changes, Handler, Method};
 use super::text::Text;
 use super::working::Work;
@@ -30,9 +31,6 @@ use std::sync::{Arc, OnceLock};
 use taskledger_domain::Violation;
 use taskledger_domain::suggestion::suggestion;
 use tokio::time::{Instant, timeout_at};
-
-/// What a caller is told to wait after a request ran out of time, in milliseconds.
-pub const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
 
 /// The method table and the context that its handlers work on.
 pub struct Dispatcher<C> {
@@ -157,7 +155,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     /// Whether this will be answered with a stream, unless it is refused.
     #[must_use]
     pub fn streams_asked_for(&self, envelope: &Envelope) -> bool {
-        self.streams.is_some() && streaming::is_asked_for(envelope, &self.methods)
+        self.streams.is_some() && stream_request::is_asked_for(envelope, &self.methods)
     }
 
     /// The method table.

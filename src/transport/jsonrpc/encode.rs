@@ -1,10 +1,9 @@
 //! Answers as bytes. The id's text and the result's text are copied into the buffer as they are.
 
-use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
-use super::error::RpcError;
-use super::streaming::Streamed;
+use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
 use super::text::{NotWhole, Text};
 use crate::application::api::{Pieces, Run};
+use crate::subscription::stream::Notices;
 use crate::transport::budget::{Full, Share};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -59,6 +58,21 @@ pub enum Reply {
     Begun(Box<RawValue>, Run),
     /// A result, and a stream behind it.
     Stream(Box<Streamed>),
+}
+
+/// A stream that a call is answered with, behind its result.
+#[derive(Debug)]
+pub struct Streamed {
+    /// The result of the call.
+    pub result: Box<RawValue>,
+    /// What follows.
+    pub stream: Notices,
+}
+
+impl From<Streamed> for Reply {
+    fn from(streamed: Streamed) -> Self {
+        Self::Stream(Box::new(streamed))
+    }
 }
 
 impl From<Text> for Reply {

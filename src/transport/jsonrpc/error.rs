@@ -15,6 +15,9 @@ use taskledger_domain::{TaskId, Violation};
 /// The field of a fault that is the rate of a caller's calls.
 const RATE: &str = "rate";
 
+/// What a caller is told to wait after a request ran out of time, in milliseconds.
+pub const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
+
 /// A row of the error table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {

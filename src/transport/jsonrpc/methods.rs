@@ -1,5 +1,6 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
+mod calling;
 mod schedules;
 mod secrets;
 mod system;
@@ -9,39 +10,29 @@ mod work;
 mod workflows;
 
 use super::dispatch::{Call, Changes, Method};
-use super::encode::{Outcome, Reply};
+use super::encode::Streamed;
 use super::error::RpcError;
 use super::params::{
     cancel, children, copy, create, delete, events, execute, explain, get, history, list,
     resubscribe, retry, subscribe, tree, update,
 };
 use super::reader::Parameters;
-use super::refusals;
 use super::replies;
-use super::streaming::Streamed;
 use super::task_json::{PageJson, TaskJson, ThenJson, WithInputJson};
 use super::text::{Text, raw};
 use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::Access;
 use crate::application::api::views::{ListCursor as Cursor, ListFilter, ListStart as Start};
-use crate::application::api::{Cancel, Copy, Delete, Error, Request, Subscribe, Update};
+use crate::application::api::{Cancel, Copy, Delete, Request, Subscribe, Update};
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+pub(super) use calling::answer;
+use calling::{boxed, called, listed};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use std::future::Future;
 use std::sync::Arc;
 use taskledger_domain::violation::Violation;
-
-/// Handlers are plain functions; this gives them the form of the table.
-fn boxed<T: Into<Reply>>(
-    future: impl Future<Output = Result<T, RpcError>> + Send + 'static,
-) -> BoxFuture<'static, Outcome> {
-    future.map(|outcome| outcome.map(Into::into)).boxed()
-}
 
 /// All methods, in the order in which the protocol lists them.
 #[must_use]
@@ -408,16 +399,6 @@ async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rpc
     answer(service, found.await).map(|page| raw(&PageJson(&page)))
 }
 
-/// Carries out a request that concerns a flow.
-async fn called(
-    service: &Service,
-    context: &Context,
-    request: Request,
-) -> Result<Box<RawValue>, RpcError> {
-    let done = service.call(context, request).await;
-    answer(service, done).map(|reply| replies::reply(&reply))
-}
-
 async fn subscribed(
     service: &Service,
     context: &Context,
@@ -428,14 +409,4 @@ async fn subscribed(
         result: replies::subscribed(&begun),
         stream: begun.stream,
     })
-}
-
-/// Tasks in the list of a call.
-fn listed(params: &Map<String, Value>) -> usize {
-    let list = params.get("tasks").and_then(Value::as_array);
-    list.map_or(1, Vec::len)
-}
-
-pub(super) fn answer<T>(service: &Service, answer: Result<T, Error>) -> Result<T, RpcError> {
-    answer.map_err(|error| refusals::told(&**service.clock(), error))
 }

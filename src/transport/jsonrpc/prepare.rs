@@ -7,7 +7,7 @@ use super::error::RpcError;
 use super::fingerprint::fingerprint;
 use super::reader::Question;
 use super::replies;
-use super::streaming::StreamRequest;
+use super::stream_request::StreamRequest;
 use crate::application::Context;
 use crate::application::context::{IDEMPOTENCY_KEY_CHARS_MAX, Idempotency};
 use serde_json::{Map, Value};

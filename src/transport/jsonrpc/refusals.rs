@@ -4,6 +4,7 @@
 //! A refusal comes with the names that the caller gave to the tasks of its call. Wherever a text, a
 //! path or a list of ids concerns such a task, it is named as the caller named it.
 
+mod archive;
 mod contract;
 mod executors;
 mod people;
@@ -16,8 +17,7 @@ mod values;
 pub(super) use contract::unfit_workflow;
 pub(super) use schedules::unfit_schedule;
 
-use super::dispatch::RETRY_AFTER_TIMEOUT_MS;
-use super::error::{ErrorKind, RpcError};
+use super::error::{ErrorKind, RETRY_AFTER_TIMEOUT_MS, RpcError};
 use crate::application::api::NameIndex as Index;
 use crate::application::api::work::LeaseLoss;
 use crate::application::api::{CallNames, Error, Failure, KnownExecutors, Refused};
@@ -216,7 +216,7 @@ fn answer(refusal: &Refusal, executors: &KnownExecutors, wording: &Wording<'_>) 
             not_pending,
         } => wording.hindered(*task, children, dependents, not_pending),
         Refusal::NotArchivable(fault) => {
-            RpcError::new(ErrorKind::InvalidTransition, vec![runs::archive(*fault)])
+            RpcError::new(ErrorKind::InvalidTransition, vec![archive::archive(*fault)])
         }
     }
 }

@@ -29,16 +29,13 @@ pub(super) use workflows::{
 
 pub(super) use lineage::LineageJson;
 
+use super::text::raw;
 use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
 use serde::{Serialize, Serializer};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use taskledger_domain::task::Status;
 use taskledger_domain::{RunId, TaskId};
-
-fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("results can always be written as JSON")
-}
 
 /// The result of a call that concerns a flow. Cost: O(size).
 #[must_use]

@@ -1,11 +1,12 @@
 //! The document, put together from the method table.
 
 use super::about::{self, About, Example};
+use super::parameter::param;
 use super::{DISCOVER, errors, schemas, scopes, socket};
 use crate::application::context::IDEMPOTENCY_KEY_CHARS_MAX;
 use crate::transport::jsonrpc::params::webhooks::callback;
 use crate::transport::jsonrpc::reader::Question;
-use crate::transport::jsonrpc::streaming::begins_run;
+use crate::transport::jsonrpc::stream_request::begins_run;
 use crate::transport::jsonrpc::{Changes, Method};
 use serde_json::{Map, Value, json};
 
@@ -98,19 +99,6 @@ fn method(entry: &Entry<'_>, about: &About) -> Value {
         described["x-envelope"] = envelope(takes_key, begins_run);
     }
     described
-}
-
-pub(super) fn param(question: &Question) -> Value {
-    let mut schema = question.schema.clone();
-    if let Some(default) = &question.default {
-        schema["default"] = default.clone();
-    }
-    json!({
-        "name": question.name,
-        "description": question.description,
-        "required": question.required,
-        "schema": schema,
-    })
 }
 
 /// The example's parameters in declared order, so that they can be sent by name and by position,

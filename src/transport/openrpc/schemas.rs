@@ -2,34 +2,11 @@
 //! Answers may get more members, so none of these forbids others.
 
 use super::about::work;
+pub(super) use super::schema_parts::{at, object, with_optional};
 use serde_json::{Map, Value, json};
 use taskledger_domain::limits::{NAME_CHARS_MAX, TASKS_PER_CALL_MAX, VIOLATIONS_MAX};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::schema::{self, UUID_V4_PATTERN};
-
-/// A reference to a component.
-pub(super) fn at(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{name}")})
-}
-
-/// An object with these members, all of them always there.
-pub(super) fn object(members: Value) -> Value {
-    let names: Vec<&String> = members
-        .as_object()
-        .map(|members| members.keys().collect())
-        .unwrap_or_default();
-    json!({"type": "object", "required": names, "properties": members})
-}
-
-/// The same with members that are not always there.
-pub(super) fn with_optional(mut object: Value, members: Value) -> Value {
-    if let (Some(Value::Object(all)), Value::Object(members)) =
-        (object.get_mut("properties"), members)
-    {
-        all.extend(members);
-    }
-    object
-}
 
 /// `components.schemas`.
 pub(super) fn components() -> Value {

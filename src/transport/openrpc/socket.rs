@@ -1,10 +1,10 @@
 //! What only a socket has: its methods, and the notifications that it gets.
 
-use super::document::param;
+use super::parameter::param;
 use super::schemas::{at, object, with_optional};
 use crate::subscription::notice::Kind;
 use crate::transport::jsonrpc::reader::{Parameters, Question};
-use crate::transport::jsonrpc::streaming::WORK;
+use crate::transport::jsonrpc::stream_request::WORK;
 use crate::transport::ws::{PATH, RESET, Subscribe, Unsubscribe, Work};
 use serde_json::{Value, json};
 

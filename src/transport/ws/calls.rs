@@ -1,19 +1,20 @@
 //! The calls of one socket.
 
+use super::begun::{Asked, Begun, Opened, Place};
 use super::outbox::{ANSWERS_BYTES_MAX, Outbox};
 use super::params::{Subscribe, Unsubscribe, Work};
-use super::subscriptions::{Place, Subscriptions};
+use super::sockets::{MESSAGE_BYTES_MAX, Sockets};
+use super::subscriptions::Subscriptions;
 use super::waiting::Read;
-use super::work::{self, Windows, Worker};
-use super::{MESSAGE_BYTES_MAX, Sockets};
+use super::work::{self, Windows};
+
 use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
-use crate::subscription::stream::{Notices, Reset};
 use crate::transport::budget::{Full, Share};
 use crate::transport::figures::{Entrance, Reason};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
-use crate::transport::jsonrpc::streaming::WORK;
+use crate::transport::jsonrpc::stream_request::WORK;
 use crate::transport::jsonrpc::working;
 use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
 use futures_util::TryStreamExt;
@@ -40,35 +41,6 @@ const _: () = assert!(
     MESSAGE_BYTES_MAX <= envelope::INLINE_PARSE_BYTES_MAX,
     "messages are parsed where they arrive"
 );
-
-/// A stream that a call has opened.
-pub(super) struct Opened {
-    /// The id of the call.
-    pub(super) id: Box<RawValue>,
-    /// Its result; `None` for `subscribe`, whose result is the subscription.
-    pub(super) result: Option<Box<RawValue>>,
-    pub(super) stream: Notices,
-    pub(super) reset: Option<Reset>,
-    /// Its place among the subscriptions.
-    pub(super) place: Place,
-}
-
-/// Work that a call has asked for.
-pub(super) struct Asked {
-    /// The id of the call.
-    pub(super) id: Box<RawValue>,
-    pub(super) worker: Worker,
-    /// Its place among the subscriptions.
-    pub(super) place: Place,
-}
-
-/// What a call has begun. Small: a channel keeps room for 32 from its beginning, and each socket has one.
-pub(super) enum Begun {
-    /// A stream.
-    Stream(Box<Opened>),
-    /// Work.
-    Work(Box<Asked>),
-}
 
 /// Carries out the calls of one socket, several at once; dropping it cancels none.
 pub(super) struct Calls<C> {

@@ -1,6 +1,8 @@
 //! The subscriptions of one socket: what happens, as notifications.
 
-use super::calls::{Asked, Opened};
+use super::begun::{Asked, Opened, Place};
+use super::names::RESET;
+use super::notification::notification;
 use super::outbox::{Closed, Outbox};
 use super::work::Windows;
 use crate::meters::{Population, Presence};
@@ -10,13 +12,13 @@ use crate::transport::figures::{Carrier, Figures};
 use crate::transport::jsonrpc::{RpcError, answer_body};
 use crate::transport::sse::JsonLine;
 use axum::extract::ws::Message;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Violation;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 use tokio_stream::StreamExt;
@@ -25,9 +27,6 @@ use tokio_stream::StreamExt;
 const SUBSCRIPTIONS_MAX: usize = 32;
 /// Pause after the log could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// The event that says that a subscription begins elsewhere than it was asked to.
-pub(crate) const RESET: &str = "reset";
 
 /// The subscriptions of one socket, by number. Dropping it ends all of them.
 pub(super) struct Subscriptions<'a> {
@@ -43,10 +42,6 @@ pub(super) struct Subscriptions<'a> {
     last: u64,
     places: Arc<Semaphore>,
 }
-
-/// The place of a subscription, from the call that asks for it on.
-#[derive(Debug)]
-pub(super) struct Place(#[expect(dead_code, reason = "it is held, not read")] OwnedSemaphorePermit);
 
 struct Open {
     teller: AbortHandle,
@@ -218,11 +213,6 @@ async fn tell(
     out.tell(notification("end", &params)).await
 }
 
-pub(super) fn notification(method: &str, params: &Value) -> Message {
-    let told = json!({"jsonrpc": "2.0", "method": method, "params": params});
-    Message::text(told.to_string())
-}
-
 fn event(name: &str, published: &Published) -> Message {
     let data = published.encoded::<JsonLine>();
     let data = std::str::from_utf8(data).expect("a notice is a JSON text");
@@ -240,6 +230,7 @@ mod tests {
     use crate::subscription::cursor::Cursor;
     use crate::subscription::stream::HEARTBEAT;
     use crate::subscription::testing::{append, of_failures};
+    use serde_json::Value;
     use taskledger_domain::testing::START;
     use tokio::time::Instant;
     use tokio_util::sync::CancellationToken;

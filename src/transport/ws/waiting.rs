@@ -3,7 +3,7 @@
 //! Large ones wait for no turn, as bodies over HTTP do: a message has 64 KiB at most, which are soon read, and a call that
 //! makes many tasks waits for its turn once that is known.
 
-use super::Sockets;
+use super::sockets::Sockets;
 use axum::extract::ws::Utf8Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

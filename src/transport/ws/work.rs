@@ -9,6 +9,7 @@ mod window;
 
 pub(super) use window::{Window, Windows};
 
+use super::notification::notification;
 use super::outbox::{Closed, Outbox};
 use super::params;
 use crate::application::Context;
@@ -19,7 +20,7 @@ use crate::application::api::work::{
 use crate::subscription::notice::TakenBack;
 use crate::transport::figures::{Carrier, Figures};
 use crate::transport::jsonrpc::replies::ClaimJson;
-use crate::transport::jsonrpc::streaming::WORK;
+use crate::transport::jsonrpc::stream_request::WORK;
 use crate::transport::jsonrpc::working::Work;
 use crate::transport::jsonrpc::{ErrorKind, RpcError};
 use axum::extract::ws::Message;
@@ -163,10 +164,7 @@ impl Worker {
             ended = teller.watch(ends) => ended?,
         }
         let params = json!({"subscription": teller.name});
-        teller
-            .out
-            .tell(super::subscriptions::notification("end", &params))
-            .await
+        teller.out.tell(notification("end", &params)).await
     }
 }
 
@@ -201,9 +199,7 @@ impl Teller {
             }
             if draining && !was_draining {
                 let params = json!({"subscription": self.name, "draining": true});
-                self.out
-                    .tell(super::subscriptions::notification(WORK, &params))
-                    .await?;
+                self.out.tell(notification(WORK, &params)).await?;
             }
             was_draining = draining;
             if draining {
@@ -270,9 +266,7 @@ impl Teller {
     ) -> Result<(), Closed> {
         let cancel = json!({"task_id": task, "lease": lease, "reason": reason.as_str()});
         let params = json!({"subscription": self.name, "cancel": cancel});
-        self.out
-            .tell(super::subscriptions::notification(WORK, &params))
-            .await
+        self.out.tell(notification(WORK, &params)).await
     }
 }
 

@@ -29,10 +29,6 @@ const LONG_FILES: &[(&str, &str)] = &[
         "generated from the .proto",
     ),
     (
-        "src/transport/http/door.rs",
-        "what all connections share, to which every protocol adds its part",
-    ),
-    (
         "projections/tests/queries.rs",
         "one table of reads over one history, which they share",
     ),

@@ -4,7 +4,7 @@ use crate::openrpc::support::{Document, World};
 use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::streaming::OF_SOCKETS;
+use taskledger::transport::jsonrpc::stream_request::OF_SOCKETS;
 use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::openrpc::{DISCOVER, document};
 

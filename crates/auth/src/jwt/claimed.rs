@@ -1,11 +1,13 @@
 //! What a token says of itself before anything of it is believed: enough to find the key that judges it.
 
-use super::{Algorithm, Denied, TOKEN_BYTES_MAX};
+use super::{Algorithm, Denied};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
+/// Bytes of a token. Those of large companies, with lists of groups, have 2 to 4 KiB.
+pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// Characters of a `kid`; no issuer that publishes keys has longer ones.
 const KID_BYTES_MAX: usize = 256;
 /// What `typ` of an access token may be, without `application/`, whatever the case (RFC 9068; most issuers

@@ -4,6 +4,7 @@
 mod archive;
 pub(crate) mod attempt;
 mod create;
+mod decision;
 mod edit;
 mod execute;
 mod lease;
@@ -15,14 +16,13 @@ mod suspend;
 
 use super::command::{Capacity, Command, Done};
 use super::event::Event;
-use super::refusal::{Argument, Refusal, Rejection};
+use super::refusal::Rejection;
 use super::state::Flow;
+use crate::Timestamp;
 use crate::schedule;
 use crate::task::Status;
-use crate::{TaskId, Timestamp};
-
-/// The events of an accepted command.
-pub(crate) type Decision = Result<(Vec<Event>, Done), Rejection>;
+pub(crate) use decision::Decision;
+use decision::find;
 
 impl Flow {
     /// One turn: judges the command, applies its events, and lets the scheduler react, so that an
@@ -154,12 +154,4 @@ impl Flow {
             Command::Archive(order) => archive::archive(self, order),
         }
     }
-}
-
-/// The live task with this id, which the command is about.
-fn find(flow: &Flow, id: TaskId) -> Result<u32, Refusal> {
-    flow.live(id).ok_or_else(|| match flow.archived() {
-        Some(archived) => Refusal::archived(Argument::Task, id, archived),
-        None => Refusal::not_found(Argument::Task, id),
-    })
 }

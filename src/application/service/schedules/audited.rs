@@ -4,7 +4,7 @@
 //! that is refused after all gets a second row that says so.
 
 use super::super::Service;
-use super::Fit;
+use super::defining::Fit;
 use crate::application::api::Error;
 use crate::application::api::schedules::UnfitSchedule;
 use crate::application::context::Context;

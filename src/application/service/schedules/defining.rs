@@ -1,15 +1,22 @@
 //! What a schedule is asked to do: whether it can be done, and what a change makes of it.
 
-use super::due;
 use crate::application::api::schedules::{
-    Bound, Definition, Invalid, Schedule, ScheduleChanges, Timing,
+    Bound, Definition, Invalid, Schedule, ScheduleChanges, Timing, UnfitSchedule,
 };
 use crate::runtime::maybe_block_in_place;
 use taskledger_domain::Timestamp;
-use taskledger_schedules::Calendar;
+use taskledger_schedules::{Calendar, jitter_ms};
 
 /// Times that are counted as missed when a schedule gets other ones.
 const DROPPED_MAX: u64 = 10_000;
+
+/// What is asked for, or why it cannot be done.
+pub(super) type Fit<T> = Result<T, UnfitSchedule>;
+
+/// When the start of a time is due.
+pub(super) fn due(id: uuid::Uuid, definition: &Definition, at: Timestamp) -> Timestamp {
+    at.plus_ms(jitter_ms(id, at, definition.jitter_seconds * 1000))
+}
 
 /// The times of a definition without faults.
 pub(super) fn checked(definition: &Definition, created_at: Timestamp) -> Result<Calendar, Invalid> {

@@ -2,8 +2,10 @@
 
 use super::super::Service;
 use super::super::workflows::Start;
+use super::UnfitSchedule;
+use super::acting::{acting, acting_for, acting_for_unknown, scopes_of};
+use super::defining::Fit;
 use super::tasks::{Told, rooted, unfit_tasks};
-use super::{Fit, UnfitSchedule};
 use crate::application::api::runs::{CancelRun, ReadRun};
 use crate::application::api::schedules::{Run, Schedule, Work};
 use crate::application::api::workflows::UnfitWorkflow;
@@ -13,7 +15,7 @@ use crate::application::queries::Consistency;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{ANONYMOUS, Caller, Scope, Scopes};
+use taskledger_auth::ANONYMOUS;
 use taskledger_beside::Owner;
 use taskledger_domain::flow::{Fault, Refusal, RunStage};
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
@@ -308,50 +310,6 @@ impl Service {
             Err(error) => Err(error),
         }
     }
-}
-
-/// The caller in whose name a schedule acts. Events of the run have its name and time as their correlation.
-pub(super) fn acting_for(schedule: &Schedule, run: &Run) -> Result<Context, Error> {
-    let scopes = scopes_of(&schedule.scopes, &schedule.actor)?;
-    acting_with(scopes, schedule, run)
-}
-
-/// The same for a document that its actor has not seen, as anybody who writes for the owner can have saved it since: no
-/// programs on the server's machine, and for others only for the owner, to whom its root belongs (see `rooted`).
-fn acting_for_unknown(schedule: &Schedule, run: &Run) -> Result<Context, Error> {
-    let scopes = scopes_of(&schedule.scopes, &schedule.actor)?.without(Scope::ExecLocal);
-    let scopes = match schedule.owner.user {
-        Some(_) => scopes,
-        None => scopes.without(Scope::UsersAny),
-    };
-    acting_with(scopes, schedule, run)
-}
-
-fn acting_with(scopes: Scopes, schedule: &Schedule, run: &Run) -> Result<Context, Error> {
-    let correlation = format!("schedule/{}/{}", schedule.name, run.scheduled_at);
-    let tenant = &schedule.owner.tenant;
-    acting(&schedule.actor, tenant, scopes, Arc::from(correlation))
-}
-
-fn scopes_of(scopes: &str, actor: &str) -> Result<Scopes, Error> {
-    let scopes = scopes.split_whitespace().map(str::parse::<Scope>);
-    let scopes = scopes.collect::<Result<Vec<_>, _>>().map(Scopes::of);
-    scopes.map_err(|_| no_caller(actor))
-}
-
-fn no_caller(actor: &str) -> Error {
-    Failure::Schedules(format!("`{actor}` is no caller with scopes")).into()
-}
-
-fn acting(
-    actor: &Arc<str>,
-    tenant: &Arc<str>,
-    scopes: Scopes,
-    correlation: Arc<str>,
-) -> Result<Context, Error> {
-    let caller = Caller::described(actor, tenant, scopes, None, None, None);
-    let caller = caller.ok_or_else(|| no_caller(actor))?;
-    Ok(Context::of(Arc::new(caller), correlation))
 }
 
 fn told(faults: &[Violation]) -> String {

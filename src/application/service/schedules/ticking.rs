@@ -4,8 +4,8 @@
 //! between the decision and the start is found by the next look, here or on another node, and started then.
 
 use super::super::Service;
-use super::following::Follow;
 use super::look::Look;
+use super::run_ends::Follow;
 use crate::application::api::Error;
 use crate::application::api::schedules::{Overlap, Run, State};
 use futures_util::StreamExt;

@@ -1,14 +1,11 @@
 //! How large answers may be, and what is left out of those that would be larger.
 
-use super::super::artifacts::ARTIFACTS;
-use super::super::card::REST_PATH;
+use super::left_out::{LEFT_OUT, say_where};
 use super::views;
 use crate::application::api::runs::RunView;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use taskledger_a2a::{Task, Wire};
 
-/// The member of metadata that counts results which are left out.
-pub(crate) const LEFT_OUT: &str = "artifactsLeftOut";
 /// Bytes of one answer: clients of gRPC and readers of streams stop at 4 MiB.
 const ANSWER_BYTES_MAX: usize = 3_670_016;
 /// A run as the only task of an answer.
@@ -40,12 +37,6 @@ fn note_left_out(task: &mut Task, name: &str, count: usize) {
     let before = metadata.get(name).and_then(Value::as_u64).unwrap_or(0);
     let count = u64::try_from(count).unwrap_or(u64::MAX);
     metadata.insert(name.to_owned(), before.saturating_add(count).into());
-}
-
-/// Says where the results are that were left out.
-pub(crate) fn say_where(task: &str, metadata: &mut Map<String, Value>) {
-    let path = format!("{REST_PATH}/tasks/{task}/{ARTIFACTS}");
-    metadata.insert("artifactsPath".to_owned(), path.into());
 }
 
 /// The tasks, those behind the limit of an answer without what they have made and what was said.

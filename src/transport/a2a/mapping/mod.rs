@@ -2,6 +2,7 @@
 
 pub(super) mod bounds;
 pub(super) mod errors;
+pub(super) mod left_out;
 pub(super) mod modes;
 pub(super) mod plan;
 pub(super) mod reports;

@@ -5,7 +5,7 @@ mod workflows;
 
 pub(crate) use workflows::unfit;
 
-use super::super::{INPUT_MODES, TASKS};
+use super::super::names::{INPUT_MODES, TASKS, WORKFLOW_SKILL};
 use crate::application::api::Target;
 use crate::application::api::workflows::RunWorkflow;
 use serde_json::{Map, Value, json};
@@ -15,9 +15,6 @@ use taskledger_domain::{PathSegment, TaskId, Violation};
 
 /// Members of metadata that name a skill.
 const SKILL: [&str; 3] = ["skillId", "skill_id", "skill"];
-/// Begins the skills of saved workflows; the name follows.
-pub(crate) const WORKFLOW_SKILL: &str = "workflow:";
-
 /// The header, or metadata of gRPC, that makes a repetition harmless.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The member of a request beside the message.

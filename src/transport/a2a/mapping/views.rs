@@ -1,7 +1,7 @@
 //! Runs as tasks of the protocol.
 
-use super::super::NODES;
-use super::bounds;
+use super::super::names::NODES;
+use super::left_out::{LEFT_OUT, say_where};
 use crate::application::api::runs::{
     Artifact as Made, HistoryEntry, NodeChange, OutputPart, Piece, Question, RunStage, RunStatus,
     RunView, StatusMessage,
@@ -40,7 +40,7 @@ pub(crate) fn task(view: RunView) -> Task {
     let mut metadata = protocol();
     metadata.insert("rootTaskId".to_owned(), view.flow.root().to_string().into());
     for (name, count) in [
-        (bounds::LEFT_OUT, view.artifacts_left_out),
+        (LEFT_OUT, view.artifacts_left_out),
         ("messagesLeftOut", view.history_left_out),
     ] {
         if count > 0 {
@@ -48,7 +48,7 @@ pub(crate) fn task(view: RunView) -> Task {
         }
     }
     if view.artifacts_left_out > 0 {
-        bounds::say_where(&named.task, &mut metadata);
+        say_where(&named.task, &mut metadata);
     }
     if !view.references.is_empty() {
         let list: Vec<_> = view.references.iter().map(RunId::to_string).collect();

@@ -1,11 +1,10 @@
 //! How answers are written: under which version of the protocol, in which binding.
 
-use super::rest_answer;
 use crate::transport::a2a::{Agreed, Told, jsonrpc};
-use crate::transport::http::door::json;
-use axum::body::Bytes;
+use crate::transport::http::json::json;
+use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
-use axum::http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use axum::response::Response;
 use serde_json::value::RawValue;
 use taskledger_a2a::operation::Answer;
@@ -154,5 +153,13 @@ fn later(mut response: Response, error: &Error) -> Response {
         let seconds = HeaderValue::from(ms.div_ceil(1000));
         response.headers_mut().insert(RETRY_AFTER, seconds);
     }
+    response
+}
+
+/// An answer of the HTTP+JSON binding.
+pub(super) fn rest_answer(status: StatusCode, text: impl Into<Body>, edition: Edition) -> Response {
+    let mut response = json(status, text);
+    let media_type = HeaderValue::from_static(edition.rest_media_type());
+    response.headers_mut().insert(CONTENT_TYPE, media_type);
     response
 }

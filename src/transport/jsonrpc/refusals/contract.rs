@@ -1,7 +1,7 @@
 //! What a task declares of its inputs and outputs is not kept: the named errors of RFC-0024, section 4.
 
 use super::super::error::{ErrorKind, RpcError};
-use super::super::replies;
+use super::super::replies::fault as fault_json;
 use crate::application::api::workflows::{
     Fault, NoSchemas, Refusal, UnfitWorkflow, Unplayable, WIRING,
 };
@@ -159,11 +159,7 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
         true => ErrorKind::InputWiring,
         false => ErrorKind::InvalidParams,
     };
-    let shown: Vec<Value> = faults
-        .iter()
-        .take(VIOLATIONS_MAX)
-        .map(replies::fault)
-        .collect();
+    let shown: Vec<Value> = faults.iter().take(VIOLATIONS_MAX).map(fault_json).collect();
     let told = RpcError::new(kind, violations.collect()).with("faults", shown);
     match faults.first() {
         Some(Fault {

@@ -4,6 +4,7 @@
 //! The examples name tasks that [`set_up`] creates: callers may choose ids, so nothing in them has
 //! to be replaced. Every example is run by a test, by name and by position.
 
+mod method;
 mod past;
 pub mod people;
 mod queries;
@@ -23,71 +24,9 @@ pub use streams::*;
 pub use system::*;
 pub use tasks::*;
 
-use crate::transport::jsonrpc::ErrorKind;
+pub use method::{About, Example};
+use method::{COUNT, FAILING, FETCH, GROUP, MINTED, MINTED_TOO, RUN};
 use serde_json::{Value, json};
-
-/// What the document says of a method.
-#[derive(Debug, Clone)]
-pub struct About {
-    /// What it does, in a few sentences.
-    pub description: &'static str,
-    /// What the result is called.
-    pub result: &'static str,
-    /// The JSON Schema (draft-07) of the result.
-    pub schema: Value,
-    /// The errors that it has of its own, in order of precedence.
-    pub errors: &'static [ErrorKind],
-    /// At least one call.
-    pub examples: Vec<Example>,
-}
-
-impl About {
-    /// What is said of a method with one example, on a server as it was set up.
-    fn with_example(
-        (result, schema): (&'static str, Value),
-        description: &'static str,
-        errors: &'static [ErrorKind],
-        (name, params, shown): (&'static str, Value, Value),
-    ) -> Self {
-        Self {
-            description,
-            result,
-            schema,
-            errors,
-            examples: vec![Example {
-                name,
-                description: "On a server as it was set up.",
-                params,
-                result: shown,
-            }],
-        }
-    }
-}
-
-/// A call and its answer.
-#[derive(Debug, Clone)]
-pub struct Example {
-    /// A short name, unique within the method.
-    pub name: &'static str,
-    /// What it shows.
-    pub description: &'static str,
-    /// The parameters by name.
-    pub params: Value,
-    /// The result, as far as it can be known before.
-    pub result: Value,
-}
-
-/// A group with two tasks, the second of which waits for the first.
-const GROUP: &str = "550e8400-e29b-41d4-a716-446655440000";
-const FETCH: &str = "550e8400-e29b-41d4-a716-446655440001";
-const COUNT: &str = "550e8400-e29b-41d4-a716-446655440002";
-/// A task that fails because its time is too short.
-const FAILING: &str = "660e8400-e29b-41d4-a716-446655440000";
-
-/// Ids in results that the server makes.
-const MINTED: &str = "770e8400-e29b-41d4-a716-446655440000";
-const MINTED_TOO: &str = "770e8400-e29b-41d4-a716-446655440001";
-const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";
 
 /// The calls after which every example can be sent, once each.
 #[must_use]

@@ -1,0 +1,23 @@
+//! What is said of a receiver of reports.
+
+use std::sync::Arc;
+
+/// What a callback is besides an address, when it gets reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reported {
+    /// The caller's name for it, unique within the run; `None`: it gets a fresh one.
+    pub name: Option<Arc<str>>,
+    /// How the server authenticates itself there, as it is shown: the credentials are in a header.
+    pub scheme: Option<Arc<str>>,
+    /// The media type of what is sent.
+    pub content_type: Arc<str>,
+}
+
+/// In which form reports are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// What has changed.
+    Change,
+    /// How the run stands, with what has changed.
+    Whole,
+}

@@ -1,0 +1,30 @@
+//! What an attempt worked on, and where it came from.
+
+use serde::{Deserialize, Serialize};
+use taskledger_domain::{EventId, Payload, TaskId, Version};
+
+/// Where a value of the inputs came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Where it stands in the inputs, as a JSON pointer.
+    pub input: String,
+    /// The reference, as it is stored.
+    pub reference: String,
+    /// The task whose result has it.
+    pub task: TaskId,
+    /// The attempt of that task.
+    pub attempt: u32,
+    /// The event with the result.
+    pub event: EventId,
+    /// Its place in the history of the flow.
+    pub sequence: Version,
+}
+
+/// What an attempt worked on whose inputs are not all literal.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lineage {
+    /// Where values came from.
+    pub origins: Vec<Origin>,
+    /// All of it; `None` when a result has been replaced since, or it is too large.
+    pub input: Option<Payload>,
+}

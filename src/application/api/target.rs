@@ -1,0 +1,14 @@
+//! What is run.
+
+use serde::{Deserialize, Serialize};
+use taskledger_domain::TaskId;
+use taskledger_domain::task::call::TaskList;
+
+/// What an execution runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Target {
+    /// New tasks, which become a flow of their own.
+    New(TaskList),
+    /// A stored task, with everything below it.
+    Stored(TaskId),
+}

@@ -1,0 +1,216 @@
+//! What a caller can ask for, and the scope that each of it needs; one without does not compile. The list is closed, so that
+//! a matrix of who may do what can be made from it and checked for gaps.
+
+use taskledger_auth::Scope;
+
+macro_rules! use_cases {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal needs $scope:expr),+ $(,)?) => {
+        /// Something that a caller can ask for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum UseCase {
+            $($(#[$doc])* $variant),+
+        }
+
+        impl UseCase {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name, which never changes: it is part of stored idempotency keys.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The scope that credentials must have; `None`: any credentials will do.
+            #[must_use]
+            pub const fn scope(self) -> Option<Scope> {
+                match self { $(Self::$variant => $scope),+ }
+            }
+        }
+    };
+}
+
+use_cases! {
+    /// Create tasks.
+    CreateTasks = "tasks.create" needs Some(Scope::TasksWrite),
+    /// Run new or stored tasks.
+    ExecuteTasks = "tasks.execute" needs Some(Scope::TasksRun),
+    /// Run a failed task again.
+    RetryTask = "tasks.retry" needs Some(Scope::TasksRun),
+    /// Begin a run by a message.
+    StartRun = "runs.start" needs Some(Scope::TasksRun),
+    /// Cancel a run.
+    CancelRun = "runs.cancel" needs Some(Scope::TasksRun),
+    /// Say something to a run that waits for it.
+    MessageRun = "runs.message" needs Some(Scope::TasksRun),
+    /// Change a task.
+    UpdateTask = "tasks.update" needs Some(Scope::TasksWrite),
+    /// Delete tasks.
+    DeleteTasks = "tasks.delete" needs Some(Scope::TasksWrite),
+    /// Cancel tasks.
+    CancelTasks = "tasks.cancel" needs Some(Scope::TasksRun),
+    /// Copy tasks.
+    CopyTasks = "tasks.copy" needs Some(Scope::TasksWrite),
+    /// Check a workflow document, and store nothing.
+    ValidateWorkflow = "workflows.validate" needs Some(Scope::TasksRead),
+    /// Play a run of a workflow document, and store nothing.
+    DryRunWorkflow = "workflows.dry_run" needs Some(Scope::TasksRead),
+    /// Keep a workflow document by its name: one's own, or with `users:any` anybody's.
+    SaveWorkflow = "workflows.save" needs Some(Scope::TasksWrite),
+    /// Read a workflow document that is kept.
+    GetWorkflow = "workflows.get" needs Some(Scope::TasksRead),
+    /// Read the names of workflow documents.
+    ListWorkflows = "workflows.list" needs Some(Scope::TasksRead),
+    /// Read what happened to a workflow document.
+    ListWorkflowVersions = "workflows.versions" needs Some(Scope::TasksRead),
+    /// Compare versions of a workflow document.
+    DiffWorkflow = "workflows.diff" needs Some(Scope::TasksRead),
+    /// Delete a workflow document.
+    DeleteWorkflow = "workflows.delete" needs Some(Scope::TasksWrite),
+    /// Make a schedule: one's own, or with `users:any` anybody's.
+    CreateSchedule = "schedules.create" needs Some(Scope::TasksRun),
+    /// Read a schedule.
+    GetSchedule = "schedules.get" needs Some(Scope::TasksRead),
+    /// Read the names of schedules.
+    ListSchedules = "schedules.list" needs Some(Scope::TasksRead),
+    /// Change a schedule.
+    UpdateSchedule = "schedules.update" needs Some(Scope::TasksRun),
+    /// Pause a schedule, or resume it.
+    PauseSchedule = "schedules.pause" needs Some(Scope::TasksRun),
+    /// Delete a schedule.
+    DeleteSchedule = "schedules.delete" needs Some(Scope::TasksRun),
+    /// Start a run of a schedule now.
+    RunSchedule = "schedules.run_now" needs Some(Scope::TasksRun),
+    /// Read how far a run has come.
+    ReadProgress = "workflows.progress" needs Some(Scope::TasksRead),
+    /// Read a task.
+    GetTask = "tasks.get" needs Some(Scope::TasksRead),
+    /// Read tasks that match a filter.
+    ListTasks = "tasks.list" needs Some(Scope::TasksRead),
+    /// Read a task with everything below it.
+    GetTree = "tasks.tree" needs Some(Scope::TasksRead),
+    /// Read the children of a task.
+    GetChildren = "tasks.children" needs Some(Scope::TasksRead),
+    /// Read the events of a task or a flow.
+    ReadHistory = "tasks.history" needs Some(Scope::TasksRead),
+    /// Read what happened in all flows that the caller sees.
+    QueryEvents = "events.query" needs Some(Scope::TasksRead),
+    /// Read why a task stands as it does.
+    ExplainTask = "tasks.explain" needs Some(Scope::TasksRead),
+    /// Follow a task until nothing runs.
+    SubscribeTask = "tasks.subscribe" needs Some(Scope::TasksRead),
+    /// Follow events by filter.
+    WatchEvents = "events.watch" needs Some(Scope::TasksRead),
+    /// Follow a run to its end.
+    WatchRun = "runs.watch" needs Some(Scope::TasksRead),
+    /// Read a run.
+    ReadRun = "runs.get" needs Some(Scope::TasksRead),
+    /// Read runs that match a filter.
+    ListRuns = "runs.list" needs Some(Scope::TasksRead),
+    /// Follow how a run stands and what it returns.
+    FollowRun = "runs.follow" needs Some(Scope::TasksRead),
+    /// Have a run reported to an address, or not any more.
+    ReportRun = "runs.report" needs Some(Scope::TasksRun),
+    /// Read where a run is reported.
+    ReadReports = "runs.reports" needs Some(Scope::TasksRead),
+    /// Wait until a run has ended or waits for its caller.
+    AwaitRun = "runs.await" needs Some(Scope::TasksRead),
+    /// Read how tasks ended and go on that one has published through the agent broker.
+    ReadInbox = "broker.inbox" needs Some(Scope::TasksRead),
+    /// Claim tasks to work on them outside the server.
+    ClaimTasks = "tasks.claim" needs Some(Scope::Worker),
+    /// Hold a claimed task for longer, and say how far it is.
+    RenewLease = "tasks.renew" needs Some(Scope::Worker),
+    /// Complete a claimed task.
+    CompleteTask = "tasks.complete" needs Some(Scope::Worker),
+    /// Fail a claimed task.
+    FailTask = "tasks.fail" needs Some(Scope::Worker),
+    /// Give a claimed task back.
+    ReleaseTask = "tasks.release" needs Some(Scope::Worker),
+    /// Have a claimed task wait for a person.
+    SuspendTask = "tasks.suspend" needs Some(Scope::Worker),
+    /// Answer what a task has asked a person.
+    RespondTask = "tasks.respond" needs Some(Scope::TasksRun),
+    /// Read the result of a task beside a claimed one.
+    ReadSibling = "tasks.sibling_output" needs Some(Scope::Worker),
+    /// Declare a method that workers carry out.
+    DeclareMethod = "workers.declare" needs Some(Scope::Worker),
+    /// Take the declaration of a method back.
+    UndeclareMethod = "workers.undeclare" needs Some(Scope::Worker),
+    /// Read the methods of workers.
+    ListMethods = "workers.methods" needs Some(Scope::Worker),
+    /// Read which workers there are: one's own, or with `users:any` all.
+    ListWorkers = "workers.list" needs Some(Scope::Worker),
+    /// Give a worker no more work: one's own, or any with the scope `admin`.
+    DrainWorker = "workers.drain" needs Some(Scope::Worker),
+    /// Create a webhook.
+    CreateWebhook = "webhooks.create" needs Some(Scope::Webhooks),
+    /// Read a webhook.
+    GetWebhook = "webhooks.get" needs Some(Scope::Webhooks),
+    /// Read webhooks.
+    ListWebhooks = "webhooks.list" needs Some(Scope::Webhooks),
+    /// Change a webhook.
+    UpdateWebhook = "webhooks.update" needs Some(Scope::Webhooks),
+    /// Delete a webhook.
+    DeleteWebhook = "webhooks.delete" needs Some(Scope::Webhooks),
+    /// Enable a webhook.
+    EnableWebhook = "webhooks.enable" needs Some(Scope::Webhooks),
+    /// Disable a webhook.
+    DisableWebhook = "webhooks.disable" needs Some(Scope::Webhooks),
+    /// Give a webhook a new secret.
+    RotateWebhookSecret = "webhooks.rotate_secret" needs Some(Scope::Webhooks),
+    /// Read the secrets of a webhook.
+    ReadWebhookSecret = "webhooks.secret" needs Some(Scope::Webhooks),
+    /// Send a test to a webhook.
+    TestWebhook = "webhooks.test" needs Some(Scope::Webhooks),
+    /// Read what was sent to webhooks.
+    ListDeliveries = "webhooks.deliveries" needs Some(Scope::Webhooks),
+    /// Send something again.
+    Redeliver = "webhooks.redeliver" needs Some(Scope::Webhooks),
+    /// Take up deliveries that were given up.
+    RecoverDeliveries = "webhooks.recover" needs Some(Scope::Webhooks),
+    /// Set a secret that tasks can name: one's own, or with `users:any` anybody's.
+    SetSecret = "secrets.set" needs Some(Scope::TasksWrite),
+    /// Read the names of secrets.
+    ListSecrets = "secrets.list" needs Some(Scope::TasksWrite),
+    /// Delete a secret.
+    DeleteSecret = "secrets.delete" needs Some(Scope::TasksWrite),
+    /// Create a token.
+    CreateToken = "tokens.create" needs Some(Scope::Admin),
+    /// Read one's own tokens, or all with the scope `admin`.
+    ListTokens = "tokens.list" needs None,
+    /// Give a token a new secret: one's own, or any with the scope `admin`.
+    RotateToken = "tokens.rotate" needs None,
+    /// Revoke a token: one's own, or any with the scope `admin`.
+    RevokeToken = "tokens.revoke" needs None,
+    /// Refuse JWTs of an issuer before they expire.
+    DenyJwt = "tokens.deny" needs Some(Scope::Admin),
+    /// Read what was done by whom.
+    ReadAudit = "audit.list" needs Some(Scope::Admin),
+    /// Read who one is.
+    WhoAmI = "system.whoami" needs None,
+    /// Read how the server is.
+    ReadHealth = "system.health" needs None,
+    /// Read whether the server can take calls.
+    CheckReadiness = "system.readiness" needs None,
+    /// Read the figures for monitoring.
+    ReadMetrics = "system.metrics" needs Some(Scope::Metrics),
+    /// Read which executors there are.
+    ListExecutors = "system.executors" needs None,
+    /// Make the read models anew.
+    RebuildReadModels = "system.rebuild" needs Some(Scope::Admin),
+    /// Have a server begin nothing any more, or again.
+    DrainServer = "system.drain" needs Some(Scope::Admin),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UseCase;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_use_case_has_a_name_of_its_own() {
+        let names: HashSet<_> = UseCase::ALL.iter().map(|case| case.as_str()).collect();
+        assert_eq!(names.len(), UseCase::ALL.len());
+    }
+}

@@ -1,0 +1,34 @@
+//! Which history is wanted.
+
+use super::{Cursor, EventType};
+use serde::{Deserialize, Serialize};
+use taskledger_domain::TaskId;
+use taskledger_projections::Order;
+
+/// Whose history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Scope {
+    /// The task's events, and those of the runs that covered it.
+    #[default]
+    Task,
+    /// All events of its flow.
+    Flow,
+}
+
+/// What to show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Query {
+    /// A task that exists or existed.
+    pub task: TaskId,
+    /// Whose history.
+    pub scope: Scope,
+    /// Entries of a page, at least 1.
+    pub limit: usize,
+    /// Oldest or newest first.
+    pub order: Order,
+    /// Where the page before ended; made with the same order.
+    pub cursor: Option<Cursor>,
+    /// Only these types; `None` for all.
+    pub types: Option<Vec<EventType>>,
+}

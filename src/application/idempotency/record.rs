@@ -1,0 +1,40 @@
+//! What the claim of an idempotency key holds.
+
+use crate::application::api::Reply;
+use crate::application::error::{Error, Failure};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// The version of the records that are written.
+pub(super) const RECORD_VERSION: u32 = 2;
+
+/// A record as it is written.
+#[derive(Serialize)]
+pub(super) struct Written<'a> {
+    pub(super) v: u32,
+    pub(super) fingerprint: &'a str,
+    pub(super) reply: &'a Reply,
+}
+
+/// A record of any form.
+#[derive(Deserialize)]
+pub(super) struct Record {
+    /// Absent in records without a version.
+    pub(super) v: Option<u32>,
+    pub(super) fingerprint: String,
+    pub(super) reply: Option<Box<RawValue>>,
+    /// The JSON-RPC result, in records without a version.
+    pub(super) answer: Option<Box<RawValue>>,
+}
+
+impl Record {
+    pub(super) fn read(value: &str) -> Result<Self, Error> {
+        serde_json::from_str(value).map_err(|error| unreadable(&error))
+    }
+}
+
+pub(super) fn unreadable(error: &dyn fmt::Display) -> Error {
+    let text = format!("the claim of an idempotency key cannot be read: {error}");
+    Failure::Broken(text).into()
+}

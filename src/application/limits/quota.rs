@@ -1,0 +1,32 @@
+//! What callers have limited amounts of.
+
+use serde::{Deserialize, Serialize};
+
+/// What can be used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Quota {
+    /// Flows whose root has not ended.
+    OpenFlows,
+    /// Pending tasks.
+    WaitingTasks,
+    /// Webhooks.
+    Webhooks,
+    /// Streams of notices.
+    Streams,
+    /// Callbacks of runs that go on.
+    Callbacks,
+}
+
+impl Quota {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenFlows => "open_flows",
+            Self::WaitingTasks => "waiting_tasks",
+            Self::Webhooks => "webhooks",
+            Self::Streams => "streams",
+            Self::Callbacks => "callbacks",
+        }
+    }
+}

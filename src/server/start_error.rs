@@ -1,0 +1,78 @@
+//! Why a server cannot start.
+
+use crate::egress::BuildError;
+use crate::engine::executor::{BuiltInError, RegistryError};
+use crate::store::lock::LockError;
+use crate::store::postgres;
+use crate::store::sqlite::OpenError;
+use crate::subscription::runner;
+use crate::webhooks;
+use std::path::PathBuf;
+use taskledger_projections as projections;
+
+/// The server cannot start; the operator can mend it.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The folder cannot be made.
+    #[error("cannot use the data folder `{path}`: {source}")]
+    DataDir {
+        /// The folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Another process uses the folder.
+    #[error(transparent)]
+    Locked(#[from] LockError),
+    /// The log cannot be opened.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// The value is never repeated: it may hold a password.
+    #[error("--database-url: {0}; expected postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
+    DatabaseUrl(String),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] postgres::OpenError),
+    /// The log was opened but does not answer.
+    #[error("the log cannot be used: {0}")]
+    Store(#[from] crate::store::Error),
+    /// The read models cannot be opened or made.
+    #[error("the read models cannot be used")]
+    ReadModels(#[from] projections::Error),
+    /// The read models have stopped before the end of the log.
+    #[error(transparent)]
+    Behind(#[from] runner::Lagging),
+    /// The leases of the nodes cannot be read.
+    #[error(transparent)]
+    Nodes(#[from] crate::nodes::Error),
+    /// Endpoints and deliveries cannot be opened.
+    #[error(transparent)]
+    Webhooks(#[from] webhooks::store::OpenError),
+    /// The keys of secrets cannot be used.
+    #[error(transparent)]
+    Keys(#[from] crate::sealing::KeysError),
+    /// A store beside the log cannot be opened.
+    #[error(transparent)]
+    Beside(#[from] taskledger_beside::OpenError),
+    /// What is kept of workers cannot be read.
+    #[error(transparent)]
+    WorkersRead(#[from] taskledger_workers::store::Error),
+    /// Secrets of tasks cannot be opened.
+    #[error("secrets cannot be used: {0}")]
+    Secrets(#[from] taskledger_auth::VaultError),
+    /// The first token cannot be made or read.
+    #[error(transparent)]
+    FirstToken(#[from] taskledger_auth::tokens::FirstError),
+    /// No calls to other nodes are possible.
+    #[error(transparent)]
+    Calls(#[from] crate::nodes::CallsError),
+    /// No calls to receivers are possible.
+    #[error(transparent)]
+    Egress(#[from] BuildError),
+    /// A built-in executor cannot be set up.
+    #[error(transparent)]
+    BuiltIn(#[from] BuiltInError),
+    /// The executors do not fit together.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
