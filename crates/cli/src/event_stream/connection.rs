@@ -2,6 +2,7 @@
 
 use super::{Door, JsonEvent, RESET, Wanted};
 use crate::api::{ApiError, request, result};
+use crate::output::member;
 use crate::target::Target;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, StatusCode};
@@ -76,6 +77,23 @@ impl Client {
         })
     }
 
+    /// One that goes on behind this answer, and the connection on which it comes.
+    pub(super) fn begun(
+        target: Target,
+        http: reqwest::Client,
+        answer: Response,
+    ) -> (Self, Connection) {
+        let mut client = Self {
+            http,
+            target,
+            door: Door::Begun,
+            place: None,
+            final_seen: false,
+        };
+        let connection = client.opened(answer);
+        (client, connection)
+    }
+
     /// Where the next connection begins.
     pub(super) fn place(&self) -> Option<&str> {
         self.place.as_deref()
@@ -95,15 +113,19 @@ impl Client {
         if response.status() != StatusCode::OK || !is_event_stream(response.headers()) {
             return Err(self.refused(response).await);
         }
+        Ok(Some(self.opened(response)))
+    }
+
+    fn opened(&mut self, response: Response) -> Connection {
         let header = response.headers().get(PLACE_HEADER);
         if let (None, Some(Ok(place))) = (&self.place, header.map(HeaderValue::to_str)) {
             self.place = Some(place.to_owned());
         }
         self.final_seen = false;
-        Ok(Some(Connection {
+        Connection {
             response,
             parser: Parser::new(LIMITS),
-        }))
+        }
     }
 
     /// What comes next; `None`: the end of the stream.
@@ -141,6 +163,14 @@ impl Client {
             match piece {
                 Piece::Event(event) if event.name == "message" && is_call(&self.door) => {
                     let answer = result(event.data.as_bytes()).map_err(no_stream)?;
+                    if matches!(self.door, Door::Begun) {
+                        self.door = Door::Task(member(&answer, "root_task_id"));
+                        pieces.push(Piece::Event(Event {
+                            data: answer.to_string(),
+                            ..event
+                        }));
+                        continue;
+                    }
                     self.final_seen = is_final(&answer);
                     pieces.extend(beginning(&answer));
                 }
@@ -183,6 +213,10 @@ impl Client {
                 }
                 Ok(request.query(&parameters))
             }
+            Door::Begun => Err(Failure::Final(ApiError::Connection(
+                self.target
+                    .unreachable("the connection was lost before the answer came"),
+            ))),
             Door::Task(id) => {
                 let body = match &self.place {
                     None => request("tasks.subscribe", json!({"task_id": id})),
@@ -255,7 +289,7 @@ fn beginning(answer: &Value) -> Option<Piece> {
 }
 
 fn is_call(door: &Door) -> bool {
-    matches!(door, Door::Task(_))
+    matches!(door, Door::Begun | Door::Task(_))
 }
 
 /// A refusal that may be another answer a moment later, or not.
@@ -277,7 +311,7 @@ fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+pub(in super::super) fn is_event_stream(headers: &HeaderMap) -> bool {
     let text = headers.get(CONTENT_TYPE).map(HeaderValue::to_str);
     let essence = match text {
         Some(Ok(text)) => text.split(';').next().unwrap_or_default().trim(),
