@@ -12,6 +12,7 @@ use engine::{Engine, Place};
 use futures_util::future::BoxFuture;
 use std::process::ExitCode;
 use std::sync::Arc;
+use taskledger_cli::given_url;
 use taskledger_cli::http_api::server_url;
 use taskledger_cli::input::{Params, read_workflow};
 use taskledger_cli::output::Output;
@@ -83,8 +84,8 @@ pub(super) async fn run(
     for workflow in &mut workflows {
         args.timing.add_to_roots(workflow)?;
     }
-    let url = match &args.url {
-        Some(url) => Some(url.clone()),
+    let url = match given_url(args.url.as_deref())? {
+        Some(url) => Some(url),
         None => args.access.url_of_named_context()?,
     };
     match url {

@@ -152,7 +152,8 @@ impl Reading {
                 None => return Ok(()),
                 Some(Failure::Final(error)) => return Err(Stopped::Failed(error)),
                 Some(Failure::Unreachable(reason)) if !self.opened => {
-                    return Err(Stopped::Failed(ApiError::Connection(reason)));
+                    let text = format!("{reason}{}", self.client.advice());
+                    return Err(Stopped::Failed(ApiError::Connection(text)));
                 }
                 Some(Failure::Unreachable(reason)) => (reason, self.pace.pause(None)),
                 Some(Failure::Passing { reason, wait }) => (reason, self.pace.pause(wait)),

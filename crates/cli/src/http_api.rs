@@ -94,7 +94,8 @@ impl HttpApi {
     }
 
     fn broken(&self, error: &reqwest::Error) -> ApiError {
-        ApiError::Connection(self.target.broken(error))
+        let advice = self.target.advice(error);
+        ApiError::Connection(format!("{}{advice}", self.target.broken(error)))
     }
 
     async fn sent(&self, client: &Client, request: Bytes) -> Result<Response, reqwest::Error> {

@@ -52,7 +52,7 @@ pub mod workflows;
 pub use api::{Api, ApiError};
 pub use error::CliError;
 pub use http_api::HttpApi;
-pub use remote::{Access, Remote, URL_DEFAULT};
+pub use remote::{Access, Remote, URL_DEFAULT, given_url};
 
 use std::sync::Arc;
 use taskledger_clock::{SharedClock, SystemClock};

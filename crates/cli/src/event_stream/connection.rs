@@ -50,6 +50,8 @@ pub(super) struct Client {
     place: Option<String>,
     /// The last event says that nothing follows: the end of the connection is that of the stream.
     final_seen: bool,
+    /// What may help against the last failure.
+    advice: String,
 }
 
 /// A stream that is open.
@@ -74,6 +76,7 @@ impl Client {
             door: wanted.door,
             place: wanted.after,
             final_seen: false,
+            advice: String::new(),
         })
     }
 
@@ -89,9 +92,15 @@ impl Client {
             door: Door::Begun,
             place: None,
             final_seen: false,
+            advice: String::new(),
         };
         let connection = client.opened(answer);
         (client, connection)
+    }
+
+    /// What may help against the last failure, on a line of its own; may be empty.
+    pub(super) fn advice(&self) -> &str {
+        &self.advice
     }
 
     /// Where the next connection begins.
@@ -104,7 +113,10 @@ impl Client {
         let sent = tokio::time::timeout(ANSWER_TIMEOUT, self.request()?.send());
         let response = match sent.await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.broken(&error)),
+            Ok(Err(error)) => {
+                self.advice = self.target.advice(&error);
+                return Err(self.broken(&error));
+            }
             Err(_) => return Err(self.unreachable("no answer in time")),
         };
         if response.status() == StatusCode::NO_CONTENT {
