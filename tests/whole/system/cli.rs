@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use taskledger_testkit::program::{Ended, end, events_of, run, run_with};
+use taskledger_testkit::program::{self, Ended, end, events_of, run, run_with};
 use taskledger_testkit::server::{Folder, Server};
 
 taskledger_testkit::on_both_backends!(the_log_is_exported_in_order_and_verified,);

@@ -5,8 +5,9 @@ use super::screen::Screen;
 use crate::input::Params;
 use crate::output::{Output, Style, Text, member};
 use crate::run_events::{Begun, News, RunEvents};
+use crate::tree::{self, Line};
 use crate::watch::waits::{QUIET, Waits};
-use crate::{Api, ApiError, CliError, tree};
+use crate::{Api, ApiError, CliError};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger_clock::SharedClock;
@@ -170,7 +171,9 @@ impl Follow<'_> {
                             self.screen.tell(&line, out)?;
                         }
                         if let Some(end) = changes::end(&event, &run.root) {
-                            self.finish(&run.root, out).await?;
+                            let lines = self.ended(&run.root, out).await?;
+                            self.screen.has_told(&lines);
+                            self.screen.finish(&lines, out)?;
                             return Ok(Some(end));
                         }
                     }
@@ -203,7 +206,8 @@ impl Follow<'_> {
             let before = latest.clone();
             match self.look(&run.root, &mut latest, out).await {
                 Ok(Some(end)) => {
-                    self.finish(&run.root, out).await?;
+                    let lines = self.ended(&run.root, out).await?;
+                    self.screen.finish(&lines, out)?;
                     return Ok(end);
                 }
                 Ok(None) => failures = 0,
@@ -259,15 +263,13 @@ impl Follow<'_> {
         Ok(true)
     }
 
-    /// Shows how it has ended.
-    async fn finish(&mut self, root: &str, out: &mut Output) -> Result<(), CliError> {
+    /// How it has ended, which programs are given whole.
+    async fn ended(&self, root: &str, out: &mut Output) -> Result<Vec<Line>, CliError> {
         let tree = self.tree(root).await?;
-        let lines = tree::lines_at(&tree, self.clock.now());
-        self.screen.finish(&lines, out)?;
         if out.is_json() {
             out.value(&tree)?;
         }
-        Ok(())
+        Ok(tree::lines_at(&tree, self.clock.now()))
     }
 
     /// Asks for the root, and for the tree when something has changed; says whether it has ended.

@@ -91,6 +91,14 @@ impl Screen {
         }
     }
 
+    /// Every change was told: what the tree shows besides is what the run has left out.
+    pub(crate) fn has_told(&mut self, lines: &[Line]) {
+        if let Self::Plain { shown } = self {
+            let reached = lines.iter().filter(|line| line.status != SKIPPED);
+            shown.extend(reached.map(|line| (line.id.clone(), line.status.clone())));
+        }
+    }
+
     /// Shows how the tree ended: whole if it is small, else what failed; counts and the time it took in any case.
     pub(crate) fn finish(&mut self, lines: &[Line], out: &mut Output) -> io::Result<()> {
         self.show(lines, out)?;
