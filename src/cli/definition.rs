@@ -23,8 +23,36 @@ fn refined(command: Command, above: &[String]) -> Command {
     let mut path = above.to_vec();
     path.push(command.get_name().to_owned());
     let of_args = path.clone();
+    let help = command
+        .get_after_help()
+        .map(|help| flowing(&help.to_string()));
+    let command = match help {
+        Some(help) => command.after_help(help),
+        None => command,
+    };
     let command = command.mut_args(move |arg| refined_arg(arg, &of_args));
     command.mut_subcommands(move |inner| refined(inner, &path))
+}
+
+/// Columns at which texts of this program are broken by hand: a line that would have had no room for the next word was.
+const BROKEN_AT: usize = 90;
+
+/// A text whose paragraphs are a line each, for whoever shows it to break where there is no more room. Lines that are indented,
+/// and those below them, stay as they are.
+fn flowing(text: &str) -> String {
+    let mut flowing = String::with_capacity(text.len());
+    let mut last = "";
+    for line in text.lines() {
+        let word = line.split(' ').next().unwrap_or_default();
+        let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ');
+        let goes_on = is_text(last) && is_text(line) && last.len() + 1 + word.len() > BROKEN_AT;
+        if !flowing.is_empty() {
+            flowing.push(if goes_on { ' ' } else { '\n' });
+        }
+        flowing.push_str(line);
+        last = line;
+    }
+    flowing
 }
 
 fn refined_arg(arg: Arg, path: &[String]) -> Arg {
@@ -46,10 +74,32 @@ impl Cli {
     pub(super) fn try_from_words(
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, Error> {
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(words);
-        let matches = matches.map_err(|error| told(error, &mut command))?;
+        let matches = command.try_get_matches_from_mut(words.clone());
+        let matches = matches.map_err(|error| told(with_own_usage(error, words), &mut command))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// The same error, whose usage shows what is needed: not the options that variables give, which nobody has written.
+fn with_own_usage(error: Error, words: Vec<OsString>) -> Error {
+    fn without_variables(command: Command) -> Command {
+        /// No variable has this name.
+        const NONE: &str = "";
+        let command = command.mut_args(|arg| match arg.get_env() {
+            Some(_) => arg.env(NONE),
+            None => arg,
+        });
+        command.mut_subcommands(without_variables)
+    }
+    if error.get(ContextKind::Usage).is_none() {
+        return error;
+    }
+    let again = without_variables(command()).try_get_matches_from(words);
+    match again.err().filter(|again| again.kind() == error.kind()) {
+        Some(again) => again,
+        None => error,
     }
 }
 
@@ -109,6 +159,29 @@ mod tests {
     #[test]
     fn the_refined_definition_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn paragraphs_are_one_line_each() {
+        let long = "word ".repeat(19);
+        let text =
+            format!("Examples:\n  {long}\n  two\n\n{long}end of\nit.\nExit codes: 0\n{long}.");
+        let shown = flowing(&text);
+        assert_eq!(
+            shown,
+            format!("Examples:\n  {long}\n  two\n\n{long}end of it.\nExit codes: 0\n{long}.")
+        );
+        fn all(command: &Command, found: &mut Vec<String>) {
+            let help = command.get_after_help().map(ToString::to_string);
+            found.extend(help.iter().flat_map(|help| help.lines()).map(str::to_owned));
+            command
+                .get_subcommands()
+                .for_each(|inner| all(inner, found));
+        }
+        let mut lines = Vec::new();
+        all(&command(), &mut lines);
+        let line = "On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest first;";
+        assert!(lines.iter().any(|it| it.starts_with(line)), "{lines:#?}");
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //!
 //! Looks and changes nothing: no folder is made, no table, no file.
 
+mod door;
+
 use super::{CliError, storage};
-use crate::config::EngineConfig;
+use crate::config::{EngineConfig, ServerConfig};
 use crate::private;
 use crate::server::{self, Storage};
 use crate::store::lock::{DataDirLock, LOCK_FILE};
@@ -19,18 +21,19 @@ const FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
 /// Files from the future by less are a matter of how clocks are set.
 const AHEAD_MS_MAX: u64 = 5_000;
 
-/// Check the settings of a server: its data folder or database, disk, clock and egress
+/// Check the settings of a server: its data folder or database, disk, clock, egress, addresses and certificates
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger doctor --data-dir /var/lib/taskledger
   taskledger doctor --database-url postgres://taskledger@db.example/taskledger
+  taskledger doctor --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem
 
 Takes the options and variables of `taskledger serve`, and changes nothing. Exits with 1 when something would
 keep the server from working; warnings alone exit with 0.")]
 pub(super) struct Args {
     #[command(flatten)]
-    engine: EngineConfig,
+    config: ServerConfig,
 }
 
 /// How a check ended.
@@ -73,11 +76,17 @@ impl Finding {
 
 /// Looks at everything and says what it found.
 pub(super) async fn doctor(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let mut findings = match storage::storage(&args.engine.storage)? {
-        Storage::Folder(folder) => of_folder(&folder, storage::clock().now()),
-        Storage::Database(_) => vec![of_database(&args.engine).await],
+    let (config, engine) = (&args.config, &args.config.engine);
+    let now = storage::clock().now();
+    let mut findings = match storage::storage(&engine.storage)? {
+        Storage::Folder(folder) => of_folder(&folder, now),
+        Storage::Database(_) => vec![of_database(engine).await, of_clock(None, now)],
     };
-    findings.push(of_egress(&args.engine));
+    if let Some(archive) = &config.retention.archive {
+        findings.push(disk("archive", nearest(archive)));
+    }
+    findings.push(of_egress(engine));
+    findings.extend(door::findings(config));
     if out.is_json() {
         let findings = findings.iter().map(|finding| {
             let verdict = match finding.verdict {
@@ -122,8 +131,12 @@ fn shown(findings: &[Finding]) -> Vec<Text> {
 fn of_folder(folder: &Path, now: Timestamp) -> Vec<Finding> {
     let shown = folder.display();
     let Ok(metadata) = std::fs::metadata(folder) else {
-        let found = format!("`{shown}` does not exist yet; `serve` makes it");
-        return vec![Finding::good("data folder", found)];
+        let above = nearest(folder);
+        return vec![
+            can_be_made(folder, above),
+            disk("disk", above),
+            of_clock(None, now),
+        ];
     };
     if !metadata.is_dir() {
         let advice = "give --data-dir a folder";
@@ -134,9 +147,48 @@ fn of_folder(folder: &Path, now: Timestamp) -> Vec<Finding> {
         access(folder),
         permissions(folder),
         lock(folder),
-        disk(folder),
+        disk("disk", folder),
         clock(folder, now),
     ]
+}
+
+/// The folder itself, or the one above it that is there.
+fn nearest(folder: &Path) -> &Path {
+    let mut above = folder.ancestors();
+    let there = above.find(|above| *above == Path::new("") || above.exists());
+    match there.unwrap_or(folder) {
+        none if none == Path::new("") => Path::new("."),
+        there => there,
+    }
+}
+
+/// Whether `serve` can make a folder in the one above it that is there.
+fn can_be_made(folder: &Path, above: &Path) -> Finding {
+    use rustix::fs::{Access, access, statvfs};
+    let (shown, within) = (folder.display(), above.display());
+    let reason = if !above.is_dir() {
+        Some(format!("`{within}` is not a folder"))
+    } else if let Err(error) = access(above, Access::WRITE_OK | Access::EXEC_OK) {
+        Some(format!(
+            "`{within}` cannot be written by this user: {error}"
+        ))
+    } else if statvfs(above).is_ok_and(|disk| disk.f_blocks == 0) {
+        Some(format!("`{within}` keeps no files"))
+    } else {
+        None
+    };
+    match reason {
+        None => {
+            let found = format!("`{shown}` does not exist yet; `serve` makes it in `{within}`");
+            Finding::good("data folder", found)
+        }
+        Some(reason) => Finding::new(
+            "data folder",
+            Verdict::Bad,
+            format!("`{shown}` does not exist, and `serve` cannot make it: {reason}"),
+            "make it for the user that runs the server, or give --data-dir another folder",
+        ),
+    }
 }
 
 fn access(folder: &Path) -> Finding {
@@ -190,19 +242,23 @@ fn lock(folder: &Path) -> Finding {
     }
 }
 
-fn disk(folder: &Path) -> Finding {
+fn disk(of: &'static str, folder: &Path) -> Finding {
     let Ok(disk) = rustix::fs::statvfs(folder) else {
         let advice = "look at the mounts of this machine";
         let found = "the free space cannot be read";
-        return Finding::new("disk", Verdict::Warning, found, advice);
+        return Finding::new(of, Verdict::Warning, found, advice);
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let found = format!("{} MiB are free", free / 1024 / 1024);
     if free >= FREE_BYTES_MIN {
-        return Finding::good("disk", found);
+        return Finding::good(of, found);
     }
+    let verdict = match free {
+        0 => Verdict::Bad,
+        _ => Verdict::Warning,
+    };
     let advice = "make room, or let `--retention-age` archive what has ended";
-    Finding::new("disk", Verdict::Warning, found, advice)
+    Finding::new(of, verdict, found, advice)
 }
 
 /// A clock that was set back makes times of new events equal to those of old ones.
@@ -212,7 +268,12 @@ fn clock(folder: &Path, now: Timestamp) -> Finding {
         .ok()
         .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
         .and_then(|since| i64::try_from(since.as_micros()).ok());
-    match written.map(Timestamp) {
+    of_clock(written.map(Timestamp), now)
+}
+
+/// What the clock says; `written`: when the log was.
+fn of_clock(written: Option<Timestamp>, now: Timestamp) -> Finding {
+    match written {
         Some(written) if written > now && written.ms_since(now) > AHEAD_MS_MAX => Finding::new(
             "clock",
             Verdict::Bad,
@@ -276,7 +337,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent");
         let found = of_folder(&absent, storage::clock().now());
-        assert_eq!(verdicts(&found), [("data folder", Verdict::Good)]);
+        let of_absent = ["data folder", "disk", "clock"];
+        assert_eq!(found.iter().map(|it| it.of).collect::<Vec<_>>(), of_absent);
+        assert_eq!(found[0].verdict, Verdict::Good, "{found:?}");
         assert!(!absent.exists());
 
         let place = folder.path();
@@ -298,6 +361,22 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let found = of_folder(&file, EARLY);
         assert_eq!(verdicts(&found), [("data folder", Verdict::Bad)]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_no_good_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for (place, reason) in [
+            (file.join("deeper/data"), "is not a folder"),
+            (Path::new("/proc/nope").to_owned(), "`/proc` "),
+        ] {
+            let found = of_folder(&place, storage::clock().now());
+            assert_eq!(found[0].verdict, Verdict::Bad, "{found:?}");
+            assert!(found[0].found.contains(reason), "{found:?}");
+        }
+        assert_eq!(nearest(Path::new("data")), Path::new("."));
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub(super) async fn migrate(args: Args, out: &mut Output) -> Result<ExitCode, Cl
     let storage = storage::storage(&args.storage)?;
     let said = match &storage {
         Storage::Folder(folder) => {
+            // Opening it would make one.
+            storage::log_in(folder)
+                .map_err(|why| CliError::Failed(format!("there is nothing to migrate: {why}")))?;
             let _lock = DataDirLock::acquire(folder).map_err(|e| CliError::failed(&e))?;
             let options = sqlite::Options::new(folder, storage::clock());
             let store = SqliteStore::open(options).map_err(|e| CliError::failed(&e))?;

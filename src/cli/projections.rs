@@ -7,7 +7,7 @@ use crate::server::{Database, READ_MODELS_FILE, Storage};
 use crate::store::EventStore;
 use crate::store::lock::{DataDirLock, LockError};
 use crate::store::postgres::PostgresStore;
-use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
+use crate::store::sqlite::{self, SqliteStore};
 use crate::subscription::rebuild::{self, beside};
 use clap::Subcommand;
 use serde_json::json;
@@ -135,12 +135,7 @@ async fn rebuilt(
 
 /// Rebuilds the read models of a data folder that no server uses.
 async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, CliError> {
-    if !folder.join(LEDGER_FILE).exists() {
-        return Err(CliError::Failed(format!(
-            "there is no log in `{}`",
-            folder.display()
-        )));
-    }
+    storage::log_in(folder).map_err(CliError::Failed)?;
     let _lock = DataDirLock::acquire(folder).map_err(|error| match &error {
         LockError::Held { .. } => {
             CliError::Failed(format!("{error}; a running server rebuilds with `--url`"))

@@ -1,26 +1,32 @@
 //! `taskledger run`: starts a workflow and follows it to its end.
 
+mod engine;
+
 use super::{Access, Api, CliError, LocalApi, file_limit};
 use crate::clock::{SharedClock, SystemClock};
-use crate::config::{EngineConfig, LogConfig, LogFormat};
+use crate::config::{LogConfig, LogFormat};
 use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server, StartError};
 use crate::store::lock::LockError;
+use engine::{Engine, Place};
 use futures_util::future::BoxFuture;
 use std::process::ExitCode;
 use std::sync::Arc;
+use taskledger_cli::given_url;
 use taskledger_cli::http_api::server_url;
 use taskledger_cli::input::{Params, read_workflow};
 use taskledger_cli::output::Output;
 use taskledger_cli::run::{all, detached};
 use taskledger_cli::timing::Timing;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Run a workflow and show it as it completes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 FILE holds a `tasks.execute` request, its parameters, or just the array of tasks, as JSON or YAML; `-` is
 standard input. Several files run one after the other, until one does not complete. With --url or --context
-the server there runs them; without, an engine inside this program does.
+the server there runs them; without, an engine inside this program does, and nothing of it is kept unless
+--data-dir names a folder.
 
 Examples:
   taskledger run workflow.json
@@ -54,14 +60,16 @@ pub(super) struct Args {
     access: Access,
 
     #[command(flatten)]
-    engine: EngineConfig,
+    engine: Engine,
 }
 
 /// An engine inside this program.
 struct Embedded {
     api: Box<dyn Api>,
-    /// Ends the engine; what is running is recovered by whoever opens the data folder next.
+    /// Ends the engine; in a folder that is kept, what is running is recovered by whoever opens it next.
     close: BoxFuture<'static, ()>,
+    /// Where its data is; behind the engine, so that a folder of its own is removed once nothing is written any more.
+    place: Place,
 }
 
 /// Runs the workflow.
@@ -76,8 +84,8 @@ pub(super) async fn run(
     for workflow in &mut workflows {
         args.timing.add_to_roots(workflow)?;
     }
-    let url = match &args.url {
-        Some(url) => Some(url.clone()),
+    let url = match given_url(args.url.as_deref())? {
+        Some(url) => Some(url),
         None => args.access.url_of_named_context()?,
     };
     match url {
@@ -98,24 +106,29 @@ pub(super) async fn run(
             };
             crate::telemetry::init(&log).map_err(|error| CliError::failed(&error))?;
             file_limit::make_it_an_error()?;
-            let Embedded { api, close } = open_embedded(args.engine, executors).await?;
-            let outcome = all(&*api, workflows, out).await;
+            let mut terminate = signal(SignalKind::terminate())?;
+            let Embedded { api, close, place } = open_embedded(args.engine, executors).await?;
+            let outcome = tokio::select! {
+                outcome = all(&*api, workflows, out) => outcome,
+                // Otherwise a folder that is not kept would stay.
+                _ = terminate.recv() => Err(CliError::Failed("stopped by SIGTERM".to_owned())),
+            };
+            drop(api);
             close.await;
+            drop(place);
             outcome
         }
     }
 }
 
-/// Opens the engine on the data folder; calls go through the same dispatcher as in a server.
-async fn open_embedded(
-    config: EngineConfig,
-    executors: RegistryBuilder,
-) -> Result<Embedded, CliError> {
+/// Opens the engine on its data folder; calls go through the same dispatcher as in a server.
+async fn open_embedded(engine: Engine, executors: RegistryBuilder) -> Result<Embedded, CliError> {
+    let config = &engine.config;
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
-    let egress = server::egress(&config).map_err(failed)?;
-    let webhooks = server::webhooks(&config, &egress);
-    let registry = server::executors(executors, &config, egress).map_err(failed)?;
+    let egress = server::egress(config).map_err(failed)?;
+    let webhooks = server::webhooks(config, &egress);
+    let registry = server::executors(executors, config, egress).map_err(failed)?;
     if config.storage.database.url.is_some() {
         return Err(CliError::Usage(
             "--database-url: without --url, `run` works on a folder; start a server on the \
@@ -123,10 +136,11 @@ async fn open_embedded(
                 .to_owned(),
         ));
     }
-    let folder = config.storage.data_dir.as_path();
+    let place = engine.place()?;
+    let folder = place.folder();
     let options = server::Options {
         webhooks,
-        sharing: server::sharing(&config),
+        sharing: server::sharing(config),
         ..server::Options::default()
     };
     let server = Server::open_with(folder, registry, clock.clone(), options)
@@ -142,5 +156,6 @@ async fn open_embedded(
     Ok(Embedded {
         api,
         close: Box::pin(server.close()),
+        place,
     })
 }

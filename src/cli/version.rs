@@ -41,7 +41,7 @@ fn features() -> String {
     [
         format!("build:    {profile}, {target}"),
         "storage:  sqlite (a data folder), postgres".to_owned(),
-        "doors:    JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over gRPC, A2A"
+        "doors:    JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over\n          gRPC, A2A"
             .to_owned(),
         "tls:      rustls, 1.2 and 1.3".to_owned(),
     ]
@@ -75,5 +75,6 @@ mod tests {
         ] {
             assert!(rest.iter().any(|line| line.contains(part)), "{rest:?}");
         }
+        assert!(rest.iter().all(|line| line.len() <= 80), "{rest:?}");
     }
 }

@@ -1,5 +1,5 @@
 //! The commands of the documentation do what they say: each page's blocks of `sh` are run, from top to bottom, against a
-//! server of their own. A block with `no-run` is left out (it installs, never ends, or needs another machine); one with
+//! server of their own, which works in the folder `taskledger-data` of the folder that they are run in. A block with `no-run` is left out (it installs, never ends, or needs another machine); one with
 //! `until=TEXT` is run until its output has the text.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
@@ -11,7 +11,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use taskledger_testkit::pages::{Block, pages};
 use taskledger_testkit::program;
-use taskledger_testkit::server::{Folder, Server};
+use taskledger_testkit::server::Server;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -23,14 +23,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Names are not looked up: receivers in examples are not called.
 const NO_NAMES: [&str; 2] = ["--egress-dns", "127.0.0.1:1"];
 
-fn shell(script: &str, place: &Path, url: &str) -> Command {
+/// The folder of the server that the README and the quickstart start.
+const DATA: &str = "taskledger-data";
+
+/// A shell as somebody has it who follows a page: commands go to the server because it is the context in use.
+fn shell(script: &str, place: &Path) -> Command {
     let mut command = program::command_of("bash");
     let path = std::env::var("PATH").unwrap_or_default();
     command
         .args(["-c", script])
         .current_dir(place)
         .env("PATH", format!("{}:{path}", place.join("bin").display()))
-        .env("TASKLEDGER_URL", url)
+        .env("TASKLEDGER_CONTEXTS", place.join("contexts.json"))
+        .env("TMPDIR", place.join("tmp"))
         .stdin(Stdio::null());
     command
 }
@@ -74,16 +79,22 @@ async fn the_commands_work(name: &str) {
 
 async fn the_commands_work_on(name: &str, ground: Ground<'_>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = Folder::new();
-    let options = [&NO_NAMES, ground.options].concat();
-    let server = Server::start_with(&folder, &options).await;
     let place = tempfile::tempdir().unwrap();
-    symlink(folder.data(), place.path().join("taskledger-data")).unwrap();
+    let mut serve = program::command();
+    serve
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir", DATA])
+        .args(NO_NAMES)
+        .args(ground.options);
+    let server = Server::spawn(serve, place.path()).await;
+    std::fs::create_dir(place.path().join("tmp")).unwrap();
     symlink(root.join("docs"), place.path().join("docs")).unwrap();
     std::fs::create_dir(place.path().join("bin")).unwrap();
     symlink(program::path(), place.path().join("bin/taskledger")).unwrap();
     symlink(root.join("examples"), place.path().join("examples")).unwrap();
     let url = server.api.url.as_str();
+    let named = format!("taskledger context add here --server {url}");
+    let named = shell(&named, place.path()).status().await.unwrap();
+    assert!(named.success());
     let address = url.trim_start_matches("http://").trim_end_matches('/');
 
     let page = pages(root, &[name]).remove(0);
@@ -113,12 +124,12 @@ async fn the_commands_work_on(name: &str, ground: Ground<'_>) {
         }
         count += 1;
         match until {
-            Some(text) => shows(&block, text, shell(&block.text, place.path(), url)).await,
+            Some(text) => shows(&block, text, shell(&block.text, place.path())).await,
             None => script.push_str(&block.text),
         }
     }
     assert!(count > 0, "{name} has commands");
-    let run = shell(&script, place.path(), url).output();
+    let run = shell(&script, place.path()).output();
     let ended = timeout(PATIENCE, run)
         .await
         .expect("the commands end")
@@ -134,6 +145,11 @@ async fn the_commands_work_on(name: &str, ground: Ground<'_>) {
         !out.contains(r#""error":{"#),
         "{name}: a call is refused\n{out}"
     );
+    let left: Vec<_> = std::fs::read_dir(place.path().join("tmp"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert!(left.is_empty(), "{name} leaves {left:?}");
     server.stop().await;
 }
 

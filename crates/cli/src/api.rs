@@ -1,6 +1,7 @@
 //! The one thing that commands need of a server: calls. Over HTTP or inside the process.
 
 use crate::methods::as_commands;
+use crate::run_events::Begun;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -53,6 +54,18 @@ pub trait Api: Send + Sync {
         self.call(method, params).await
     }
 
+    /// Makes a call that begins a run, and tells what happens in the run. It is made once, whatever becomes of its answer.
+    ///
+    /// # Errors
+    /// [`ApiError`].
+    async fn begin(&self, method: &str, params: Value) -> Result<Begun, ApiError> {
+        let answer = self.call(method, params).await?;
+        Ok(Begun {
+            answer,
+            events: None,
+        })
+    }
+
     /// Options that a command needs to reach the same server in the same way, each behind a blank.
     fn options(&self) -> &str {
         ""
@@ -63,6 +76,14 @@ pub trait Api: Send + Sync {
 pub fn request(method: &str, params: Value) -> Vec<u8> {
     let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
     request.to_string().into_bytes()
+}
+
+/// The body of a request that begins a run, and asks for what happens in it.
+pub fn begin(method: &str, mut params: Value) -> Vec<u8> {
+    if let Some(params) = params.as_object_mut() {
+        params.insert("use_streaming".to_owned(), Value::Bool(true));
+    }
+    request(method, params)
 }
 
 /// The body of a request under an idempotency key.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
 use std::time::Duration;
+use taskledger_domain::task::Status;
 
 /// How long a person waits for completions at most.
 const LIMIT: Duration = Duration::from_millis(300);
@@ -60,6 +61,8 @@ enum Values {
     Webhooks,
     Methods,
     Contexts,
+    Schedules,
+    Statuses,
 }
 
 impl Values {
@@ -78,6 +81,9 @@ impl Values {
             | ("workflows", "progress", "root")
             | ("webhooks", _, "flow" | "task") => Some(Self::Tasks),
             ("webhooks", _, "id") => Some(Self::Webhooks),
+            ("schedules", "create" | "list", _) => None,
+            ("schedules", _, "name") => Some(Self::Schedules),
+            ("tasks", _, "status") => Some(Self::Statuses),
             ("tasks", _, "method")
             | ("worker", _, "methods" | "method")
             | ("workers", "declare" | "undeclare", "method") => Some(Self::Methods),
@@ -123,6 +129,10 @@ impl Values {
                     .collect(),
             );
         }
+        if self == Self::Statuses {
+            let all = Status::ALL.map(|status| CompletionCandidate::new(status.as_str()));
+            return Some(all.into_iter().filter(|it| fits(it, current)).collect());
+        }
         let api = remote(words)?.api().ok()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -154,7 +164,8 @@ impl Values {
                 json!({"root_only": true, "limit": CANDIDATES_MAX}),
             ),
             Self::Webhooks => ("webhooks.list", json!({"limit": CANDIDATES_MAX})),
-            Self::Methods | Self::Contexts => ("system.executors", json!({})),
+            Self::Schedules => ("schedules.list", json!({"limit": CANDIDATES_MAX})),
+            Self::Methods | Self::Contexts | Self::Statuses => ("system.executors", json!({})),
         }
     }
 
@@ -177,7 +188,16 @@ impl Values {
                     .map(|it| with_help(&member(it, "id"), &about_webhook(it)))
                     .collect()
             }
-            Self::Methods | Self::Contexts => {
+            Self::Schedules => {
+                let schedules = all("schedules");
+                schedules
+                    .map(|it| {
+                        let paused = it.get("paused") == Some(&Value::Bool(true));
+                        with_help(&member(it, "name"), if paused { "paused" } else { "" })
+                    })
+                    .collect()
+            }
+            Self::Methods | Self::Contexts | Self::Statuses => {
                 let methods = all("executors");
                 methods
                     .map(|it| with_help(&member(it, "name"), &member(it, "summary")))
@@ -273,6 +293,18 @@ mod tests {
             takes(&["taskledger", "context", "use"], "name"),
             Some(Values::Contexts)
         );
+        assert_eq!(
+            takes(&["taskledger", "schedules", "get"], "name"),
+            Some(Values::Schedules)
+        );
+        assert_eq!(takes(&["taskledger", "schedules", "create"], "name"), None);
+        assert_eq!(
+            takes(&["taskledger", "tasks", "list"], "status"),
+            Some(Values::Statuses)
+        );
+        let found = Values::Statuses.candidates("c", &[]).unwrap();
+        let found: Vec<_> = found.iter().map(|it| it.get_value().to_owned()).collect();
+        assert_eq!(found, ["completed", "cancelled"]);
         assert_eq!(takes(&["taskledger", "a2a", "get"], "id"), None);
     }
 

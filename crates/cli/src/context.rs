@@ -149,6 +149,11 @@ impl Contexts {
             .map_err(|error| unusable(format!("`{}`: {error}", place.display())))
     }
 
+    /// The name of the one in use.
+    pub(super) fn current(&self) -> Option<&str> {
+        self.current.as_deref()
+    }
+
     /// The one with this name, else the one in use.
     pub(super) fn chosen(&self, name: Option<&str>) -> Result<Option<Context>, CliError> {
         match name.or(self.current.as_deref()) {

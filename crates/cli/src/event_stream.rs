@@ -6,11 +6,12 @@
 mod connection;
 mod pace;
 
+pub(super) use connection::is_event_stream;
 pub(super) use taskledger_event_stream::{Event, Piece};
 
 use super::api::ApiError;
 use super::target::Target;
-use connection::{Client, Failure};
+use connection::{Client, Connection, Failure};
 use pace::Pace;
 use serde_json::Value;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(super) const RESET: &str = "reset";
 pub(super) enum Door {
     /// `GET /events` with these parameters.
     Events(Vec<(&'static str, String)>),
+    /// The answer of a call that has begun a run, which is told as an event; then [`Self::Task`] of its flow.
+    Begun,
     /// `tasks.subscribe`, then `tasks.resubscribe`: it ends when nothing of the task's tree runs.
     Task(String),
 }
@@ -78,7 +81,21 @@ impl EventStream {
     /// # Errors
     /// [`ApiError::Connection`]: there is no TLS on this machine.
     pub(super) fn open(wanted: Wanted, clock: SharedClock) -> Result<Self, ApiError> {
-        let client = Client::new(wanted)?;
+        Ok(Self::of(Client::new(wanted)?, None, clock))
+    }
+
+    /// Reads what follows the answer to a call that has begun a run.
+    pub(super) fn begun(
+        target: Target,
+        http: reqwest::Client,
+        answer: reqwest::Response,
+        clock: SharedClock,
+    ) -> Self {
+        let (client, connection) = Client::begun(target, http, answer);
+        Self::of(client, Some(connection), clock)
+    }
+
+    fn of(client: Client, first: Option<Connection>, clock: SharedClock) -> Self {
         let (sender, told) = mpsc::channel(WAITING_MAX);
         let reading = tokio::spawn(async move {
             let ended = Reading {
@@ -87,14 +104,14 @@ impl EventStream {
                 opened: false,
                 told: sender.clone(),
             }
-            .read()
+            .read(first)
             .await;
             if let Err(Stopped::Failed(error)) = ended {
                 // When nobody listens any more, there is nobody to tell.
                 let _ = sender.send(Err(error)).await;
             }
         });
-        Ok(Self { told, reading })
+        Self { told, reading }
     }
 
     /// What comes next; `None`: the stream has ended. Dropping the future loses nothing.
@@ -129,13 +146,14 @@ enum Stopped {
 
 impl Reading {
     /// Connects and reads until the stream ends.
-    async fn read(mut self) -> Result<(), Stopped> {
+    async fn read(mut self, mut first: Option<Connection>) -> Result<(), Stopped> {
         loop {
-            let (reason, pause) = match self.connection().await? {
+            let (reason, pause) = match self.connection(first.take()).await? {
                 None => return Ok(()),
                 Some(Failure::Final(error)) => return Err(Stopped::Failed(error)),
                 Some(Failure::Unreachable(reason)) if !self.opened => {
-                    return Err(Stopped::Failed(ApiError::Connection(reason)));
+                    let text = format!("{reason}{}", self.client.advice());
+                    return Err(Stopped::Failed(ApiError::Connection(text)));
                 }
                 Some(Failure::Unreachable(reason)) => (reason, self.pace.pause(None)),
                 Some(Failure::Passing { reason, wait }) => (reason, self.pace.pause(wait)),
@@ -145,9 +163,13 @@ impl Reading {
         }
     }
 
-    /// One connection, from its beginning to its end; `None`: the end of the stream.
-    async fn connection(&mut self) -> Result<Option<Failure>, Stopped> {
-        let mut connection = match self.client.connect().await {
+    /// One connection, this or a new one, from its beginning to its end; `None`: the end of the stream.
+    async fn connection(&mut self, open: Option<Connection>) -> Result<Option<Failure>, Stopped> {
+        let connected = match open {
+            Some(connection) => Ok(Some(connection)),
+            None => self.client.connect().await,
+        };
+        let mut connection = match connected {
             Ok(Some(connection)) => connection,
             Ok(None) => return Ok(None),
             Err(failure) => return Ok(Some(failure)),

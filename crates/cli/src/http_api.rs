@@ -1,9 +1,14 @@
 //! Calls over HTTP.
 
-use super::api::{Api, ApiError, keyed, request, result};
+use super::api::{self, Api, ApiError, keyed, request, result};
+use super::clock;
+use super::event_stream::{EventStream, is_event_stream};
+use super::run_events::{Begun, Streamed};
 use super::target::Target;
 use async_trait::async_trait;
 use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Response};
 use serde_json::Value;
 use std::error::Error;
 use std::iter::successors;
@@ -19,7 +24,7 @@ const TRIES_MAX: u32 = 3;
 /// A server at a URL.
 #[derive(Debug, Clone)]
 pub struct HttpApi {
-    client: reqwest::Client,
+    client: Client,
     target: Target,
 }
 
@@ -52,6 +57,24 @@ impl Api for HttpApi {
         self.answer(keyed(method, params, key)).await
     }
 
+    async fn begin(&self, method: &str, params: Value) -> Result<Begun, ApiError> {
+        // Answers are waited for, and streams may last for ever.
+        let client = self.target.client(None)?;
+        let body = api::begin(method, params);
+        let sent = tokio::time::timeout(ANSWER_TIMEOUT, self.sent(&client, body.into())).await;
+        let late = |_| ApiError::Connection(self.target.unreachable("no answer in time"));
+        let response = sent.map_err(late)?.map_err(|error| self.broken(&error))?;
+        if response.status().is_success() && is_event_stream(response.headers()) {
+            let stream = EventStream::begun(self.target.clone(), client, response, clock());
+            return Streamed::begun(stream).await;
+        }
+        let read = tokio::time::timeout(ANSWER_TIMEOUT, self.read(response)).await;
+        Ok(Begun {
+            answer: read.map_err(late)??,
+            events: None,
+        })
+    }
+
     fn options(&self) -> &str {
         self.target.options()
     }
@@ -59,21 +82,28 @@ impl Api for HttpApi {
 
 impl HttpApi {
     async fn answer(&self, request: Vec<u8>) -> Result<Value, ApiError> {
-        let sent = self.sent(request.into()).await;
-        let broken = |error: reqwest::Error| ApiError::Connection(self.target.broken(&error));
-        let response = sent.map_err(broken)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let body = response.bytes().await.map_err(broken)?;
-        result(&body).map_err(|error| self.target.no_result(status, &headers, error))
+        let sent = self.sent(&self.client, request.into()).await;
+        self.read(sent.map_err(|error| self.broken(&error))?).await
     }
 
-    async fn sent(&self, request: Bytes) -> Result<reqwest::Response, reqwest::Error> {
+    async fn read(&self, response: Response) -> Result<Value, ApiError> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await;
+        result(&body.map_err(|error| self.broken(&error))?)
+            .map_err(|error| self.target.no_result(status, &headers, error))
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> ApiError {
+        let advice = self.target.advice(error);
+        ApiError::Connection(format!("{}{advice}", self.target.broken(error)))
+    }
+
+    async fn sent(&self, client: &Client, request: Bytes) -> Result<Response, reqwest::Error> {
         let mut tries = 1;
         loop {
-            let sent = self
-                .client
+            let sent = client
                 .post(self.target.url().clone())
-                .header("content-type", "application/json")
+                .header(CONTENT_TYPE, "application/json")
                 .body(request.clone())
                 .send()
                 .await;

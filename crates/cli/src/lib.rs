@@ -31,6 +31,7 @@ mod remote;
 pub mod request;
 pub mod respond;
 pub mod run;
+pub mod run_events;
 pub mod schedules;
 pub mod secrets;
 pub mod signals;
@@ -52,7 +53,7 @@ pub mod workflows;
 pub use api::{Api, ApiError};
 pub use error::CliError;
 pub use http_api::HttpApi;
-pub use remote::{Access, Remote, URL_DEFAULT};
+pub use remote::{Access, Remote, URL_DEFAULT, given_url};
 
 use std::sync::Arc;
 use taskledger_clock::{SharedClock, SystemClock};

@@ -169,7 +169,7 @@ pub(super) fn is_time(name: &str) -> bool {
 }
 
 /// JSON with blanks between its parts, where a line may be broken.
-fn spaced(value: &Value) -> String {
+pub(super) fn spaced(value: &Value) -> String {
     struct Spaced;
     impl Formatter for Spaced {
         fn begin_array_value<W: ?Sized + io::Write>(
@@ -202,6 +202,8 @@ fn spaced(value: &Value) -> String {
 fn member_line(object: &Value, name: &str, out: &Output) -> Option<Text> {
     let all = list(object, name);
     let value = match !all.is_empty() && all.iter().all(Value::is_string) {
+        // A line may be broken at blanks.
+        true if out.look().columns.is_some() => words(object, name).replace(',', ", "),
         true => words(object, name),
         false => match object.get(name) {
             Some(value @ (Value::Object(_) | Value::Array(_))) if out.look().columns.is_some() => {

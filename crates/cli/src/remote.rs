@@ -1,23 +1,33 @@
 //! The options that name a server and what is shown to it.
 
+mod variables;
+
 use super::context::{Context, Contexts};
-use super::target::{Credentials, Given, Target};
+use super::target::{Credentials, Given, Named, Target};
 use super::{ApiError, CliError, HttpApi, http_api};
 use chrono::{DateTime, Utc};
 use clap::Args;
+use clap::builder::FalseyValueParser;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
-use std::convert::Infallible;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_net::tls::{Certificates, Files};
+use variables::{HeaderText, headers_of, set};
 
 /// The address of a server when none is given.
 pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
 /// The variable that holds an access token. No option does: others on the machine can see arguments.
 pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
+/// The variable with a file that holds one.
+const TOKEN_FILE_VARIABLE: &str = "TASKLEDGER_TOKEN_FILE";
+/// The variable with headers, one a line.
+const HEADER_VARIABLE: &str = "TASKLEDGER_HEADER";
+/// The variable for `--server`, as `--url` has TASKLEDGER_URL.
+const SERVER_VARIABLE: &str = "TASKLEDGER_SERVER";
+/// The variable of `--proxy`.
+const PROXY_VARIABLE: &str = "TASKLEDGER_PROXY";
 /// Bytes of a file with a token: several times the largest that issuers make.
 const TOKEN_BYTES_MAX: u64 = 16 * 1024;
 /// The variables with the files of a certificate and its key. Strangers are shown what an option names, and no more.
@@ -37,17 +47,24 @@ pub struct Remote {
 impl Remote {
     /// The address of the server.
     pub(super) fn url(&self) -> Result<String, CliError> {
-        let context = match &self.url {
-            Some(url) => return Ok(url.clone()),
-            None => self.access.url_of_context()?,
-        };
-        Ok(context.unwrap_or_else(|| URL_DEFAULT.to_owned()))
+        Ok(self.named_url()?.0)
+    }
+
+    fn named_url(&self) -> Result<(String, Named), CliError> {
+        if let Some(url) = given_url(self.url.as_deref())? {
+            return Ok((url, Named::Given));
+        }
+        Ok(match self.access.chosen()? {
+            Some((name, context)) => (context.server, Named::Context(name)),
+            None => (URL_DEFAULT.to_owned(), Named::Default),
+        })
     }
 
     /// The server, with what is shown to it.
     pub(super) fn target(&self) -> Result<Target, CliError> {
-        let target = self.access.target(&self.url()?)?;
-        Ok(target.with_options(&self.options()))
+        let (url, named) = self.named_url()?;
+        let target = self.access.target(&url)?;
+        Ok(target.with_options(&self.options()).named(named))
     }
 
     /// Calls to the server.
@@ -60,11 +77,24 @@ impl Remote {
     }
 }
 
+/// The address that options name, else the variable with the other name of that option.
+///
+/// # Errors
+/// The variable holds no address.
+pub fn given_url(option: Option<&str>) -> Result<Option<String>, CliError> {
+    let Some(variable) = set(SERVER_VARIABLE).filter(|_| option.is_none()) else {
+        return Ok(option.map(str::to_owned));
+    };
+    let wrong = |why| CliError::Usage(format!("{SERVER_VARIABLE}: {why}"));
+    let url = http_api::server_url(&variable.to_string_lossy());
+    url.map(Some).map_err(wrong)
+}
+
 /// What is shown to a server, and how it proves who it is.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct Access {
-    /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, if there is one
+    /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, or that in the file that TASKLEDGER_TOKEN_FILE names
     #[arg(
         id = "access_token_file",
         long = "token-file",
@@ -74,7 +104,13 @@ pub struct Access {
     token_file: Option<PathBuf>,
 
     /// Send credentials over http to other machines too, readable by everybody on the way
-    #[arg(id = "access_insecure_token", long = "insecure-token", global = true)]
+    #[arg(
+        id = "access_insecure_token",
+        long = "insecure-token",
+        global = true,
+        env = "TASKLEDGER_INSECURE_TOKEN",
+        value_parser = FalseyValueParser::new()
+    )]
     insecure_token: bool,
 
     /// Certificate (PEM) to show to a server that asks for one; otherwise that of TASKLEDGER_CLIENT_CERT
@@ -129,7 +165,7 @@ pub struct Access {
     )]
     proxy: Option<reqwest::Url>,
 
-    /// A header to send with each request; may be repeated. Others on this machine can see it here
+    /// A header to send with each request; may be repeated. Others on this machine can see it here; otherwise the lines of TASKLEDGER_HEADER
     #[arg(
         id = "access_header",
         long = "header",
@@ -137,25 +173,6 @@ pub struct Access {
         value_name = "NAME: VALUE"
     )]
     headers: Vec<HeaderText>,
-}
-
-/// A header as it was given, which may be a secret: it is read where it is used, and never shown.
-#[derive(Clone)]
-struct HeaderText(String);
-
-impl FromStr for HeaderText {
-    type Err = Infallible;
-
-    // What is wrong with it is said later: clap would repeat the value.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Debug for HeaderText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeaderText(..)")
-    }
 }
 
 impl Access {
@@ -205,7 +222,7 @@ impl Access {
 
     /// The address in the context that is named, or else in use.
     pub(super) fn url_of_context(&self) -> Result<Option<String>, CliError> {
-        Ok(self.chosen()?.map(|context| context.server))
+        Ok(self.chosen()?.map(|(_, context)| context.server))
     }
 
     /// The address in the context that is named for this call: the one in use does not count.
@@ -216,8 +233,11 @@ impl Access {
         }
     }
 
-    fn chosen(&self) -> Result<Option<Context>, CliError> {
-        Contexts::read(Contexts::place().as_deref())?.chosen(self.context.as_deref())
+    fn chosen(&self) -> Result<Option<(String, Context)>, CliError> {
+        let contexts = Contexts::read(Contexts::place().as_deref())?;
+        let name = self.context.as_deref().or(contexts.current());
+        let chosen = contexts.chosen(name)?;
+        Ok(name.map(str::to_owned).zip(chosen))
     }
 
     /// The same with this value of the variable. What the context holds is for its own server only.
@@ -227,23 +247,45 @@ impl Access {
             true => self.chosen()?,
             false => self.chosen().unwrap_or_default(),
         };
-        let context = chosen.filter(|context| context.server == url);
+        let context = chosen.map(|(_, context)| context);
+        let context = context.filter(|context| context.server == url);
         let context = context.unwrap_or_default();
+        let headers = match self.headers.is_empty() {
+            true => headers_of(set(HEADER_VARIABLE)),
+            false => self.headers.clone(),
+        };
+        // A header of this call wins over a file that was named once.
+        let shows = headers.iter().any(HeaderText::is_authorization);
+        let named_file = set(TOKEN_FILE_VARIABLE).filter(|_| !shows);
         let proxy = context.proxy();
         let [client_cert, client_key] = self.certificate_files(&context);
         let given = Self {
             token_file: match variable.as_ref().is_some_and(|text| !text.is_empty()) {
                 // What was set for this call wins over what was set once.
                 true => self.token_file.clone(),
-                false => self.token_file.clone().or(context.token_file),
+                false => {
+                    let named = named_file.map(PathBuf::from);
+                    self.token_file.clone().or(named).or(context.token_file)
+                }
             },
             ca_file: self.ca_file.clone().or(context.ca_file),
             client_cert,
             client_key,
             proxy: self.proxy.clone().or(proxy),
+            headers,
             ..self.clone()
         };
-        given.target_of(url, variable)
+        given.target_by(url, variable, self.proxy_of())
+    }
+
+    /// What has named the proxy.
+    fn proxy_of(&self) -> &'static str {
+        let variable = set(PROXY_VARIABLE).and_then(|text| proxy(text.to_str()?).ok());
+        match &self.proxy {
+            Some(given) if variable.as_ref() == Some(given) => PROXY_VARIABLE,
+            Some(_) => "--proxy",
+            None => "the context",
+        }
     }
 
     /// The files of certificate and key: of options, else of variables, else of the context.
@@ -251,8 +293,7 @@ impl Access {
         if self.client_cert.is_some() {
             return [self.client_cert.clone(), self.client_key.clone()];
         }
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        let set = CERTIFICATE_VARIABLES.map(|name| variable(name).map(PathBuf::from));
+        let set = CERTIFICATE_VARIABLES.map(|name| set(name).map(PathBuf::from));
         match set.iter().all(Option::is_none) {
             true => [context.client_cert.clone(), context.client_key.clone()],
             false => set,
@@ -260,6 +301,15 @@ impl Access {
     }
 
     fn target_of(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
+        self.target_by(url, variable, self.proxy_of())
+    }
+
+    fn target_by(
+        &self,
+        url: &str,
+        variable: Option<OsString>,
+        proxy_of: &'static str,
+    ) -> Result<Target, CliError> {
         let mut headers = self.headers()?;
         let token = self.token(headers.contains_key(AUTHORIZATION), variable)?;
         let credentials = match token {
@@ -277,6 +327,8 @@ impl Access {
             authorities: self.authorities()?,
             certificate: self.certificate()?,
             proxy: self.proxy.clone(),
+            proxy_of,
+            named: Named::Given,
             options: String::new(),
         };
         Target::new(url, given).map_err(|error| match error {

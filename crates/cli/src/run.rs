@@ -1,5 +1,6 @@
 //! Runs of workflows, followed to their ends.
 
+pub(crate) mod changes;
 pub(crate) mod follow;
 pub(crate) mod screen;
 

@@ -1,6 +1,10 @@
 //! A server that commands talk to: its address, what is sent along with each request, and what its answers
 //! mean that hold no result. Calls and streams use the same.
 
+mod missing;
+
+pub(super) use missing::Named;
+
 use super::ApiError;
 use super::remote::TOKEN_VARIABLE;
 use reqwest::header::{
@@ -62,6 +66,10 @@ pub(super) struct Given {
     pub(super) certificate: Option<Arc<Certificates>>,
     /// Through which requests go.
     pub(super) proxy: Option<Url>,
+    /// What has named that proxy.
+    pub(super) proxy_of: &'static str,
+    /// What has named the server.
+    pub(super) named: Named,
     /// The options that say all of this, each behind a blank; none that may be a secret.
     pub(super) options: String,
 }
@@ -107,6 +115,12 @@ impl Target {
     /// The same, which these options name.
     pub(super) fn with_options(mut self, options: &str) -> Self {
         self.given.options = options.to_owned();
+        self
+    }
+
+    /// The same, which was named so.
+    pub(super) fn named(mut self, named: Named) -> Self {
+        self.given.named = named;
         self
     }
 
@@ -174,7 +188,10 @@ impl Target {
 
     /// The same for a request that has failed, with what may help.
     pub(super) fn broken(&self, error: &reqwest::Error) -> String {
-        let text = self.unreachable(&reason(error));
+        let text = match self.proxy().filter(|_| error.is_connect()) {
+            Some(proxy) => proxy.broken(&self.url, &reason(error)),
+            None => self.unreachable(&reason(error)),
+        };
         match taskledger_net::tls::fault(error) {
             Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => {
                 format!("{text}; `--ca-file` names an authority that is not one of the system's")
@@ -188,6 +205,15 @@ impl Target {
                 format!("{text}; perhaps the server there speaks `http`")
             }
             fault => super::unfit_certificate::told(text, fault),
+        }
+    }
+
+    /// What may help where nobody answers, on a line of its own behind what was said; empty for other errors.
+    pub(super) fn advice(&self, error: &reqwest::Error) -> String {
+        let is_refused = error.is_connect() && taskledger_net::tls::fault(error).is_none();
+        match is_refused && self.proxy().is_none() {
+            true => format!("\n  {}", self.given.named.advice()),
+            false => String::new(),
         }
     }
 

@@ -93,7 +93,7 @@ impl Line {
 }
 
 /// What is said of a pending task whose run has ended without it.
-const SKIPPED: &str = "skipped";
+pub(super) const SKIPPED: &str = "skipped";
 
 /// The status of a task as people read it.
 pub(super) fn shown_status(task: &Value) -> String {

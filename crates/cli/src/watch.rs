@@ -12,7 +12,7 @@ pub(super) mod waits;
 
 use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
 use super::following::{Begin, Place, Remarks, place_of, say, stopped, types};
-use super::output::{Output, member};
+use super::output::{Output, list, member};
 use super::run::follow::End;
 use super::target::Target;
 use super::{Api, CliError, HttpApi, Remote, clock};
@@ -42,6 +42,7 @@ On a terminal a flow is a tree that is drawn again in place, and a server a line
 first; in a pipe each event is a line. When the connection is lost it is made again, and each event is
 told once. Ctrl-C says how to go on later. When nothing of a flow runs, standard error says what its
 tasks are waiting for.
+A flow that was never executed is refused, unless --follow waits for its run.
 Exit codes with an ID: as of `run`, 130 when it was broken off")]
 pub struct Args {
     #[command(flatten)]
@@ -97,12 +98,16 @@ async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode,
         None => Scope::Server,
         Some(id) => scope(&api, id).await?,
     };
+    let is_new = args.begin.from.is_none() && args.begin.last_event_id.is_none();
+    if is_new && !args.follow {
+        is_covered(&api, &scope, out).await?;
+    }
     let stream = EventStream::open(wanted(&args, target, &scope).await?, clock())?;
     let form = args.output.or(out.is_json().then_some(Form::Json));
     let view = match (form, &scope) {
         (Some(Form::Json), _) => View::Json,
-        (Some(Form::Lines), _) => View::Lines(lines::Lines::default()),
-        (None, _) if !out.is_terminal() => View::Lines(lines::Lines::default()),
+        (Some(Form::Lines), _) => View::Lines(lines::Lines::of(args.types.clone())),
+        (None, _) if !out.is_terminal() => View::Lines(lines::Lines::of(args.types.clone())),
         (None, Scope::Server) => View::flows(),
         (None, Scope::Flow { .. } | Scope::Below { .. }) => View::tree(),
     };
@@ -128,6 +133,33 @@ async fn scope(api: &dyn Api, id: &str) -> Result<Scope, CliError> {
     } else {
         Scope::Below { root, top }
     })
+}
+
+/// Says so if nothing of what is watched was ever run: there would be nothing to see, and no end.
+async fn is_covered(api: &dyn Api, scope: &Scope, out: &Output) -> Result<(), CliError> {
+    let id = match scope {
+        Scope::Server => return Ok(()),
+        Scope::Flow { root } => root,
+        Scope::Below { top, .. } => top,
+    };
+    let runs = json!({"task_id": id, "scope": "flow", "types": ["run_started"], "limit": 1});
+    // Whoever may not read histories sees what the stream tells.
+    let (Ok(runs), Ok(task)) = (
+        api.call("tasks.history", runs).await,
+        api.call("tasks.get", json!({ "task_id": id })).await,
+    ) else {
+        return Ok(());
+    };
+    // A page may be empty although more follows.
+    let was_run = !list(&runs, "events").is_empty() || !member(&runs, "next_cursor").is_empty();
+    if was_run || member(&task, "status") != "pending" {
+        return Ok(());
+    }
+    let execute = out.command(&format!("taskledger tasks execute {id}"));
+    Err(CliError::Usage(format!(
+        "`{}` was never executed, no run covers it: `{execute}` runs it; to wait for somebody who does: --follow",
+        member(&task, "name")
+    )))
 }
 
 /// The stream to ask for.
@@ -178,6 +210,12 @@ fn parameters<const N: usize>(
     given
         .filter_map(|(name, value)| value.map(|value| (name, value)))
         .collect()
+}
+
+/// Whether the end of a run says that it has left tasks out.
+fn leaves_out(end: &Value) -> bool {
+    let skipped = end.pointer("/run/skipped").and_then(Value::as_u64);
+    skipped.is_some_and(|skipped| skipped > 0)
 }
 
 /// Whether something has happened.
@@ -288,14 +326,30 @@ impl Watching<'_> {
                     } else {
                         String::new()
                     };
+                    if self.types.is_empty() && self.view.needs_names() && leaves_out(&data) {
+                        self.view.take(&shown, self.out)?;
+                        shown.clear();
+                        self.skip(&data).await?;
+                    }
                     shown.push((event, data, name));
                 }
                 self.view.take(&shown, self.out)?;
+                self.view.rest(self.out)?;
                 self.place.passed(&pieces);
             }
             Told::Opened { again: true, .. } | Told::Lost { .. } => {}
         }
         Ok(())
+    }
+
+    /// Tells of the tasks that a run has left out, as its end says.
+    async fn skip(&mut self, end: &Value) -> Result<(), CliError> {
+        // Without an answer the end of the run tells how many they were.
+        let Ok(tree) = self.known.tree(&member(end, "root_task_id")).await else {
+            return Ok(());
+        };
+        let run = member(end.get("run").unwrap_or(&Value::Null), "id");
+        Ok(self.view.skip((&run, &tree), end, self.out)?)
     }
 
     /// The exit code of a watch that has come to its end.

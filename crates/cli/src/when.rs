@@ -222,6 +222,28 @@ pub(super) fn future(text: &str) -> Result<String, String> {
     }
 }
 
+/// A moment of the past, as options take it: a position of the log, or a time as [`When::parse_past`] reads it, given on as
+/// RFC 3339 and as it was written if it is.
+///
+/// # Errors
+/// What would be understood.
+pub(super) fn moment(text: &str) -> Result<Value, String> {
+    if let Ok(position) = text.parse::<u64>() {
+        return Ok(position.into());
+    }
+    let when = When {
+        now: clock().now(),
+        times: Times::Utc,
+        zone: TimeZone::system(),
+    };
+    let at = when.parse_past(text);
+    let at = at.map_err(|why| format!("{why}, or a position of the log"))?;
+    Ok(match Timestamp::parse(text) {
+        Ok(_) => text.into(),
+        Err(_) => at.to_string().into(),
+    })
+}
+
 /// Whole seconds, as a number or as a span.
 ///
 /// # Errors
@@ -310,6 +332,25 @@ pub(super) mod tests {
         assert_eq!(
             shown,
             ["7 ms", "1.9 s", "12 s", "1 min 1 s", "1 h 0 min", "1 d 1 h"]
+        );
+    }
+
+    #[test]
+    fn a_moment_is_a_position_or_a_time_that_has_passed() {
+        assert_eq!(moment("17"), Ok(17.into()));
+        let whole = "2026-01-31T12:00:00Z";
+        assert_eq!(moment(whole), Ok(whole.into()), "as it was written");
+        for text in ["yesterday", "1h", "2020-01-01", "2020-01-01 14:00"] {
+            let at = moment(text).unwrap();
+            assert!(
+                Timestamp::parse(at.as_str().unwrap()).is_ok(),
+                "{text}: {at}"
+            );
+        }
+        let wrong = moment("soon").unwrap_err();
+        assert!(
+            wrong.ends_with("or RFC 3339, or a position of the log"),
+            "{wrong}"
         );
     }
 

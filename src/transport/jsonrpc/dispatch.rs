@@ -4,9 +4,11 @@
 //! other, in the order sent, and are answered in that order; what fails or panics in one of them
 //! touches no other. No handler runs past the deadline of its request.
 
+mod inside;
+
 use super::encode;
 pub use super::encode::{Body, Outcome, Reply};
-use super::envelope::{self, Element, Envelope, Params, Request};
+use super::envelope::{Element, Envelope, Params, Request};
 use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
 use super::prepare::{by_name, prepare};
 use super::reader::Reader;
@@ -189,25 +191,6 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     fn changes(&self, request: &Request) -> bool {
         self.method(&request.method)
             .is_some_and(Method::changes_state)
-    }
-
-    /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
-    /// process, who take no long answers.
-    pub async fn answer_bytes(&self, body: &[u8], context: Context) -> Option<Vec<u8>> {
-        let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share());
-        let (max, entrance) = (self.answer_bytes_max, Entrance::Process);
-        match envelope::parse(body) {
-            Envelope::Refused(error) => return Some(self.refusal(&error, entrance)),
-            Envelope::Single(element) => {
-                self.append(element, &context, entrance, max, &mut share, &mut buffer)
-                    .await;
-            }
-            Envelope::Batch(elements) => {
-                self.batch(elements, &context, entrance, max, &mut share, &mut buffer)
-                    .await;
-            }
-        }
-        (!buffer.is_empty()).then_some(buffer)
     }
 
     /// Executes every call of `envelope` and encodes the answers. `None`: there were only

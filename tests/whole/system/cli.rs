@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
-use taskledger_testkit::program::{Ended, end, events_of, run, run_with};
+use taskledger_testkit::program::{self, Ended, end, events_of, run, run_with};
 use taskledger_testkit::server::{Folder, Server};
 
 taskledger_testkit::on_both_backends!(the_log_is_exported_in_order_and_verified,);
@@ -49,7 +49,12 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
     )
     .await
     .done();
-    let embedded = run_with(["run", file], folder.path(), "").await.done();
+    let mut alone = program::command();
+    alone
+        .args(["run", file])
+        .current_dir(folder.path())
+        .env("TMPDIR", folder.path());
+    let embedded = end(alone, "").await.done();
 
     for said in [on_server, from_stdin, embedded] {
         assert!(untimed(&said).ends_with(TREE), "{said}");
@@ -63,10 +68,16 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
             "nothing for a terminal in a pipe: {said:?}"
         );
     }
-    assert!(
-        folder.path().join("taskledger-data").is_dir(),
-        "an embedded engine keeps its data"
-    );
+    let mut left = std::fs::read_dir(folder.path()).unwrap();
+    let left = left.find(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("taskledger")
+    });
+    assert!(left.is_none(), "nothing of it is kept: {left:?}");
+    let kept = folder.path().join("kept");
+    let words = ["run", file, "--data-dir", kept.to_str().unwrap()];
+    run(words).await.done();
+    assert!(kept.join("ledger.db").is_file());
     let as_json = run(["--json", "run", file, "--url", &server.api.url])
         .await
         .done();

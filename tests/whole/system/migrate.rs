@@ -32,10 +32,19 @@ async fn a_database_is_migrated_once_and_then_serves() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_is_migrated_unless_a_server_uses_it() {
     let folder = Folder::new();
-    assert_eq!(migrate(&folder).await["log"]["steps"], json!([]));
+    let refused = async || {
+        let words = ["migrate"].map(str::to_owned).into_iter();
+        run(words.chain(folder.storage())).await.refused(1)
+    };
+    let nothing = refused().await;
+    assert!(
+        nothing.contains("there is nothing to migrate: there is no log in"),
+        "{nothing}"
+    );
+    assert!(!folder.data().exists(), "nor is one made");
     let server = Server::start(&folder).await;
-    let words = ["migrate"].map(str::to_owned).into_iter();
-    let refused = run(words.chain(folder.storage())).await.refused(1);
-    assert!(refused.contains("in use"), "{refused}");
+    let held = refused().await;
+    assert!(held.contains("in use"), "{held}");
     server.stop().await;
+    assert_eq!(migrate(&folder).await["log"]["steps"], json!([]));
 }

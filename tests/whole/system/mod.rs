@@ -16,6 +16,7 @@ mod crash;
 mod damage;
 mod databases;
 mod drain;
+mod first_hour;
 mod folders;
 mod full_disk;
 mod guidance;

@@ -139,6 +139,8 @@ async fn the_command_line_shows_history_and_explanations_to_people() {
     let then = tasks(&["tree", slow, "--as-of", "yesterday"])
         .await
         .refused(2);
+    assert!(then.contains("did not exist then"), "{then}");
+    let then = tasks(&["tree", slow, "--as-of", "soon"]).await.refused(2);
     assert!(then.contains("RFC 3339"), "{then}");
     server.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use super::{Door, JsonEvent, RESET, Wanted};
 use crate::api::{ApiError, request, result};
+use crate::output::member;
 use crate::target::Target;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, StatusCode};
@@ -49,6 +50,8 @@ pub(super) struct Client {
     place: Option<String>,
     /// The last event says that nothing follows: the end of the connection is that of the stream.
     final_seen: bool,
+    /// What may help against the last failure.
+    advice: String,
 }
 
 /// A stream that is open.
@@ -73,7 +76,31 @@ impl Client {
             door: wanted.door,
             place: wanted.after,
             final_seen: false,
+            advice: String::new(),
         })
+    }
+
+    /// One that goes on behind this answer, and the connection on which it comes.
+    pub(super) fn begun(
+        target: Target,
+        http: reqwest::Client,
+        answer: Response,
+    ) -> (Self, Connection) {
+        let mut client = Self {
+            http,
+            target,
+            door: Door::Begun,
+            place: None,
+            final_seen: false,
+            advice: String::new(),
+        };
+        let connection = client.opened(answer);
+        (client, connection)
+    }
+
+    /// What may help against the last failure, on a line of its own; may be empty.
+    pub(super) fn advice(&self) -> &str {
+        &self.advice
     }
 
     /// Where the next connection begins.
@@ -86,7 +113,10 @@ impl Client {
         let sent = tokio::time::timeout(ANSWER_TIMEOUT, self.request()?.send());
         let response = match sent.await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.broken(&error)),
+            Ok(Err(error)) => {
+                self.advice = self.target.advice(&error);
+                return Err(self.broken(&error));
+            }
             Err(_) => return Err(self.unreachable("no answer in time")),
         };
         if response.status() == StatusCode::NO_CONTENT {
@@ -95,15 +125,19 @@ impl Client {
         if response.status() != StatusCode::OK || !is_event_stream(response.headers()) {
             return Err(self.refused(response).await);
         }
+        Ok(Some(self.opened(response)))
+    }
+
+    fn opened(&mut self, response: Response) -> Connection {
         let header = response.headers().get(PLACE_HEADER);
         if let (None, Some(Ok(place))) = (&self.place, header.map(HeaderValue::to_str)) {
             self.place = Some(place.to_owned());
         }
         self.final_seen = false;
-        Ok(Some(Connection {
+        Connection {
             response,
             parser: Parser::new(LIMITS),
-        }))
+        }
     }
 
     /// What comes next; `None`: the end of the stream.
@@ -141,6 +175,14 @@ impl Client {
             match piece {
                 Piece::Event(event) if event.name == "message" && is_call(&self.door) => {
                     let answer = result(event.data.as_bytes()).map_err(no_stream)?;
+                    if matches!(self.door, Door::Begun) {
+                        self.door = Door::Task(member(&answer, "root_task_id"));
+                        pieces.push(Piece::Event(Event {
+                            data: answer.to_string(),
+                            ..event
+                        }));
+                        continue;
+                    }
                     self.final_seen = is_final(&answer);
                     pieces.extend(beginning(&answer));
                 }
@@ -183,6 +225,10 @@ impl Client {
                 }
                 Ok(request.query(&parameters))
             }
+            Door::Begun => Err(Failure::Final(ApiError::Connection(
+                self.target
+                    .unreachable("the connection was lost before the answer came"),
+            ))),
             Door::Task(id) => {
                 let body = match &self.place {
                     None => request("tasks.subscribe", json!({"task_id": id})),
@@ -255,7 +301,7 @@ fn beginning(answer: &Value) -> Option<Piece> {
 }
 
 fn is_call(door: &Door) -> bool {
-    matches!(door, Door::Task(_))
+    matches!(door, Door::Begun | Door::Task(_))
 }
 
 /// A refusal that may be another answer a moment later, or not.
@@ -277,7 +323,7 @@ fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+pub(in super::super) fn is_event_stream(headers: &HeaderMap) -> bool {
     let text = headers.get(CONTENT_TYPE).map(HeaderValue::to_str);
     let essence = match text {
         Some(Ok(text)) => text.split(';').next().unwrap_or_default().trim(),

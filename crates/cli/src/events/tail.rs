@@ -120,6 +120,7 @@ async fn first_since(api: &dyn Api, since: Timestamp) -> Result<Option<u64>, Cli
 
 /// Writes events until the stream ends, somebody stops it, or nobody reads any more.
 pub async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
+    let lines = Lines::of(args.types.clone());
     let mut stream = EventStream::open(args.wanted(when).await?, clock())?;
     let place = Place::default();
     tokio::select! {
@@ -129,13 +130,18 @@ pub async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode,
             stopped?;
             place.farewell();
         }
-        ended = write(&mut stream, &place, out) => ended?,
+        ended = write(&mut stream, &place, lines, out) => ended?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Result<(), CliError> {
-    let (mut remarks, mut lines) = (Remarks::default(), Lines::default());
+async fn write(
+    stream: &mut EventStream,
+    place: &Place,
+    mut lines: Lines,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let mut remarks = Remarks::default();
     while let Some(told) = stream.next().await? {
         if let Some(remark) = remarks.about(&told) {
             say(&remark);
@@ -147,6 +153,9 @@ async fn write(stream: &mut EventStream, place: &Place, out: &mut Output) -> Res
                         Piece::Event(event) => show(event, &mut lines, out)?,
                         Piece::Place(_) => {}
                     }
+                }
+                if let Some(line) = lines.rest(out) {
+                    out.text_of_many(&line)?;
                 }
                 out.flush()?;
                 place.passed(&pieces);
@@ -169,8 +178,8 @@ fn show(event: &Event, lines: &mut Lines, out: &mut Output) -> io::Result<()> {
         return out.line_of_many(&event.json_line());
     }
     let name = member(&data, "name");
-    match lines.next(event, &data, &name, out) {
-        Some(line) => out.text_of_many(&line),
-        None => Ok(()),
+    for line in lines.next(event, &data, &name, out) {
+        out.text_of_many(&line)?;
     }
+    Ok(())
 }

@@ -1,15 +1,18 @@
-//! Starts a workflow and asks how it goes until it has ended.
+//! Starts a workflow and follows it until it has ended: by its events where each is shown, else by asking how it goes.
 
+use super::changes::{self, Changes};
 use super::screen::Screen;
 use crate::input::Params;
 use crate::output::{Output, Style, Text, member};
+use crate::run_events::{Begun, News, RunEvents};
+use crate::tree::{self, Line};
 use crate::watch::waits::{QUIET, Waits};
-use crate::{Api, ApiError, CliError, tree};
+use crate::{Api, ApiError, CliError};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger_clock::SharedClock;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// How often to ask.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +23,8 @@ pub(crate) struct Pace {
     pub(super) longest: Duration,
     /// Failed questions in a row before it gives up; a server may be restarting.
     pub(super) failures_max: u32,
+    /// How long it waits for events when the connection is lost, for the same reason.
+    pub(super) lost_max: Duration,
 }
 
 impl Default for Pace {
@@ -28,6 +33,7 @@ impl Default for Pace {
             first: Duration::from_millis(50),
             longest: Duration::from_secs(1),
             failures_max: 10,
+            lost_max: Duration::from_secs(15),
         }
     }
 }
@@ -71,6 +77,23 @@ pub(crate) struct Follow<'a> {
     pub(super) clock: SharedClock,
 }
 
+/// A run that has begun, and what was made of it.
+struct Begins {
+    /// The task on which it hangs.
+    root: String,
+    waits: Waits,
+    changed_at: Instant,
+    /// What its tasks are waiting for since then.
+    is_told: bool,
+    cancelling: bool,
+}
+
+impl Begins {
+    fn has_changed(&mut self, at: Instant) {
+        (self.changed_at, self.is_told) = (at, false);
+    }
+}
+
 impl Follow<'_> {
     /// Calls `method`, which begins a run, and follows it to its end. Writes the id first and how it ended last.
     pub(super) async fn begin(
@@ -84,28 +107,107 @@ impl Follow<'_> {
             .get("task_id")
             .and_then(Value::as_str)
             .map(str::to_owned);
-        let started = self.api.call(method, Value::Object(params)).await?;
-        let root = stored.unwrap_or_else(|| member(&started, "root_task_id"));
+        let params = Value::Object(params);
+        let begun = match self.screen {
+            Screen::Plain { .. } => self.api.begin(method, params).await?,
+            // They show how it stands, and not what has happened.
+            Screen::Silent | Screen::Live(_) => Begun {
+                answer: self.api.call(method, params).await?,
+                events: None,
+            },
+        };
+        let root = stored.unwrap_or_else(|| member(&begun.answer, "root_task_id"));
         if !out.is_json() {
             out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, root.as_str()))?;
         }
+        let mut run = Begins {
+            root,
+            waits: Waits::default(),
+            changed_at: Instant::now(),
+            is_told: false,
+            cancelling: false,
+        };
+        let ended = match begun.events {
+            Some(events) => self.listen(events, &mut run, out).await,
+            None => Ok(None),
+        };
+        let ended = match ended {
+            // Nobody tells of it, or not any more.
+            Ok(None) => self.ask(&mut run, out).await,
+            Ok(Some(end)) => Ok(end),
+            Err(error) => Err(error),
+        };
+        ended.map_err(|error| left_alone(error, &run.root, out))
+    }
+
+    /// Shows what happens until the run has ended; `None`: the events have ended before.
+    async fn listen(
+        &mut self,
+        mut events: Box<dyn RunEvents>,
+        run: &mut Begins,
+        out: &mut Output,
+    ) -> Result<Option<End>, CliError> {
+        let mut changes = Changes::default();
+        let mut lost: Option<(Instant, String)> = None;
+        loop {
+            let since = lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+            let is_quiet = !run.is_told && lost.is_none();
+            tokio::select! {
+                news = events.next() => match news? {
+                    None => return Ok(None),
+                    Some(News::Lost(reason)) => match &mut lost {
+                        Some((_, latest)) => *latest = reason,
+                        None => {
+                            self.screen.remark(&format!("taskledger: {reason}; trying again"));
+                            lost = Some((Instant::now(), reason));
+                        }
+                    },
+                    Some(News::Found) => if lost.take().is_some() {
+                        self.screen.remark("taskledger: connected again, going on where it was");
+                    },
+                    Some(News::Event(event)) => {
+                        run.has_changed(Instant::now());
+                        if let Some(line) = changes.next(&event) {
+                            self.screen.tell(&line, out)?;
+                        }
+                        if let Some(end) = changes::end(&event, &run.root) {
+                            let lines = self.ended(&run.root, out).await?;
+                            self.screen.has_told(&lines);
+                            self.screen.finish(&lines, out)?;
+                            return Ok(Some(end));
+                        }
+                    }
+                },
+                () = sleep_until(since + self.pace.lost_max), if lost.is_some() => {
+                    let reason = lost.map(|(_, reason)| reason).unwrap_or_default();
+                    return Err(ApiError::Connection(reason).into());
+                }
+                () = sleep_until(run.changed_at + QUIET), if is_quiet => {
+                    if self.tell_waits(run, out).await? {
+                        return Ok(Some(End::Cancelled));
+                    }
+                }
+                Some(()) = self.interrupts.recv() => {
+                    if self.is_left(run).await? {
+                        return Ok(Some(End::Cancelled));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks how it goes until the run has ended.
+    async fn ask(&mut self, run: &mut Begins, out: &mut Output) -> Result<End, CliError> {
         let mut failures = 0;
         let mut pause = self.pace.first;
         let mut latest = Value::Null;
-        let mut cancelling = false;
-        let mut waits = Waits::default();
-        let (mut changed_at, mut is_told) = (Instant::now(), false);
         loop {
             let asked_at = Instant::now();
             let before = latest.clone();
-            match self.look(&root, &mut latest, out).await {
+            match self.look(&run.root, &mut latest, out).await {
                 Ok(Some(end)) => {
-                    let tree = self.tree(&root).await?;
-                    let lines = tree::lines_at(&tree, self.clock.now());
+                    let lines = self.ended(&run.root, out).await?;
                     self.screen.finish(&lines, out)?;
-                    if out.is_json() {
-                        out.value(&tree)?;
-                    }
                     return Ok(end);
                 }
                 Ok(None) => failures = 0,
@@ -117,42 +219,57 @@ impl Follow<'_> {
                 Err(error) => return Err(error),
             }
             if before != latest {
-                (changed_at, is_told) = (asked_at, false);
-            } else if !is_told && changed_at.elapsed() >= QUIET {
-                let api = self.api;
-                let tree = api.call("tasks.tree", json!({ "task_id": root }));
-                let news = tokio::select! {
-                    news = waits.look(api, tree, out) => Some(news),
-                    Some(()) = self.interrupts.recv() => None,
-                };
-                match news {
-                    Some(news) => {
-                        // What was not answered is asked after the next pause.
-                        (changed_at, is_told) = (Instant::now(), news.is_complete);
-                        news.sentences
-                            .iter()
-                            .for_each(|text| self.screen.remark(text));
-                    }
-                    None if cancelling => return Ok(End::Cancelled),
-                    None => {
-                        cancelling = true;
-                        self.cancel(&root).await?;
-                    }
-                }
+                run.has_changed(asked_at);
+            } else if !run.is_told
+                && run.changed_at.elapsed() >= QUIET
+                && self.tell_waits(run, out).await?
+            {
+                return Ok(End::Cancelled);
             }
             pause = (pause * 3 / 2).min(self.pace.longest);
             let pause = pause.max(asked_at.elapsed() * 4);
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 Some(()) = self.interrupts.recv() => {
-                    if cancelling {
+                    if self.is_left(run).await? {
                         return Ok(End::Cancelled);
                     }
-                    cancelling = true;
-                    self.cancel(&root).await?;
                 }
             }
         }
+    }
+
+    /// Says what the tasks are waiting for. Returns whether somebody has left meanwhile.
+    async fn tell_waits(&mut self, run: &mut Begins, out: &Output) -> Result<bool, CliError> {
+        let (api, asked_at) = (self.api, Instant::now());
+        let tree = api.call("tasks.tree", json!({ "task_id": run.root }));
+        let news = tokio::select! {
+            news = run.waits.look(api, tree, out) => news,
+            Some(()) = self.interrupts.recv() => return self.is_left(run).await,
+        };
+        // What was not answered is asked after the next pause.
+        (run.changed_at, run.is_told) = (asked_at, news.is_complete);
+        let sentences = news.sentences.iter();
+        sentences.for_each(|text| self.screen.remark(text));
+        Ok(false)
+    }
+
+    /// Somebody has pressed Ctrl-C: the first cancels the run, the second leaves it.
+    async fn is_left(&mut self, run: &mut Begins) -> Result<bool, CliError> {
+        if !std::mem::replace(&mut run.cancelling, true) {
+            self.cancel(&run.root).await?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// How it has ended, which programs are given whole.
+    async fn ended(&self, root: &str, out: &mut Output) -> Result<Vec<Line>, CliError> {
+        let tree = self.tree(root).await?;
+        if out.is_json() {
+            out.value(&tree)?;
+        }
+        Ok(tree::lines_at(&tree, self.clock.now()))
     }
 
     /// Asks for the root, and for the tree when something has changed; says whether it has ended.
@@ -209,6 +326,18 @@ impl Follow<'_> {
     }
 }
 
+/// A run goes on whose server cannot be reached any more.
+fn left_alone(error: CliError, root: &str, out: &Output) -> CliError {
+    let CliError::Api(ApiError::Connection(text)) = error else {
+        return error;
+    };
+    let watch = out.command(&format!("taskledger watch {root}"));
+    let text = format!(
+        "{text}\n  the flow {root} goes on there, also when the server is started again; to follow it: {watch}"
+    );
+    ApiError::Connection(text).into()
+}
+
 /// Whether the same question may be answered a moment later.
 pub(crate) fn is_passing(error: &ApiError) -> bool {
     match error {
@@ -219,190 +348,4 @@ pub(crate) fn is_passing(error: &ApiError) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use async_trait::async_trait;
-    use std::sync::Mutex;
-    use taskledger_terminal::testing::Buffer;
-
-    /// Plays a run: each `tasks.get` moves it on by one state.
-    #[derive(Default)]
-    struct Script {
-        states: Mutex<Vec<Result<&'static str, ApiError>>>,
-        calls: Mutex<Vec<String>>,
-    }
-
-    #[async_trait]
-    impl Api for Script {
-        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
-            let id = params
-                .get("task_id")
-                .map(Value::to_string)
-                .unwrap_or_default();
-            self.calls.lock().unwrap().push(format!("{method} {id}"));
-            let state = |s: &Vec<Result<&'static str, ApiError>>| s.first().cloned();
-            let mut states = self.states.lock().unwrap();
-            match method {
-                "tasks.execute" => Ok(json!({"root_task_id": "r", "status": "started"})),
-                "tasks.get" => {
-                    let now = if states.len() > 1 {
-                        states.remove(0)
-                    } else {
-                        state(&states).unwrap()
-                    };
-                    now.map(|state| json!({"id": "r", "status": "pending", "run": {"state": state, "counts": states.len()}}))
-                }
-                "tasks.tree" => {
-                    let status = match state(&states) {
-                        Some(Ok("running")) => "in_progress",
-                        Some(Ok(state)) => state,
-                        Some(Err(_)) | None => "pending",
-                    };
-                    Ok(
-                        json!({"task": {"id": "r", "name": "root", "status": status}, "children": []}),
-                    )
-                }
-                _ => Ok(Value::Null),
-            }
-        }
-    }
-
-    struct Played {
-        end: Result<End, CliError>,
-        shown: String,
-        calls: Vec<String>,
-    }
-
-    async fn play(
-        states: Vec<Result<&'static str, ApiError>>,
-        interrupts: usize,
-        params: Value,
-        json: bool,
-    ) -> Played {
-        let script = Script {
-            states: Mutex::new(states),
-            ..Script::default()
-        };
-        let (sender, receiver) = mpsc::channel(2);
-        for _ in 0..interrupts {
-            sender.send(()).await.unwrap();
-        }
-        let buffer = Buffer::default();
-        let mut out = Output::to(Box::new(buffer.clone()), json, false);
-        let follow = Follow {
-            api: &script,
-            pace: Pace {
-                first: Duration::ZERO,
-                longest: Duration::ZERO,
-                failures_max: 2,
-            },
-            interrupts: receiver,
-            screen: Screen::for_output(&out),
-            clock: crate::clock(),
-        };
-        let params = params.as_object().unwrap().clone();
-        let end = follow.begin("tasks.execute", params, &mut out).await;
-        let shown = buffer.text();
-        let calls = script.calls.lock().unwrap().clone();
-        Played { end, shown, calls }
-    }
-
-    #[tokio::test]
-    async fn a_pipe_gets_a_line_for_each_change_and_the_final_tree() {
-        let states = vec![Ok("running"), Ok("running"), Ok("completed")];
-        let played = play(states, 0, json!({"tasks": []}), false).await;
-        assert_eq!(played.end.unwrap(), End::Completed);
-        assert_eq!(
-            played.shown,
-            "flow r\n▸ root  in_progress  (r)\n✓ root  completed  (r)\n✓ root  completed\n"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_program_gets_only_the_final_tree() {
-        let played = play(
-            vec![Ok("running"), Ok("failed")],
-            0,
-            json!({"tasks": []}),
-            true,
-        )
-        .await;
-        assert_eq!(played.end.unwrap(), End::Failed);
-        assert_eq!(
-            serde_json::from_str::<Value>(&played.shown).unwrap()["task"]["status"],
-            "failed"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_stored_task_is_followed_itself_and_not_the_root_of_its_flow() {
-        let played = play(vec![Ok("completed")], 0, json!({"task_id": "t"}), false).await;
-        assert_eq!(
-            played.calls,
-            ["tasks.execute \"t\"", "tasks.get \"t\"", "tasks.tree \"t\""]
-        );
-    }
-
-    #[tokio::test]
-    async fn a_failure_that_passes_is_survived_and_one_that_stays_is_not() {
-        let lost = || Err(ApiError::Connection("lost".to_owned()));
-        let states = vec![lost(), lost(), Ok("running"), lost(), Ok("cancelled")];
-        let played = play(states, 0, json!({"tasks": []}), false).await;
-        assert_eq!(played.end.unwrap(), End::Cancelled);
-        let played = play(vec![lost()], 0, json!({"tasks": []}), false).await;
-        assert!(matches!(
-            played.end,
-            Err(CliError::Api(ApiError::Connection(_)))
-        ));
-    }
-
-    /// A server whose run goes on and whose trees do not come.
-    struct Stuck;
-
-    #[async_trait]
-    impl Api for Stuck {
-        async fn call(&self, method: &str, _params: Value) -> Result<Value, ApiError> {
-            match method {
-                "tasks.execute" => Ok(json!({"root_task_id": "r"})),
-                "tasks.get" => Ok(json!({"id": "r", "run": {"state": "running"}})),
-                "tasks.tree" => std::future::pending().await,
-                _ => Ok(Value::Null),
-            }
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_interrupt_does_not_wait_for_a_server_that_is_asked_why_nothing_runs() {
-        let (sender, interrupts) = mpsc::channel(2);
-        let mut out = Output::to(Box::new(Buffer::default()), true, false);
-        let follow = Follow {
-            api: &Stuck,
-            pace: Pace::default(),
-            interrupts,
-            screen: Screen::for_output(&out),
-            clock: crate::clock(),
-        };
-        let begun = Instant::now();
-        let pressed = async {
-            // In the middle of the look.
-            tokio::time::sleep(QUIET + Duration::from_secs(1)).await;
-            sender.send(()).await.unwrap();
-            sender.send(()).await.unwrap();
-        };
-        let params = json!({"tasks": []}).as_object().unwrap().clone();
-        let (end, ()) = tokio::join!(follow.begin("tasks.execute", params, &mut out), pressed);
-        assert_eq!(end.unwrap(), End::Cancelled);
-        assert!(begun.elapsed() < QUIET + Duration::from_millis(1_100));
-    }
-
-    #[tokio::test]
-    async fn an_interrupt_cancels_once_and_a_second_one_leaves() {
-        let played = play(vec![Ok("running")], 2, json!({"tasks": []}), false).await;
-        assert_eq!(played.end.unwrap(), End::Cancelled);
-        let cancels = played
-            .calls
-            .iter()
-            .filter(|call| call.starts_with("tasks.cancel"));
-        assert_eq!(cancels.count(), 1);
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use crate::output::{Output, Style, Text, counted, short, style};
 use crate::terminal::{Canvas, Size};
-use crate::tree::{Line, WORDS};
+use crate::tree::{Line, SKIPPED, WORDS};
 use std::collections::HashMap;
 use std::io;
 
@@ -55,12 +55,13 @@ impl Screen {
                     })
                     .collect();
                 // In the order of events. Of those that are one append, tasks end before others begin, and what lies
-                // deeper ends first.
+                // deeper ends first. What the run has left out is known at its end only.
                 changed.sort_by_key(|(at, line)| {
                     let place = i64::try_from(*at).unwrap_or(i64::MAX);
-                    match line.status == "in_progress" {
-                        true => (line.changed_at, true, place),
-                        false => (line.changed_at, false, -place),
+                    match line.status.as_str() {
+                        SKIPPED => (true, None, false, place),
+                        "in_progress" => (false, line.changed_at, true, place),
+                        _ => (false, line.changed_at, false, -place),
                     }
                 });
                 let changed: Vec<Text> = changed.iter().map(|(_, line)| line.change()).collect();
@@ -76,6 +77,25 @@ impl Screen {
                 let room = LIVE_LINES_MAX.min(size.rows.saturating_sub(1));
                 canvas.draw(&compact(lines, room), size, out)
             }
+        }
+    }
+
+    /// Shows one change, where each is shown.
+    pub(crate) fn tell(&mut self, line: &Line, out: &mut Output) -> io::Result<()> {
+        match self {
+            Self::Plain { shown } => {
+                shown.insert(line.id.clone(), line.status.clone());
+                out.texts(&[line.change()])
+            }
+            Self::Silent | Self::Live(_) => Ok(()),
+        }
+    }
+
+    /// Every change was told: what the tree shows besides is what the run has left out.
+    pub(crate) fn has_told(&mut self, lines: &[Line]) {
+        if let Self::Plain { shown } = self {
+            let reached = lines.iter().filter(|line| line.status != SKIPPED);
+            shown.extend(reached.map(|line| (line.id.clone(), line.status.clone())));
         }
     }
 
@@ -184,6 +204,8 @@ mod tests {
             changed(2, "failed", 3),
             changed(3, "completed", 2),
             changed(4, "completed", 5),
+            // It has no time of its own.
+            line(5, SKIPPED),
         ];
         let buffer = taskledger_terminal::testing::Buffer::default();
         let mut out = Output::to(Box::new(buffer.clone()), false, false);
@@ -192,7 +214,7 @@ mod tests {
         assert_eq!(
             buffer.text(),
             "✓ t3  completed  (3)\n✗ t2  failed  (2)\n▸ t1  in_progress  (1)\n✓ t4  completed  (4)\n\
-             ✓ t0  completed  (0)\n"
+             ✓ t0  completed  (0)\n○ t5  skipped  (5)\n"
         );
     }
 

@@ -1,23 +1,19 @@
 //! `--as-of`, shared by the commands that can read the past.
 
 use super::Params;
+use crate::when;
 use serde_json::Value;
 
 /// A moment of the past.
 #[derive(Debug, clap::Args)]
 pub(super) struct AsOf {
-    /// Show how it was: at a time (RFC 3339), or after an event (its position in the log)
-    #[arg(long, value_name = "TIME|POSITION")]
-    as_of: Option<String>,
+    /// Show how it was: at a time (`yesterday 14:00`, `1h` ago, a date, RFC 3339), or after an event (its position in the log)
+    #[arg(long, value_name = "TIME|POSITION", value_parser = when::moment)]
+    as_of: Option<Value>,
 }
 
 impl AsOf {
     pub(super) fn add_to(self, params: Params) -> Params {
-        // Whatever is no position is for the server to judge.
-        let moment = self.as_of.map(|text| match text.parse::<u64>() {
-            Ok(position) => Value::from(position),
-            Err(_) => Value::from(text),
-        });
-        params.maybe("as_of", moment)
+        params.maybe("as_of", self.as_of)
     }
 }

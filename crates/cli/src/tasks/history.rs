@@ -2,7 +2,7 @@
 
 use super::{CliError, Output, Params, Request, changes};
 use crate::output::{
-    Column, Text, id, list, member, next_page, printable, show_table, style, time,
+    Column, Text, id, list, member, next_page, printable, show_table, spaced, style, time,
 };
 use clap::ValueEnum;
 use serde_json::Value;
@@ -180,7 +180,12 @@ fn what(data: &Value) -> String {
             parts.insert(0, ends.join(" -> "));
             continue;
         }
-        let text = member(data, name);
+        let text = match value {
+            Value::Array(_) | Value::Object(_) => spaced(value),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                member(data, name)
+            }
+        };
         let mut cut: String = text.chars().take(MEMBER_CHARS_MAX).collect();
         if cut.len() < text.len() {
             cut.push('…');

@@ -2,6 +2,8 @@
 
 use crate::event_stream::{Event, JsonEvent};
 use crate::output::{Output, Style, Text, id as shown_id, member, printable, style};
+use crate::run::changes::{is_told_again, kind};
+use crate::tree::SKIPPED;
 use serde_json::Value;
 use taskledger_domain::NoticeKind;
 
@@ -13,28 +15,126 @@ const SAID_CHARS_MAX: usize = 120;
 pub(crate) struct Lines {
     /// The run whose verdict was told last.
     ended: String,
+    /// The events that are chosen; all when there are none.
+    types: Vec<String>,
+    /// The end of a root, which is told with the verdict of its run if that follows.
+    held: Option<Held>,
+}
+
+/// An event that is not told yet.
+#[derive(Debug)]
+struct Held {
+    event: Event,
+    data: Value,
+    name: String,
 }
 
 impl Lines {
-    /// The line of an event; `None` for one that tells people nothing new. The last event of a run repeats, for programs,
-    /// how its root stands, and the verdict that `run_completed`, `run_failed` or `run_cancelled` told just before.
+    /// Those of a stream from which only these events are taken; all when there are none.
+    pub(crate) fn of(types: Vec<String>) -> Self {
+        Self {
+            types,
+            ..Self::default()
+        }
+    }
+
+    /// The lines that an event makes: none for one that tells people nothing new. For programs the end of a task is told
+    /// by its status and then with its result, and the end of a run by its verdict and then by its last event.
     pub(crate) fn next(
         &mut self,
         event: &Event,
         data: &Value,
         name: &str,
         out: &Output,
-    ) -> Option<Text> {
+    ) -> Vec<Text> {
+        let kind = kind(&event.name);
+        let mut lines = Vec::new();
         if let Some(run) = data.get("run").filter(|run| run.is_object()) {
             let run = member(run, "id");
-            let is_last = event.name == NoticeKind::StatusUpdate.as_str();
+            let is_last = kind == Some(NoticeKind::StatusUpdate);
             if is_last && !run.is_empty() && run == self.ended {
-                return None;
+                return lines;
             }
             self.ended = run;
+            let mut data = data.clone();
+            match self.held.take() {
+                Some(held) if same(&held.data, &data) => add_end(&held.data, &mut data),
+                held => lines.extend(held.map(|held| held.line(out))),
+            }
+            lines.push(line(event, &data, name, out));
+            return lines;
         }
-        Some(line(event, data, name, out))
+        lines.extend(self.rest(out));
+        if kind.is_some_and(|kind| self.is_told_again(kind, data)) {
+            return lines;
+        }
+        let is_end = matches!(
+            kind,
+            Some(NoticeKind::Completed | NoticeKind::Failed | NoticeKind::Cancelled)
+        );
+        if is_end && member(data, "task_id") == member(data, "root_task_id") {
+            self.held = Some(Held {
+                event: event.clone(),
+                data: data.clone(),
+                name: name.to_owned(),
+            });
+        } else {
+            lines.push(line(event, data, name, out));
+        }
+        lines
     }
+
+    /// What is still to be told when nothing follows for now.
+    pub(crate) fn rest(&mut self, out: &Output) -> Option<Text> {
+        self.held.take().map(|held| held.line(out))
+    }
+
+    /// Whether the run of this event has not been told to have ended.
+    pub(crate) fn is_news(&self, run: &str) -> bool {
+        self.ended != run
+    }
+
+    fn is_told_again(&self, kind: NoticeKind, data: &Value) -> bool {
+        let end = match member(data, "status").as_str() {
+            "completed" => NoticeKind::Completed,
+            "failed" => NoticeKind::Failed,
+            _ => NoticeKind::Cancelled,
+        };
+        let is_chosen = |types: &[String]| types.iter().any(|it| it == end.as_str());
+        (self.types.is_empty() || is_chosen(&self.types)) && is_told_again(kind, data)
+    }
+}
+
+impl Held {
+    fn line(&self, out: &Output) -> Text {
+        line(&self.event, &self.data, &self.name, out)
+    }
+}
+
+/// Whether two events say of one task that it stands so.
+fn same(one: &Value, other: &Value) -> bool {
+    ["task_id", "status"]
+        .iter()
+        .all(|name| one.get(name) == other.get(name))
+}
+
+/// Adds to the verdict of a run how its root has ended.
+fn add_end(end: &Value, verdict: &mut Value) {
+    for part in ["result", "error"] {
+        if let (Some(value), Some(to)) = (end.get(part), verdict.as_object_mut()) {
+            to.insert(part.to_owned(), value.clone());
+        }
+    }
+}
+
+/// The line of a task that a run has left out.
+pub(crate) fn skipped(task: &Value, at: &Value, out: &Output) -> Text {
+    let (at, id) = (member(at, "timestamp"), member(task, "id"));
+    Text::of(Style::Dim, out.sentence(&at))
+        .with(style(SKIPPED), format!("  {SKIPPED:<11}"))
+        .with(Style::Plain, format!("  {:>5}  ", ""))
+        .with(Style::Plain, format!("{} ", member(task, "name")))
+        .with(Style::Dim, format!("({})", shown_id(out, &id).letters()))
 }
 
 /// The line of an event about a task with this name.
@@ -151,25 +251,97 @@ mod tests {
         assert!(end(json!({"error": "e".repeat(500)})).ends_with("e…"));
     }
 
-    #[test]
-    fn the_end_of_a_run_is_told_once() {
+    /// The lines of events, each with its name and what it says of a task.
+    fn told(lines: &mut Lines, events: &[(&str, &str, Value)]) -> Vec<String> {
         let out = Output::to(Box::new(Vec::new()), false, false);
-        let mut lines = Lines::default();
-        let mut told = |name: &str, run: &str| {
-            let data = json!({"timestamp": "T", "status": "completed", "task_id": "i", "final": true,
-                "run": {"id": run, "state": "completed"}});
+        let mut shown = Vec::new();
+        for (name, id, more) in events {
+            let mut data = json!({"timestamp": "T", "task_id": id, "root_task_id": "r"});
+            let more = more.as_object().unwrap().clone();
+            data.as_object_mut().unwrap().extend(more);
             let event = Event {
-                name: name.to_owned(),
+                name: (*name).to_owned(),
                 data: data.to_string(),
                 id: "c".to_owned(),
             };
-            lines.next(&event, &data, "n", &out).is_some()
+            shown.extend(lines.next(&event, &data, id, &out));
+        }
+        shown.extend(lines.rest(&out));
+        let words = |line: Text| {
+            line.letters()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        assert!(told("run_completed", "a"));
-        assert!(!told("task_status_update", "a"));
-        assert!(told("run_completed", "b"));
-        assert!(
-            told("task_status_update", "c"),
+        shown.into_iter().map(words).collect()
+    }
+
+    fn a_failure() -> [(&'static str, &'static str, Value); 8] {
+        let run = json!({"status": "failed", "run": {"id": "x", "state": "failed"}});
+        [
+            ("task_status_update", "a", json!({"status": "completed"})),
+            (
+                "task_completed",
+                "a",
+                json!({"status": "completed", "result": 1}),
+            ),
+            (
+                "task_status_update",
+                "b",
+                json!({"status": "failed", "will_retry": true, "error": "no"}),
+            ),
+            ("task_status_update", "b", json!({"status": "pending"})),
+            ("task_status_update", "r", json!({"status": "failed"})),
+            (
+                "task_failed",
+                "r",
+                json!({"status": "failed", "error": "1 failed"}),
+            ),
+            ("run_failed", "r", run.clone()),
+            ("task_status_update", "r", run),
+        ]
+    }
+
+    #[test]
+    fn each_end_is_told_once() {
+        assert_eq!(
+            told(&mut Lines::default(), &a_failure()),
+            [
+                "T completed a (a): result 1",
+                "T failed b (b): no",
+                "T pending b (b)",
+                "T failed r (r): run failed: 1 failed",
+            ]
+        );
+        // A root whose run goes on, or is not told of.
+        assert_eq!(
+            told(&mut Lines::default(), &a_failure()[5..6]),
+            ["T failed r (r): 1 failed"]
+        );
+    }
+
+    #[test]
+    fn an_end_is_told_although_the_event_with_its_result_was_not_chosen() {
+        let mut lines = Lines::of(vec!["task_status_update".to_owned()]);
+        assert_eq!(told(&mut lines, &a_failure()[..1]), ["T completed a (a)"]);
+        let mut lines = Lines::of(vec!["task_completed".to_owned()]);
+        assert!(told(&mut lines, &a_failure()[..1]).is_empty());
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_told_once() {
+        let mut lines = Lines::default();
+        let mut count = |name: &str, run: &str| {
+            let run = json!({"id": run, "state": "completed"});
+            let data = json!({"status": "completed", "final": true, "run": run});
+            told(&mut lines, &[(name, "i", data)]).len()
+        };
+        assert_eq!(count("run_completed", "a"), 1);
+        assert_eq!(count("task_status_update", "a"), 0);
+        assert_eq!(count("run_completed", "b"), 1);
+        assert_eq!(
+            count("task_status_update", "c"),
+            1,
             "nothing has told of it before"
         );
     }

@@ -1,8 +1,8 @@
 //! How a watch is shown.
 
 use super::flows::Flows;
-use super::known::{Known, Scope};
-use super::lines::Lines;
+use super::known::{self, Known, Scope};
+use super::lines::{Lines, skipped};
 use super::tree::Tree;
 use crate::event_stream::{Event, JsonEvent};
 use crate::output::Output;
@@ -141,7 +141,7 @@ impl View {
                 Self::Json => out.line_of_many(&event.json_line())?,
                 Self::Lines(_) if data.get("task_id").is_none() => {}
                 Self::Lines(lines) => {
-                    if let Some(line) = lines.next(event, data, name, out) {
+                    for line in lines.next(event, data, name, out) {
                         out.text_of_many(&line)?;
                     }
                 }
@@ -155,7 +155,37 @@ impl View {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Nothing follows for now.
+    pub(super) fn rest(&mut self, out: &mut Output) -> io::Result<()> {
+        if let Self::Lines(lines) = self
+            && let Some(line) = lines.rest(out)
+        {
+            out.text_of_many(&line)?;
+        }
         out.flush()
+    }
+
+    /// Shows the tasks that a run has left out, which no event names: before its verdict, if that is news.
+    pub(super) fn skip(
+        &mut self,
+        (run, tree): (&str, &Value),
+        at: &Value,
+        out: &mut Output,
+    ) -> io::Result<()> {
+        let Self::Lines(lines) = self else {
+            return Ok(());
+        };
+        if !lines.is_news(run) {
+            return Ok(());
+        }
+        let is_skipped = |task: &&Value| task.get("skipped") == Some(&Value::Bool(true));
+        for task in known::tasks(tree).filter(is_skipped) {
+            out.text_of_many(&skipped(task, at, out))?;
+        }
+        Ok(())
     }
 
     /// Draws, if there is something new to see.

@@ -1,0 +1,46 @@
+//! What variables give in place of options.
+
+use reqwest::header::AUTHORIZATION;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fmt;
+use std::str::FromStr;
+
+/// The value of a variable that is not empty.
+pub(super) fn set(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// A header as it was given, which may be a secret: it is read where it is used, and never shown.
+#[derive(Clone)]
+pub(super) struct HeaderText(pub(super) String);
+
+impl FromStr for HeaderText {
+    type Err = Infallible;
+
+    // What is wrong with it is said later: clap would repeat the value.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl HeaderText {
+    pub(super) fn is_authorization(&self) -> bool {
+        let name = self.0.split(':').next().unwrap_or_default();
+        name.trim().eq_ignore_ascii_case(AUTHORIZATION.as_str())
+    }
+}
+
+/// The headers of a variable, one a line.
+pub(super) fn headers_of(variable: Option<OsString>) -> Vec<HeaderText> {
+    let text = variable.unwrap_or_default();
+    let text = text.to_string_lossy();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| HeaderText(line.to_owned())).collect()
+}
+
+impl fmt::Debug for HeaderText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeaderText(..)")
+    }
+}

@@ -1,0 +1,91 @@
+//! What is said when no server answers: what has named it, or which proxy stands before it.
+
+use super::{Target, is_loopback};
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::Url;
+
+/// What has named a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) enum Named {
+    /// An option or a variable.
+    #[default]
+    Given,
+    /// This context.
+    Context(String),
+    /// Nothing: it is the default.
+    Default,
+}
+
+impl Named {
+    /// What somebody can do when nobody answers there.
+    pub(super) fn advice(&self) -> String {
+        let start = "`taskledger serve` starts a server on this machine";
+        match self {
+            Self::Given => format!("{start}; --url, TASKLEDGER_URL or --context name another one"),
+            Self::Context(name) => format!(
+                "it is the server of the context `{name}`; {start}, --url names another one and `taskledger context use` \
+                 another context"
+            ),
+            Self::Default => format!(
+                "no server was named, so this is the default; {start}, --url names another one, and `taskledger context \
+                 add` keeps it"
+            ),
+        }
+    }
+}
+
+/// A proxy, and what has named it.
+pub(super) struct Proxy {
+    /// Scheme, host and port: the rest may be a secret.
+    place: String,
+    of: &'static str,
+}
+
+impl Proxy {
+    /// That there is no connection through it to `url`.
+    pub(super) fn broken(&self, url: &Url, reason: &str) -> String {
+        let Self { place, of } = self;
+        // It has answered, and said no.
+        match reason.contains("tunnel") {
+            true => format!("the proxy {place} of {of} does not reach {url}: {reason}"),
+            false => format!(
+                "cannot reach the proxy {place} of {of}, through which requests to {url} go: {reason}"
+            ),
+        }
+    }
+}
+
+impl Target {
+    /// The proxy through which requests go.
+    pub(super) fn proxy(&self) -> Option<Proxy> {
+        if let Some(proxy) = &self.given.proxy {
+            let host = proxy.host_str().unwrap_or_default();
+            let port = proxy.port_or_known_default().unwrap_or_default();
+            return Some(Proxy {
+                place: format!("{}://{host}:{port}", proxy.scheme()),
+                of: self.given.proxy_of,
+            });
+        }
+        if is_loopback(&self.url) {
+            return None;
+        }
+        let found = Matcher::from_env().intercept(&self.url.as_str().parse().ok()?)?;
+        let uri = found.uri();
+        let place = format!(
+            "{}://{}",
+            uri.scheme_str().unwrap_or("http"),
+            // Credentials stand before the last `@`.
+            uri.authority()?.as_str().rsplit('@').next()?
+        );
+        let own: &[&'static str] = match self.url.scheme() {
+            "https" => &["HTTPS_PROXY", "https_proxy"],
+            _ => &["HTTP_PROXY", "http_proxy"],
+        };
+        let is_set = |name: &&&'static str| std::env::var(**name).is_ok_and(|it| !it.is_empty());
+        let of = own.iter().chain(&["ALL_PROXY", "all_proxy"]).find(is_set);
+        Some(Proxy {
+            place,
+            of: of.copied().unwrap_or("the environment"),
+        })
+    }
+}
