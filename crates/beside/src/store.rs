@@ -140,6 +140,7 @@ macro_rules! store_write {
 }
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "the macro is for public modules")]
 mod tests {
     use std::error::Error as _;
 
