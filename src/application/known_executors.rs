@@ -1,5 +1,5 @@
 //! The executors of the server, for whoever names one that there is not. They travel beside a refusal;
-//! the words are those of the door.
+//! the words are those of the door. Methods of workers are not among them: they come and go, and on each node at another time.
 
 use super::ports::ExecutorSnapshot;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,7 @@ impl KnownExecutors {
         unknown: impl Iterator<Item = &'m str>,
     ) -> Self {
         let mut all = executors.names();
+        all.retain(|name| !executors.is_remote(name));
         all.sort_unstable();
         let named = all.iter().filter(|name| name.len() <= NAME_BYTES_MAX);
         let names: Vec<String> = named.take(NAMED_MAX).map(|n| (*n).to_owned()).collect();

@@ -36,7 +36,7 @@ fn the_bill_of_materials_names_what_is_compiled_with_checksums() {
     for used in ["tokio", "rusqlite", "libsqlite3-sys", "taskledger-domain"] {
         assert!(by_name.contains_key(used), "`{used}` is compiled");
     }
-    for of_tests in ["proptest", "taskledger-testkit", "tempfile"] {
+    for of_tests in ["proptest", "taskledger-testkit"] {
         assert!(!by_name.contains_key(of_tests), "`{of_tests}` is of tests");
     }
     let lock = std::fs::read_to_string(root.join("Cargo.lock")).unwrap();

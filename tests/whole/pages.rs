@@ -215,7 +215,7 @@ async fn the_commands_about_workers_work() {
 /// A flow of one task, which has completed.
 const ONE_FLOW: &str =
     "echo '[{\"name\": \"a\", \"schemas\": {\"method\": \"echo_executor\"}}]' > one.json
-taskledger run one.json --url $TASKLEDGER_URL
+taskledger run one.json --context here
 ";
 
 #[tokio::test]

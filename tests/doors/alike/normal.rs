@@ -10,6 +10,8 @@ const ID_CHARS: usize = 36;
 const NUMBERS: [&str; 3] = ["position", "at_position", "duration_ms"];
 /// What sockets name behind the methods that all doors have.
 const METHODS_OF_SOCKETS: &str = ", subscribe, unsubscribe, work";
+/// What stands before the executors of the node that answers: nodes may have others.
+const EXECUTORS: &str = "the name of an executor: ";
 /// Members whose text only the server reads.
 const OPAQUE: [&str; 3] = ["cursor", "next_cursor", "last_event_id"];
 
@@ -53,6 +55,10 @@ impl Normal {
     fn text(&mut self, text: &str) -> String {
         let text = text.replace(&self.user, "<user>");
         let text = text.strip_suffix(METHODS_OF_SOCKETS).unwrap_or(&text);
+        let text = match text.find(EXECUTORS) {
+            Some(at) => &text[..at + EXECUTORS.len()],
+            None => text,
+        };
         let words: Vec<_> = text.split(' ').collect();
         let replaced = words.iter().enumerate().map(|(at, word)| {
             let bare = word.trim_end_matches([',', ';', '.', ':']);

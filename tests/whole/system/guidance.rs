@@ -113,7 +113,7 @@ async fn refusals_name_commands_and_what_would_be_accepted() {
     let told = run(["run", file.to_str().unwrap(), "--url", url]).await;
     let told = told.refused(2);
     assert!(
-        told.contains("(`taskledger executors` lists them)"),
+        told.contains("expected the name of an executor: `a2a_executor`"),
         "{told}"
     );
     assert!(told.contains("`schemas.type: \"remote\"`"), "{told}");

@@ -4,7 +4,7 @@
 //! together, they are saved. What must hold: nothing that was sent to the queue before is overtaken, and the disk is fast.
 
 use super::SqliteStore;
-use super::committer::{Committer, Write};
+use super::committer::{Committer, GoneOnPanic, Write};
 use super::failure::of_read;
 use super::queries::Queries;
 use crate::{Append, ClaimKey, Error, Outcome};
@@ -24,6 +24,8 @@ impl SqliteStore {
     /// Commits an append, if nothing else is to be committed and it will not take long; else gives it back.
     pub(super) fn alone(&self, append: Append) -> Result<Result<Outcome, Error>, Box<Append>> {
         let append = Box::new(append);
+        // Dropped behind the lock.
+        let _gone = GoneOnPanic(&self.committer);
         let Some(mut shared) = self.idle() else {
             return Err(append);
         };

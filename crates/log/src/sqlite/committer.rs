@@ -116,6 +116,18 @@ pub(super) struct Last {
 /// The outcome of a commit is not known.
 pub(super) struct Fatal;
 
+/// Whoever follows the log, and the thread of checkpoints, learn that a thread panicked which worked with the committer: it
+/// is gone then.
+pub(super) struct GoneOnPanic<'s>(pub(super) &'s Shared);
+
+impl Drop for GoneOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(self.0).take();
+        }
+    }
+}
+
 /// Serves until the queue is closed and empty, [`Request::Close`] arrives, or an outcome is not
 /// known. Gives the connection back.
 pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Option<Committer> {
@@ -127,6 +139,7 @@ pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Opt
         } = committer;
         checkpoints.begin(writer.connection());
     }
+    let _gone = GoneOnPanic(shared);
     let mut kept = None;
     while let Some(request) = kept.take().or_else(|| requests.blocking_recv()) {
         // Whoever committed something may have panicked, or does not know the outcome.
