@@ -162,16 +162,7 @@ export class Client {
       await sleep(ms, signal);
       task = await this.get(id, { signal });
     }
-    return { started, run: run ?? (await this.#endOf(started, signal)), task };
-  }
-
-  async #endOf(started: Started, signal: AbortSignal | undefined): Promise<Run> {
-    const ends = this.history(started.root_task_id, { scope: "flow", types: ["run_ended"], order: "desc" }, { signal });
-    for await (const { data } of ends) {
-      const { run_id, state, counts } = data as unknown as { run_id: string; state: Run["state"]; counts: Run["counts"] };
-      if (run_id === started.run_id) return { id: run_id, state, counts };
-    }
-    throw new ConnectionError(`the history does not show the end of run ${started.run_id}`);
+    return { started, run: run ?? (await endOf(this, started, signal)), task };
   }
 
   /** A task as it is now, or as it was at a position of the log or a time. */
@@ -376,8 +367,18 @@ export class WorkersClient {
   }
 }
 
+/** How a run has ended behind which another one was started. */
+export async function endOf(client: Client, started: Started, signal: AbortSignal | undefined): Promise<Run> {
+  const ends = client.history(started.root_task_id, { scope: "flow", types: ["run_ended"], order: "desc" }, { signal });
+  for await (const { data } of ends) {
+    const { run_id, state, counts } = data as unknown as { run_id: string; state: Run["state"]; counts: Run["counts"] };
+    if (run_id === started.run_id) return { id: run_id, state, counts };
+  }
+  throw new ConnectionError(`the history does not show the end of run ${started.run_id}`);
+}
+
 /** Milliseconds after which a call may be repeated; `undefined` if it may not. */
-function waitAfter(error: unknown, repeatable: boolean, backoff: Backoff): number | undefined {
+export function waitAfter(error: unknown, repeatable: boolean, backoff: Backoff): number | undefined {
   if (error instanceof BusyError) return Math.max(error.data.retry_after_ms ?? 0, backoff.next());
   if (error instanceof ConnectionError && (repeatable || isUnsent(error))) {
     const isFinal = error.status !== undefined && error.status < 500;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { after, before, test } from "node:test";
-import { InvalidParamsError, UnauthorizedError } from "taskledger";
+import { ConnectionError, InvalidParamsError, UnauthorizedError } from "taskledger";
 import { SocketClient } from "taskledger/socket";
 import { binary, Server } from "./server.mjs";
 
@@ -59,6 +59,19 @@ test("the same key is one run", options, async () => {
   const idempotencyKey = "socket-key-1";
   const [one, other] = await Promise.all([1, 2].map(() => runs.executeAndWait(sleeping(200), { idempotencyKey })));
   assert.equal(one.run.id, other.run.id);
+  const later = await runs.executeAndWait(sleeping(200), { idempotencyKey });
+  assert.equal(later.run.id, one.run.id);
+  assert.equal(later.run.state, "completed");
+  assert.deepEqual(later.results, one.results);
+});
+
+test("the end is that of the run, also when another one has followed", options, async () => {
+  const { id } = await runs.client.create(sleeping(5000, { params: { timeout_seconds: 0.05 } }));
+  const first = await runs.executeAndWait({ task_id: id }, { idempotencyKey: "socket-key-2" });
+  await runs.executeAndWait({ task_id: id });
+  const again = await runs.executeAndWait({ task_id: id }, { idempotencyKey: "socket-key-2" });
+  assert.equal(again.run.id, first.run.id);
+  assert.equal(again.run.state, "failed");
 });
 
 test("runs are started once and waited for across kills of the server", options, async () => {
@@ -83,11 +96,19 @@ test("whoever is not let in is told so, and a client that is closed takes nothin
   const strangers = new SocketClient({ url: guarded.url, token: "tl_aaaaaaaaaaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" });
   await assert.rejects(strangers.executeAndWait(echo({})), UnauthorizedError);
   await guarded.stop();
+  const nobody = new SocketClient({ url: guarded.url, retryForMs: 300 });
+  await assert.rejects(nobody.executeAndWait(echo({})), ConnectionError);
   const closed = new SocketClient({ url: server.url });
   const waiting = closed.executeAndWait(sleeping(60_000));
   setTimeout(() => closed.close(), 100);
   await assert.rejects(waiting, /closed/);
   await assert.rejects(closed.executeAndWait(echo({})), /closed/);
+  for (const ms of [0, 1, 3, 10]) {
+    const early = new SocketClient({ url: server.url });
+    const started = early.executeAndWait(echo({}));
+    setTimeout(() => early.close(), ms);
+    await started.catch((error) => assert.match(error.message, /closed/));
+  }
 });
 
 test("a run whose events cannot be told any more is asked for", options, async () => {
@@ -99,7 +120,10 @@ test("a run whose events cannot be told any more is asked for", options, async (
   await other.kill();
   rmSync(other.folder, { recursive: true });
   await other.up();
-  assert.equal((await waiting).run.state, "completed");
+  const { started, run, results } = await waiting;
+  assert.equal(run.id, started.run_id);
+  assert.equal(run.state, "completed");
+  assert.ok(results[started.root_task_id].slept_ms >= 1000);
   client.close();
   await other.stop();
 });

@@ -125,10 +125,14 @@ impl Turns {
         if self.of(caller).room.available_permits() == 0 {
             return Ok(None);
         }
-        let turn = self.next(caller, bytes, Some(deadline)).await?;
+        let mut turn = self.next(caller, bytes, Some(deadline)).await?;
         let has_room_at = self.of(caller).has_room_at();
         if let Some(at) = has_room_at {
             sleep_until(at.min(deadline)).await;
+            // It did nothing meanwhile, so it need not rest for that.
+            if let Some(held) = &mut turn.held {
+                held.began = Instant::now();
+            }
         }
         Ok(Some(turn))
     }
@@ -182,8 +186,11 @@ impl Turns {
         let room = WAITING_MAX + self.under_way_max;
         let mut callers = self.callers.lock().expect("no code panics with it");
         if callers.len() >= CALLERS_KEPT {
-            // Whoever waits or has a turn holds room.
-            let is_used = |places: &Places| places.room.available_permits() < room;
+            // Whoever waits or has a turn holds room; a turn that rests is under way.
+            let is_used = |places: &Places| {
+                places.room.available_permits() < room
+                    || places.under_way.available_permits() < self.under_way_max
+            };
             callers.retain(|_, places| Arc::strong_count(places) > 1 || is_used(places));
         }
         let places = callers.entry(key).or_insert_with(|| {

@@ -1,21 +1,25 @@
 /** Starts runs and waits for them over one socket: one connection and one subscription instead of a request for each run. */
 
 import { Backoff, sleep } from "../backoff.js";
-import { Client, executionParams, newKey, type ClientOptions, type Execution } from "../client.js";
-import { BusyError, ConnectionError, toError } from "../errors.js";
-import { Transport } from "../transport.js";
-import type { JsonObject, Notice, Run, Started } from "../types.js";
+import { Client, endOf, executionParams, newKey, waitAfter, type ClientOptions, type Execution } from "../client.js";
+import { BusyError, ConnectionError, RpcError, TaskNotFoundError, toError } from "../errors.js";
+import { reasonOf, Transport } from "../transport.js";
+import type { JsonObject, Notice, Run, Started, TaskTree } from "../types.js";
 import { fitsSocket, SocketChannel, type Outcome } from "../worker/channels.js";
 import { isRefusal, refusalOf } from "../worker/links.js";
-import { connect } from "../worker/websocket.js";
+import { connect, UpgradeRefused } from "../worker/websocket.js";
 
 const CONNECT_MS = 15_000;
+/** How long the answer to the subscription may take. */
+const ANSWER_MS = 35_000;
 /** The server pings every 25 s; a socket that was silent for longer is asked. */
 const SILENCE_MS = 28_000;
 const PONG_MS = 10_000;
 const WATCH_MS = 5_000;
-/** What the ends of runs, and results, are told by. */
+/** The notices that tell results, and ends of runs. */
 const TYPES = ["task_completed", "task_failed", "run_completed", "run_failed", "run_cancelled"];
+/** Runs that are asked for at a time, when their events were missed. */
+const ASKING_MAX = 8;
 /** Flows whose events are kept because they may belong to a run that is being started. */
 const EARLY_MAX = 10_000;
 
@@ -49,8 +53,13 @@ interface Waiting {
   what: Execution;
   params: string;
   key: string;
+  /** Whether the caller gave the key: its run may have ended long ago. */
+  isKeyed: boolean;
   giveUpAt: number;
-  started?: Started;
+  backoff: Backoff;
+  /** It is being started over POST. */
+  isPosting: boolean;
+  started?: Started | undefined;
   told: Told;
   resolve: (ran: Ran) => void;
   reject: (error: unknown) => void;
@@ -79,6 +88,8 @@ export class SocketClient {
   readonly #early = new Map<string, Told>();
   /** Something was not kept that may belong to a run that is being started. */
   #hasForgotten = false;
+  readonly #toAsk: Waiting[] = [];
+  #asking = 0;
 
   constructor(options: ClientOptions = {}) {
     this.client = new Client(options);
@@ -105,7 +116,10 @@ export class SocketClient {
         what,
         params: JSON.stringify(executionParams(what)),
         key: options.idempotencyKey ?? newKey(),
+        isKeyed: options.idempotencyKey !== undefined,
         giveUpAt: performance.now() + this.#retryForMs,
+        backoff: new Backoff(50, 5_000),
+        isPosting: false,
         told: nothing(),
         resolve: settled(resolve),
         reject: settled(reject),
@@ -133,17 +147,19 @@ export class SocketClient {
     const backoff = new Backoff(50, 5_000);
     while (!signal.aborted) {
       let wait = 0;
+      let failure: Error = new ConnectionError("the socket was closed again and again");
       try {
         await this.#open(() => backoff.reset());
       } catch (caught) {
         const error = refusalOf(caught, "subscribe");
+        failure = this.#asOurs(error);
         if (isRefusal(error)) {
-          this.#failAll(error);
+          this.#failAll(failure);
           break;
         }
         if (error instanceof BusyError) wait = error.data.retry_after_ms ?? 0;
-        this.#giveUp(error);
       }
+      this.#giveUp(failure);
       if (this.#starting.size === 0 && this.#waiting.size === 0) break;
       await sleep(Math.max(wait, backoff.next()), signal).catch(() => {});
     }
@@ -165,17 +181,24 @@ export class SocketClient {
         (method, params) => this.#notified(channel, method, params),
         () => {
           clearInterval(watching);
+          clearTimeout(late);
           if (this.#channel === channel) this.#channel = undefined;
           if (refusal === undefined) resolve();
           else reject(refusal);
         },
       );
       const watching = setInterval(() => channel.watch(SILENCE_MS, PONG_MS), WATCH_MS);
+      const late = setTimeout(() => {
+        refusal = new ConnectionError("the subscription was not answered");
+        channel.close();
+      }, ANSWER_MS);
       const from = this.#cursor === undefined ? {} : { last_event_id: this.#cursor };
       channel.call({
         method: "subscribe",
         params: JSON.stringify({ types: TYPES, ...from }),
         done: (outcome) => {
+          clearTimeout(late);
+          if (this.#closing.signal.aborted) return channel.close();
           if ("result" in outcome) {
             opened();
             this.#cursor ??= (outcome.result as { cursor: string }).cursor;
@@ -192,29 +215,41 @@ export class SocketClient {
 
   #start(channel: SocketChannel, one: Waiting): void {
     if (!fitsSocket(one.params)) {
-      const started = this.client.execute(one.what, { idempotencyKey: one.key, retryForMs: one.giveUpAt - performance.now() });
-      started.then((started) => this.#started(one, started), (error) => this.#end(one, () => one.reject(error)));
+      void this.#post(one);
       return;
     }
     const done = (outcome: Outcome): void => {
       if ("result" in outcome) this.#started(one, outcome.result as Started);
-      else if ("error" in outcome) this.#refused(channel, one, toError(outcome.error, "tasks.execute"));
-      else if (outcome.isUnread) this.#end(one, () => one.reject(new ConnectionError(outcome.lost)));
+      else if ("error" in outcome) void this.#refused(channel, one, toError(outcome.error, "tasks.execute"));
+      // Which message was not read is not known; under its key a call does no harm twice.
+      else if (outcome.isUnread) void this.#refused(channel, one, new ConnectionError(outcome.lost));
       // Else the socket broke: the next one starts it again, under the same key.
     };
     channel.call({ method: "tasks.execute", params: one.params, key: one.key, done });
   }
 
-  #refused(channel: SocketChannel, one: Waiting, error: Error): void {
-    const wait = error instanceof BusyError ? Math.max(error.data.retry_after_ms ?? 0, 50) : undefined;
+  /** Starts a run over POST, once at a time. */
+  async #post(one: Waiting): Promise<void> {
+    if (one.isPosting) return;
+    one.isPosting = true;
+    try {
+      const retryForMs = one.giveUpAt - performance.now();
+      const { signal } = this.#closing;
+      this.#started(one, await this.client.execute(one.what, { idempotencyKey: one.key, retryForMs, signal }));
+    } catch (error) {
+      this.#end(one, () => one.reject(error));
+    }
+    one.isPosting = false;
+  }
+
+  async #refused(channel: SocketChannel, one: Waiting, error: Error): Promise<void> {
+    const wait = waitAfter(error, true, one.backoff);
     if (wait === undefined || performance.now() + wait > one.giveUpAt) {
       this.#end(one, () => one.reject(error));
       return;
     }
-    const again = (): void => {
-      if (this.#starting.has(one) && this.#channel === channel) this.#start(channel, one);
-    };
-    setTimeout(again, wait);
+    await sleep(wait, this.#closing.signal).catch(() => {});
+    if (this.#starting.has(one) && this.#channel === channel) this.#start(channel, one);
   }
 
   #started(one: Waiting, started: Started): void {
@@ -227,7 +262,12 @@ export class SocketClient {
     if (others === undefined) this.#waiting.set(root, new Set([one]));
     else others.add(one);
     if (early?.run?.id === started.run_id) this.#ended(one, early.run);
-    else if (this.#hasForgotten) this.#ask(one);
+    else if (this.#hasForgotten || one.isKeyed) this.#ask(one);
+    this.#forget();
+  }
+
+  /** Nothing that was told may belong to a run that is being started, once none is. */
+  #forget(): void {
     if (this.#starting.size > 0) return;
     this.#early.clear();
     this.#hasForgotten = false;
@@ -272,29 +312,71 @@ export class SocketClient {
     this.#end(one, () => one.resolve({ started: started!, run, results: told.results, errors: told.errors }));
   }
 
-  /** Learns over POST how a run goes on, because events were missed. */
+  /** Has it asked over POST how a run stands, because events were missed, or lie before the subscription. */
   #ask(one: Waiting): void {
-    const asked = this.client.executeAndWait(one.what, { idempotencyKey: one.key, signal: this.#closing.signal });
-    asked.then(
-      ({ run, task }) => {
-        if (task.result) one.told.results[task.id] = task.result;
-        if (task.error) one.told.errors[task.id] = task.error;
-        this.#ended(one, run);
-      },
-      (error) => this.#end(one, () => one.reject(error)),
-    );
+    if (!this.#toAsk.includes(one)) this.#toAsk.push(one);
+    void this.#asked();
+  }
+
+  async #asked(): Promise<void> {
+    if (this.#asking >= ASKING_MAX) return;
+    this.#asking++;
+    for (let one = this.#toAsk.shift(); one !== undefined; one = this.#toAsk.shift()) {
+      if (one.started === undefined || !this.#isWaitedFor(one)) continue;
+      try {
+        await this.#look(one, one.started);
+      } catch (error) {
+        if (error instanceof TaskNotFoundError) this.#again(one);
+        else this.#end(one, () => one.reject(error));
+      }
+    }
+    this.#asking--;
+  }
+
+  /** Ends the wait for a run if it has ended; else its end will be told. */
+  async #look(one: Waiting, started: Started): Promise<void> {
+    const { signal } = this.#closing;
+    const root = started.root_task_id;
+    const { run } = await this.client.get(root, { signal });
+    if (run?.id === started.run_id && run.state === "running") return;
+    const ended = run?.id === started.run_id ? run : await endOf(this.client, started, signal);
+    keepAll(one.told, await this.client.tree(root, { signal }));
+    if (this.#isWaitedFor(one)) this.#ended(one, ended);
+  }
+
+  /** Starts a run again of which this server knows nothing: it has another log. */
+  #again(one: Waiting): void {
+    this.#leave(one);
+    one.started = undefined;
+    one.told = nothing();
+    this.#starting.add(one);
+    if (this.#channel) this.#start(this.#channel, one);
+  }
+
+  #isWaitedFor(one: Waiting): boolean {
+    return one.started !== undefined && this.#waiting.get(one.started.root_task_id)?.has(one) === true;
+  }
+
+  #leave(one: Waiting): void {
+    const root = one.started?.root_task_id;
+    if (root === undefined) return;
+    const all = this.#waiting.get(root);
+    all?.delete(one);
+    if (all?.size === 0) this.#waiting.delete(root);
   }
 
   /** Nobody waits for it any more. */
   #end(one: Waiting, settle: () => void): void {
-    this.#starting.delete(one);
-    const root = one.started?.root_task_id;
-    if (root !== undefined) {
-      const all = this.#waiting.get(root);
-      all?.delete(one);
-      if (all?.size === 0) this.#waiting.delete(root);
-    }
+    if (this.#starting.delete(one)) this.#forget();
+    this.#leave(one);
     settle();
+  }
+
+  /** An error as it is documented: of the server, or of the connection. */
+  #asOurs(error: unknown): Error {
+    if (error instanceof RpcError || error instanceof ConnectionError) return error;
+    const status = error instanceof UpgradeRefused ? error.status : undefined;
+    return new ConnectionError(`no socket to ${this.#transport.url.origin}: ${reasonOf(error)}`, { cause: error, status });
   }
 
   /** Ends the waits for runs that could not be started in time. */
@@ -309,8 +391,23 @@ export class SocketClient {
   }
 }
 
-function keep(told: Told, notice: Notice): void {
-  if (notice.run !== undefined) told.run = notice.run;
-  else if (notice.result !== undefined) told.results[notice.task_id] = notice.result;
-  else if (notice.error !== undefined) told.errors[notice.task_id] = notice.error;
+function keep(told: Told, { run, task_id, result, error }: Notice): void {
+  if (run !== undefined) told.run = run;
+  else keepEnd(told, task_id, result, error);
+}
+
+/** How a task ended last: an attempt before may have ended otherwise. */
+function keepEnd(told: Told, id: string, result: JsonObject | null | undefined, error: string | null | undefined): void {
+  if (result != null) {
+    told.results[id] = result;
+    delete told.errors[id];
+  } else if (error != null) {
+    told.errors[id] = error;
+    delete told.results[id];
+  }
+}
+
+function keepAll(told: Told, { task, children }: TaskTree): void {
+  keepEnd(told, task.id, task.result, task.error);
+  for (const child of children) keepAll(told, child);
 }

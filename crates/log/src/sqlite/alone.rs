@@ -7,6 +7,7 @@ use super::SqliteStore;
 use super::committer::{Committer, GoneOnPanic, Write};
 use super::failure::of_read;
 use super::queries::Queries;
+use crate::check::Size;
 use crate::{Append, ClaimKey, Error, Outcome};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -15,6 +16,12 @@ use taskledger_domain::Timestamp;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
+/// Events and bytes of an append that is committed where it comes from: well below a millisecond.
+const EVENTS_MAX: usize = 32;
+const BYTES_MAX: usize = 64 * 1024;
+/// Commits behind which the thread of the committer gets the next one, because it looks after the WAL: fewer than the file has
+/// room for ([`super::ahead`]).
+const UNATTENDED_MAX: usize = 16;
 /// Claims that are read where they are asked for.
 const CLAIMS_MAX: usize = 4;
 /// The longest commit after which the next one may be waited for: what else the thread would have done waits too.
@@ -22,8 +29,15 @@ const COMMIT_MAX: Duration = Duration::from_millis(1);
 
 impl SqliteStore {
     /// Commits an append, if nothing else is to be committed and it will not take long; else gives it back.
-    pub(super) fn alone(&self, append: Append) -> Result<Result<Outcome, Error>, Box<Append>> {
+    pub(super) fn alone(
+        &self,
+        append: Append,
+        size: Size,
+    ) -> Result<Result<Outcome, Error>, Box<Append>> {
         let append = Box::new(append);
+        if size.events > EVENTS_MAX || size.bytes > BYTES_MAX {
+            return Err(append);
+        }
         // Dropped behind the lock.
         let _gone = GoneOnPanic(&self.committer);
         let Some(mut shared) = self.idle() else {
@@ -32,11 +46,13 @@ impl SqliteStore {
         let Some(committer) = shared.as_mut().filter(|it| it.is_alone_and_fast()) else {
             return Err(append);
         };
+        let alarm = committer.alarm();
         let (reply, mut answer) = oneshot::channel();
         let written = committer.commit(vec![Write::Append(append, reply)], Vec::new());
         if written.is_err() {
             shared.take();
         }
+        drop(alarm);
         Ok(answer.try_recv().unwrap_or(Ok(Outcome::Unknown)))
     }
 
@@ -72,9 +88,10 @@ impl SqliteStore {
 }
 
 impl Committer {
-    /// Whether the last commit was of one write, and fast.
+    /// Whether the last commit was of one write, and fast, and the WAL was looked at lately.
     fn is_alone_and_fast(&self) -> bool {
-        self.last.writes == 1 && self.last.took < COMMIT_MAX
+        let last = &self.last;
+        last.writes == 1 && last.took < COMMIT_MAX && last.unattended < UNATTENDED_MAX
     }
 }
 

@@ -61,24 +61,25 @@ pub(super) enum Request {
 /// What a write has of the queue.
 #[derive(Debug)]
 pub(super) struct Share {
-    _bytes: OwnedSemaphorePermit,
-    queued: Arc<AtomicUsize>,
+    pub(super) _bytes: OwnedSemaphorePermit,
+    pub(super) _counted: Counted,
 }
 
-impl Share {
-    /// Counts one more in `queued`, until it is dropped.
-    pub(super) fn new(bytes: OwnedSemaphorePermit, queued: &Arc<AtomicUsize>) -> Self {
+/// One write that is on its way to the queue, in it, or not answered yet.
+#[derive(Debug)]
+pub(super) struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    /// One more, until it is dropped.
+    pub(super) fn among(queued: &Arc<AtomicUsize>) -> Self {
         queued.fetch_add(1, Ordering::AcqRel);
-        Self {
-            _bytes: bytes,
-            queued: queued.clone(),
-        }
+        Self(queued.clone())
     }
 }
 
-impl Drop for Share {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.queued.fetch_sub(1, Ordering::AcqRel);
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -106,11 +107,15 @@ pub(super) struct Committer {
     pub(super) last: Last,
 }
 
-/// The last commit.
+/// The last commits.
 #[derive(Debug, Default)]
 pub(super) struct Last {
+    /// Writes of the last one.
     pub(super) writes: usize,
+    /// How long the last one took that has written events.
     pub(super) took: Duration,
+    /// Commits since the thread of the committer looked at the WAL.
+    pub(super) unattended: usize,
 }
 
 /// The outcome of a commit is not known.
@@ -131,6 +136,8 @@ impl Drop for GoneOnPanic<'_> {
 /// Serves until the queue is closed and empty, [`Request::Close`] arrives, or an outcome is not
 /// known. Gives the connection back.
 pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Option<Committer> {
+    let alarm = lock(shared).as_ref().map(Committer::alarm);
+    let _gone = GoneOnPanic(shared);
     if let Some(committer) = &mut *lock(shared) {
         let Committer {
             writer,
@@ -139,7 +146,6 @@ pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Opt
         } = committer;
         checkpoints.begin(writer.connection());
     }
-    let _gone = GoneOnPanic(shared);
     let mut kept = None;
     while let Some(request) = kept.take().or_else(|| requests.blocking_recv()) {
         // Whoever committed something may have panicked, or does not know the outcome.
@@ -153,6 +159,9 @@ pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Opt
                 if committer.commit(writes, shares).is_err() {
                     return shared.take();
                 }
+                committer.last.unattended = 0;
+                let connection = committer.writer.connection();
+                committer.checkpoints.after_commit(connection);
             }
             Request::Resolve { stream, ids, reply } => {
                 let found = committer.writer.find(stream, &ids);
@@ -170,6 +179,7 @@ pub(super) fn run(mut requests: mpsc::Receiver<Request>, shared: &Shared) -> Opt
     committer
         .checkpoints
         .truncate(committer.writer.connection());
+    drop(alarm);
     Some(committer)
 }
 
@@ -198,19 +208,25 @@ fn gather(
 }
 
 impl Committer {
-    /// Commits writes together, answers them, and looks after the WAL.
+    /// Commits writes together and answers them.
     ///
     /// # Errors
     /// [`Fatal`]: it is not known whether they are on disk.
     pub(super) fn commit(&mut self, writes: Vec<Write>, shares: Vec<Share>) -> Result<(), Fatal> {
-        let alarm = PanicAlarm(self.on_fatal.clone());
-        let begun = Instant::now();
+        let (begun, head) = (Instant::now(), self.writer.head());
         self.last.writes = writes.len();
         self.write(writes, shares)?;
-        self.last.took = begun.elapsed();
-        self.checkpoints.after_commit(self.writer.connection());
-        drop(alarm);
+        // A refusal says nothing of the disk.
+        if self.writer.head() > head {
+            self.last.took = begun.elapsed();
+        }
+        self.last.unattended += 1;
         Ok(())
+    }
+
+    /// Sounds if the thread that holds it panics.
+    pub(super) fn alarm(&self) -> PanicAlarm {
+        PanicAlarm(self.on_fatal.clone())
     }
 
     fn write(&mut self, writes: Vec<Write>, shares: Vec<Share>) -> Result<(), Fatal> {
@@ -370,7 +386,7 @@ impl Write {
 }
 
 /// A committer that panics leaves outcomes unknown.
-struct PanicAlarm(OnFatal);
+pub(super) struct PanicAlarm(OnFatal);
 
 impl Drop for PanicAlarm {
     fn drop(&mut self) {

@@ -1,7 +1,7 @@
 //! The log in one SQLite file, for one server.
 //!
 //! Owns: `ledger.db` in the data folder. Appends of all callers meet in one queue and are committed
-//! together by one thread (`committer`); reads run on a few threads of their own (`readers`);
+//! together by one thread (`committer`), or where they come from if they are alone (`alone`); reads run on a few threads of their own (`readers`);
 //! nearly live readers are served from memory (`ring`). May not touch: rules, read models.
 //! Whoever opens it holds the data folder's lock (`store::lock`).
 
@@ -33,7 +33,7 @@ pub use verify::verify;
 use super::Error;
 use super::ring::Ring;
 use crate::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
-use committer::{Committer, Last, Request, Share, Shared, Write};
+use committer::{Committer, Counted, Last, Request, Share, Shared, Write};
 use known::KnownDropped;
 use readers::Readers;
 use std::fmt;
@@ -91,7 +91,7 @@ impl fmt::Debug for Options {
 /// The log in one SQLite file.
 pub struct SqliteStore {
     queue: Mutex<Option<mpsc::Sender<Request>>>,
-    /// Writes that have been sent to the queue and are not answered.
+    /// Writes that are on their way to the queue, in it, or not answered.
     queued: Arc<AtomicUsize>,
     committer: Shared,
     readers: Mutex<Option<Readers>>,
@@ -108,6 +108,8 @@ pub struct SqliteStore {
 struct Threads {
     /// Gives its connection back.
     committer: JoinHandle<Option<Committer>>,
+    /// Where that is if it does not.
+    shared: Shared,
     others: Vec<JoinHandle<()>>,
 }
 
@@ -155,7 +157,7 @@ impl SqliteStore {
             refusing: false,
             last: Last::default(),
         })));
-        let shared = committer.clone();
+        let (shared, kept) = (committer.clone(), committer.clone());
         let thread = std::thread::Builder::new()
             .name("log-committer".to_owned())
             .spawn(move || committer::run(requests, &shared))
@@ -163,6 +165,7 @@ impl SqliteStore {
         threads.push(copier);
         let threads = Threads {
             committer: thread,
+            shared: kept,
             others: threads,
         };
         Ok(Self {
@@ -208,6 +211,7 @@ impl SqliteStore {
     /// Queues a write. The write happens even when the caller stops waiting.
     async fn write(&self, write: Write, size: Size) -> Result<(), Error> {
         let queue = self.queue()?;
+        let counted = Counted::among(&self.queued);
         let bytes = u32::try_from(size.bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
         let bytes = self
             .queue_bytes
@@ -215,7 +219,10 @@ impl SqliteStore {
             .acquire_many_owned(bytes)
             .await
             .map_err(|_| closed())?;
-        let share = Share::new(bytes, &self.queued);
+        let share = Share {
+            _bytes: bytes,
+            _counted: counted,
+        };
         let request = Request::Write { write, size, share };
         queue.send(request).await.map_err(|_| closed())
     }
@@ -243,9 +250,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// The connection that writes is closed last: only then does SQLite remove the empty WAL. A panic of
 /// a thread has been reported by the thread itself.
 fn join(threads: Threads) {
-    let committer = threads.committer.join();
+    let committer = threads.committer.join().ok().flatten();
+    let committer = committer.or_else(|| lock(&threads.shared).take());
     // The copier ends when nobody can ask it any more.
-    let writer = committer.map(|committer| committer.map(|committer| committer.writer));
+    let writer = committer.map(|committer| committer.writer);
     for thread in threads.others {
         let _ = thread.join();
     }

@@ -1,6 +1,7 @@
 //! The port, served: what a call needs checking for, and which thread it goes to.
 //!
-//! Writes and `resolve` go to the committer, reads to the ring or to the readers.
+//! Writes and `resolve` go to the committer, reads to the ring or to the readers; what nothing waits beside is done at once
+//! (`alone`).
 
 use super::committer::{Request, Write};
 use super::{SqliteStore, closed, failure};
@@ -18,7 +19,7 @@ use tokio::sync::{oneshot, watch};
 impl EventStore for SqliteStore {
     async fn append(&self, append: Append) -> Result<Outcome, Error> {
         let size = check::append(&append)?;
-        let append = match self.alone(append) {
+        let append = match self.alone(append, size) {
             Ok(outcome) => {
                 // Nothing was waited for: others get their turn.
                 tokio::task::consume_budget().await;

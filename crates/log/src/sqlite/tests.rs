@@ -269,6 +269,14 @@ async fn commits_overwrite_the_end_of_the_wal_and_a_crash_finds_no_frames_in_it(
     assert!(!wal.exists(), "a closed log is one file");
 }
 
+fn alone(
+    store: &SqliteStore,
+    append: Append,
+) -> Result<Result<crate::Outcome, crate::Error>, Box<Append>> {
+    let size = crate::check::append(&append).unwrap();
+    store.alone(append, size)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_append_that_nothing_waits_beside_is_committed_where_it_comes_from() {
     let folder = tempfile::tempdir().unwrap();
@@ -278,12 +286,15 @@ async fn an_append_that_nothing_waits_beside_is_committed_where_it_comes_from() 
         let took = Duration::from_millis(if is_fast { 0 } else { 5 });
         super::lock(&store.committer).as_mut().unwrap().last.took = took;
     };
-    assert!(store.alone(one(1, 0)).is_err(), "nothing was committed yet");
+    assert!(
+        alone(&store, one(1, 0)).is_err(),
+        "nothing was committed yet"
+    );
     append(&store, 1, 0, vec![renamed("a")]).await;
     fast(true);
     let mut live = store.watch();
     live.mark_unchanged();
-    let outcome = store.alone(one(1, 1)).expect("alone").unwrap();
+    let outcome = alone(&store, one(1, 1)).expect("alone").unwrap();
     let crate::Outcome::Appended(events) = outcome else {
         panic!("{outcome:?}");
     };
@@ -291,28 +302,43 @@ async fn an_append_that_nothing_waits_beside_is_committed_where_it_comes_from() 
     assert!(live.has_changed().unwrap(), "who follows the log is woken");
     assert_eq!((*live.borrow(), store.commits()), (2, 2));
     fast(true);
-    let refused = store.alone(one(1, 1)).expect("alone").unwrap();
+    let refused = alone(&store, one(1, 1)).expect("alone").unwrap();
     assert!(matches!(refused, crate::Outcome::Conflict { actual: 2 }));
     fast(false);
-    assert!(store.alone(one(1, 2)).is_err(), "the disk is slow");
+    assert!(alone(&store, one(1, 2)).is_err(), "the disk is slow");
     let key = [crate::ClaimKey::Request(Arc::from("k"))];
     assert!(store.claims_alone(&key, Timestamp(1)).is_none());
     fast(true);
     let held = store.claims_alone(&key, Timestamp(1)).expect("alone");
     assert_eq!(held.unwrap(), [None]);
-    let permit = store.queue_bytes.clone().try_acquire_owned().unwrap();
-    let queued = super::committer::Share::new(permit, &store.queued);
-    assert!(store.alone(one(1, 2)).is_err(), "something waits before it");
+    let queued = super::committer::Counted::among(&store.queued);
+    assert!(
+        alone(&store, one(1, 2)).is_err(),
+        "something waits before it"
+    );
     assert!(store.claims_alone(&key, Timestamp(1)).is_none());
     drop(queued);
     {
         let _held = super::lock(&store.committer);
-        assert!(store.alone(one(1, 2)).is_err(), "something is committed");
+        assert!(alone(&store, one(1, 2)).is_err(), "something is committed");
     }
-    let third = store.alone(one(1, 2)).expect("alone").unwrap();
+    let many = of(1, 2, (0..33).map(|_| renamed("a")).collect());
+    assert!(alone(&store, many).is_err(), "it would take long");
+    super::lock(&store.committer)
+        .as_mut()
+        .unwrap()
+        .last
+        .unattended = 16;
+    assert!(alone(&store, one(1, 2)).is_err(), "nobody looks at the WAL");
+    super::lock(&store.committer)
+        .as_mut()
+        .unwrap()
+        .last
+        .unattended = 0;
+    let third = alone(&store, one(1, 2)).expect("alone").unwrap();
     assert!(matches!(third, crate::Outcome::Appended(_)), "{third:?}");
     store.close().await;
-    assert!(store.alone(one(1, 3)).is_err());
+    assert!(alone(&store, one(1, 3)).is_err());
     assert!(store.append(one(1, 3)).await.is_err());
     let report = verified(folder.path(), None);
     assert_eq!(report.events, 3, "{report:?}");
@@ -324,7 +350,7 @@ async fn a_runtime_of_one_thread_waits_for_no_disk() {
     let store = store(folder.path());
     append(&store, 1, 0, vec![renamed("a")]).await;
     super::lock(&store.committer).as_mut().unwrap().last.took = Duration::ZERO;
-    assert!(store.alone(of(1, 1, vec![renamed("a")])).is_err());
+    assert!(alone(&store, of(1, 1, vec![renamed("a")])).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
