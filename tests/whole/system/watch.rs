@@ -221,7 +221,9 @@ async fn a_watch_ends_with_its_flow_and_its_exit_code_tells_how() {
     let said = watch(&good).await.done();
     let last = said.lines().last().unwrap();
     assert!(
-        last.ends_with(&format!("completed    100 %  root ({good}): run completed")),
+        last.contains(&format!(
+            "completed    100 %  root ({good}): run completed: result "
+        )),
         "{said}"
     );
     assert!(said.contains("  step 1 ("), "names are shown: {said}");
