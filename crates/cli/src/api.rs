@@ -66,6 +66,11 @@ pub trait Api: Send + Sync {
         })
     }
 
+    /// Whether calls stay inside this process, so that nothing goes on when it ends.
+    fn is_in_process(&self) -> bool {
+        false
+    }
+
     /// Options that a command needs to reach the same server in the same way, each behind a blank.
     fn options(&self) -> &str {
         ""

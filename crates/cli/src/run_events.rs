@@ -1,10 +1,8 @@
 //! What happens in a run, as whoever has begun it is told: over HTTP, or inside the process.
 
 use super::api::ApiError;
-use super::event_stream::{EventStream, JsonEvent as _, Piece, Told};
 use async_trait::async_trait;
 use serde_json::Value;
-use std::collections::VecDeque;
 
 /// A run that has begun.
 pub struct Begun {
@@ -42,66 +40,4 @@ pub trait RunEvents: Send {
     /// # Errors
     /// [`ApiError`]: another attempt would end in the same way.
     async fn next(&mut self) -> Result<Option<News>, ApiError>;
-}
-
-/// Those of a run on a server.
-pub(super) struct Streamed {
-    stream: EventStream,
-    /// Read, and not told yet.
-    waiting: VecDeque<News>,
-}
-
-impl Streamed {
-    /// Waits for the answer of the call that has begun the run, which comes first.
-    pub(super) async fn begun(mut stream: EventStream) -> Result<Begun, ApiError> {
-        let pieces = loop {
-            match stream.next().await? {
-                Some(Told::Opened { .. }) => {}
-                Some(Told::Pieces(pieces)) => break pieces,
-                Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason)),
-                None => {
-                    let text = "the stream of the run has ended before it began".to_owned();
-                    return Err(ApiError::Protocol(text));
-                }
-            }
-        };
-        let mut waiting = events(pieces);
-        match waiting.pop_front() {
-            Some(News::Event(RunEvent { data: answer, .. })) => Ok(Begun {
-                answer,
-                events: Some(Box::new(Self { stream, waiting })),
-            }),
-            Some(News::Lost(_) | News::Found) | None => Err(ApiError::Protocol(
-                "the answer of a call that begins a run is missing".to_owned(),
-            )),
-        }
-    }
-}
-
-#[async_trait]
-impl RunEvents for Streamed {
-    async fn next(&mut self) -> Result<Option<News>, ApiError> {
-        loop {
-            if let Some(news) = self.waiting.pop_front() {
-                return Ok(Some(news));
-            }
-            match self.stream.next().await? {
-                None => return Ok(None),
-                Some(Told::Opened { .. }) => return Ok(Some(News::Found)),
-                Some(Told::Lost { reason, .. }) => return Ok(Some(News::Lost(reason))),
-                Some(Told::Pieces(pieces)) => self.waiting = events(pieces),
-            }
-        }
-    }
-}
-
-fn events(pieces: Vec<Piece>) -> VecDeque<News> {
-    let events = pieces.into_iter().filter_map(|piece| match piece {
-        Piece::Event(event) => Some(News::Event(RunEvent {
-            data: event.json(),
-            name: event.name,
-        })),
-        Piece::Place(_) => None,
-    });
-    events.collect()
 }
