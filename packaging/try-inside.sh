@@ -147,7 +147,7 @@ start_service() {
     fi
     settings=$(grep -v '^#' "$root/etc/taskledger/taskledger.env" | grep . | sed "s#=/var/lib/taskledger#=$data#; s#$SHOWN#$address#")
     # shellcheck disable=SC2086 # one word for each setting
-    (cd "$data" && exec "${user[@]}" env $settings "$(command -v taskledger)" serve) 2>"$here/log" &
+    (cd "$data" && exec "${user[@]}" env "TASKLEDGER_LISTEN=$address" $settings "$(command -v taskledger)" serve) 2>"$here/log" &
     server=$! is_child=yes
     for _ in $(seq 100); do
         if taskledger tasks list --url "http://$address" >/dev/null 2>&1; then return; fi

@@ -63,6 +63,10 @@ impl<C: Send + Sync + 'static> Api for LocalApi<C> {
             }),
         })
     }
+
+    fn is_in_process(&self) -> bool {
+        true
+    }
 }
 
 const ANSWERED: &str = "a request with an id is always answered";
