@@ -1,7 +1,9 @@
 //! The one thing that commands need of a server: calls. Over HTTP or inside the process.
 
+pub mod run_events;
+
+use self::run_events::Begun;
 use crate::methods::as_commands;
-use crate::run_events::Begun;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -2,10 +2,10 @@
 
 mod streamed;
 
+use super::api::run_events::Begun;
 use super::api::{self, Api, ApiError, keyed, request, result};
 use super::clock;
 use super::event_stream::{EventStream, is_event_stream};
-use super::run_events::Begun;
 use super::target::Target;
 use async_trait::async_trait;
 use bytes::Bytes;

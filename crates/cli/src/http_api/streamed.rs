@@ -1,8 +1,8 @@
 //! What happens in a run on a server, from the stream that answers the call which has begun it.
 
 use crate::ApiError;
+use crate::api::run_events::{Begun, News, RunEvent, RunEvents};
 use crate::event_stream::{EventStream, JsonEvent as _, Piece, Told};
-use crate::run_events::{Begun, News, RunEvent, RunEvents};
 use async_trait::async_trait;
 use std::collections::VecDeque;
 

@@ -2,9 +2,9 @@
 
 use super::changes::{self, Changes};
 use super::screen::Screen;
+use crate::api::run_events::{Begun, News, RunEvents};
 use crate::input::Params;
 use crate::output::{Output, Style, Text, member};
-use crate::run_events::{Begun, News, RunEvents};
 use crate::tree::{self, Line};
 use crate::watch::waits::{QUIET, Waits};
 use crate::{Api, ApiError, CliError};

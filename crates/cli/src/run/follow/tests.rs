@@ -1,7 +1,7 @@
 //! Runs that are played.
 
 use super::*;
-use crate::run_events::RunEvent;
+use crate::api::run_events::RunEvent;
 use async_trait::async_trait;
 use std::sync::Mutex;
 use taskledger_terminal::testing::Buffer;

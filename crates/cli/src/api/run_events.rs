@@ -1,6 +1,6 @@
 //! What happens in a run, as whoever has begun it is told: over HTTP, or inside the process.
 
-use super::api::ApiError;
+use super::ApiError;
 use async_trait::async_trait;
 use serde_json::Value;
 
