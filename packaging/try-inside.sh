@@ -9,6 +9,8 @@ how=${1:?how}
 here=$(cd "$(dirname "$0")" && pwd)
 root=${2:-}
 SECONDS_MAX=60 SOURCE_SECONDS_MAX=300
+# What a server may take to end: it drains for 30 s at most.
+STOP_SECONDS_MAX=40
 # The address that the pages show.
 SHOWN=127.0.0.1:8000
 # Where the server listens: another address where that one is taken.
@@ -17,12 +19,30 @@ address=${TASKLEDGER_TRY_ADDRESS:-$SHOWN}
 step() { echo "== $* ($SECONDS s)"; }
 
 server=""
-ended() {
-    if [ -n "$server" ]; then
-        kill "$server" 2>/dev/null || true
-        while kill -0 "$server" 2>/dev/null; do sleep 0.1; done
-    fi
+# Whether this shell has started it, and so is told its exit code.
+is_child=no
+
+# Stops the server; fails if it does not end in time, or with an error.
+stop_server() {
+    local process=$server code=0
     server=""
+    kill "$process"
+    for _ in $(seq $((STOP_SECONDS_MAX * 10))); do
+        if ! kill -0 "$process" 2>/dev/null; then
+            if [ $is_child = yes ]; then wait "$process" || code=$?; fi
+            if [ $code != 0 ]; then echo "the server has ended with exit code $code" >&2; fi
+            return $code
+        fi
+        sleep 0.1
+    done
+    echo "the server has not ended $STOP_SECONDS_MAX s after SIGTERM" >&2
+    kill -KILL "$process"
+    return 1
+}
+
+# What has failed before is said already.
+ended() {
+    if [ -n "$server" ]; then stop_server || true; fi
 }
 trap ended EXIT
 
@@ -36,12 +56,15 @@ typed() {
     local page name
     mkdir -p "$here/user"
     cd "$here/user"
+    # So that commands of tasks find the server at another address, and `run` without --url needs none.
+    export TASKLEDGER_CONTEXTS="$here/contexts.json"
+    taskledger context add try --server "http://$address"
     for page in "$@"; do
         name=$(basename "$page")
         step "the commands of $name, as typed"
         commands "$page" | sed "s/$SHOWN/$address/g" > "$here/$name.sh"
         test -s "$here/$name.sh"
-        TASKLEDGER_URL="http://$address" bash -euo pipefail "$here/$name.sh" > "$here/$name.out"
+        env -u TASKLEDGER_URL bash -euo pipefail "$here/$name.sh" > "$here/$name.out"
         if grep -q '"error":{' "$here/$name.out"; then
             cat "$here/$name.out" >&2
             exit 1
@@ -82,7 +105,7 @@ from_source() {
     taskledger --version
     typed "$root/README.md" "$root/docs/quickstart.md"
     step "stopping"
-    ended
+    stop_server
 }
 
 # --- from the package
@@ -124,8 +147,8 @@ start_service() {
     fi
     settings=$(grep -v '^#' "$root/etc/taskledger/taskledger.env" | grep . | sed "s#=/var/lib/taskledger#=$data#; s#$SHOWN#$address#")
     # shellcheck disable=SC2086 # one word for each setting
-    (cd "$data" && exec "${user[@]}" env $settings "$(command -v taskledger)" serve) 2>"$here/log" &
-    server=$!
+    (cd "$data" && exec "${user[@]}" env "TASKLEDGER_LISTEN=$address" $settings "$(command -v taskledger)" serve) 2>"$here/log" &
+    server=$! is_child=yes
     for _ in $(seq 100); do
         if taskledger tasks list --url "http://$address" >/dev/null 2>&1; then return; fi
         if ! kill -0 "$server" 2>/dev/null; then break; fi
@@ -148,7 +171,7 @@ from_package() {
     fi
     typed "$here/README.md" "$here/quickstart.md"
     step "stopping"
-    ended
+    stop_server
     if [ "$how" != unpacked ]; then
         step "removing the package; the data stays"
         dpkg --remove taskledger >/dev/null

@@ -21,6 +21,26 @@ const FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
 /// Files from the future by less are a matter of how clocks are set.
 const AHEAD_MS_MAX: u64 = 5_000;
 
+/// A folder that a server writes to, and the option that names it.
+#[derive(Debug, Clone, Copy)]
+struct Folder {
+    name: &'static str,
+    option: &'static str,
+}
+
+const DATA: Folder = Folder {
+    name: "data folder",
+    option: "--data-dir",
+};
+const ARCHIVE: Folder = Folder {
+    name: "archive",
+    option: "--retention-archive",
+};
+/// What to do where the disk of the data is nearly full.
+const ROOM_FOR_DATA: &str = "make room, or let `--retention-age` archive what has ended";
+/// The same for the disk of the archive.
+const ROOM_FOR_ARCHIVE: &str = "make room, for example by moving older archives away, or give --retention-archive another disk";
+
 /// Check the settings of a server: its data folder or database, disk, clock, egress, addresses and certificates
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -83,7 +103,7 @@ pub(super) async fn doctor(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         Storage::Database(_) => vec![of_database(engine).await, of_clock(None, now)],
     };
     if let Some(archive) = &config.retention.archive {
-        findings.push(disk("archive", nearest(archive)));
+        findings.extend(of_archive(archive));
     }
     findings.push(of_egress(engine));
     findings.extend(door::findings(config));
@@ -129,27 +149,42 @@ fn shown(findings: &[Finding]) -> Vec<Text> {
 }
 
 fn of_folder(folder: &Path, now: Timestamp) -> Vec<Finding> {
-    let shown = folder.display();
     let Ok(metadata) = std::fs::metadata(folder) else {
         let above = nearest(folder);
         return vec![
-            can_be_made(folder, above),
-            disk("disk", above),
+            can_be_made(DATA, folder, above),
+            disk("disk", above, ROOM_FOR_DATA),
             of_clock(None, now),
         ];
     };
     if !metadata.is_dir() {
-        let advice = "give --data-dir a folder";
-        let found = format!("`{shown}` is not a folder");
-        return vec![Finding::new("data folder", Verdict::Bad, found, advice)];
+        return vec![no_folder(DATA, folder)];
     }
     vec![
-        access(folder),
+        access(DATA, folder),
         permissions(folder),
         lock(folder),
-        disk("disk", folder),
+        disk("disk", folder, ROOM_FOR_DATA),
         clock(folder, now),
     ]
+}
+
+/// The folder to which ended flows are archived, and its disk.
+fn of_archive(folder: &Path) -> Vec<Finding> {
+    let above = nearest(folder);
+    let found = match std::fs::metadata(folder) {
+        Err(_) => can_be_made(ARCHIVE, folder, above),
+        Ok(metadata) if !metadata.is_dir() => no_folder(ARCHIVE, folder),
+        Ok(_) => access(ARCHIVE, folder),
+    };
+    let disk = disk("archive disk", above, ROOM_FOR_ARCHIVE);
+    vec![found, disk]
+}
+
+fn no_folder(of: Folder, folder: &Path) -> Finding {
+    let advice = format!("give {} a folder", of.option);
+    let found = format!("`{}` is not a folder", folder.display());
+    Finding::new(of.name, Verdict::Bad, found, advice)
 }
 
 /// The folder itself, or the one above it that is there.
@@ -163,7 +198,7 @@ fn nearest(folder: &Path) -> &Path {
 }
 
 /// Whether `serve` can make a folder in the one above it that is there.
-fn can_be_made(folder: &Path, above: &Path) -> Finding {
+fn can_be_made(of: Folder, folder: &Path, above: &Path) -> Finding {
     use rustix::fs::{Access, access, statvfs};
     let (shown, within) = (folder.display(), above.display());
     let reason = if !above.is_dir() {
@@ -180,24 +215,27 @@ fn can_be_made(folder: &Path, above: &Path) -> Finding {
     match reason {
         None => {
             let found = format!("`{shown}` does not exist yet; `serve` makes it in `{within}`");
-            Finding::good("data folder", found)
+            Finding::good(of.name, found)
         }
         Some(reason) => Finding::new(
-            "data folder",
+            of.name,
             Verdict::Bad,
             format!("`{shown}` does not exist, and `serve` cannot make it: {reason}"),
-            "make it for the user that runs the server, or give --data-dir another folder",
+            format!(
+                "make it for the user that runs the server, or give {} another folder",
+                of.option
+            ),
         ),
     }
 }
 
-fn access(folder: &Path) -> Finding {
+fn access(of: Folder, folder: &Path) -> Finding {
     use rustix::fs::{Access, access};
     let shown = folder.display();
     match access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Finding::good("data folder", format!("`{shown}` can be read and written")),
+        Ok(()) => Finding::good(of.name, format!("`{shown}` can be read and written")),
         Err(error) => Finding::new(
-            "data folder",
+            of.name,
             Verdict::Bad,
             format!("`{shown}` cannot be read and written by this user: {error}"),
             format!("chown it to the user that runs the server, and `chmod 700 '{shown}'`"),
@@ -237,12 +275,13 @@ fn lock(folder: &Path) -> Finding {
             "lock",
             Verdict::Warning,
             error.to_string(),
-            "if that is the server in question, all is well; `taskledger health` asks it",
+            "fine if this server is already running; `taskledger health` checks it",
         ),
     }
 }
 
-fn disk(of: &'static str, folder: &Path) -> Finding {
+/// How much is free; `room`: what to do if that is little.
+fn disk(of: &'static str, folder: &Path, room: &str) -> Finding {
     let Ok(disk) = rustix::fs::statvfs(folder) else {
         let advice = "look at the mounts of this machine";
         let found = "the free space cannot be read";
@@ -257,8 +296,7 @@ fn disk(of: &'static str, folder: &Path) -> Finding {
         0 => Verdict::Bad,
         _ => Verdict::Warning,
     };
-    let advice = "make room, or let `--retention-age` archive what has ended";
-    Finding::new(of, verdict, found, advice)
+    Finding::new(of, verdict, found, room)
 }
 
 /// A clock that was set back makes times of new events equal to those of old ones.
@@ -377,6 +415,32 @@ mod tests {
             assert!(found[0].found.contains(reason), "{found:?}");
         }
         assert_eq!(nearest(Path::new("data")), Path::new("."));
+    }
+
+    #[test]
+    fn an_archive_can_be_written_or_made_and_a_full_one_is_not_told_to_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = |place: &Path| of_archive(place);
+        let there = found(folder.path());
+        let of: Vec<_> = there.iter().map(|it| it.of).collect();
+        assert_eq!(of, ["archive", "archive disk"]);
+        assert_eq!(there[0].verdict, Verdict::Good, "{there:?}");
+        let absent = folder.path().join("absent");
+        assert_eq!(found(&absent)[0].verdict, Verdict::Good);
+        assert!(!absent.exists());
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for place in [file.clone(), file.join("deeper")] {
+            let found = found(&place);
+            assert_eq!(found[0].verdict, Verdict::Bad, "{found:?}");
+            assert!(found[0].advice.contains("--retention-archive"), "{found:?}");
+        }
+        // No file of this file system takes any room.
+        let full = disk("archive disk", Path::new("/proc"), ROOM_FOR_ARCHIVE);
+        assert_eq!(
+            (full.verdict, full.advice.as_str()),
+            (Verdict::Bad, ROOM_FOR_ARCHIVE)
+        );
     }
 
     #[test]

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use taskledger_auth::Caller;
+use taskledger_cli::api::run_events::{Begun, News, RunEvent, RunEvents};
 use taskledger_cli::api::{Api, ApiError, begin, request, result};
-use taskledger_cli::run_events::{Begun, News, RunEvent, RunEvents};
 use tokio_stream::StreamExt as _;
 
 /// A dispatcher in this process.
@@ -62,6 +62,10 @@ impl<C: Send + Sync + 'static> Api for LocalApi<C> {
                 })
             }),
         })
+    }
+
+    fn is_in_process(&self) -> bool {
+        true
     }
 }
 

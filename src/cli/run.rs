@@ -9,7 +9,9 @@ use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, Server, StartError};
 use crate::store::lock::LockError;
 use engine::{Engine, Place};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
 use taskledger_cli::given_url;
@@ -18,15 +20,15 @@ use taskledger_cli::input::{Params, read_workflow};
 use taskledger_cli::output::Output;
 use taskledger_cli::run::{all, detached};
 use taskledger_cli::timing::Timing;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Run a workflow and show it as it completes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 FILE holds a `tasks.execute` request, its parameters, or just the array of tasks, as JSON or YAML; `-` is
-standard input. Several files run one after the other, until one does not complete. With --url or --context
-the server there runs them; without, an engine inside this program does, and nothing of it is kept unless
---data-dir names a folder.
+standard input. Several files run one after the other, until one does not complete. If --url, --context,
+TASKLEDGER_URL, TASKLEDGER_SERVER or TASKLEDGER_CONTEXT names a server, it runs them. Otherwise an engine
+inside this program does, and nothing of it is kept unless --data-dir or TASKLEDGER_DATA_DIR names a folder.
 
 Examples:
   taskledger run workflow.json
@@ -106,12 +108,16 @@ pub(super) async fn run(
             };
             crate::telemetry::init(&log).map_err(|error| CliError::failed(&error))?;
             file_limit::make_it_an_error()?;
-            let mut terminate = signal(SignalKind::terminate())?;
+            // Before there is a folder: one that is not kept would stay otherwise.
+            let mut stops = Stops::listen()?;
             let Embedded { api, close, place } = open_embedded(args.engine, executors).await?;
-            let outcome = tokio::select! {
-                outcome = all(&*api, workflows, out) => outcome,
-                // Otherwise a folder that is not kept would stay.
-                _ = terminate.recv() => Err(CliError::Failed("stopped by SIGTERM".to_owned())),
+            let outcome = match stops.interrupt.recv().now_or_never() {
+                // From here on Ctrl-C asks for a cancellation.
+                None => tokio::select! {
+                    outcome = all(&*api, workflows, out) => outcome,
+                    by = stops.for_good() => Err(stopped_by(by)),
+                },
+                Some(_) => Err(stopped_by("SIGINT")),
             };
             drop(api);
             close.await;
@@ -119,6 +125,54 @@ pub(super) async fn run(
             outcome
         }
     }
+}
+
+/// The signals that end a run inside this program.
+struct Stops {
+    interrupt: Signal,
+    terminate: Signal,
+    /// None if the caller ignores it.
+    hangup: Option<Signal>,
+}
+
+impl Stops {
+    fn listen() -> Result<Self, CliError> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: match is_hangup_ignored() {
+                true => None,
+                false => Some(signal(SignalKind::hangup())?),
+            },
+        })
+    }
+
+    /// Waits for one that leaves no time for a cancellation, and names it.
+    async fn for_good(&mut self) -> &'static str {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = hangup => "SIGHUP",
+        }
+    }
+}
+
+/// Whether this program was started to ignore SIGHUP, as `nohup` does. Only Linux tells.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Signal 1 is the lowest bit.
+    ignored.is_some_and(|mask| mask & 1 == 1)
+}
+
+fn stopped_by(signal: &str) -> CliError {
+    CliError::Failed(format!("stopped by {signal}"))
 }
 
 /// Opens the engine on its data folder; calls go through the same dispatcher as in a server.

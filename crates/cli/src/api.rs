@@ -1,7 +1,9 @@
 //! The one thing that commands need of a server: calls. Over HTTP or inside the process.
 
+pub mod run_events;
+
+use self::run_events::Begun;
 use crate::methods::as_commands;
-use crate::run_events::Begun;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -64,6 +66,11 @@ pub trait Api: Send + Sync {
             answer,
             events: None,
         })
+    }
+
+    /// Whether calls stay inside this process, so that nothing goes on when it ends.
+    fn is_in_process(&self) -> bool {
+        false
     }
 
     /// Options that a command needs to reach the same server in the same way, each behind a blank.

@@ -1,9 +1,11 @@
 //! Calls over HTTP.
 
+mod streamed;
+
+use super::api::run_events::Begun;
 use super::api::{self, Api, ApiError, keyed, request, result};
 use super::clock;
 use super::event_stream::{EventStream, is_event_stream};
-use super::run_events::{Begun, Streamed};
 use super::target::Target;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use serde_json::Value;
 use std::error::Error;
 use std::iter::successors;
 use std::time::Duration;
+use streamed::Streamed;
 
 /// How long to wait for an answer: longer than any server takes to refuse a call as too slow.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);

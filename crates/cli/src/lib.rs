@@ -31,7 +31,6 @@ mod remote;
 pub mod request;
 pub mod respond;
 pub mod run;
-pub mod run_events;
 pub mod schedules;
 pub mod secrets;
 pub mod signals;

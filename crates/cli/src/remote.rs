@@ -3,7 +3,7 @@
 mod variables;
 
 use super::context::{Context, Contexts};
-use super::target::{Credentials, Given, Named, Target};
+use super::target::{Credentials, Given, Named, TOKEN_VARIABLE, Target};
 use super::{ApiError, CliError, HttpApi, http_api};
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -18,8 +18,6 @@ use variables::{HeaderText, headers_of, set};
 
 /// The address of a server when none is given.
 pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
-/// The variable that holds an access token. No option does: others on the machine can see arguments.
-pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
 /// The variable with a file that holds one.
 const TOKEN_FILE_VARIABLE: &str = "TASKLEDGER_TOKEN_FILE";
 /// The variable with headers, one a line.
@@ -250,24 +248,15 @@ impl Access {
         let context = chosen.map(|(_, context)| context);
         let context = context.filter(|context| context.server == url);
         let context = context.unwrap_or_default();
-        let headers = match self.headers.is_empty() {
-            true => headers_of(set(HEADER_VARIABLE)),
-            false => self.headers.clone(),
-        };
-        // A header of this call wins over a file that was named once.
-        let shows = headers.iter().any(HeaderText::is_authorization);
-        let named_file = set(TOKEN_FILE_VARIABLE).filter(|_| !shows);
         let proxy = context.proxy();
         let [client_cert, client_key] = self.certificate_files(&context);
+        // A token that was set for this call wins over a file that was named once.
+        let has_token = variable.as_ref().is_some_and(|text| !text.is_empty());
+        let named = set(TOKEN_FILE_VARIABLE).map(PathBuf::from);
+        let file = named.or(context.token_file).filter(|_| !has_token);
+        let (token_file, headers) = self.shown(headers_of(HEADER_VARIABLE), file);
         let given = Self {
-            token_file: match variable.as_ref().is_some_and(|text| !text.is_empty()) {
-                // What was set for this call wins over what was set once.
-                true => self.token_file.clone(),
-                false => {
-                    let named = named_file.map(PathBuf::from);
-                    self.token_file.clone().or(named).or(context.token_file)
-                }
-            },
+            token_file,
             ca_file: self.ca_file.clone().or(context.ca_file),
             client_cert,
             client_key,
@@ -276,6 +265,23 @@ impl Access {
             ..self.clone()
         };
         given.target_by(url, variable, self.proxy_of())
+    }
+
+    /// The file with a token and the headers, where variables hold these headers, and they or the context name this
+    /// file: options win over variables, and `Authorization` in a header over that file.
+    fn shown(
+        &self,
+        mut headers: Vec<HeaderText>,
+        file: Option<PathBuf>,
+    ) -> (Option<PathBuf>, Vec<HeaderText>) {
+        if !self.headers.is_empty() {
+            headers.clone_from(&self.headers);
+        } else if self.token_file.is_some() {
+            headers.retain(|header| !header.is_authorization());
+        }
+        let shows = headers.iter().any(HeaderText::is_authorization);
+        let file = file.filter(|_| !shows);
+        (self.token_file.clone().or(file), headers)
     }
 
     /// What has named the proxy.
@@ -311,17 +317,19 @@ impl Access {
         proxy_of: &'static str,
     ) -> Result<Target, CliError> {
         let mut headers = self.headers()?;
+        let headers_of = self.headers.first().map_or("--header", |header| header.of);
         let token = self.token(headers.contains_key(AUTHORIZATION), variable)?;
         let credentials = match token {
             Some((value, from)) => {
                 headers.insert(AUTHORIZATION, value);
                 from
             }
-            None if headers.contains_key(AUTHORIZATION) => Credentials::Header,
+            None if headers.contains_key(AUTHORIZATION) => Credentials::Header(headers_of),
             None => Credentials::None,
         };
         let given = Given {
             headers,
+            headers_of,
             credentials,
             unencrypted: self.insecure_token,
             authorities: self.authorities()?,
@@ -377,7 +385,7 @@ impl Access {
             "upgrade",
         ];
         let mut headers = HeaderMap::new();
-        for HeaderText(text) in &self.headers {
+        for HeaderText { text, of } in &self.headers {
             let parsed = text.split_once(':').and_then(|(name, value)| {
                 let name = HeaderName::from_str(name.trim()).ok()?;
                 let mut value = HeaderValue::from_str(value.trim()).ok()?;
@@ -385,17 +393,15 @@ impl Access {
                 Some((name, value))
             });
             // What is wrong may be a secret.
-            let wrong = || CliError::Usage("--header: expected `Name: value`".to_owned());
+            let wrong = || CliError::Usage(format!("{of}: expected `Name: value`"));
             let (name, value) = parsed.ok_or_else(wrong)?;
             if OWN.contains(&name.as_str()) {
                 return Err(CliError::Usage(format!(
-                    "--header: `{name}` is set by the client itself"
+                    "{of}: `{name}` is set by the client itself"
                 )));
             }
             if headers.append(&name, value) && name == AUTHORIZATION {
-                return Err(CliError::Usage(format!(
-                    "--header: `{name}` is given twice"
-                )));
+                return Err(CliError::Usage(format!("{of}: `{name}` is given twice")));
             }
         }
         Ok(headers)

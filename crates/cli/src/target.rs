@@ -6,7 +6,6 @@ mod missing;
 pub(super) use missing::Named;
 
 use super::ApiError;
-use super::remote::TOKEN_VARIABLE;
 use reqwest::header::{
     AUTHORIZATION, COOKIE, HeaderMap, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
 };
@@ -21,6 +20,8 @@ use std::time::Duration;
 use taskledger_net::tls::{Authority, Certificates};
 use url::Host;
 
+/// The variable that holds an access token. No option does: others on the machine can see arguments.
+pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The code with which a server refuses a body that is too large.
@@ -36,8 +37,8 @@ pub(super) enum Credentials {
     Variable,
     /// `--token-file`.
     File(PathBuf),
-    /// `--header`.
-    Header,
+    /// A header, which this option or variable holds.
+    Header(&'static str),
 }
 
 impl fmt::Display for Credentials {
@@ -46,7 +47,7 @@ impl fmt::Display for Credentials {
             Self::None => f.write_str("nobody"),
             Self::Variable => f.write_str(TOKEN_VARIABLE),
             Self::File(path) => write!(f, "`{}`", path.display()),
-            Self::Header => f.write_str("--header"),
+            Self::Header(of) => f.write_str(of),
         }
     }
 }
@@ -56,6 +57,8 @@ impl fmt::Display for Credentials {
 pub(super) struct Given {
     /// Sent along with each request; the values are marked as sensitive.
     pub(super) headers: HeaderMap,
+    /// The option or the variable that has named those which are not of a token.
+    pub(super) headers_of: &'static str,
     /// Where `Authorization` among them comes from.
     pub(super) credentials: Credentials,
     /// Credentials may be sent where others can read them.
@@ -101,8 +104,10 @@ impl Target {
             && !given.unencrypted
         {
             let from = match (name == AUTHORIZATION, &given.credentials) {
-                (true, from) if *from != Credentials::Header => format!("the token of {from}"),
-                _ => format!("`{name}` of --header"),
+                (true, from @ (Credentials::Variable | Credentials::File(_))) => {
+                    format!("the token of {from}")
+                }
+                _ => format!("`{name}` of {}", given.headers_of),
             };
             return Err(ApiError::Connection(format!(
                 "{from} is not sent to `{url}`: everybody on the way could read it; use an https URL, or \
@@ -188,7 +193,7 @@ impl Target {
 
     /// The same for a request that has failed, with what may help.
     pub(super) fn broken(&self, error: &reqwest::Error) -> String {
-        let text = match self.proxy().filter(|_| error.is_connect()) {
+        let text = match self.proxy().filter(|_| is_refused(error)) {
             Some(proxy) => proxy.broken(&self.url, &reason(error)),
             None => self.unreachable(&reason(error)),
         };
@@ -210,8 +215,7 @@ impl Target {
 
     /// What may help where nobody answers, on a line of its own behind what was said; empty for other errors.
     pub(super) fn advice(&self, error: &reqwest::Error) -> String {
-        let is_refused = error.is_connect() && taskledger_net::tls::fault(error).is_none();
-        match is_refused && self.proxy().is_none() {
+        match is_refused(error) && self.proxy().is_none() {
             true => format!("\n  {}", self.given.named.advice()),
             false => String::new(),
         }
@@ -302,6 +306,11 @@ fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
         None => false,
     }
+}
+
+/// Whether there was no connection at all: neither to the server nor to a proxy, or the proxy has none to the server.
+fn is_refused(error: &reqwest::Error) -> bool {
+    error.is_connect() && taskledger_net::tls::fault(error).is_none()
 }
 
 /// The innermost cause, which is the one that says something.

@@ -10,10 +10,12 @@ use std::net::{TcpListener, ToSocketAddrs as _};
 pub(super) fn findings(config: &ServerConfig) -> Vec<Finding> {
     let admin = config.admin_listen.as_deref();
     let broker = config.broker.listen.as_deref();
+    let broker_metrics = config.broker.metrics_listen.as_deref();
     let listens = [
         ("--listen", Some(config.listen.as_str())),
         ("--admin-listen", admin),
         ("--broker-listen", broker),
+        ("--broker-metrics-listen", broker_metrics),
     ];
     let listens = listens.into_iter();
     let mut findings: Vec<Finding> = listens
@@ -52,7 +54,7 @@ fn address_of(option: &str, address: &str) -> Finding {
             OF,
             Verdict::Warning,
             format!("{option}: `{address}` is in use"),
-            "if by the server in question, all is well; `taskledger health` asks it",
+            "fine if this server is already running; `taskledger health` checks it",
         ),
         Err(error) => bad(
             format!("{option}: `{address}` cannot be listened on: {error}"),

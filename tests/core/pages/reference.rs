@@ -254,6 +254,7 @@ fn default(arg: &Arg) -> String {
         .collect();
     match values.as_slice() {
         [] => String::new(),
+        _ if arg.is_hide_default_value_set() => String::new(),
         values if arg.get_action().takes_values() => format!("`{}`", values.join(",")),
         _ => String::new(),
     }

@@ -93,6 +93,54 @@ fn an_option_wins_over_the_variable_and_two_options_are_refused() {
 }
 
 #[test]
+fn a_header_of_the_variable_yields_to_options_and_wins_over_the_file_of_a_context() {
+    let variable = |text: &str| variables::headers_in(HEADER_VARIABLE, OsString::from(text));
+    let shown = |arguments: &[&str], text: &str| {
+        let access = remote(arguments).access;
+        let (file, headers) = access.shown(variable(text), Some(PathBuf::from("kept")));
+        let headers: Vec<String> = headers.into_iter().map(|header| header.text).collect();
+        (
+            file.map(|file| file.display().to_string()),
+            headers.join("|"),
+        )
+    };
+    let (kept, option) = (Some("kept".to_owned()), Some("option".to_owned()));
+    let both = "x-a: b\nAuthorization: Basic eA==";
+    assert_eq!(shown(&[], "x-a: b"), (kept.clone(), "x-a: b".to_owned()));
+    let all = "x-a: b|Authorization: Basic eA==";
+    assert_eq!(shown(&[], both), (None, all.to_owned()));
+    let named = ["--token-file", "option"];
+    assert_eq!(shown(&named, both), (option, "x-a: b".to_owned()));
+    let header = ["--header", "x-c: d"];
+    assert_eq!(shown(&header, both), (kept, "x-c: d".to_owned()));
+}
+
+#[test]
+fn errors_name_the_variable_that_holds_a_header() {
+    let said = |url: &str, text: &str| {
+        let access = Access {
+            headers: variables::headers_in(HEADER_VARIABLE, OsString::from(text)),
+            ..Access::default()
+        };
+        access.target_of(url, None).unwrap_err().to_string()
+    };
+    for (text, reason) in [
+        ("hunter2", "expected `Name: value`"),
+        ("host: hunter2", "`host` is set by the client itself"),
+        (
+            "authorization: hunter2\nauthorization: hunter2",
+            "`authorization` is given twice",
+        ),
+    ] {
+        let found = said("https://h", text);
+        assert_eq!(found, format!("TASKLEDGER_HEADER: {reason}"));
+    }
+    let found = said("http://h", "authorization: hunter2");
+    let begin = "`authorization` of TASKLEDGER_HEADER is not sent";
+    assert!(found.starts_with(begin), "{found}");
+}
+
+#[test]
 fn what_is_no_token_or_no_header_is_refused_without_being_shown() {
     let folder = tempfile::tempdir().unwrap();
     for variable in ["two hunter2", "hunter2\u{e9}", "hunter2\r\nx: y", "   "] {

@@ -13,30 +13,44 @@ pub(super) fn set(name: &str) -> Option<OsString> {
 
 /// A header as it was given, which may be a secret: it is read where it is used, and never shown.
 #[derive(Clone)]
-pub(super) struct HeaderText(pub(super) String);
+pub(super) struct HeaderText {
+    pub(super) text: String,
+    /// The option or the variable that holds it.
+    pub(super) of: &'static str,
+}
 
 impl FromStr for HeaderText {
     type Err = Infallible;
 
     // What is wrong with it is said later: clap would repeat the value.
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.to_owned()))
+        Ok(Self {
+            text: text.to_owned(),
+            of: "--header",
+        })
     }
 }
 
 impl HeaderText {
     pub(super) fn is_authorization(&self) -> bool {
-        let name = self.0.split(':').next().unwrap_or_default();
+        let name = self.text.split(':').next().unwrap_or_default();
         name.trim().eq_ignore_ascii_case(AUTHORIZATION.as_str())
     }
 }
 
-/// The headers of a variable, one a line.
-pub(super) fn headers_of(variable: Option<OsString>) -> Vec<HeaderText> {
-    let text = variable.unwrap_or_default();
+/// The headers of this variable, one a line.
+pub(super) fn headers_of(name: &'static str) -> Vec<HeaderText> {
+    headers_in(name, set(name).unwrap_or_default())
+}
+
+pub(super) fn headers_in(of: &'static str, text: OsString) -> Vec<HeaderText> {
     let text = text.to_string_lossy();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| HeaderText(line.to_owned())).collect()
+    let headers = lines.map(|line| HeaderText {
+        text: line.to_owned(),
+        of,
+    });
+    headers.collect()
 }
 
 impl fmt::Debug for HeaderText {

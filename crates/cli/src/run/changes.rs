@@ -1,8 +1,8 @@
 //! What the events of a run say of its tasks, a line for each change.
 
 use super::follow::End;
+use crate::api::run_events::RunEvent;
 use crate::output::member;
-use crate::run_events::RunEvent;
 use crate::tree::Line;
 use crate::when::{span, time};
 use serde_json::Value;

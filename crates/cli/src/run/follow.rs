@@ -2,9 +2,9 @@
 
 use super::changes::{self, Changes};
 use super::screen::Screen;
+use crate::api::run_events::{Begun, News, RunEvents};
 use crate::input::Params;
 use crate::output::{Output, Style, Text, member};
-use crate::run_events::{Begun, News, RunEvents};
 use crate::tree::{self, Line};
 use crate::watch::waits::{QUIET, Waits};
 use crate::{Api, ApiError, CliError};
@@ -21,9 +21,7 @@ pub(crate) struct Pace {
     pub(super) first: Duration,
     /// At most, unless answers take long: then a fifth of the time is spent asking.
     pub(super) longest: Duration,
-    /// Failed questions in a row before it gives up; a server may be restarting.
-    pub(super) failures_max: u32,
-    /// How long it waits for events when the connection is lost, for the same reason.
+    /// How long it tries again when the connection is lost; a server may be restarting.
     pub(super) lost_max: Duration,
 }
 
@@ -32,7 +30,6 @@ impl Default for Pace {
         Self {
             first: Duration::from_millis(50),
             longest: Duration::from_secs(1),
-            failures_max: 10,
             lost_max: Duration::from_secs(15),
         }
     }
@@ -137,7 +134,10 @@ impl Follow<'_> {
             Ok(Some(end)) => Ok(end),
             Err(error) => Err(error),
         };
-        ended.map_err(|error| left_alone(error, &run.root, out))
+        ended.map_err(|error| match self.api.is_in_process() {
+            true => stopped_here(error),
+            false => left_alone(error, &run.root, out),
+        })
     }
 
     /// Shows what happens until the run has ended; `None`: the events have ended before.
@@ -198,7 +198,7 @@ impl Follow<'_> {
 
     /// Asks how it goes until the run has ended.
     async fn ask(&mut self, run: &mut Begins, out: &mut Output) -> Result<End, CliError> {
-        let mut failures = 0;
+        let mut failing_since: Option<Instant> = None;
         let mut pause = self.pace.first;
         let mut latest = Value::Null;
         loop {
@@ -210,11 +210,12 @@ impl Follow<'_> {
                     self.screen.finish(&lines, out)?;
                     return Ok(end);
                 }
-                Ok(None) => failures = 0,
-                Err(CliError::Api(error))
-                    if is_passing(&error) && failures < self.pace.failures_max =>
-                {
-                    failures += 1;
+                Ok(None) => failing_since = None,
+                Err(CliError::Api(error)) if is_passing(&error) => {
+                    let since = *failing_since.get_or_insert(asked_at);
+                    if since.elapsed() >= self.pace.lost_max {
+                        return Err(error.into());
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -336,6 +337,17 @@ fn left_alone(error: CliError, root: &str, out: &Output) -> CliError {
         "{text}\n  the flow {root} goes on there, also when the server is started again; to follow it: {watch}"
     );
     ApiError::Connection(text).into()
+}
+
+/// An engine inside this process could not be read, and ends with it.
+fn stopped_here(error: CliError) -> CliError {
+    match error {
+        CliError::Api(ApiError::Connection(text)) => CliError::Failed(text),
+        error @ (CliError::Usage(_)
+        | CliError::Api(_)
+        | CliError::Failed(_)
+        | CliError::Output(_)) => error,
+    }
 }
 
 /// Whether the same question may be answered a moment later.

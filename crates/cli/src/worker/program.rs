@@ -4,7 +4,7 @@ use super::claim::Claim;
 use super::progress::{Progress, progress};
 use super::{EXIT_NOT_RETRYABLE, EXIT_REJECTED, OUTPUT_BYTES_MAX};
 use crate::CliError;
-use crate::remote::TOKEN_VARIABLE;
+use crate::target::TOKEN_VARIABLE;
 use futures_util::stream;
 use serde_json::{Map, Value};
 use std::ffi::{OsStr, OsString};

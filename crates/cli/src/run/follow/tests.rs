@@ -1,7 +1,7 @@
 //! Runs that are played.
 
 use super::*;
-use crate::run_events::RunEvent;
+use crate::api::run_events::RunEvent;
 use async_trait::async_trait;
 use std::sync::Mutex;
 use taskledger_terminal::testing::Buffer;
@@ -73,7 +73,6 @@ async fn play(
         pace: Pace {
             first: Duration::ZERO,
             longest: Duration::ZERO,
-            failures_max: 2,
             lost_max: Duration::from_secs(1),
         },
         interrupts: receiver,
@@ -187,7 +186,7 @@ async fn an_interrupt_cancels_once_and_a_second_one_leaves() {
 }
 
 /// A server that tells this of a run, and nothing more.
-struct Telling(Mutex<Vec<News>>);
+struct Telling(Mutex<Vec<News>>, bool);
 
 struct Told(Vec<News>);
 
@@ -219,13 +218,21 @@ impl Api for Telling {
         })
     }
 
+    fn is_in_process(&self) -> bool {
+        self.1
+    }
+
     fn options(&self) -> &str {
         " --url http://h:1"
     }
 }
 
 async fn told(news: Vec<News>) -> (Result<End, CliError>, String) {
-    let api = Telling(Mutex::new(news));
+    told_by(news, false).await
+}
+
+async fn told_by(news: Vec<News>, is_in_process: bool) -> (Result<End, CliError>, String) {
+    let api = Telling(Mutex::new(news), is_in_process);
     let (_sender, interrupts) = mpsc::channel(2);
     let buffer = Buffer::default();
     let mut out = Output::to(Box::new(buffer.clone()), false, false);
@@ -280,4 +287,11 @@ async fn who_loses_a_server_for_good_is_told_that_the_run_goes_on_and_how_to_fol
             && said.ends_with("taskledger watch r --url http://h:1"),
         "{said}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_goes_on_of_a_run_inside_the_process() {
+    let (end, _) = told_by(vec![News::Lost("no space left".to_owned())], true).await;
+    let error = end.unwrap_err();
+    assert!(matches!(&error, CliError::Failed(text) if text == "no space left"));
 }

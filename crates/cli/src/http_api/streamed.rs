@@ -1,48 +1,10 @@
-//! What happens in a run, as whoever has begun it is told: over HTTP, or inside the process.
+//! What happens in a run on a server, from the stream that answers the call which has begun it.
 
-use super::api::ApiError;
-use super::event_stream::{EventStream, JsonEvent as _, Piece, Told};
+use crate::ApiError;
+use crate::api::run_events::{Begun, News, RunEvent, RunEvents};
+use crate::event_stream::{EventStream, JsonEvent as _, Piece, Told};
 use async_trait::async_trait;
-use serde_json::Value;
 use std::collections::VecDeque;
-
-/// A run that has begun.
-pub struct Begun {
-    /// The result of the call.
-    pub answer: Value,
-    /// What happens in it, from its start to its end; `None`: the server does not tell, and has to be asked.
-    pub events: Option<Box<dyn RunEvents>>,
-}
-
-/// An event of the server.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunEvent {
-    /// Its name.
-    pub name: String,
-    /// Its data.
-    pub data: Value,
-}
-
-/// What is told of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub enum News {
-    /// Something has happened.
-    Event(RunEvent),
-    /// The connection is lost, for this reason; another attempt follows.
-    Lost(String),
-    /// There is a connection again.
-    Found,
-}
-
-/// The events of a run, in order, without a gap or a repetition.
-#[async_trait]
-pub trait RunEvents: Send {
-    /// What comes next; `None`: nothing more. Dropping the future loses nothing.
-    ///
-    /// # Errors
-    /// [`ApiError`]: another attempt would end in the same way.
-    async fn next(&mut self) -> Result<Option<News>, ApiError>;
-}
 
 /// Those of a run on a server.
 pub(super) struct Streamed {
