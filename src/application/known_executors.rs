@@ -18,7 +18,7 @@ const COMPARED_WITH_MAX: usize = 1000;
 /// The executors that a caller may have meant. Empty where a refusal is not about executors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownExecutors {
-    /// The first ones by name, at most [`NAMED_MAX`].
+    /// The first ones by name, at most 20.
     pub names: Vec<String>,
     /// How many there are beside them.
     pub more: usize,
