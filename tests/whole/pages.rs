@@ -77,6 +77,15 @@ async fn the_commands_work(name: &str) {
     the_commands_work_on(name, Ground::default()).await;
 }
 
+/// The same behind other commands.
+async fn the_commands_work_after(before: &str, name: &str) {
+    let ground = Ground {
+        before,
+        ..Ground::default()
+    };
+    the_commands_work_on(name, ground).await;
+}
+
 async fn the_commands_work_on(name: &str, ground: Ground<'_>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let place = tempfile::tempdir().unwrap();
@@ -205,11 +214,11 @@ async fn the_commands_about_stopping_work() {
 
 #[tokio::test]
 async fn the_commands_about_workers_work() {
-    let ground = Ground {
-        before: "echo '{\"type\": \"object\"}' > input.json\n",
-        ..Ground::default()
-    };
-    the_commands_work_on("docs/guides/workers.md", ground).await;
+    the_commands_work_after(
+        "echo '{\"type\": \"object\"}' > input.json\n",
+        "docs/guides/workers.md",
+    )
+    .await;
 }
 
 /// A flow of one task, which has completed.
@@ -220,20 +229,12 @@ taskledger run one.json --context here
 
 #[tokio::test]
 async fn the_commands_about_the_audit_work() {
-    let ground = Ground {
-        before: ONE_FLOW,
-        ..Ground::default()
-    };
-    the_commands_work_on("docs/guides/audit.md", ground).await;
+    the_commands_work_after(ONE_FLOW, "docs/guides/audit.md").await;
 }
 
 #[tokio::test]
 async fn the_commands_about_backups_work() {
-    let ground = Ground {
-        before: ONE_FLOW,
-        ..Ground::default()
-    };
-    the_commands_work_on("docs/operating/backup.md", ground).await;
+    the_commands_work_after(ONE_FLOW, "docs/operating/backup.md").await;
 }
 
 #[tokio::test]
@@ -253,11 +254,11 @@ async fn the_commands_about_security_work() {
 
 #[tokio::test]
 async fn the_commands_about_secrets_work() {
-    let ground = Ground {
-        before: "printf github-secret-1 > token.txt\n",
-        ..Ground::default()
-    };
-    the_commands_work_on("docs/guides/secrets.md", ground).await;
+    the_commands_work_after(
+        "printf github-secret-1 > token.txt\n",
+        "docs/guides/secrets.md",
+    )
+    .await;
 }
 
 /// The document of the guide, as a file.
@@ -267,11 +268,7 @@ const REPORT: &str = "awk '/^```yaml$/ {on = 1; next} /^```/ && on {exit} on' do
 async fn the_commands_about_workflow_documents_work() {
     let outputs = r#"{"fetch": {"revenue": 1, "findings": []}, "report": {"report_url": "x"}}"#;
     let before = format!("{REPORT}echo '{outputs}' > outputs.json\n");
-    let ground = Ground {
-        before: &before,
-        ..Ground::default()
-    };
-    the_commands_work_on("docs/guides/workflows.md", ground).await;
+    the_commands_work_after(&before, "docs/guides/workflows.md").await;
 }
 
 #[tokio::test]
@@ -279,11 +276,7 @@ async fn the_commands_about_schedules_work() {
     let tasks = r#"[{"name": "poll", "schemas": {"method": "echo_executor"}}]"#;
     let before =
         format!("{REPORT}taskledger workflows save report.yaml\necho '{tasks}' > tasks.json\n");
-    let ground = Ground {
-        before: &before,
-        ..Ground::default()
-    };
-    the_commands_work_on("docs/guides/schedules.md", ground).await;
+    the_commands_work_after(&before, "docs/guides/schedules.md").await;
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
-//! Tokens, secrets and the audit log as callers see them: no digests, no sealed values.
+//! Tokens, secrets and the audit log as callers see them: no digests, no sealed values. What the store keeps without
+//! either is shown as it is.
 
 use std::sync::Arc;
 pub use taskledger_auth::DeniedJwt;
-use taskledger_auth::store::{AuditFilter, AuditRow, DeniedRow, SecretRow, TokenRow, TokenState};
+pub use taskledger_auth::store::{
+    AuditFilter as AuditSearch, AuditRow as AuditEntry, DeniedRow as DeniedView,
+    SecretRow as SecretView,
+};
+use taskledger_auth::store::{TokenRow, TokenState};
 use taskledger_auth::tokens::Created;
-use taskledger_auth::{Kind, Name, Scopes, SecretName, Token, TokenId};
+use taskledger_auth::{Kind, Name, Scopes, Token, TokenId};
 use taskledger_domain::Timestamp;
 
 /// A token without its secret.
@@ -89,117 +94,6 @@ pub struct TokenPage {
     pub tokens: Vec<TokenView>,
     /// Where the next page begins, if there is one.
     pub next: Option<i64>,
-}
-
-/// JWTs of an issuer that are refused before they expire.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeniedView {
-    /// `iss` of the tokens.
-    pub issuer: Arc<str>,
-    /// Which of its tokens.
-    pub what: DeniedJwt,
-    /// Since when.
-    pub denied_at: Timestamp,
-}
-
-impl From<DeniedRow> for DeniedView {
-    fn from(row: DeniedRow) -> Self {
-        Self {
-            issuer: row.issuer,
-            what: row.what,
-            denied_at: row.denied_at,
-        }
-    }
-}
-
-/// A secret without its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretView {
-    /// Its name.
-    pub name: SecretName,
-    /// When it was first set.
-    pub created_at: Timestamp,
-    /// When it was last set.
-    pub updated_at: Timestamp,
-}
-
-impl From<SecretRow> for SecretView {
-    fn from(row: SecretRow) -> Self {
-        Self {
-            name: row.name,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        }
-    }
-}
-
-/// Which entries of the audit log; `None`: all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AuditSearch {
-    /// By whom: `user:ann`.
-    pub principal: Option<Arc<str>>,
-    /// What was done.
-    pub action: Option<Arc<str>>,
-    /// To what.
-    pub object: Option<Arc<str>>,
-    /// Not before.
-    pub since: Option<Timestamp>,
-    /// Before.
-    pub until: Option<Timestamp>,
-}
-
-impl AuditSearch {
-    pub(in crate::application) fn filter(&self) -> AuditFilter {
-        AuditFilter {
-            principal: self.principal.clone(),
-            action: self.action.clone(),
-            object: self.object.clone(),
-            since: self.since,
-            until: self.until,
-        }
-    }
-}
-
-/// An entry of the audit log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditEntry {
-    /// Its number, rising in the order in which entries were made; with gaps.
-    pub seq: i64,
-    /// When it happened.
-    pub at: Timestamp,
-    /// Who did it: `user:ann`, `service:ci`, `anonymous`, `server`.
-    pub principal: Arc<str>,
-    /// The id of the credential.
-    pub token: Option<Arc<str>>,
-    /// From which address.
-    pub address: Option<Arc<str>>,
-    /// The id of the call.
-    pub request: Option<Arc<str>>,
-    /// What was done, one of the names of [`taskledger_auth::Action`].
-    pub action: Arc<str>,
-    /// To what.
-    pub object: Option<Arc<str>>,
-    /// How it ended, one of the names of [`taskledger_auth::Outcome`].
-    pub outcome: Arc<str>,
-    /// More about it, a JSON object.
-    pub detail: Option<Arc<str>>,
-}
-
-impl From<AuditRow> for AuditEntry {
-    fn from(row: AuditRow) -> Self {
-        Self {
-            seq: row.seq,
-            at: row.at,
-            principal: row.principal,
-            token: row.token,
-            address: row.address,
-            request: row.request,
-            action: row.action,
-            object: row.object,
-            outcome: row.outcome,
-            detail: row.detail,
-        }
-    }
 }
 
 /// Entries of the audit log, the newest first.

@@ -2,7 +2,7 @@
 //! command that works on the store alone.
 
 use crate::application::api::{
-    AuditEntry, AuditPage, AuditSearch, CreatedToken, DeniedView, Error, TokenPage, TokenView,
+    AuditPage, AuditSearch, CreatedToken, DeniedView, Error, TokenPage, TokenView,
 };
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
@@ -214,8 +214,7 @@ impl Access {
         }
         let (caller, origin) = (&context.caller, origin(context));
         let denied = self.tokens.deny(caller, &origin, issuer, what).await?;
-        let denied = denied.map_err(|refusal| refused(refusal, None))?;
-        Ok(denied.into())
+        denied.map_err(|refusal| refused(refusal, None))
     }
 
     /// Rows of the audit log, newest first; `before` is where the page before ended.
@@ -231,11 +230,10 @@ impl Access {
     ) -> Result<AuditPage, Error> {
         self.admit(context, UseCase::ReadAudit)?;
         let audit = self.tokens.audit();
-        let mut rows = audit.list(&search.filter(), before, limit + 1).await?;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
-        let next = rows.last().filter(|_| more).map(|last| last.seq);
-        let entries = rows.into_iter().map(AuditEntry::from).collect();
+        let mut entries = audit.list(search, before, limit + 1).await?;
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries.last().filter(|_| more).map(|last| last.seq);
         Ok(AuditPage { entries, next })
     }
 

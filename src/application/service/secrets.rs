@@ -31,7 +31,7 @@ impl Service {
         let owner = owner_for(context, owner)?;
         let by = By::call(&context.caller, &origin(context));
         let set = self.secrets.set(by, &owner, name, value).await;
-        set.map(SecretView::from).map_err(failed)
+        set.map_err(failed)
     }
 
     /// The secrets of an owner, by name, without their values; `owner` as in [`Self::set_secret`].
@@ -45,8 +45,7 @@ impl Service {
     ) -> Result<Vec<SecretView>, Error> {
         self.admit(context, UseCase::ListSecrets)?;
         let owner = owner_for(context, owner)?;
-        let found = self.secrets.list(&owner).await.map_err(failed)?;
-        Ok(found.into_iter().map(SecretView::from).collect())
+        self.secrets.list(&owner).await.map_err(failed)
     }
 
     /// Deletes a secret; says whether there was one. `owner` as in [`Self::set_secret`].

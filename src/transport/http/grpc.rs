@@ -32,6 +32,7 @@ use tower::{Service, ServiceExt};
 
 /// Bytes before a message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
+
 impl<C: Send + Sync + 'static> Door<C> {
     /// Answers one gRPC call.
     pub(super) async fn grpc(self: Arc<Self>, of: Of, request: Request<Body>) -> Response {

@@ -7,7 +7,6 @@ use super::sockets::{MESSAGE_BYTES_MAX, Sockets};
 use super::subscriptions::Subscriptions;
 use super::waiting::Read;
 use super::work::{self, Windows};
-
 use crate::application::Context;
 use crate::application::api::{Pieces, Watching};
 use crate::transport::budget::{Full, Share};

@@ -82,14 +82,18 @@ pub(crate) async fn killed_in(folder: &Path, process: &str, after_us: u64) {
     child.wait().unwrap();
 }
 
-#[tokio::test]
-async fn after_a_kill_every_token_is_as_its_holder_was_told() {
+/// Kills a process on one folder again and again, later each time, and looks at what it has left.
+pub(crate) async fn after_each_kill(process: &str, holds: impl AsyncFn(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..ROUNDS {
-        let process = "kill::the_process_that_is_killed";
         killed_in(folder.path(), process, round * 7_000).await;
         holds(folder.path()).await;
     }
+}
+
+#[tokio::test]
+async fn after_a_kill_every_token_is_as_its_holder_was_told() {
+    after_each_kill("kill::the_process_that_is_killed", holds).await;
 }
 
 async fn holds(folder: &Path) {

@@ -1,6 +1,6 @@
 //! A process that is killed while it changes secrets, or makes the first token, leaves nothing by halves.
 
-use crate::kill::{FOLDER, SEEN, killed_in, note};
+use crate::kill::{FOLDER, SEEN, after_each_kill, killed_in, note};
 use crate::world::root;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,6 @@ use taskledger_sealing::{Keyring, Secret};
 const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 /// Secrets that are set and deleted in turn.
 const NAMES: usize = 5;
-const ROUNDS: u64 = 8;
 /// First starts that are killed, each a little later than the one before.
 const STARTS: u64 = 16;
 /// The step between two of those, in microseconds: all of them take some milliseconds.
@@ -72,12 +71,7 @@ async fn the_process_that_changes_secrets() {
 
 #[tokio::test]
 async fn after_a_kill_every_secret_is_as_its_owner_was_told() {
-    let folder = tempfile::tempdir().unwrap();
-    for round in 0..ROUNDS {
-        let process = "kill_more::the_process_that_changes_secrets";
-        killed_in(folder.path(), process, round * 7_000).await;
-        secrets_hold(folder.path()).await;
-    }
+    after_each_kill("kill_more::the_process_that_changes_secrets", secrets_hold).await;
 }
 
 async fn secrets_hold(folder: &Path) {

@@ -25,7 +25,7 @@ pub(super) const CHECKPOINT_AFTER_PAGES: u64 = 8_192;
 const IDLE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct CopierState {
     /// Transactions so far.
     commits: Arc<AtomicU64>,
     /// The copier has copied most of the WAL; the committer should copy the rest.
@@ -35,7 +35,7 @@ struct Shared {
 /// The committer's side.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
-    shared: Arc<Shared>,
+    shared: Arc<CopierState>,
     grown: SyncSender<()>,
     ahead: Ahead,
 }
@@ -47,7 +47,7 @@ impl Checkpoints {
         committer: WeakSender<Request>,
     ) -> Result<(Self, JoinHandle<()>), OpenError> {
         let connection = open::checkpointer(path)?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(CopierState::default());
         // One wake-up is as good as many.
         let (grown, wake) = sync_channel(1);
         let copier = shared.clone();
@@ -144,7 +144,7 @@ fn run(connection: &Connection, mode: &str) -> Pages {
 fn copy_when_asked(
     connection: &Connection,
     wake: &Receiver<()>,
-    shared: &Shared,
+    shared: &CopierState,
     committer: &WeakSender<Request>,
 ) {
     let mut seen = 0;

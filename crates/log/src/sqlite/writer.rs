@@ -35,6 +35,7 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, stream, ver
                             kind, schema_version, actor, correlation, causation, trace, checksum, \
                             data, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
                             ?13, ?14, ?15)";
+
 #[derive(Debug, Clone, Copy)]
 struct Known {
     number: i64,
