@@ -7,8 +7,9 @@
 #     packaging/build.sh --profile NAME           another profile of Cargo.toml: `quickstart` builds in half of the time
 #     packaging/build.sh --output DIR             another folder
 # A target that cannot be built here is named with what is missing; the others are made. Needs cargo and python3, and
-# dpkg-deb for packages; on Debian, musl-tools for static programs and gcc-aarch64-linux-gnu for ARM64. The same source
-# gives the same archives: times are those of the last commit.
+# dpkg-deb for packages; on Debian, musl-tools for static programs, gcc-aarch64-linux-gnu for ARM64 (with musl-dev:arm64 for static
+# ones), and qemu-user-static to try these: docs/operating/install.md. The same source gives the same archives: times are those of
+# the last commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,7 @@ while [ $# -gt 0 ]; do
         --binary) binary=$(realpath "${2:?a file}"); shift 2 ;;
         --profile) profile=${2:?a profile}; shift 2 ;;
         --output) output=${2:?a folder}; shift 2 ;;
-        *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 if [ -n "$binary" ]; then targets=$host; fi
@@ -85,12 +86,32 @@ glibc_of() {
     grep -ao 'GLIBC_[0-9][0-9.]*' "$1" | sed 's/GLIBC_//' | sort -Vu | tail -n 1 || true
 }
 
-# What runs a program for another machine here, if something is needed and there: QEMU with the C library for that machine.
+# What runs a program for a target here: nothing more is needed for this machine's; for another machine's QEMU, with the C library
+# that the cross compiler brings. Fails if QEMU is needed and not there.
 runner() {
     local of=${1%%-*}
-    if [ "$of" != "${host%%-*}" ] && command -v "qemu-$of-static" >/dev/null; then
-        echo "qemu-$of-static -L /usr/$of-linux-gnu"
+    if [ "$of" = "${host%%-*}" ]; then return; fi
+    command -v "qemu-$of-static" >/dev/null || return
+    echo "qemu-$of-static -L /usr/$of-linux-gnu"
+}
+
+# Without settings of whoever builds.
+bare() { env -i PATH="$PATH" HOME="$work" "$@"; }
+
+# Starts a program that was built and runs a workflow in it, so that none is packed that does not run; says so if none of its kind
+# can run here.
+try_out() {
+    local target=$1 program=$2 run
+    if ! run=$(runner "$target"); then
+        echo "not tried: the program for $target; install qemu-user-static" >&2
+        return
     fi
+    if ! bare $run "$program" --version >"$work/tried" 2>&1 || ! bare $run "$program" run examples/hello.json >>"$work/tried" 2>&1; then
+        echo "the program for $target does not run: $program" >&2
+        cat "$work/tried" >&2
+        exit 1
+    fi
+    echo "runs: the program for $target" >&2
 }
 
 # The completions and man pages, written by a program, made once for all targets: they are the same.
@@ -179,10 +200,7 @@ for target in ${targets:-$ALL}; do
         skipped="$skipped| $target | $why |"$'\n'
     else
         program=$(build "$target")
-        if [ "${target%%-*}" = "${host%%-*}" ] && ! "$program" --version >/dev/null; then
-            echo "the program for $target does not run: $program" >&2
-            exit 1
-        fi
+        try_out "$target" "$program"
         built+=("$target $program")
     fi
 done
