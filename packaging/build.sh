@@ -60,6 +60,21 @@ compiler() {
     esac
 }
 
+# What the last step, which compiles across crates and links, is told besides. The linker that comes with Rust folds functions and
+# constants that are the same after compiling; GNU's cannot (docs/decisions/0187-packages-fold-what-is-the-same.md).
+last_step() {
+    local target=$1 linkers
+    linkers=$(rustc --print sysroot)/lib/rustlib/$host/bin/gcc-ld
+    if [ -x "$linkers/ld.lld" ]; then
+        echo "-C link-arg=-fuse-ld=lld -C link-arg=-B$linkers -C link-arg=-Wl,--icf=all,--ignore-data-address-equality"
+        case $target in # musl-gcc always names a loader, and only GNU's linker leaves it out of static programs
+            *-musl) echo "-C link-arg=-Wl,--no-dynamic-linker" ;;
+        esac
+    else
+        echo "larger than need be: this toolchain has no $linkers/ld.lld" >&2
+    fi
+}
+
 # Builds for a target and says where the program is.
 build() {
     local target=$1 name linker folder flags="-C llvm-args=-inline-threshold=60"
@@ -70,9 +85,14 @@ build() {
     case $target in # musl-gcc takes a static program that can lie anywhere for a dynamic one, which crashes at its start
         *-musl) flags="$flags -C relocation-model=static" ;;
     esac
-    env RUSTFLAGS="${RUSTFLAGS:-} $flags" \
-        TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" "CARGO_TARGET_${name}_LINKER=$linker" "CC_${target//-/_}=$linker" \
-        cargo build --profile "$profile" --locked --bin taskledger --target "$target" >&2 || return
+    # Messages of panics name files of libraries, whose paths would differ with the home of whoever builds.
+    flags="$flags --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/registry"
+    # C may compare addresses of functions and constants, so what is compiled from it is not folded: each file is one section.
+    # shellcheck disable=SC2046 # words
+    env RUSTFLAGS="${RUSTFLAGS:-} $flags" "CARGO_TARGET_${name}_LINKER=$linker" \
+        "CC_${target//-/_}=$linker" "CFLAGS_${target//-/_}=${CFLAGS:-} -fno-function-sections -fno-data-sections" \
+        TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" \
+        cargo rustc --profile "$profile" --locked --bin taskledger --target "$target" -- $(last_step "$target") >&2 || return
     case $profile in # cargo's own profiles share two folders
         dev | test) folder=debug ;;
         bench) folder=release ;;
