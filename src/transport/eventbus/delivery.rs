@@ -338,7 +338,8 @@ impl Delivery {
     async fn give_waiting(&self, open: &Open) -> Status {
         loop {
             let changed = self.bus.room.notified();
-            let next = self.bus.held.next(open.stream, &self.agent);
+            let now = self.bus.clock.now();
+            let next = self.bus.held.next(open.stream, &self.agent, now);
             let outgoing: Vec<Outgoing> = {
                 let mut waiting = open.waiting();
                 let next = waiting.extract_if(.., |(lease, _)| next.contains(lease));
@@ -386,6 +387,7 @@ impl Delivery {
             lease: claimed.lease,
             external_id: published::external_id(&claimed.task),
             method: Arc::from(claimed.task.method.as_deref().unwrap_or_default()),
+            given_at: self.bus.clock.now(),
             said_at: None,
         };
         let may_be_given = self.bus.held.hold(stream, &self.agent, held);

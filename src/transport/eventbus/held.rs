@@ -6,10 +6,11 @@
 //!
 //! What an agent held is remembered for a while, so that it is answered when it repeats itself or comes too late.
 
+use super::words::{Digest, Word};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use taskledger_domain::{LeaseId, TaskId};
+use taskledger_domain::{LeaseId, TaskId, Timestamp};
 use tokio::time::Instant;
 
 /// An agent: its principal, and the name that it gives.
@@ -28,6 +29,8 @@ pub(super) struct HeldTask {
     /// What the agent calls it.
     pub(super) external_id: Arc<str>,
     pub(super) method: Arc<str>,
+    /// When the agent was given it; as long as it waits, when it was claimed.
+    pub(super) given_at: Timestamp,
     /// When the agent last said something of it.
     pub(super) said_at: Option<Instant>,
 }
@@ -60,9 +63,6 @@ struct Past {
     words: VecDeque<Word>,
     at: Instant,
 }
-
-/// A message, in short.
-pub(super) type Word = [u8; 32];
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -97,7 +97,8 @@ impl Inner {
             at,
         });
         (past.task, past.at) = (task, at);
-        if let Some(word) = word.filter(|it| !past.words.contains(it)) {
+        if let Some(word) = word {
+            past.words.retain(|it| it.digest() != word.digest());
             past.words.push_back(word);
             if past.words.len() > WORDS_MAX {
                 past.words.pop_front();
@@ -199,7 +200,7 @@ impl Held {
     }
 
     /// Of what a stream holds and its agent was not given yet, what it is given now.
-    pub(super) fn next(&self, stream: u64, agent: &Agent) -> Vec<LeaseId> {
+    pub(super) fn next(&self, stream: u64, agent: &Agent, now: Timestamp) -> Vec<LeaseId> {
         let mut inner = self.inner();
         let Some(entries) = inner.agents.get_mut(agent) else {
             return Vec::new();
@@ -213,6 +214,7 @@ impl Held {
             if is_next {
                 next.push(waiting.held.lease);
                 entries[i].is_given = true;
+                entries[i].held.given_at = now;
             }
         }
         next
@@ -247,12 +249,12 @@ impl Held {
         self.inner().past.get(&called).map(|past| past.task)
     }
 
-    /// Whether an agent has ended a task of this id with these words.
-    pub(super) fn has_said(&self, agent: &Agent, external_id: &str, word: &Word) -> bool {
+    /// What an agent has said with this message before, if that ended a task of this id.
+    pub(super) fn said(&self, agent: &Agent, external_id: &str, message: &Digest) -> Option<Word> {
         let called = (agent.clone(), Arc::from(external_id));
         let inner = self.inner();
-        let past = inner.past.get(&called);
-        past.is_some_and(|past| past.words.contains(word))
+        let mut words = inner.past.get(&called)?.words.iter();
+        words.find(|it| it.digest() == message).copied()
     }
 
     /// The task that an agent means by an id: the one that it was given. It has said something.
@@ -319,6 +321,7 @@ mod tests {
             lease: LeaseId(id("lease").0),
             external_id: Arc::from(external),
             method: Arc::from("x"),
+            given_at: Timestamp(0),
             said_at: None,
         }
     }
@@ -376,24 +379,34 @@ mod tests {
         assert!(held.hold(first, &agent(), named("one")));
         assert!(!held.hold(second, &agent(), named("two")));
         assert!(!held.hold(second, &agent(), named("three")));
-        assert!(held.next(second, &agent()).is_empty());
+        assert!(held.next(second, &agent(), Timestamp(9)).is_empty());
         let meant = |name: &str| {
             let found = held.meant(&agent(), "same").expect("it holds one");
             assert_eq!(found.task, id(name));
         };
         meant("one");
         held.forget(&agent(), id("one"));
-        held.ended(&agent(), id("one"), "same", [1; 32]);
+        let now = prost_types::Timestamp::default();
+        let word = Word::of([1; 32], id("one"), None, &now, Timestamp(0));
+        held.ended(&agent(), id("one"), "same", word);
         assert!(
-            held.next(first, &agent()).is_empty(),
+            held.next(first, &agent(), Timestamp(9)).is_empty(),
             "another stream has them"
         );
-        assert_eq!(held.next(second, &agent()), [LeaseId(id("two").0)]);
-        assert!(held.next(second, &agent()).is_empty(), "one at a time");
+        assert_eq!(
+            held.next(second, &agent(), Timestamp(9)),
+            [LeaseId(id("two").0)]
+        );
+        assert!(
+            held.next(second, &agent(), Timestamp(9)).is_empty(),
+            "one at a time"
+        );
         meant("two");
+        let two = held.meant(&agent(), "same").expect("it holds one");
+        assert_eq!(two.given_at, Timestamp(9));
         assert_eq!(held.past(&agent(), "same"), Some(id("one")));
-        assert!(held.has_said(&agent(), "same", &[1; 32]));
-        assert!(!held.has_said(&agent(), "same", &[2; 32]));
+        assert!(held.said(&agent(), "same", &[1; 32]).is_some());
+        assert!(held.said(&agent(), "same", &[2; 32]).is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,10 +13,12 @@ mod progress;
 mod publish;
 mod published;
 mod results;
+mod spoken;
 mod status;
 mod types;
 mod values;
 mod wire;
+mod words;
 
 pub(super) use results::Polled;
 pub(super) use wire::{CALLS, undecodable};

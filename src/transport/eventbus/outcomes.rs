@@ -3,15 +3,16 @@
 //! The wire has no lease. What an agent holds through a stream says which task it means and by which lease; else the
 //! task is looked up, and the lease of the agent with it. The first end of a task counts.
 
-use super::held::{Agent, Word};
+use super::held::Agent;
 use super::publish::ID_CHARS_MAX;
-use super::published::Published;
+use super::spoken::Spoken;
 use super::values::{invalid, json_of, name_of, time_of};
+use super::words::{Digest as Words, Word};
 use super::{Bus, LEASE_MS, status};
 use crate::application::Context;
 use crate::application::api::views::TaskRow;
 use crate::application::api::work::{
-    Claim, Complete, Connection, Fail, LeaseLoss, LeaseOf, Output, Renew, Wanted,
+    Claim, Complete, Connection, Fail, LeaseLoss, Output, Renew, Wanted,
 };
 use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
 use sha2::{Digest, Sha256};
@@ -38,14 +39,6 @@ enum End {
     Completed(Output),
     Failed(String),
     Cancelled(String),
-}
-
-/// A task that an agent speaks of.
-struct Spoken {
-    task: TaskId,
-    agent: Agent,
-    /// By which lease it holds it, if it does.
-    lease: Option<LeaseId>,
 }
 
 impl Bus {
@@ -117,9 +110,9 @@ impl Bus {
         result: Option<TaskResult>,
     ) -> Result<(), Status> {
         let said = result.ok_or_else(|| Status::invalid_argument("result cannot be nil"))?;
-        let word: Word = Sha256::digest(said.encode_to_vec()).into();
+        let message: Words = Sha256::digest(said.encode_to_vec()).into();
         self.named(context, &said.task_id, &said.executor_agent_id)?;
-        stamped(said.completed_at, "completed_at")?;
+        let completed_at = stamped(said.completed_at, "completed_at")?;
         let execution = said.execution_metadata;
         let execution = execution.map(|it| remark(it, "execution_metadata", REMARK_BYTES_MAX));
         let execution = execution.transpose()?;
@@ -145,9 +138,11 @@ impl Bus {
         let spoken = self
             .spoken(context, &said.task_id, &said.executor_agent_id)
             .await?;
-        // Word for word what ended the last task of this id: its answer was lost, and no other task is meant.
+        let given = self.given(context, &spoken).await?;
+        // Word for word what ended a task of this id: its answer was lost, and no later attempt is meant.
         let agent = &spoken.agent;
-        if self.held.has_said(agent, &said.task_id, &word) {
+        let before = self.held.said(agent, &said.task_id, &message);
+        if before.is_some_and(|word| word.is_repeated_by(given)) {
             return Ok(());
         }
         // One after the other, if nobody holds it: the first one begins and ends it, the others are told so.
@@ -156,6 +151,7 @@ impl Bus {
             None => Some(self.turn(spoken.task).await),
         };
         self.end(context, &spoken, end, remarks).await?;
+        let word = Word::of(message, spoken.task, given, &completed_at, self.clock.now());
         self.held.ended(agent, spoken.task, &said.task_id, word);
         Ok(())
     }
@@ -277,92 +273,6 @@ impl Bus {
         self.speaks_for(context, executor, "executor_agent_id")
     }
 
-    /// The task that an agent means.
-    async fn spoken(
-        &self,
-        context: &Context,
-        external_id: &str,
-        executor: &str,
-    ) -> Result<Spoken, Status> {
-        let agent = Agent {
-            principal: context.caller.actor().clone(),
-            name: executor.into(),
-        };
-        if let Some(held) = self.held.meant(&agent, external_id) {
-            return Ok(Spoken {
-                task: held.task,
-                lease: Some(held.lease),
-                agent,
-            });
-        }
-        // Also if another principal has published it.
-        if let Some(task) = self.held.past(&agent, external_id) {
-            return Ok(Spoken {
-                task,
-                lease: None,
-                agent,
-            });
-        }
-        let unknown = || Status::not_found("task_id: no such task");
-        let candidates = self.candidates(context, external_id).await?;
-        let mut spoken = None;
-        for task in candidates {
-            let of = LeaseOf {
-                task,
-                worker: agent.name.clone(),
-            };
-            let lease = match self.service.call(context, Request::Lease(of)).await {
-                Ok(Reply::Lease(held)) => held.map(|held| held.lease),
-                Ok(_) => None,
-                Err(error) => return Err(status::of(&*self.clock, error)),
-            };
-            if lease.is_some() {
-                return Ok(Spoken { task, agent, lease });
-            }
-            spoken.get_or_insert(task);
-        }
-        if let Some((task, lease)) = self.held_as(context, &agent, external_id).await? {
-            let lease = Some(lease);
-            return Ok(Spoken { task, agent, lease });
-        }
-        let task = spoken.ok_or_else(unknown)?;
-        Ok(Spoken {
-            task,
-            agent,
-            lease: None,
-        })
-    }
-
-    /// The task that an agent holds under an id that another principal has given it, when this server does not
-    /// remember that: leases say which tasks these are. Cost: a look at each task that the agent holds.
-    async fn held_as(
-        &self,
-        context: &Context,
-        agent: &Agent,
-        external_id: &str,
-    ) -> Result<Option<(TaskId, LeaseId)>, Status> {
-        let told = |error| status::of(&*self.clock, error);
-        let held = self.service.tasks_held(context, &agent.name).await;
-        for task in held.map_err(told)? {
-            let found = self.service.get(context, task, Consistency::Strong).await;
-            let Ok(view) = found else { continue };
-            let published = Published::of(&view.row);
-            if published.is_none_or(|it| it.task_id != external_id) {
-                continue;
-            }
-            let of = LeaseOf {
-                task,
-                worker: agent.name.clone(),
-            };
-            match self.service.call(context, Request::Lease(of)).await {
-                Ok(Reply::Lease(Some(held))) => return Ok(Some((task, held.lease))),
-                Ok(_) => {}
-                Err(error) => return Err(told(error)),
-            }
-        }
-        Ok(None)
-    }
-
     /// Claims a task that its agent speaks of without holding it: one that nobody works on.
     async fn claimed(&self, context: &Context, spoken: &Spoken) -> Result<LeaseId, Status> {
         let row = self.row(context, spoken.task).await?;
@@ -423,10 +333,13 @@ impl Bus {
     }
 }
 
-fn stamped(given: Option<prost_types::Timestamp>, field: &str) -> Result<(), Status> {
+fn stamped(
+    given: Option<prost_types::Timestamp>,
+    field: &str,
+) -> Result<prost_types::Timestamp, Status> {
     let given =
         given.ok_or_else(|| Status::invalid_argument(format!("{field} cannot be empty")))?;
-    time_of(given, field).map(|_| ())
+    time_of(given, field).map(|_| given)
 }
 
 /// What is kept of a task that was not completed.

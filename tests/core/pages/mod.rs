@@ -5,6 +5,7 @@
 mod book;
 mod examples;
 mod links;
+mod owasp;
 mod reference;
 mod shell;
 

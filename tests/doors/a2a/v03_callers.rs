@@ -82,7 +82,7 @@ async fn extensions_have_the_header_of_0_3() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-pub(crate) async fn what_belongs_to_others_does_not_exist_in_0_3_either() {
+async fn what_belongs_to_others_does_not_exist_in_0_3_either() {
     let mut listener = taskledger::transport::http::Options::default();
     listener.a2a.v03 = true;
     let world = World::listening(listener).await;

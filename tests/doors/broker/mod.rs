@@ -158,6 +158,10 @@ impl Peer {
             completed_at: Some(NOW),
             execution_metadata: None,
         };
+        self.say(result).await
+    }
+
+    async fn say(&self, result: TaskResult) -> Result<(), Status> {
         let request = PublishTaskResultRequest {
             result: Some(result),
         };

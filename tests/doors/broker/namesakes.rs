@@ -4,8 +4,9 @@ use super::{Bus, Peer, next, nothing, one, task};
 use prost_types::Struct;
 use prost_types::value::Kind;
 use serde_json::json;
-use taskledger_eventbus::{TaskMessage, TaskStatus};
-use tonic::{Code, Status};
+use taskledger::clock::{Clock, SystemClock};
+use taskledger_eventbus::{TaskMessage, TaskResult, TaskStatus};
+use tonic::{Code, Status, Streaming};
 
 fn of(requester: &str, id: &str) -> TaskMessage {
     TaskMessage {
@@ -117,29 +118,80 @@ async fn equal_results_at_once_of_a_task_that_nobody_holds_are_one() {
     }
 }
 
+/// A task with one retry, which agents that ask for `x` do.
+async fn with_a_retry(bus: &Bus) -> String {
+    let create = json!({"tasks": [{"name": "n", "params": {"retry_count": 1},
+        "schemas": {"type": "remote", "method": "x"}}]});
+    let started = bus.server.api.call("tasks.execute", create).await;
+    started["root_task_id"].as_str().unwrap().to_owned()
+}
+
+async fn is(bus: &Bus, id: &str, status: &str, error: Option<&str>) {
+    let found = bus.server.api.call("tasks.get", json!({"task_id": id}));
+    let found = found.await;
+    assert_eq!(
+        (&found["status"], &found["error"]),
+        (&json!(status), &json!(error)),
+        "{found}"
+    );
+}
+
+/// The second attempt of a task arrives.
+async fn again(stream: &mut Streaming<TaskMessage>) {
+    let again = next(stream).await;
+    let attempt = &again.metadata.unwrap().fields["taskledger.attempt"];
+    assert_eq!(attempt.kind, Some(Kind::NumberValue(2.0)));
+}
+
 #[tokio::test]
 async fn a_task_with_retries_is_given_again_after_a_failure_and_the_same_word_counts_once() {
     let bus = Bus::start().await;
-    let api = &bus.server.api;
     let mut stream = bus.subscribe("a", &["x"]).await;
-    let create = json!({"tasks": [{"name": "n", "params": {"retry_count": 1},
-        "schemas": {"type": "remote", "method": "x"}}]});
-    let started = api.call("tasks.execute", create).await;
-    let id = started["root_task_id"].as_str().unwrap().to_owned();
+    let id = with_a_retry(&bus).await;
     assert_eq!(next(&mut stream).await.metadata, None);
-    let fail = async |error| bus.end("a", &id, TaskStatus::Failed, None, error).await;
-    fail("once").await.unwrap();
-    fail("once").await.unwrap();
-    let again = next(&mut stream).await;
-    let attempt = &again.metadata.unwrap().fields["taskledger.attempt"];
-    assert_eq!(attempt.kind, Some(Kind::NumberValue(2.0)));
-    fail("once").await.unwrap();
-    let found = api.call("tasks.get", json!({"task_id": id})).await;
-    assert_eq!(found["status"], "in_progress", "{found}");
-    fail("twice").await.unwrap();
-    let found = api.call("tasks.get", json!({"task_id": id})).await;
-    assert_eq!(
-        (&found["status"], &found["error"]),
-        (&json!("failed"), &json!("twice"))
-    );
+    let failed = |error| TaskResult {
+        task_id: id.clone(),
+        status: TaskStatus::Failed.into(),
+        result: None,
+        error_message: error,
+        executor_agent_id: "a".to_owned(),
+        completed_at: Some(finely()),
+        execution_metadata: None,
+    };
+    let once = failed("once".to_owned());
+    bus.say(once.clone()).await.unwrap();
+    bus.say(once.clone()).await.unwrap();
+    again(&mut stream).await;
+    bus.say(once).await.unwrap();
+    is(&bus, &id, "in_progress", None).await;
+    bus.say(failed("twice".to_owned())).await.unwrap();
+    is(&bus, &id, "failed", Some("twice")).await;
+}
+
+#[tokio::test]
+async fn an_agent_whose_times_say_nothing_fails_a_later_attempt_in_the_same_words() {
+    let bus = Bus::start().await;
+    let mut stream = bus.subscribe("a", &["x"]).await;
+    let id = with_a_retry(&bus).await;
+    assert_eq!(next(&mut stream).await.metadata, None);
+    // At the same time of a day that is long gone.
+    let fail = async || bus.end("a", &id, TaskStatus::Failed, None, "no").await;
+    fail().await.unwrap();
+    again(&mut stream).await;
+    is(&bus, &id, "in_progress", None).await;
+    fail().await.unwrap();
+    is(&bus, &id, "failed", Some("no")).await;
+    fail().await.unwrap();
+    is(&bus, &id, "failed", Some("no")).await;
+}
+
+/// Now, to the microsecond, as most agents write it.
+fn finely() -> prost_types::Timestamp {
+    let now = SystemClock::default().now().0;
+    let micros = now.rem_euclid(1_000_000);
+    prost_types::Timestamp {
+        seconds: now.div_euclid(1_000_000),
+        // Never a whole millisecond.
+        nanos: i32::try_from(micros).unwrap() * 1_000 + 1,
+    }
 }

@@ -1,9 +1,9 @@
 //! How the matrix asks for a use case, and at which doors.
 
-use super::a2a;
 use super::bus::{self, OnBus};
 use super::inboxes::{self, Inbox};
 use super::world::Callers;
+use super::{a2a, a2a_v03};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub(super) enum Asked {
     Get(String),
     /// An operation of Agent2Agent, over every binding.
     A2a(Operation, Value),
+    /// The same in version 0.3 over gRPC.
+    A2aV03(Operation, Value),
     /// What a requester of the EventBus is told.
     Inbox(Inbox),
     /// What agents of the EventBus publish, take and say.
@@ -40,6 +42,7 @@ pub(super) enum Way {
     Events,
     Metrics,
     A2a,
+    A2aV03,
     Bus,
 }
 
@@ -51,6 +54,7 @@ impl Asked {
             Self::Get(path) if path.starts_with("/events") => Way::Events,
             Self::Get(_) => Way::Metrics,
             Self::A2a(..) => Way::A2a,
+            Self::A2aV03(..) => Way::A2aV03,
             Self::Inbox(_) | Self::Bus(_) => Way::Bus,
         }
     }
@@ -68,7 +72,11 @@ pub(super) fn twins(rows: &[Asked]) -> Vec<Asked> {
             let (name, id) = path.strip_prefix("/events?")?.split_once('=')?;
             Some(Asked::OnSocket("subscribe", json!({name: id})))
         }
-        Asked::OnSocket(..) | Asked::A2a(..) | Asked::Inbox(_) | Asked::Bus(_) => None,
+        Asked::OnSocket(..)
+        | Asked::A2a(..)
+        | Asked::A2aV03(..)
+        | Asked::Inbox(_)
+        | Asked::Bus(_) => None,
     };
     rows.iter().filter_map(twin).collect()
 }
@@ -83,6 +91,9 @@ pub(super) async fn answer(world: &Callers, token: Option<&str>, asked: &Asked) 
             world.send(world.as_caller(request, token)).await
         }
         Asked::A2a(operation, request) => a2a::answers(world, token, *operation, request).await,
+        Asked::A2aV03(operation, request) => {
+            a2a_v03::answer(world, token, *operation, request).await
+        }
         Asked::Inbox(inbox) => inboxes::answer(world, token, inbox).await,
         Asked::Bus(asked) => bus::answer(world, token, asked).await,
     }
@@ -131,6 +142,7 @@ pub(super) fn shown(asked: &Asked) -> String {
         Asked::OnSocket(method, params) => format!("on a socket: {method} {params}"),
         Asked::Get(path) => format!("GET {path}"),
         Asked::A2a(operation, request) => format!("{operation:?} {request}"),
+        Asked::A2aV03(operation, request) => format!("{operation:?} {request} in 0.3"),
         Asked::Inbox(inbox) => format!("{inbox:?}"),
         Asked::Bus(asked) => format!("{asked:?}"),
     }

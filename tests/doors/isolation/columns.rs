@@ -4,7 +4,6 @@
 use super::asked::Way;
 use super::matrix::{given_object, rows};
 use super::world::World;
-use crate::a2a::v03_callers;
 use std::collections::HashSet;
 use taskledger::application::api::UseCase;
 use taskledger::transport::http::{Options, Route};
@@ -19,17 +18,13 @@ enum Column {
     Free,
     /// It is there for other nodes, and for nobody else.
     Nodes,
-    /// A test of its own asks there for what belongs to somebody else.
-    Elsewhere(fn()),
 }
 
 const fn column(route: Route) -> Column {
     match route {
         Route::Front | Route::Calls => Column::Rows(Way::Call),
         Route::A2aRpc | Route::A2aRest | Route::A2aGrpc => Column::Rows(Way::A2a),
-        Route::A2aGrpcV03 => {
-            Column::Elsewhere(v03_callers::what_belongs_to_others_does_not_exist_in_0_3_either)
-        }
+        Route::A2aGrpcV03 => Column::Rows(Way::A2aV03),
         Route::Events => Column::Rows(Way::Events),
         Route::Socket => Column::Rows(Way::Socket),
         Route::Bus => Column::Rows(Way::Bus),
@@ -88,9 +83,6 @@ async fn every_route_has_rows_or_is_for_everybody_or_for_nodes() {
                     assert_eq!(status(call()).await, 404, "{path}");
                     let chief = call().bearer_auth("chief");
                     assert_eq!(status(chief).await, 404, "{path}");
-                }
-                Column::Elsewhere(test) => {
-                    let _: fn() = *test;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! The matrix: use case x caller x object. Each use case has a row; one without does not compile.
 
 use super::a2a::{self, Named};
+use super::a2a_v03;
 use super::asked::{Asked, answer, shown, twins};
 use super::inboxes;
 use super::{bus, world};
@@ -234,8 +235,10 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
                 context: &object.claimed,
             };
             let rows = a2a::rows(case, &named).into_iter();
-            rows.map(|(operation, request)| Asked::A2a(operation, request))
-                .collect()
+            let rows = rows.map(|(operation, request)| Asked::A2a(operation, request));
+            let older = a2a_v03::rows(case, &named).into_iter();
+            let older = older.map(|(operation, request)| Asked::A2aV03(operation, request));
+            rows.chain(older).collect()
         }
         UseCase::ReadInbox => {
             let rows = inboxes::rows(&object.agent, &own.agent, &object.published);
@@ -371,7 +374,16 @@ async fn assert_foreign_is_absent(world: &Callers, archived: Option<Object>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case() {
-    let world = World::start().await;
+    assert_archived_is_absent_too(World::start().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case_on_postgres() {
+    assert_archived_is_absent_too(World::on_postgres().await).await;
+}
+
+/// The same, with what has left the log.
+async fn assert_archived_is_absent_too(world: World) {
     let archived = given_object(&world, "ann").await;
     for task in [&archived.root, &archived.claimed] {
         let cancel = json!({"task_id": task});

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod a2a;
+mod a2a_v03;
 mod asked;
 mod audited;
 mod bus;

@@ -127,7 +127,9 @@ async fn credentials_without_the_scope_of_a_use_case_are_told_which_is_missing()
             let Some(scope) = case.scope() else { continue };
             let (status, text) = answer(&world, Some("lacking"), &asked).await;
             let is_refused = match asked {
-                Asked::A2a(..) | Asked::Inbox(_) | Asked::Bus(_) => status == 403,
+                Asked::A2a(..) | Asked::A2aV03(..) | Asked::Inbox(_) | Asked::Bus(_) => {
+                    status == 403
+                }
                 Asked::Call(..) | Asked::OnSocket(..) => {
                     text.contains("-32004") && text.contains(scope.as_str())
                 }

@@ -1,5 +1,6 @@
 //! A whole server that knows some callers, and their requests.
 
+use clap::Parser;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use serde_json::{Value, json};
@@ -7,18 +8,22 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taskledger::application::authentication::{Authenticate, Denied};
 use taskledger::application::limits::{self, QuotaOptions};
 use taskledger::clock::{SharedClock, SystemClock};
+use taskledger::config::StorageConfig;
 use taskledger::engine::executor::{BuiltInOptions, Registry, command, with_built_ins};
 use taskledger::retention::{Pace, Policy, Schedule};
-use taskledger::server::{self, Server};
+use taskledger::server::{self, Server, Storage};
 use taskledger::transport::http::{Inside, Options, Service};
+use taskledger::webhooks;
 use taskledger_auth::{Caller, Name, Scope, Scopes, Token};
 use taskledger_domain::flow::Rest;
+use taskledger_testkit::postgres::Database;
 use taskledger_testkit::server::{Folder, Server as Process};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -104,6 +109,34 @@ pub(crate) struct World {
     stop: CancellationToken,
     running: JoinHandle<()>,
     folder: TempDir,
+    /// Lives as long as the server that keeps its data there.
+    database: Option<Database>,
+}
+
+/// Settings as they are read from the command line, so that all others are the usual ones.
+#[derive(Parser)]
+struct Settings {
+    #[command(flatten)]
+    storage: StorageConfig,
+}
+
+/// A file with the key that secrets of webhooks are kept with.
+fn sealing_key(folder: &Path) -> PathBuf {
+    let file = folder.join("sealing.key");
+    std::fs::write(&file, format!("{}=\n", "A".repeat(43))).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    file
+}
+
+/// Where a server keeps its data that listens to nobody else.
+fn storage(folder: &TempDir, database: Option<&Database>) -> Storage {
+    let folder = folder.path().to_str().unwrap();
+    let words = match database {
+        Some(database) => ["server", "--database-url", database.url()],
+        None => ["server", "--data-dir", folder],
+    };
+    let settings = Settings::try_parse_from(words).unwrap();
+    Storage::try_from(&settings.storage).unwrap()
 }
 
 impl World {
@@ -118,7 +151,21 @@ impl World {
 
     /// With these quotas for each user.
     pub(crate) async fn with(quotas: QuotaOptions) -> Self {
-        Self::with_options(quotas, Options::default()).await
+        Self::with_options(quotas, Options::default(), None).await
+    }
+
+    /// The same, with its data in a database.
+    pub(crate) async fn on_postgres() -> Self {
+        let quotas = QuotaOptions {
+            webhooks: None,
+            ..QuotaOptions::default()
+        };
+        let database = Some(Database::create().await);
+        let world = Self::with_options(quotas, Options::default(), database).await;
+        while !world.share_the_flows().await {
+            tokio::time::sleep(PAUSE).await;
+        }
+        world
     }
 
     /// With these options of the listener.
@@ -127,10 +174,16 @@ impl World {
             webhooks: None,
             ..QuotaOptions::default()
         };
-        Self::with_options(quotas, options).await
+        Self::with_options(quotas, options, None).await
     }
 
-    async fn with_options(quotas: QuotaOptions, listener: Options) -> Self {
+    async fn with_options(
+        quotas: QuotaOptions,
+        mut listener: Options,
+        database: Option<Database>,
+    ) -> Self {
+        // Whoever speaks 0.3 of Agent2Agent is held to the same.
+        listener.a2a.v03 = true;
         let folder = TempDir::new().unwrap();
         let clock: SharedClock = Arc::new(SystemClock::default());
         let options = BuiltInOptions {
@@ -145,9 +198,14 @@ impl World {
                 quotas,
                 ..limits::Options::default()
             },
+            webhooks: webhooks::Options {
+                secrets_key_file: database.as_ref().map(|_| sealing_key(folder.path())),
+                ..webhooks::Options::default()
+            },
             ..server::Options::default()
         };
-        let server = Server::open_with(folder.path(), registry, clock.clone(), options);
+        let storage = storage(&folder, database.as_ref());
+        let server = Server::open_with(storage, registry, clock.clone(), options);
         let server = server.await.unwrap();
         let known = Arc::new(Known::default());
         known.put("ann", user("ann", usual()));
@@ -168,13 +226,16 @@ impl World {
         let bound = Service::bind(options, dispatcher, inside, clock).await;
         let (service, handle) = bound.unwrap();
         let stop = CancellationToken::new();
+        let url = format!("http://{}", handle.local_addr);
+        server.join(&url);
         Self {
-            callers: Callers::of(vec![format!("http://{}", handle.local_addr)]),
+            callers: Callers::of(vec![url]),
             known,
             server,
             running: tokio::spawn(service.run(stop.clone())),
             stop,
             folder,
+            database,
         }
     }
 
@@ -212,6 +273,7 @@ impl World {
         self.stop.cancel();
         self.running.await.unwrap();
         self.server.close().await;
+        drop(self.database);
     }
 }
 
@@ -245,12 +307,16 @@ impl Nodes {
         std::fs::write(&operator, &token).unwrap();
         std::fs::set_permissions(&operator, std::fs::Permissions::from_mode(0o600)).unwrap();
         let operator = operator.to_str().unwrap();
-        let sealing = folder.path().join("sealing.key");
-        std::fs::write(&sealing, format!("{}=\n", "A".repeat(43))).unwrap();
-        std::fs::set_permissions(&sealing, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let sealing = sealing_key(folder.path());
         let keys = ["--secrets-key-file", sealing.to_str().unwrap()];
         let on = ["--auth", "on", "--admin-token-file", operator];
-        let arguments = [&on[..], &["--quota-webhooks", "0"], &keys, more].concat();
+        let arguments = [
+            &on[..],
+            &["--quota-webhooks", "0", "--a2a-0.3"],
+            &keys,
+            more,
+        ]
+        .concat();
         let servers = vec![
             Process::start_with(&folder, &arguments).await,
             Process::start_with(&folder, &arguments).await,

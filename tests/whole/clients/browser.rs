@@ -22,6 +22,7 @@ impl PageServer {
         let notes = Notes::default();
         let router = Router::new()
             .route("/", get(async || Html(include_str!("stream.html"))))
+            .route("/calls", get(async || Html(include_str!("calls.html"))))
             .route("/seen", post(seen))
             .with_state(notes.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -41,14 +42,28 @@ impl PageServer {
         page.query_pairs_mut()
             .extend_pairs([("url", url), ("names", &names)])
             .extend_pairs(token.map(|token| ("token", token)));
-        let profile = tempfile::tempdir().unwrap();
-        let mut command = others::chromium(profile.path(), page.as_str());
-        command.stdout(std::process::Stdio::null());
-        command.stderr(std::process::Stdio::null());
         let name = match token {
             None => "EventSource of Chromium",
             Some(_) => "fetch of Chromium",
         };
+        self.open(name, &page)
+    }
+
+    /// A browser on a page that makes these calls on the socket at `url`.
+    pub(crate) fn call(&self, url: &str, calls: &[String]) -> Browser {
+        let mut page = url::Url::parse(&self.origin).unwrap();
+        page.set_path("/calls");
+        page.query_pairs_mut()
+            .append_pair("url", url)
+            .extend_pairs(calls.iter().map(|call| ("call", call)));
+        self.open("WebSocket of Chromium", &page)
+    }
+
+    fn open(&self, name: &'static str, page: &url::Url) -> Browser {
+        let profile = tempfile::tempdir().unwrap();
+        let mut command = others::chromium(profile.path(), page.as_str());
+        command.stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null());
         let reader = Reader::start(name, command, self.notes.clone());
         Browser { reader, profile }
     }

@@ -79,6 +79,22 @@ impl Reader {
         Self::told_by_lines("sseclient-py of PyPI", command)
     }
 
+    /// The package `ws` of Node.js, which makes these calls on a socket.
+    pub(crate) fn ws(url: &str, calls: &[String], token: Option<&str>) -> Self {
+        let mut command = others::node("calls.cjs");
+        command.arg(url).args(calls);
+        command.envs(token.map(|token| ("TOKEN", token)));
+        Self::told_by_lines("ws of npm", command)
+    }
+
+    /// The package `websockets` of Python, which makes these calls on a socket.
+    pub(crate) fn websockets(url: &str, calls: &[String], token: Option<&str>) -> Self {
+        let mut command = others::python("calls.py");
+        command.arg(url).args(calls);
+        command.envs(token.map(|token| ("TOKEN", token)));
+        Self::told_by_lines("websockets of PyPI", command)
+    }
+
     fn told_by_lines(name: &'static str, mut command: Command) -> Self {
         command.stdout(Stdio::piped());
         let mut reader = Self::start(name, command, Notes::default());
