@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, OnceLock};
 use taskledger::application::Context;
 use taskledger::clock::SystemClock;
+use taskledger::transport::jsonrpc::methods::read::{children, explain, get, history, list, tree};
 use taskledger::transport::jsonrpc::params::{
-    cancel, children, copy, create, delete, execute, explain, get, history, list, nothing, retry,
-    tree, update,
+    cancel, copy, create, delete, execute, nothing, retry, update,
 };
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Changes, Dispatcher, Method};
@@ -183,7 +183,7 @@ fn dispatcher() -> &'static Table {
                 title: "",
                 summary: "",
                 tags: &[],
-                params: <$params>::questions(),
+                params: <$params>::declared(),
                 changes: Changes::Flows,
                 about: about::health(), // nobody reads it here
                 handler: |_, call| {

@@ -55,6 +55,6 @@ pub use system::{
 };
 pub use target::Target;
 pub use taskledger_auth::Caller;
-pub use use_case::UseCase;
+pub use use_case::{Cost, UseCase};
 pub use watching::{Run, Subscribe, Subscribed, Watch, Watching};
 pub use workflows::RunProgress;

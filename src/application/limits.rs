@@ -4,7 +4,6 @@
 //! kept where a command is sent to its flow, behind the look for an idempotency key: a repetition adds nothing. Nothing here
 //! concerns a caller while authentication is off, unless the operator says so.
 
-mod costs;
 mod quota;
 mod quotas;
 mod rates;
@@ -14,7 +13,6 @@ mod streams;
 mod turn;
 mod turns;
 
-pub use costs::{Cost, cost};
 pub use quota::Quota;
 pub use quotas::{InUse, QuotaOptions, Quotas, Usage};
 pub use rates::{BURST_DEFAULT, PER_SECOND_DEFAULT, RateOptions};
@@ -79,7 +77,7 @@ impl Limits {
     /// `RateLimited`: the caller has to wait.
     pub fn rate(&self, context: &Context, use_case: UseCase, tasks: usize) -> Result<(), Error> {
         self.turns.note(&context.caller);
-        let taken = self.rates.take(&context.caller, cost(use_case), tasks);
+        let taken = self.rates.take(&context.caller, use_case.cost(), tasks);
         if let Err(error) = &taken {
             self.refused.count(&context.caller);
             if let Error::RateLimited { retry_after_ms } = error {

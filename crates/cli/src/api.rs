@@ -38,6 +38,17 @@ pub enum ApiError {
     Protocol(String),
 }
 
+impl ApiError {
+    /// Whether the same question may be answered a moment later.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Connection(_) => true,
+            Self::Refused { code, .. } => *code == -32013,
+            Self::Denied { .. } | Self::Protocol(_) => false,
+        }
+    }
+}
+
 /// Makes calls.
 #[async_trait]
 pub trait Api: Send + Sync {

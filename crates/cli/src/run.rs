@@ -1,13 +1,15 @@
 //! Runs of workflows, followed to their ends.
 
 pub(crate) mod changes;
+pub(crate) mod end;
 pub(crate) mod follow;
 pub(crate) mod screen;
 
 use super::input::Params;
 use super::output::{Output, member};
 use super::{Api, CliError, clock};
-use follow::{End, Follow, Pace};
+use end::End;
+use follow::{Follow, Pace};
 use screen::Screen;
 use serde_json::Value;
 use std::process::ExitCode;

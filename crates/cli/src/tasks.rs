@@ -8,11 +8,13 @@ mod children;
 mod copy;
 mod create;
 mod delete;
+mod dependency;
 mod execute;
 mod explain;
 mod get;
 mod history;
 mod list;
+mod read;
 mod retry;
 mod selection;
 mod tree;
@@ -25,10 +27,9 @@ use super::output::{Output, Text};
 use super::request::{Object, Params, Request, json_object};
 use super::when::When;
 use super::{Api, CliError, HttpApi, Remote, ids, run};
-use clap::{Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use clap::Subcommand;
+use serde_json::Value;
 use std::process::ExitCode;
-use taskledger_domain::flow::When as Needs;
 
 /// Create, read, change and run tasks on a server
 #[derive(Debug, clap::Args)]
@@ -133,79 +134,12 @@ async fn follow(
     Ok(ExitCode::from(end.exit_code()))
 }
 
-/// How fresh an answer must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Consistency {
-    /// Shows every earlier write.
-    Strong,
-    /// Does not wait.
-    Eventual,
-}
-
-impl Consistency {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Strong => "strong",
-            Self::Eventual => "eventual",
-        }
-    }
-}
-
-/// Freshness of a read, shared by all commands that read.
-#[derive(Debug, clap::Args)]
-struct Read {
-    /// How fresh the answer must be
-    #[arg(long, value_enum)]
-    consistency: Option<Consistency>,
-}
-
-impl Params {
-    fn read(self, read: &Read) -> Self {
-        self.maybe("consistency", read.consistency.map(Consistency::as_str))
-    }
-}
-
-/// `ID`, `ID:optional` or `ID:always`, as a dependency.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Dependency {
-    id: String,
-    when: Needs,
-}
-
-fn dependency(text: &str) -> Result<Dependency, String> {
-    const EXPECTED: &str = "expected ID, ID:optional, ID:always or ID:required";
-    let (id, when) = match text.rsplit_once(':') {
-        Some((id, "optional")) => (id, Needs::Ended),
-        Some((id, "always")) => (id, Needs::Always),
-        Some((id, "required")) => (id, Needs::Completed),
-        Some(_) => return Err(EXPECTED.to_owned()),
-        None => (text, Needs::Completed),
-    };
-    if id.is_empty() {
-        return Err(EXPECTED.to_owned());
-    }
-    Ok(Dependency {
-        id: id.to_owned(),
-        when,
-    })
-}
-
-fn dependencies(list: &[Dependency]) -> Value {
-    list.iter()
-        .map(|dependency| match dependency.when {
-            Needs::Completed | Needs::Ended => {
-                json!({"id": dependency.id, "required": dependency.when.is_required()})
-            }
-            Needs::Always => json!({"id": dependency.id, "when": "always"}),
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::parsed;
     use crate::when::{Times, tests::at_noon};
+    use serde_json::json;
 
     /// The call that a command line makes.
     fn call(line: &str) -> (&'static str, Value) {
@@ -353,21 +287,6 @@ mod tests {
         ];
         for (line, method, params) in cases {
             assert_eq!(call(line), (method, params), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_dependency_is_required_unless_it_says_otherwise() {
-        for (text, when) in [
-            ("x", Needs::Completed),
-            ("x:required", Needs::Completed),
-            ("x:optional", Needs::Ended),
-            ("x:always", Needs::Always),
-        ] {
-            assert_eq!(dependency(text).unwrap().when, when, "{text}");
-        }
-        for bad in ["", ":optional", "x:maybe"] {
-            assert!(dependency(bad).is_err(), "{bad}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) mod waits;
 use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
 use super::following::{Begin, Place, Remarks, place_of, say, stopped, types};
 use super::output::{Output, list, member};
-use super::run::follow::End;
+use super::run::end::End;
 use super::target::Target;
 use super::{Api, CliError, HttpApi, Remote, clock};
 use clap::ValueEnum;

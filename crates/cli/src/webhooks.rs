@@ -21,7 +21,7 @@ use super::output::{Output, members};
 use super::request::{Params, Request};
 use super::when::When;
 use super::{Api, CliError, Remote, ids};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -126,32 +126,6 @@ async fn remotely(
     let result = api.call(request.method, request.params).await?;
     shown_or_said(request.method, &asked, &result, request.show, out)?;
     Ok(ended(&result))
-}
-
-/// What waits for what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Ordering {
-    /// Nothing waits
-    None,
-    /// One notice of a task at a time, in order
-    Task,
-    /// One notice at a time, in order
-    Endpoint,
-}
-
-impl Ordering {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Task => "task",
-            Self::Endpoint => "endpoint",
-        }
-    }
-}
-
-/// A list, when something is in it.
-fn some<T: Into<Value>>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
 }
 
 #[cfg(test)]

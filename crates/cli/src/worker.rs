@@ -14,6 +14,8 @@ mod ending;
 pub(super) mod pace;
 pub(super) mod program;
 mod progress;
+mod settings;
+mod stop;
 mod telling;
 mod work;
 
@@ -21,19 +23,12 @@ use super::output::{Output, list, member};
 use super::signals::Signals;
 use super::{Api, CliError, Remote};
 use serde_json::{Value, json};
-use std::ffi::OsString;
+use settings::Settings;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
-
-/// Exit code of a program that says that its input is wrong: `EX_DATAERR` of `sysexits.h`.
-const EXIT_NOT_RETRYABLE: i32 = 65;
-/// Exit code of a program that does not do the task, by a policy: `EX_NOPERM` of `sysexits.h`.
-const EXIT_REJECTED: i32 = 77;
-/// Bytes of stdout that a program may write: the largest result that a server keeps.
-const OUTPUT_BYTES_MAX: usize = taskledger_domain::limits::PAYLOAD_BYTES_MAX;
+use stop::{Stop, say};
 
 /// Run a program for each task of a method
 #[derive(Debug, clap::Args)]
@@ -64,52 +59,6 @@ pub struct Args {
     remote: Remote,
     #[command(flatten)]
     settings: Settings,
-}
-
-/// What the worker asks for and how it works.
-#[derive(Debug, Clone, clap::Args)]
-struct Settings {
-    /// A method to do the tasks of; may be repeated
-    #[arg(long = "method", value_name = "NAME", required = true, value_parser = method)]
-    methods: Vec<String>,
-    /// Programs at once, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    concurrency: u32,
-    /// What the server calls this worker; the name of the token's user or service by default
-    #[arg(long, value_name = "NAME", value_parser = name)]
-    worker: Option<String>,
-    /// How long a task stays this worker's without a word from it, 5 to 3600; it is renewed at a third of that
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=3600))]
-    lease_seconds: u64,
-    /// Report lines `progress 0.5 message` on the program's stderr as progress
-    #[arg(long)]
-    progress: bool,
-    /// How long programs may go on after a signal to stop, 0 to 86400
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
-    grace_seconds: u64,
-    /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
-    program: Vec<OsString>,
-}
-
-/// A method or a worker: 1 to 255 characters.
-fn name(text: &str) -> Result<String, String> {
-    match text.chars().count() {
-        1..=255 => Ok(text.to_owned()),
-        count => Err(format!("{count} characters, expected 1 to 255")),
-    }
-}
-
-/// A method, by its whole name.
-fn method(text: &str) -> Result<String, String> {
-    match text.contains('*') {
-        false => name(text),
-        true => Err(
-            "`*` is not a wildcard here: expected the whole name of a method; --method may be repeated, and `taskledger \
-             workers methods` shows those that are known"
-                .to_owned(),
-        ),
-    }
 }
 
 /// Works until it is told to stop.
@@ -173,15 +122,6 @@ fn room(concurrency: u32) -> Result<(), CliError> {
     }
 }
 
-/// What ends a worker, in two steps.
-#[derive(Debug, Clone, Default)]
-struct Stop {
-    /// Nothing more is claimed.
-    claiming: CancellationToken,
-    /// What runs is terminated and released.
-    running: CancellationToken,
-}
-
 /// The first signal ends claiming; the second one, or the end of `grace`, ends what runs.
 async fn listen(mut signals: Signals, stop: Stop, grace: Duration) {
     signals.next().await;
@@ -195,11 +135,6 @@ async fn listen(mut signals: Signals, stop: Stop, grace: Duration) {
         () = tokio::time::sleep(grace) => {}
     }
     stop.running.cancel();
-}
-
-/// Tells people on standard error.
-fn say(text: &str) {
-    taskledger_terminal::complain("taskledger worker", &text);
 }
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ mod again;
 mod blocked;
 
 use super::Capacity;
-use super::dialogues::Waits;
 use super::event::{RunKind, TimerKind, When};
-use super::state::{Flow, NONE, Rank, Standing};
+use super::state::{Flow, NONE, Rank, Standing, Waits};
 use super::timers::Hold;
 use crate::schedule::{due, gives_up_at};
 use crate::task::{Priority, Progress, Status};

@@ -40,7 +40,7 @@ impl Flow {
                 let untold = self
                     .timers
                     .get(&i)
-                    .is_some_and(|timer| timer.is_due_for(task));
+                    .is_some_and(|timer| timer.is_due_for(task.ready_since));
                 put(&mut self.untold_timers, i, present && untold);
             }
             Status::Pending if task.unsatisfied == 0 => {
@@ -48,7 +48,7 @@ impl Flow {
                 let untold = self
                     .timers
                     .get(&i)
-                    .is_some_and(|timer| timer.is_due_for(task));
+                    .is_some_and(|timer| timer.is_due_for(task.ready_since));
                 put(&mut self.untold_timers, i, present && untold);
                 let rank = Rank {
                     priority: task.priority,

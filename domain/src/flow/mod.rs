@@ -28,7 +28,6 @@ pub use command::{
     Receive, Respond, Rest, SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
-pub use dialogues::{Listens, Turn, Waits};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
     LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart,
@@ -48,3 +47,4 @@ pub use refusal::{
 };
 pub use stage::RunStage;
 pub use state::{Archived, Flow, TaskSummary};
+pub use state::{Listens, Turn, Waits};

@@ -1,8 +1,10 @@
 //! Names of methods and users: each text once, tasks hold its number.
 
-use super::state::NONE;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
+
+/// "No task", "no run", "no method": an ordinal that is never given.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// Strings by number.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

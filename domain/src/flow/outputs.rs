@@ -3,16 +3,6 @@
 use super::event::{OutputPart, TaskOutputAppended};
 use super::state::Flow;
 use crate::TaskId;
-use serde::{Deserialize, Serialize};
-
-/// What there is of the output of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Appended {
-    /// How many parts.
-    pub(crate) parts: u32,
-    /// Bytes of all of them.
-    pub(crate) bytes: u32,
-}
 
 impl Flow {
     /// Parts of the output of the latest attempt of a task, if it has not ended. Cost: O(log such tasks).

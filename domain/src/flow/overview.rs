@@ -1,10 +1,8 @@
 //! How far everything below a task has come, in one look: counts, who waits for a person, who cannot be claimed.
 
 use super::Capacity;
-use super::dialogues::Waits;
 use super::explain::{Listed, TaskRef};
-use super::lines::Standing;
-use super::state::{Flow, NONE};
+use super::state::{Flow, NONE, Standing, Waits};
 use crate::task::{Progress, Status};
 use crate::{TaskId, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -4,26 +4,29 @@
 //! Primary fields follow from events alone (`evolve`); derived ones (`indexes`) are kept in step
 //! with them and can be rebuilt from them, which is how a snapshot is loaded.
 
-pub(crate) use super::claim_faults::ToldClaims;
-pub(crate) use super::dialogues::Dialogue;
-pub(crate) use super::lines::{Bounds, EndedLease, Held, Line, Standing, Touched};
-pub(crate) use super::names::Names;
-pub(crate) use super::outputs::Appended;
-pub(crate) use super::timers::Timer;
-pub(crate) use super::wires::Wires;
+mod dialogue;
+mod leases;
+mod timer;
+mod told_claims;
+mod wires;
+
+pub(crate) use super::names::{NONE, Names};
 use super::{FlowArchived, RunState, When};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
+pub(crate) use dialogue::{Dialogue, Expiry, Open, Unheard};
+pub use dialogue::{Listens, Turn, Waits};
 use hashbrown::HashMap;
+pub(crate) use leases::{Bounds, EndedLease, Held, Line, Standing, Touched};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+pub(crate) use timer::Timer;
+pub(crate) use told_claims::ToldClaims;
+pub(crate) use wires::{Wired, Wires};
 
 /// Bytes of the hash of a message, and what holds it.
 const HEARD_BYTES: usize = 64 + 32;
-
-/// "No task", "no run", "no method": an ordinal that is never given.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// Another task and when the dependency is satisfied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,6 +114,15 @@ pub(crate) struct Rank {
     pub(crate) priority: Priority,
     pub(crate) since: Timestamp,
     pub(crate) task: u32,
+}
+
+/// What there is of the output of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Appended {
+    /// How many parts.
+    pub(crate) parts: u32,
+    /// Bytes of all of them.
+    pub(crate) bytes: u32,
 }
 
 /// An active run.

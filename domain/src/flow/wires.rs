@@ -6,70 +6,12 @@
 //! was wired to before stays known.
 
 use super::event::Dependency;
-use super::state::Flow;
+use super::state::{Flow, Wired, Wires};
 use crate::limits;
 use crate::task::Status;
-use crate::task::wiring::{Need, Wiring};
+use crate::task::wiring::Wiring;
 use crate::{Payload, TaskId};
-use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-
-/// The inputs of a task that need a value from a result.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Wires {
-    needs: Vec<(Need, State)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum State {
-    /// It may come.
-    Open,
-    /// The task does not depend on what it names.
-    Foreign,
-    /// The result is there and does not have it.
-    Absent,
-}
-
-impl Wires {
-    /// Those of a task that depends on `is_dependency`; `None` when all of its inputs are literal.
-    fn of(wiring: &Wiring, is_dependency: impl Fn(TaskId) -> bool) -> Option<Self> {
-        let needs = wiring.needs().map(|need| {
-            let state = match need.source() {
-                Some(source) if is_dependency(source) => State::Open,
-                Some(_) | None => State::Foreign,
-            };
-            (need, state)
-        });
-        let needs: Vec<_> = needs.collect();
-        (!needs.is_empty()).then_some(Self { needs })
-    }
-
-    /// With what is known of the same inputs already.
-    fn knowing(mut self, known: &Self) -> Self {
-        let absent: HashSet<&str> = known
-            .needs
-            .iter()
-            .filter_map(|(need, state)| (*state == State::Absent).then_some(need.text()))
-            .collect();
-        for (need, state) in &mut self.needs {
-            if *state == State::Open && absent.contains(need.text()) {
-                *state = State::Absent;
-            }
-        }
-        self
-    }
-
-    fn missing(&self) -> impl Iterator<Item = &str> {
-        let missing = self.needs.iter().filter(|(_, state)| *state != State::Open);
-        missing.map(|(need, _)| need.text())
-    }
-
-    /// Roughly what it takes in memory.
-    pub(crate) fn weight_bytes(&self) -> usize {
-        let needs = self.needs.iter().map(|(need, _)| need.weight_bytes());
-        size_of::<Self>() + 16 + needs.sum::<usize>()
-    }
-}
 
 impl Flow {
     /// The references of a live task that cannot be resolved, at most [`limits::VIOLATIONS_MAX`]; none as far as
@@ -90,7 +32,7 @@ impl Flow {
         let missing = needs.filter(|(need, state)| {
             let source = need.source().and_then(|id| self.live(id));
             let completed = |source| self.at(source).status == Status::Completed;
-            *state != State::Open || !source.is_some_and(completed)
+            *state != Wired::Open || !source.is_some_and(completed)
         });
         let texts = missing.map(|(need, _)| need.text().to_owned());
         texts.take(limits::VIOLATIONS_MAX).collect()
@@ -129,8 +71,8 @@ impl Flow {
         let absent: HashSet<&str> = absent.iter().map(String::as_str).collect();
         if let Some(wires) = self.wires.get_mut(&i) {
             for (need, state) in &mut wires.needs {
-                if *state == State::Open && absent.contains(need.text()) {
-                    *state = State::Absent;
+                if *state == Wired::Open && absent.contains(need.text()) {
+                    *state = Wired::Absent;
                 }
             }
         }
@@ -164,9 +106,9 @@ impl Flow {
             let source = need.source();
             let is_dependency = source.is_some_and(|id| dependencies.iter().any(|d| d.id == id));
             *state = match (is_dependency, *state) {
-                (true, State::Foreign) => State::Open,
+                (true, Wired::Foreign) => Wired::Open,
                 (true, known) => known,
-                (false, _) => State::Foreign,
+                (false, _) => Wired::Foreign,
             };
         }
         self.refresh_lacking(i);
@@ -189,8 +131,8 @@ impl Flow {
             for (need, state) in &mut wires.needs {
                 if need.source() == Some(id) {
                     *state = match need.is_in(&result) {
-                        true => State::Open,
-                        false => State::Absent,
+                        true => Wired::Open,
+                        false => Wired::Absent,
                     };
                 }
             }

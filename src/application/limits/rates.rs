@@ -1,6 +1,6 @@
 //! Units of calls a second, for each caller: a bucket that fills steadily and holds a burst.
 
-use super::Cost;
+use crate::application::api::Cost;
 use crate::application::error::Error;
 use crate::clock::SharedClock;
 use governor::clock::Clock;

@@ -1,6 +1,7 @@
 //! The one method table: what each method is called, reads, and asks of the application.
 
 mod calling;
+pub mod read;
 mod schedules;
 mod secrets;
 mod system;
@@ -12,33 +13,22 @@ mod workflows;
 use super::dispatch::{Call, Changes, Method};
 use super::encode::Streamed;
 use super::error::RpcError;
-use super::params::{
-    cancel, children, copy, create, delete, events, execute, explain, get, history, list,
-    resubscribe, retry, subscribe, tree, update,
-};
+use super::params::{cancel, copy, create, delete, execute, resubscribe, retry, subscribe, update};
 use super::reader::Parameters;
 use super::replies;
-use super::task_json::{PageJson, TaskJson, ThenJson, WithInputJson};
-use super::text::{Text, raw};
-use super::tree_json::{ChildrenJson, TreeJson};
 use crate::application::api::Access;
-use crate::application::api::views::{ListCursor as Cursor, ListFilter, ListStart as Start};
 use crate::application::api::{Cancel, Copy, Delete, Request, Subscribe, Update};
 use crate::application::{Context, Service};
 use crate::runtime::maybe_block_in_place;
 use crate::transport::openrpc::about;
 pub(super) use calling::answer;
 use calling::{boxed, called, listed};
-use serde_json::Value;
-use serde_json::value::RawValue;
-use std::sync::Arc;
-use taskledger_domain::violation::Violation;
 
 /// All methods, in the order in which the protocol lists them.
 #[must_use]
 pub fn table() -> Vec<Method<Service>> {
     let mut methods = tasks();
-    methods.extend(queries());
+    methods.extend(read::methods());
     methods.extend(streams());
     methods.extend(workflows::methods());
     methods.extend(schedules::methods());
@@ -63,7 +53,7 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Create Tasks",
             summary: "Create a task, a task tree, or a list of tasks",
             tags: &["task", "create"],
-            params: create::Params::questions(),
+            params: create::Params::declared(),
             changes: Changes::Flows,
             about: about::create(),
             handler: |service, call| {
@@ -83,7 +73,7 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Update Task",
             summary: "Change fields of a task",
             tags: &["task", "update"],
-            params: update::Params::questions(),
+            params: update::Params::declared(),
             changes: Changes::Flows,
             about: about::update(),
             handler: |service, call| {
@@ -102,7 +92,7 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Delete Task",
             summary: "Delete a pending task, with `cascade` everything below it too",
             tags: &["task", "delete"],
-            params: delete::Params::questions(),
+            params: delete::Params::declared(),
             changes: Changes::Flows,
             about: about::delete(),
             handler: |service, call| {
@@ -121,7 +111,7 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Execute Task Tree",
             summary: "Execute a complete task tree with multiple tasks",
             tags: &["task", "orchestration", "workflow", "execution"],
-            params: execute::Params::questions(),
+            params: execute::Params::declared(),
             changes: Changes::Flows,
             about: about::execute(),
             handler: |service, call| boxed(async move { webhooks::execute(&service, call).await }),
@@ -131,7 +121,7 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Cancel Task",
             summary: "Cancel a pending or running task",
             tags: &["task", "cancel"],
-            params: cancel::Params::questions(),
+            params: cancel::Params::declared(),
             changes: Changes::Flows,
             about: about::cancel(),
             handler: |service, call| {
@@ -152,7 +142,7 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Copy Task",
             summary: "Copy a task or a task tree for re-execution",
             tags: &["task", "copy"],
-            params: copy::Params::questions(),
+            params: copy::Params::declared(),
             changes: Changes::Flows,
             about: about::copy(),
             handler: |service, call| {
@@ -172,145 +162,10 @@ fn tasks() -> Vec<Method<Service>> {
             title: "Retry Task",
             summary: "Run a failed task again, with the pending tasks behind it",
             tags: &["task", "retry"],
-            params: retry::Params::questions(),
+            params: retry::Params::declared(),
             changes: Changes::Flows,
             about: about::retry(),
             handler: |service, call| boxed(async move { webhooks::retry(&service, call).await }),
-        },
-    ]
-}
-
-fn queries() -> Vec<Method<Service>> {
-    vec![
-        Method {
-            name: "tasks.get",
-            title: "Get Task",
-            summary: "Show a task, now or as it was",
-            tags: &["task", "read"],
-            params: get::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::get(),
-            handler: |service, call| {
-                boxed(async move {
-                    let p = get::Params::read(&call.params)?;
-                    match p.as_of {
-                        None if p.include_input => {
-                            let found =
-                                service.get_with_input(&call.context, p.task_id, p.consistency);
-                            let found = answer(&service, found.await);
-                            found
-                                .map(|(task, lineage)| raw(&WithInputJson(&task, lineage.as_ref())))
-                        }
-                        None => {
-                            let found = service.get(&call.context, p.task_id, p.consistency).await;
-                            answer(&service, found).map(|task| raw(&TaskJson(&task)))
-                        }
-                        Some(at) => {
-                            let found = service.get_as_of(&call.context, p.task_id, at).await;
-                            answer(&service, found).map(|then| raw(&ThenJson(&then)))
-                        }
-                    }
-                })
-            },
-        },
-        Method {
-            name: "tasks.list",
-            title: "List Tasks",
-            summary: "List tasks with filters",
-            tags: &["task", "read"],
-            params: list::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::list(),
-            handler: |service, call| boxed(async move { list_tasks(&service, &call).await }),
-        },
-        Method {
-            name: "tasks.tree",
-            title: "Get Task Tree",
-            summary: "Show a task with all its descendants, now or as they were",
-            tags: &["task", "read"],
-            params: tree::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::tree(),
-            handler: |service, call| {
-                boxed(async move {
-                    let p = tree::Params::read(&call.params)?;
-                    let json = TreeJson::default();
-                    let found = match p.as_of {
-                        None => {
-                            let tree = service.tree(&call.context, p.task_id, p.consistency, json);
-                            tree.await
-                        }
-                        Some(at) => {
-                            let tree = service.tree_as_of(&call.context, p.task_id, at, json);
-                            tree.await
-                        }
-                    };
-                    answer(&service, found).map(Text::from)
-                })
-            },
-        },
-        Method {
-            name: "tasks.children",
-            title: "Get Children",
-            summary: "Show the direct children of a task",
-            tags: &["task", "read"],
-            params: children::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::children(),
-            handler: |service, call| {
-                boxed(async move {
-                    let p = children::Params::read(&call.params)?;
-                    let json = ChildrenJson::default();
-                    let found = service.children(&call.context, p.parent_id, p.consistency, json);
-                    answer(&service, found.await).map(Text::from)
-                })
-            },
-        },
-        Method {
-            name: "tasks.history",
-            title: "Get History",
-            summary: "Show what happened to a task or to its flow",
-            tags: &["task", "read", "history"],
-            params: history::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::history(),
-            handler: |service, call| {
-                boxed(async move {
-                    let history = history::Params::read(&call.params)?.query()?;
-                    called(&service, &call.context, Request::History(history)).await
-                })
-            },
-        },
-        Method {
-            name: "events.query",
-            title: "Query Events",
-            summary: "Search what happened in all flows by time, actor, type, flow and task",
-            tags: &["read", "history", "audit"],
-            params: events::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::events(),
-            handler: |service, call| {
-                boxed(async move {
-                    let query = events::Params::read(&call.params)?.query()?;
-                    let found = service.events(&call.context, query).await;
-                    answer(&service, found).map(|page| replies::events_page(&page))
-                })
-            },
-        },
-        Method {
-            name: "tasks.explain",
-            title: "Explain Task",
-            summary: "Say why a task is not running, or why it ended as it did",
-            tags: &["task", "read"],
-            params: explain::Params::questions(),
-            changes: Changes::Nothing,
-            about: about::explain(),
-            handler: |service, call| {
-                boxed(async move {
-                    let p = explain::Params::read(&call.params)?;
-                    called(&service, &call.context, Request::Explain(p.task_id)).await
-                })
-            },
         },
     ]
 }
@@ -322,7 +177,7 @@ fn streams() -> Vec<Method<Service>> {
             title: "Subscribe to Task",
             summary: "Show a task, then tell what happens in its flow until nothing runs",
             tags: &["task", "read", "stream"],
-            params: subscribe::Params::questions(),
+            params: subscribe::Params::declared(),
             changes: Changes::Nothing,
             about: about::subscribe(),
             handler: |service, call| {
@@ -342,7 +197,7 @@ fn streams() -> Vec<Method<Service>> {
             title: "Resume Subscription",
             summary: "Go on with a subscription behind the last event that arrived",
             tags: &["task", "read", "stream"],
-            params: resubscribe::Params::questions(),
+            params: resubscribe::Params::declared(),
             changes: Changes::Nothing,
             about: about::resubscribe(),
             handler: |service, call| {
@@ -358,45 +213,6 @@ fn streams() -> Vec<Method<Service>> {
             },
         },
     ]
-}
-
-async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, RpcError> {
-    let p = list::Params::read(&call.params)?;
-    let start = match &p.cursor {
-        None => Start::Offset(p.offset),
-        Some(text) => Start::After(Cursor::parse(text, p.order).map_err(|_| {
-            let expected = "a `next_cursor` of the same list, with the same `order`";
-            vec![Violation::of(
-                "cursor",
-                "not a cursor of this list",
-                expected,
-                &Value::String(text.clone()),
-            )]
-        })?),
-    };
-    let filter = ListFilter {
-        status: p.status,
-        owner: None,
-        user_id: p.user_id.map(Arc::from),
-        root_only: p.root_only,
-        suspended: p.suspended,
-        parent_id: p.parent_id,
-        name: p.name.map(Arc::from),
-        priority: p.priority,
-        created_after: p.created_after,
-        created_before: p.created_before,
-        ids: p.ids,
-        labels: p.labels,
-    };
-    let found = service.list(
-        &call.context,
-        filter,
-        p.order,
-        start,
-        p.limit,
-        p.consistency,
-    );
-    answer(service, found.await).map(|page| raw(&PageJson(&page)))
 }
 
 async fn subscribed(

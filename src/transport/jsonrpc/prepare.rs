@@ -22,7 +22,7 @@ pub(super) fn prepare<C>(
 ) -> Result<(Call, Option<StreamRequest>), RpcError> {
     let mut params = match request.params {
         Params::Named(map) => map,
-        Params::Positional(values) => by_name(&method.params, values)?,
+        Params::Positional(values) => by_name(&method.params.questions, values)?,
     };
     // Before the fingerprint: with and without a stream it is the same call.
     let stream = StreamRequest::take(method.name, &mut params, request.metadata.as_mut());

@@ -68,6 +68,15 @@ impl Question {
     }
 }
 
+/// What a method takes, and the code that reads it.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// The parameters in the order in which positional ones are taken.
+    pub questions: Vec<Question>,
+    /// Every violation of the parameters of a call.
+    pub faults: fn(&Map<String, Value>) -> Vec<Violation>,
+}
+
 /// The parameters of a method.
 pub trait Parameters: Sized {
     /// Asks for each parameter, in the order in which positional ones are taken, and ends with
@@ -84,6 +93,15 @@ pub trait Parameters: Sized {
     /// Every violation.
     fn read(map: &Map<String, Value>) -> Result<Self, Vec<Violation>> {
         Self::ask(Reader::new(map))
+    }
+
+    /// The parameters for the table of methods.
+    #[must_use]
+    fn declared() -> Declared {
+        Declared {
+            questions: Self::questions(),
+            faults: |map| Self::read(map).err().unwrap_or_default(),
+        }
     }
 
     /// The parameters in the order in which positional ones are taken.

@@ -104,7 +104,12 @@ pub(super) fn is_asked_for<C>(envelope: &Envelope, methods: &[Method<C>]) -> boo
         Params::Positional(values) => methods
             .iter()
             .find(|row| row.name == method)
-            .and_then(|row| row.params.iter().position(|q| q.name == USE_STREAMING))
+            .and_then(|row| {
+                row.params
+                    .questions
+                    .iter()
+                    .position(|q| q.name == USE_STREAMING)
+            })
             .and_then(|at| values.get(at)),
     };
     let metadata = metadata.as_ref().and_then(|metadata| metadata.get(STREAM));

@@ -1,7 +1,7 @@
 //! A row of the method table, and what handlers are given.
 
 use super::encode::Outcome;
-use super::reader::Question;
+use super::reader::Declared;
 use crate::application::Context;
 use crate::transport::openrpc::about::About;
 use futures_util::future::BoxFuture;
@@ -18,8 +18,8 @@ pub struct Method<C> {
     pub summary: &'static str,
     /// Words to find it by; also in the agent card.
     pub tags: &'static [&'static str],
-    /// The parameters in the order in which positional parameters are taken.
-    pub params: Vec<Question>,
+    /// The parameters, and the code that reads them.
+    pub params: Declared,
     /// What a call may change.
     pub changes: Changes,
     /// What the OpenRPC document says of it besides.

@@ -67,7 +67,7 @@ impl<'m> Entry<'m> {
             name: method.name,
             summary: method.summary,
             tags: method.tags,
-            params: &method.params,
+            params: &method.params.questions,
             changes: method.changes,
         }
     }

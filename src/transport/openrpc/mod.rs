@@ -11,7 +11,7 @@ mod discovery;
 mod document;
 mod errors;
 mod parameter;
-mod schema_parts;
+pub(super) mod schema_parts;
 mod schemas;
 mod scopes;
 mod socket;

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 /// A reference to a component.
-pub(super) fn at(name: &str) -> Value {
+pub(in crate::transport) fn at(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 /// An object with these members, all of them always there.
-pub(super) fn object(members: Value) -> Value {
+pub(in crate::transport) fn object(members: Value) -> Value {
     let names: Vec<&String> = members
         .as_object()
         .map(|members| members.keys().collect())
@@ -17,7 +17,7 @@ pub(super) fn object(members: Value) -> Value {
 }
 
 /// The same with members that are not always there.
-pub(super) fn with_optional(mut object: Value, members: Value) -> Value {
+pub(in crate::transport) fn with_optional(mut object: Value, members: Value) -> Value {
     if let (Some(Value::Object(all)), Value::Object(members)) =
         (object.get_mut("properties"), members)
     {

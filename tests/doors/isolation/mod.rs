@@ -16,6 +16,7 @@ mod given_away;
 mod inboxes;
 mod issuer;
 mod matrix;
+mod named;
 mod owners;
 mod quotas;
 mod random;

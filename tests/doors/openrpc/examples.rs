@@ -1,13 +1,7 @@
 //! Every example of the document is sent to a real server.
 
-use crate::openrpc::support::{Document, World, check};
-use serde_json::{Map, Value, json};
-
-fn by_name(_: &Value, example: &Value) -> Value {
-    let given = example["params"].as_array().unwrap().iter();
-    let members = given.map(|p| (p["name"].as_str().unwrap().to_owned(), p["value"].clone()));
-    Value::Object(members.collect::<Map<_, _>>())
-}
+use crate::openrpc::support::{Document, World, by_name, check};
+use serde_json::{Value, json};
 
 /// `null` stands for what the example leaves out.
 fn by_position(method: &Value, example: &Value) -> Value {
@@ -120,7 +114,7 @@ async fn run(
 
 #[tokio::test]
 async fn every_example_can_be_sent_by_name() {
-    every_example(by_name).await;
+    every_example(|_, example| by_name(example)).await;
 }
 
 #[tokio::test]

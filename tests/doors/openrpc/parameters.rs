@@ -6,10 +6,7 @@ use crate::openrpc::support::{Document, World};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
-use taskledger::transport::jsonrpc::params::{self, tokens, webhooks, work, workers};
-use taskledger::transport::jsonrpc::reader::Parameters;
-use taskledger_domain::Violation;
+use taskledger::transport::jsonrpc::methods;
 
 /// Values for each parameter in the property.
 const CASES: u32 = 200;
@@ -81,142 +78,14 @@ async fn what_a_schema_refuses_is_refused_by_name_in_both_forms() {
     world.close().await;
 }
 
-type Read = fn(&Map<String, Value>) -> Vec<Violation>;
-
-fn faults<P: Parameters>(map: &Map<String, Value>) -> Vec<Violation> {
-    P::read(map).err().unwrap_or_default()
-}
-
-/// The code that reads the parameters of each method.
-const READERS: &[(&str, Read)] = &[
-    ("tasks.create", faults::<params::create::Params>),
-    ("tasks.update", faults::<params::update::Params>),
-    ("tasks.delete", faults::<params::delete::Params>),
-    ("tasks.execute", faults::<params::execute::Params>),
-    ("tasks.cancel", faults::<params::cancel::Params>),
-    ("tasks.copy", faults::<params::copy::Params>),
-    ("tasks.retry", faults::<params::retry::Params>),
-    ("tasks.get", faults::<params::get::Params>),
-    ("tasks.list", faults::<params::list::Params>),
-    ("tasks.tree", faults::<params::tree::Params>),
-    ("tasks.children", faults::<params::children::Params>),
-    ("tasks.history", faults::<params::history::Params>),
-    ("events.query", faults::<params::events::Params>),
-    ("tasks.explain", faults::<params::explain::Params>),
-    ("tasks.subscribe", faults::<params::subscribe::Params>),
-    ("tasks.resubscribe", faults::<params::resubscribe::Params>),
-    ("tasks.claim", faults::<work::claim::Params>),
-    ("tasks.renew", faults::<work::renew::Params>),
-    ("tasks.complete", faults::<work::complete::Params>),
-    ("tasks.fail", faults::<work::fail::Params>),
-    ("tasks.release", faults::<work::release::Params>),
-    ("tasks.suspend", faults::<work::suspend::Params>),
-    ("tasks.respond", faults::<work::respond::Params>),
-    (
-        "tasks.sibling_output",
-        faults::<work::sibling_output::Params>,
-    ),
-    ("workers.declare", faults::<workers::declare::Params>),
-    ("workers.undeclare", faults::<workers::undeclare::Params>),
-    ("workers.drain", faults::<workers::drain::Params>),
-    ("system.drain", faults::<params::drain::Params>),
-    ("webhooks.create", faults::<webhooks::create::Params>),
-    ("webhooks.get", faults::<webhooks::one::Params>),
-    ("webhooks.list", faults::<webhooks::list::Params>),
-    ("webhooks.update", faults::<webhooks::update::Params>),
-    ("webhooks.delete", faults::<webhooks::one::Params>),
-    ("webhooks.enable", faults::<webhooks::one::Params>),
-    ("webhooks.disable", faults::<webhooks::one::Params>),
-    (
-        "webhooks.rotate_secret",
-        faults::<webhooks::rotate_secret::Params>,
-    ),
-    ("webhooks.secret", faults::<webhooks::one::Params>),
-    ("webhooks.test", faults::<webhooks::one::Params>),
-    (
-        "webhooks.deliveries",
-        faults::<webhooks::deliveries::Params>,
-    ),
-    ("webhooks.redeliver", faults::<webhooks::redeliver::Params>),
-    ("webhooks.recover", faults::<webhooks::recover::Params>),
-    (
-        "workflows.validate",
-        faults::<params::workflows::validate::Params>,
-    ),
-    (
-        "workflows.create",
-        faults::<params::workflows::create::Params>,
-    ),
-    (
-        "workflows.dry_run",
-        faults::<params::workflows::dry_run::Params>,
-    ),
-    ("workflows.save", faults::<params::workflows::save::Params>),
-    ("workflows.get", faults::<params::workflows::get::Params>),
-    ("workflows.list", faults::<params::workflows::list::Params>),
-    (
-        "workflows.versions",
-        faults::<params::workflows::versions::Params>,
-    ),
-    ("workflows.diff", faults::<params::workflows::diff::Params>),
-    (
-        "workflows.delete",
-        faults::<params::workflows::delete::Params>,
-    ),
-    ("workflows.run", faults::<params::workflows::run::Params>),
-    (
-        "workflows.schemas",
-        faults::<params::workflows::schemas::Params>,
-    ),
-    (
-        "workflows.progress",
-        faults::<params::workflows::progress::Params>,
-    ),
-    (
-        "schedules.create",
-        faults::<params::schedules::create::Params>,
-    ),
-    ("schedules.list", faults::<params::schedules::list::Params>),
-    ("schedules.get", faults::<params::schedules::get::Params>),
-    (
-        "schedules.update",
-        faults::<params::schedules::update::Params>,
-    ),
-    (
-        "schedules.pause",
-        faults::<params::schedules::pause::Params>,
-    ),
-    (
-        "schedules.delete",
-        faults::<params::schedules::delete::Params>,
-    ),
-    (
-        "schedules.run_now",
-        faults::<params::schedules::run_now::Params>,
-    ),
-    ("secrets.set", faults::<params::secrets::set::Params>),
-    ("secrets.list", faults::<params::secrets::list::Params>),
-    ("secrets.delete", faults::<params::secrets::one::Params>),
-    ("tokens.create", faults::<tokens::create::Params>),
-    ("tokens.list", faults::<tokens::list::Params>),
-    ("tokens.rotate", faults::<tokens::rotate::Params>),
-    ("tokens.revoke", faults::<tokens::one::Params>),
-    ("tokens.deny", faults::<tokens::deny::Params>),
-    ("audit.list", faults::<params::audit::Params>),
-];
-
 #[test]
 fn what_a_schema_takes_is_never_refused_for_what_it_is() {
     let document = described();
-    let with_parameters: BTreeSet<_> = declared(&document).into_iter().map(|d| d.0).collect();
-    let read: BTreeSet<_> = READERS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(
-        read, with_parameters,
-        "every method with parameters is read here"
-    );
+    let table = methods::table();
     for (method, _, param) in declared(&document) {
         let name = param["name"].as_str().unwrap().to_owned();
-        let (_, read) = READERS.iter().find(|(m, _)| *m == method).unwrap();
+        let faults = table.iter().find(|row| row.name == method).unwrap();
+        let faults = faults.params.faults;
         let validator = document.validator(&param["schema"]);
         let config = Config {
             cases: CASES,
@@ -227,7 +96,7 @@ fn what_a_schema_takes_is_never_refused_for_what_it_is() {
         let outcome = TestRunner::new(config).run(&values, |value| {
             prop_assume!(validator.is_valid(&value));
             let params = Map::from_iter([(name.clone(), value.clone())]);
-            let about_it: Vec<_> = read(&params)
+            let about_it: Vec<_> = faults(&params)
                 .into_iter()
                 .filter(|v| !v.actual.is_null() && v.path.first() == Some(&name.as_str().into()))
                 .collect();

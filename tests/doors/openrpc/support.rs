@@ -198,6 +198,13 @@ impl Document {
     }
 }
 
+/// The parameters of an example.
+pub(crate) fn by_name(example: &Value) -> Value {
+    let given = example["params"].as_array().unwrap().iter();
+    let members = given.map(|p| (p["name"].as_str().unwrap().to_owned(), p["value"].clone()));
+    Value::Object(members.collect())
+}
+
 #[track_caller]
 pub(crate) fn check(validator: &Validator, what: &str, value: &Value) {
     let faults: Vec<String> = validator

@@ -7,7 +7,7 @@ use taskledger::application::api::Check;
 use taskledger::clock::{SharedClock, SystemClock};
 use taskledger::transport::http::Readiness;
 use taskledger::transport::jsonrpc::dispatch::{self, result};
-use taskledger::transport::jsonrpc::reader::Question;
+use taskledger::transport::jsonrpc::reader::{Declared, Question};
 use taskledger::transport::jsonrpc::{Call, Changes, Method, RpcError};
 use taskledger::transport::openrpc::about::About;
 use taskledger_domain::TaskId;
@@ -85,7 +85,10 @@ fn method(
         title: "A fake",
         summary: "Does nothing real",
         tags: &["test"],
-        params: vec![anything("n"), anything("b")],
+        params: Declared {
+            questions: vec![anything("n"), anything("b")],
+            faults: |_| Vec::new(),
+        },
         changes: if changes_state {
             Changes::Flows
         } else {

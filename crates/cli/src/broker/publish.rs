@@ -1,6 +1,7 @@
 //! `taskledger broker publish`
 
-use super::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown, stamp};
+use super::client::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, stamp};
+use super::shown;
 use crate::output::Output;
 use crate::{CliError, Remote, clock, when};
 use clap::ValueEnum;

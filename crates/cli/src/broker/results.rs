@@ -1,6 +1,7 @@
 //! `taskledger broker results`
 
-use super::{AGENT, PAUSE, connected, failed, may_go_on, say, shown};
+use super::client::{AGENT, PAUSE, connected, failed, may_go_on, say};
+use super::shown;
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::{CliError, Remote};

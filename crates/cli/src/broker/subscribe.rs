@@ -1,9 +1,8 @@
 //! `taskledger broker subscribe`
 
+use super::client::{AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, stamp};
 use super::results::put;
-use super::{
-    AGENT, Client, PAUSE, connected, failed, may_go_on, object, say, shown, stamp, telling,
-};
+use super::{shown, telling};
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::worker::program::{self, Assignment, Verdict};

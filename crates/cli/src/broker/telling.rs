@@ -2,7 +2,7 @@
 //!
 //! The same bytes each time: the server takes equal ones once.
 
-use super::{Client, connected, failed, say};
+use super::client::{Client, connected, failed, say};
 use crate::output::printable;
 use crate::{ApiError, CliError, Remote};
 use std::time::Duration;

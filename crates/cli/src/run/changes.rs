@@ -1,6 +1,6 @@
 //! What the events of a run say of its tasks, a line for each change.
 
-use super::follow::End;
+use super::end::End;
 use crate::api::run_events::RunEvent;
 use crate::output::member;
 use crate::tree::Line;

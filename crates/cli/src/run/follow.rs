@@ -1,6 +1,7 @@
 //! Starts a workflow and follows it until it has ended: by its events where each is shown, else by asking how it goes.
 
 use super::changes::{self, Changes};
+use super::end::End;
 use super::screen::Screen;
 use crate::api::run_events::{Begun, News, RunEvents};
 use crate::input::Params;
@@ -31,35 +32,6 @@ impl Default for Pace {
             first: Duration::from_millis(50),
             longest: Duration::from_secs(1),
             lost_max: Duration::from_secs(15),
-        }
-    }
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-impl End {
-    /// Reads a state; `None` while it runs.
-    pub(crate) fn parse(state: &str) -> Option<Self> {
-        match state {
-            "completed" => Some(Self::Completed),
-            "failed" => Some(Self::Failed),
-            "cancelled" => Some(Self::Cancelled),
-            _ => None,
-        }
-    }
-
-    /// The exit code of `run`.
-    pub(crate) const fn exit_code(self) -> u8 {
-        match self {
-            Self::Completed => 0,
-            Self::Failed => 1,
-            Self::Cancelled => 3,
         }
     }
 }
@@ -211,7 +183,7 @@ impl Follow<'_> {
                     return Ok(end);
                 }
                 Ok(None) => failing_since = None,
-                Err(CliError::Api(error)) if is_passing(&error) => {
+                Err(CliError::Api(error)) if error.is_passing() => {
                     let since = *failing_since.get_or_insert(asked_at);
                     if since.elapsed() >= self.pace.lost_max {
                         return Err(error.into());
@@ -347,15 +319,6 @@ fn stopped_here(error: CliError) -> CliError {
         | CliError::Api(_)
         | CliError::Failed(_)
         | CliError::Output(_)) => error,
-    }
-}
-
-/// Whether the same question may be answered a moment later.
-pub(crate) fn is_passing(error: &ApiError) -> bool {
-    match error {
-        ApiError::Connection(_) => true,
-        ApiError::Refused { code, .. } => *code == -32013,
-        ApiError::Denied { .. } | ApiError::Protocol(_) => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `taskledger tasks children`
 
-use super::{CliError, Params, Read, Request};
+use super::read::Read;
+use super::{CliError, Params, Request};
 
 /// List the direct children of a task
 #[derive(Debug, clap::Args)]

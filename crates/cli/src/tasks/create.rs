@@ -1,8 +1,7 @@
 //! `taskledger tasks create`
 
-use super::{
-    CliError, Dependency, Object, Output, Params, Request, dependencies, dependency, json_object,
-};
+use super::dependency::{Dependency, dependencies, dependency};
+use super::{CliError, Object, Output, Params, Request, json_object};
 use crate::input::read_object;
 use crate::labels::labels;
 use crate::output::{member, printable};

@@ -1,7 +1,8 @@
 //! `taskledger tasks get`
 
 use super::as_of::AsOf;
-use super::{CliError, Output, Params, Read, Request};
+use super::read::Read;
+use super::{CliError, Output, Params, Request};
 use crate::output::members;
 use serde_json::Value;
 use std::io;

@@ -1,7 +1,8 @@
 //! `taskledger tasks list`
 
+use super::read::Read;
 use super::selection::{Selection, looked_through};
-use super::{CliError, HttpApi, Output, Params, Read, Request};
+use super::{CliError, HttpApi, Output, Params, Request};
 use crate::Api;
 use crate::following::say;
 use crate::nothing::nothing;

@@ -1,7 +1,8 @@
 //! `taskledger tasks tree`
 
 use super::as_of::AsOf;
-use super::{CliError, Params, Read, Request, Text, When};
+use super::read::Read;
+use super::{CliError, Params, Request, Text, When};
 use crate::tree::{self, Line};
 use serde_json::Value;
 

@@ -2,7 +2,6 @@
 
 use super::known::tasks;
 use crate::output::{Output, list, member, printable};
-use crate::run::follow::is_passing;
 use crate::{Api, ApiError};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -77,7 +76,7 @@ async fn ask(
 ) -> bool {
     let tree = match tree.await {
         Ok(tree) => tree,
-        Err(error) => return !is_passing(&error),
+        Err(error) => return !error.is_passing(),
     };
     let mut is_complete = true;
     for id in waiting(&tree).into_iter().take(ASKED_MAX) {
@@ -85,7 +84,7 @@ async fn ask(
         let explained = match asked.await {
             Ok(explained) => explained,
             Err(error) => {
-                is_complete &= !is_passing(&error);
+                is_complete &= !error.is_passing();
                 continue;
             }
         };

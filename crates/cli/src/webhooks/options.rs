@@ -1,8 +1,10 @@
 //! What a webhook can be made with and changed to.
 
 use super::headers::Headers;
-use super::{CliError, Ordering, Params, some};
+use super::{CliError, Params};
 use crate::labels::selector;
+use clap::ValueEnum;
+use serde_json::Value;
 
 /// Options that `create` and `update` share.
 #[derive(Debug, clap::Args)]
@@ -45,4 +47,30 @@ impl Options {
             .maybe("ordering", self.ordering.map(Ordering::as_str))
             .maybe("schedule", some(self.schedule)))
     }
+}
+
+/// What waits for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ordering {
+    /// Nothing waits
+    None,
+    /// One notice of a task at a time, in order
+    Task,
+    /// One notice at a time, in order
+    Endpoint,
+}
+
+impl Ordering {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Task => "task",
+            Self::Endpoint => "endpoint",
+        }
+    }
+}
+
+/// A list, when something is in it.
+pub(super) fn some<T: Into<Value>>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }

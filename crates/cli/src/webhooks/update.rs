@@ -1,7 +1,7 @@
 //! `taskledger webhooks update`
 
-use super::options::Options;
-use super::{CliError, Params, Request, one, some};
+use super::options::{Options, some};
+use super::{CliError, Params, Request, one};
 use clap::ValueEnum;
 
 /// Change a webhook; what is not given stays as it is

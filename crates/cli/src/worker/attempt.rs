@@ -7,7 +7,7 @@ use super::ending::{Ending, Outcome};
 use super::pace::Pace;
 use super::program::{self, Assignment, Verdict};
 use super::progress::Progress;
-use super::say;
+use super::stop::say;
 use super::telling::{Told, released, told};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The calls of a worker, and what their answers mean for it.
 
-use super::{Settings, Stop, say};
+use super::settings::Settings;
+use super::stop::{Stop, say};
 use crate::{Api, ApiError};
 use serde_json::Value;
 use std::sync::Arc;

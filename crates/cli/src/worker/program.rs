@@ -2,7 +2,6 @@
 
 use super::claim::Claim;
 use super::progress::{Progress, progress};
-use super::{EXIT_NOT_RETRYABLE, EXIT_REJECTED, OUTPUT_BYTES_MAX};
 use crate::CliError;
 use crate::target::TOKEN_VARIABLE;
 use futures_util::stream;
@@ -17,6 +16,13 @@ use taskledger_process::{Captured, Order, TERMINATE_GRACE, feed, supervise};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
+
+/// Exit code of a program that says that its input is wrong: `EX_DATAERR` of `sysexits.h`.
+const EXIT_NOT_RETRYABLE: i32 = 65;
+/// Exit code of a program that does not do the task, by a policy: `EX_NOPERM` of `sysexits.h`.
+const EXIT_REJECTED: i32 = 77;
+/// Bytes of stdout that a program may write: the largest result that a server keeps.
+const OUTPUT_BYTES_MAX: usize = taskledger_domain::limits::PAYLOAD_BYTES_MAX;
 
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 * 1024;

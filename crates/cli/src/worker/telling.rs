@@ -5,7 +5,7 @@ use super::claim::Claim;
 use super::ending::Outcome;
 use super::pace::Pace;
 use super::program::Verdict;
-use super::say;
+use super::stop::say;
 use crate::ApiError;
 use serde_json::{Value, json};
 use std::time::Duration;

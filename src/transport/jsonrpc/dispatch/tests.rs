@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::clock::SystemClock;
+use crate::transport::jsonrpc::reader::Declared;
 use crate::transport::openrpc::about;
 use futures_util::future::ready;
 
@@ -11,7 +12,10 @@ fn counting(name: &'static str, changes: Changes) -> Method<AtomicU64> {
         title: "",
         summary: "",
         tags: &[],
-        params: Vec::new(),
+        params: Declared {
+            questions: Vec::new(),
+            faults: |_| Vec::new(),
+        },
         changes,
         about: about::work::claim(),
         handler: |calls, _| {

@@ -22,7 +22,7 @@ macro_rules! method {
             title: $title,
             summary: $summary,
             tags: &["schedule"],
-            params: $params::Params::questions(),
+            params: $params::Params::declared(),
             changes: Changes::$changes,
             about: about::$params(),
             handler: |service, call| boxed(async move { $handler(&service, &call).await }),

@@ -16,7 +16,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "Set Secret",
             summary: "Keep a secret that tasks can name, or replace it",
             tags: &["secret"],
-            params: set::Params::questions(),
+            params: set::Params::declared(),
             changes: Changes::Secrets,
             about: about::secrets::set(),
             handler: |service, call| {
@@ -33,7 +33,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "List Secrets",
             summary: "List the names of secrets",
             tags: &["secret"],
-            params: list::Params::questions(),
+            params: list::Params::declared(),
             changes: Changes::Nothing,
             about: about::secrets::list(),
             handler: |service, call| {
@@ -50,7 +50,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "Delete Secret",
             summary: "Delete a secret",
             tags: &["secret"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Secrets,
             about: about::secrets::delete(),
             handler: |service, call| {

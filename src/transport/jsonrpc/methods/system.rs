@@ -17,7 +17,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "Health",
             summary: "Show how the server is",
             tags: &["system"],
-            params: nothing::Params::questions(),
+            params: nothing::Params::declared(),
             changes: Changes::Nothing,
             about: about::health(),
             handler: |service, call| {
@@ -33,7 +33,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "Executors",
             summary: "List the executors with their schemas and limits",
             tags: &["system"],
-            params: nothing::Params::questions(),
+            params: nothing::Params::declared(),
             changes: Changes::Nothing,
             about: about::executors(),
             handler: |service, call| {
@@ -49,7 +49,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "Drain",
             summary: "Begin nothing any more, or again, while what is under way goes on",
             tags: &["system"],
-            params: drain::Params::questions(),
+            params: drain::Params::declared(),
             changes: Changes::Nothing,
             about: about::drain(),
             handler: |service, call| {
@@ -65,7 +65,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             title: "Rebuild",
             summary: "Make the read models anew from the log, while they serve",
             tags: &["system"],
-            params: nothing::Params::questions(),
+            params: nothing::Params::declared(),
             changes: Changes::Nothing,
             about: about::rebuild(),
             handler: |service, call| {

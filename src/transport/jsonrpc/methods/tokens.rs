@@ -25,7 +25,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
             title: "Create Token",
             summary: "Make a token, and show its secret once",
             tags: &["token"],
-            params: create::Params::questions(),
+            params: create::Params::declared(),
             changes: Changes::Tokens,
             about: about::tokens::create(),
             handler: |context, call| {
@@ -43,7 +43,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
             title: "List Tokens",
             summary: "List tokens without their secrets, oldest first",
             tags: &["token"],
-            params: list::Params::questions(),
+            params: list::Params::declared(),
             changes: Changes::Nothing,
             about: about::tokens::list(),
             handler: |context, call| {
@@ -61,7 +61,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
             title: "Rotate Token",
             summary: "Give a token a new secret, beside the old one for a while",
             tags: &["token"],
-            params: rotate::Params::questions(),
+            params: rotate::Params::declared(),
             changes: Changes::Tokens,
             about: about::tokens::rotate(),
             handler: |context, call| {
@@ -79,7 +79,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
             title: "Revoke Token",
             summary: "End a token with all of its secrets",
             tags: &["token"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Tokens,
             about: about::tokens::revoke(),
             handler: |context, call| {
@@ -97,7 +97,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
             title: "Deny JWTs",
             summary: "Refuse access tokens of an OIDC issuer before they expire",
             tags: &["token"],
-            params: deny::Params::questions(),
+            params: deny::Params::declared(),
             changes: Changes::Tokens,
             about: about::tokens::deny(),
             handler: |context, call| {
@@ -119,7 +119,7 @@ fn others<C: HasAccess>() -> Vec<Method<C>> {
             title: "List Audit Log",
             summary: "Show who did what, newest first",
             tags: &["audit"],
-            params: audit::Params::questions(),
+            params: audit::Params::declared(),
             changes: Changes::Nothing,
             about: about::tokens::audit(),
             handler: |context, call| {
@@ -137,7 +137,7 @@ fn others<C: HasAccess>() -> Vec<Method<C>> {
             title: "Who Am I",
             summary: "Show who the caller is, and what the credentials allow",
             tags: &["system"],
-            params: nothing::Params::questions(),
+            params: nothing::Params::declared(),
             changes: Changes::Nothing,
             about: about::tokens::whoami(),
             handler: |context, call| {

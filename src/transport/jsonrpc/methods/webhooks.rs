@@ -39,7 +39,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "Create Webhook",
             summary: "Send what happens to an address",
             tags: &["webhook"],
-            params: create::Params::questions(),
+            params: create::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::create(),
             handler: |service, call| {
@@ -58,7 +58,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "Get Webhook",
             summary: "Show a webhook",
             tags: &["webhook"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Nothing,
             about: about::webhooks::get(),
             handler: |service, call| {
@@ -77,7 +77,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "List Webhooks",
             summary: "List webhooks, oldest first",
             tags: &["webhook"],
-            params: list::Params::questions(),
+            params: list::Params::declared(),
             changes: Changes::Nothing,
             about: about::webhooks::list(),
             handler: |service, call| {
@@ -96,7 +96,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "Update Webhook",
             summary: "Change what is given of a webhook",
             tags: &["webhook"],
-            params: update::Params::questions(),
+            params: update::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::update(),
             handler: |service, call| {
@@ -115,7 +115,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "Delete Webhook",
             summary: "Delete a webhook and what waits for it",
             tags: &["webhook"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::delete(),
             handler: |service, call| {
@@ -132,7 +132,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "Enable Webhook",
             summary: "Send to a webhook again",
             tags: &["webhook"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::enable(),
             handler: |service, call| {
@@ -151,7 +151,7 @@ fn endpoints() -> Vec<Method<Service>> {
             title: "Disable Webhook",
             summary: "Send nothing to a webhook, and keep what it would get",
             tags: &["webhook"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::disable(),
             handler: |service, call| {
@@ -175,7 +175,7 @@ fn secrets() -> Vec<Method<Service>> {
             title: "Rotate Secret",
             summary: "Let a new secret sign, beside the old one for a while",
             tags: &["webhook"],
-            params: rotate_secret::Params::questions(),
+            params: rotate_secret::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::rotate_secret(),
             handler: |service, call| {
@@ -196,7 +196,7 @@ fn secrets() -> Vec<Method<Service>> {
             title: "Show Secret",
             summary: "Show the secrets of a webhook; who asked is logged",
             tags: &["webhook"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Nothing,
             about: about::webhooks::secret(),
             handler: |service, call| {
@@ -217,7 +217,7 @@ fn sending() -> Vec<Method<Service>> {
             title: "Test Webhook",
             summary: "Send a message that only tests, once, and say what came of it",
             tags: &["webhook"],
-            params: one::Params::questions(),
+            params: one::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::test(),
             handler: |service, call| {
@@ -236,7 +236,7 @@ fn sending() -> Vec<Method<Service>> {
             title: "List Deliveries",
             summary: "Show what was sent, every attempt, and what waits",
             tags: &["webhook"],
-            params: deliveries::Params::questions(),
+            params: deliveries::Params::declared(),
             changes: Changes::Nothing,
             about: about::webhooks::deliveries(),
             handler: |service, call| {
@@ -255,7 +255,7 @@ fn sending() -> Vec<Method<Service>> {
             title: "Redeliver",
             summary: "Send a message once more, now",
             tags: &["webhook"],
-            params: redeliver::Params::questions(),
+            params: redeliver::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::redeliver(),
             handler: |service, call| {
@@ -272,7 +272,7 @@ fn sending() -> Vec<Method<Service>> {
             title: "Recover",
             summary: "Let deliveries that were given up begin anew",
             tags: &["webhook"],
-            params: recover::Params::questions(),
+            params: recover::Params::declared(),
             changes: Changes::Webhooks,
             about: about::webhooks::recover(),
             handler: |service, call| {

@@ -35,7 +35,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Claim Tasks",
             summary: "Get tasks to work on them outside the server, and wait for some",
             tags: &["task", "worker"],
-            params: claim::Params::questions(),
+            params: claim::Params::declared(),
             changes: Changes::Claims,
             about: about::work::claim(),
             handler: |service, call| boxed(async move { claim_tasks(&service, &call).await }),
@@ -45,7 +45,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Renew Lease",
             summary: "Hold a claimed task for longer, and hear whether to stop",
             tags: &["task", "worker"],
-            params: renew::Params::questions(),
+            params: renew::Params::declared(),
             changes: Changes::Work,
             about: about::work::renew(),
             handler: |service, call| {
@@ -69,7 +69,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Complete Task",
             summary: "End a claimed task with its result",
             tags: &["task", "worker"],
-            params: complete::Params::questions(),
+            params: complete::Params::declared(),
             changes: Changes::Work,
             about: about::work::complete(),
             handler: |service, call| {
@@ -90,7 +90,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Fail Task",
             summary: "End the attempt of a claimed task with an error",
             tags: &["task", "worker"],
-            params: fail::Params::questions(),
+            params: fail::Params::declared(),
             changes: Changes::Work,
             about: about::work::fail(),
             handler: |service, call| {
@@ -114,7 +114,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Release Task",
             summary: "Give a claimed task back, for another worker",
             tags: &["task", "worker"],
-            params: release::Params::questions(),
+            params: release::Params::declared(),
             changes: Changes::Work,
             about: about::work::release(),
             handler: |service, call| {
@@ -133,7 +133,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Suspend Task",
             summary: "Ask a person, and give the claimed task up until somebody answers",
             tags: &["task", "worker"],
-            params: suspend::Params::questions(),
+            params: suspend::Params::declared(),
             changes: Changes::Work,
             about: about::people::suspend(),
             handler: |service, call| {
@@ -153,7 +153,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Respond to Task",
             summary: "Answer what a suspended task asks",
             tags: &["task"],
-            params: respond::Params::questions(),
+            params: respond::Params::declared(),
             changes: Changes::Flows,
             about: about::people::respond(),
             handler: |service, call| {
@@ -174,7 +174,7 @@ fn of_tasks() -> Vec<Method<Service>> {
             title: "Read Sibling Output",
             summary: "Read the result of another task below the same parent as a claimed one",
             tags: &["task", "worker"],
-            params: sibling_output::Params::questions(),
+            params: sibling_output::Params::declared(),
             changes: Changes::Nothing,
             about: about::work::sibling_output(),
             handler: |service, call| {
@@ -219,7 +219,7 @@ fn of_workers() -> Vec<Method<Service>> {
             title: "Declare Method",
             summary: "Say that workers carry out a method, and how",
             tags: &["worker"],
-            params: declare::Params::questions(),
+            params: declare::Params::declared(),
             changes: Changes::Workers,
             about: about::work::declare(),
             handler: |service, call| {
@@ -236,7 +236,7 @@ fn of_workers() -> Vec<Method<Service>> {
             title: "Undeclare Method",
             summary: "Take the declaration of a method back",
             tags: &["worker"],
-            params: undeclare::Params::questions(),
+            params: undeclare::Params::declared(),
             changes: Changes::Workers,
             about: about::work::undeclare(),
             handler: |service, call| {
@@ -253,7 +253,7 @@ fn of_workers() -> Vec<Method<Service>> {
             title: "List Methods",
             summary: "List the methods that workers carry out",
             tags: &["worker"],
-            params: nothing::Params::questions(),
+            params: nothing::Params::declared(),
             changes: Changes::Nothing,
             about: about::work::methods(),
             handler: |service, call| {
@@ -270,7 +270,7 @@ fn of_workers() -> Vec<Method<Service>> {
             title: "List Workers",
             summary: "List the workers that are there, with what they hold",
             tags: &["worker"],
-            params: nothing::Params::questions(),
+            params: nothing::Params::declared(),
             changes: Changes::Nothing,
             about: about::work::workers(),
             handler: |service, call| {
@@ -287,7 +287,7 @@ fn of_workers() -> Vec<Method<Service>> {
             title: "Drain Worker",
             summary: "Give a worker no more work",
             tags: &["worker"],
-            params: drain::Params::questions(),
+            params: drain::Params::declared(),
             changes: Changes::Workers,
             about: about::work::drain(),
             handler: |service, call| {

@@ -24,7 +24,7 @@ macro_rules! method {
             title: $title,
             summary: $summary,
             tags: &["workflow"],
-            params: $params::Params::questions(),
+            params: $params::Params::declared(),
             changes: Changes::$changes,
             about: about::$about(),
             handler: |service, call| boxed(async move { $handler(&service, &call).await }),

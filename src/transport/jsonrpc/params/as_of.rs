@@ -39,7 +39,7 @@ impl Kind for Moment {
 }
 
 /// Asks for the member `as_of`.
-pub(super) fn as_of(reader: &mut Reader<'_>) -> Option<AsOf> {
+pub(in crate::transport::jsonrpc) fn as_of(reader: &mut Reader<'_>) -> Option<AsOf> {
     reader.optional(
         "as_of",
         Moment,

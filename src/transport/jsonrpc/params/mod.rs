@@ -1,24 +1,19 @@
-//! The parameters of each method, one file each: what a valid call says, as types.
+//! The parameters of methods, one file each: what a valid call says, as types. Methods that read have theirs beside what
+//! is called (`methods/read/`).
 //!
 //! Each `ask` checks everything and reports every violation; past it, a value's type proves that
 //! it is valid. Its questions, in their order, are also the description of the method and the order
 //! of positional parameters.
 
-mod as_of;
+pub(super) mod as_of;
 pub mod audit;
 pub mod beside;
 pub mod cancel;
-pub mod children;
 pub mod copy;
 pub mod create;
 pub mod delete;
 pub mod drain;
-pub mod events;
 pub mod execute;
-pub mod explain;
-pub mod get;
-pub mod history;
-pub mod list;
 pub mod nothing;
 mod owner;
 pub mod resubscribe;
@@ -27,7 +22,6 @@ pub mod schedules;
 pub mod secrets;
 pub mod subscribe;
 pub mod tokens;
-pub mod tree;
 pub mod update;
 pub mod webhooks;
 pub mod work;

@@ -55,9 +55,9 @@ pub struct Example {
 }
 
 /// A group with two tasks, the second of which waits for the first.
-pub(super) const GROUP: &str = "550e8400-e29b-41d4-a716-446655440000";
-pub(super) const FETCH: &str = "550e8400-e29b-41d4-a716-446655440001";
-pub(super) const COUNT: &str = "550e8400-e29b-41d4-a716-446655440002";
+pub(in crate::transport) const GROUP: &str = "550e8400-e29b-41d4-a716-446655440000";
+pub(in crate::transport) const FETCH: &str = "550e8400-e29b-41d4-a716-446655440001";
+pub(in crate::transport) const COUNT: &str = "550e8400-e29b-41d4-a716-446655440002";
 /// A task that fails because its time is too short.
 pub(super) const FAILING: &str = "660e8400-e29b-41d4-a716-446655440000";
 

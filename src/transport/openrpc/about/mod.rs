@@ -5,9 +5,8 @@
 //! to be replaced. Every example is run by a test, by name and by position.
 
 mod method;
-mod past;
+pub(in crate::transport) mod past;
 pub mod people;
-mod queries;
 pub mod schedules;
 pub mod secrets;
 mod streams;
@@ -18,14 +17,13 @@ pub mod webhooks;
 pub mod work;
 pub mod workflows;
 
-pub use past::*;
-pub use queries::*;
 pub use streams::*;
 pub use system::*;
 pub use tasks::*;
 
 pub use method::{About, Example};
-use method::{COUNT, FAILING, FETCH, GROUP, MINTED, MINTED_TOO, RUN};
+pub(in crate::transport) use method::{COUNT, FETCH, GROUP};
+use method::{FAILING, MINTED, MINTED_TOO, RUN};
 use serde_json::{Value, json};
 
 /// The calls after which every example can be sent, once each.
@@ -67,11 +65,12 @@ pub fn set_up() -> Value {
 }
 
 /// The group of [`set_up`] as it is shown before anything ran.
-fn group() -> Value {
+pub(in crate::transport) fn group() -> Value {
     task(GROUP, Value::Null, "report", Value::Null)
 }
 
-fn fetch() -> Value {
+/// Its first task.
+pub(in crate::transport) fn fetch() -> Value {
     let mut task = task(
         FETCH,
         json!(GROUP),
@@ -82,11 +81,18 @@ fn fetch() -> Value {
     task
 }
 
-fn count() -> Value {
+/// Its second task.
+pub(in crate::transport) fn count() -> Value {
     let schemas = json!({"method": "aggregate_results_executor"});
     let mut task = task(COUNT, json!(GROUP), "count", schemas);
     task["dependencies"] = json!([{"id": FETCH, "required": true}]);
     task
+}
+
+/// An answer with the moment that it was asked for with.
+pub(in crate::transport) fn with_as_of(mut answer: Value) -> Value {
+    answer["as_of"] = json!({"position": 3, "time": "2026-01-15T10:30:00.000000Z"});
+    answer
 }
 
 fn task(id: &str, parent: Value, name: &str, schemas: Value) -> Value {

@@ -1,92 +1,23 @@
-//! The methods that tell what happened, and why.
+//! The shapes of what happened, and why: of `tasks.history`, `events.query` and `tasks.explain`.
 
 use super::super::schemas::{at, object, with_optional};
-use super::{About, Example, FETCH, GROUP, MINTED};
-use crate::application::api::{ATTEMPTS_MAX, EventType};
-use crate::transport::jsonrpc::ErrorKind;
+use super::{FETCH, GROUP, MINTED};
+use crate::application::api::EventType;
 use serde_json::{Value, json};
-use taskledger_domain::limits::LIST_LIMIT_MAX;
 
 fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
 }
 
-fn number(description: &str) -> Value {
+pub(in crate::transport) fn number(description: &str) -> Value {
     json!({"type": "integer", "minimum": 0, "description": description})
 }
 
-fn text(description: &str) -> Value {
+pub(in crate::transport) fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-/// `tasks.history`.
-#[must_use]
-pub fn history() -> About {
-    let page = object(json!({
-        "task_id": at("TaskId"),
-        "root_task_id": at("TaskId"),
-        "events": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": entry()},
-    }));
-    let more = json!({
-        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
-    });
-    About {
-        description: "Shows what happened to a task, and to the runs that covered it, or to its whole flow; to tasks that were deleted, too. Pages follow by `cursor`, and nothing that happens meanwhile moves them.",
-        result: "history",
-        schema: with_optional(page, more),
-        errors: &[ErrorKind::TaskNotFound],
-        examples: vec![
-            Example {
-                name: "of a task",
-                description: "It was created, and nothing else happened to it.",
-                params: json!({"task_id": FETCH}),
-                result: json!({"task_id": FETCH, "root_task_id": GROUP, "events": [created()]}),
-            },
-            Example {
-                name: "failures of a flow, newest first",
-                description: "There were none.",
-                params: json!({"task_id": GROUP, "scope": "flow", "types": ["task_failed", "task_requeued"], "order": "desc", "limit": 20}),
-                result: json!({"task_id": GROUP, "root_task_id": GROUP, "events": []}),
-            },
-        ],
-    }
-}
-
-/// `events.query`.
-#[must_use]
-pub fn events() -> About {
-    let root = json!({"root_task_id": at("TaskId")});
-    let page = object(json!({
-        "events": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": with_optional(entry(), root)},
-    }));
-    let more = json!({
-        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
-    });
-    let mut found = created();
-    found["root_task_id"] = json!(GROUP);
-    About {
-        description: "Shows what happened in all flows that the caller sees: who caused what, and when. Filters hold together. Times are those at which the log took events, which rise with positions. Events are as in `tasks.history`, without `input` and `lineage`. A page reads at most 20,000 events.",
-        result: "events",
-        schema: with_optional(page, more),
-        errors: &[ErrorKind::TaskNotFound],
-        examples: vec![
-            Example {
-                name: "of an hour",
-                description: "A task was created.",
-                params: json!({"since": "2026-01-15T10:00:00Z", "until": "2026-01-15T11:00:00Z", "actor": "anonymous", "task_id": FETCH}),
-                result: json!({"events": [found]}),
-            },
-            Example {
-                name: "cancellations, newest first",
-                description: "There were none.",
-                params: json!({"types": ["task_cancelled"], "order": "desc", "limit": 20}),
-                result: json!({"events": []}),
-            },
-        ],
-    }
-}
-
-fn created() -> Value {
+pub(in crate::transport) fn created() -> Value {
     json!({
         "id": MINTED, "sequence": 2, "position": 2, "timestamp": "2026-01-15T10:30:00.000000Z",
         "type": "task_created", "task_id": FETCH, "actor": "anonymous", "correlation_id": "1",
@@ -98,7 +29,7 @@ fn created() -> Value {
     })
 }
 
-fn entry() -> Value {
+pub(in crate::transport) fn entry() -> Value {
     let types: Vec<&str> = EventType::ALL.iter().map(|t| t.as_str()).collect();
     let entry = object(json!({
         "id": {"type": "string", "format": "uuid", "description": "The event's id."},
@@ -172,7 +103,7 @@ fn data() -> Value {
 }
 
 /// Where inputs of an attempt came from.
-pub(super) fn lineage(description: &str) -> Value {
+pub(in crate::transport) fn lineage(description: &str) -> Value {
     let origin = object(json!({
         "input": text("Where the value stands in the inputs, as a JSON pointer."),
         "reference": text("What `wiring` or the template says."),
@@ -222,48 +153,7 @@ const NO_ATTEMPT: [&str; 5] = [
     "kind",
 ];
 
-/// `tasks.explain`.
-#[must_use]
-pub fn explain() -> About {
-    let explanation = object(json!({
-        "task_id": at("TaskId"),
-        "root_task_id": at("TaskId"),
-        "name": text("The task's name."),
-        "status": at("Status"),
-        "summary": text("The first reason as a sentence."),
-        "reasons": {"type": "array", "minItems": 1, "items": reason()},
-        "attempt": number("Attempts so far."),
-    }));
-    let optional = json!({
-        "executor": text("Absent for a group."),
-        "attempts": {"type": "array", "maxItems": ATTEMPTS_MAX, "items": attempt(), "description": "The latest attempts, oldest first."},
-        "more_attempts": number("Earlier ones that are not shown."),
-        "input": {"type": "object", "description": "What the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},
-        "lineage": lineage("Where inputs of the latest attempt came from; absent when all of them are literal."),
-    });
-    let message = "was never executed: no run covers it";
-    About {
-        description: "Says why a task is not running, or why it ended as it did: what it waits for and whether that can still come, the way to the root cause when it cannot, who holds the slots, which attempts failed how, who cancelled it, and what can be done. The weightiest reason comes first; every list is bounded and says how much it leaves out.",
-        result: "explanation",
-        schema: with_optional(explanation, optional),
-        errors: &[ErrorKind::TaskNotFound],
-        examples: vec![Example {
-            name: "a task that nobody executed",
-            description: "Creating tasks runs nothing.",
-            params: json!({"task_id": FETCH}),
-            result: json!({
-                "task_id": FETCH, "root_task_id": GROUP, "name": "fetch", "status": "pending",
-                "executor": "echo_executor", "attempt": 0, "summary": format!("`fetch` {message}"),
-                "reasons": [{
-                    "code": "not_covered", "message": message, "executed": false,
-                    "next_steps": [{"method": "tasks.execute", "params": {"task_id": FETCH}, "why": "run it", "when": "now"}],
-                }],
-            }),
-        }],
-    }
-}
-
-fn reason() -> Value {
+pub(in crate::transport) fn reason() -> Value {
     let step = object(json!({
         "method": text("A method of this server."),
         "params": {"type": "object", "description": "Parameters to begin with."},
@@ -307,7 +197,7 @@ fn reason() -> Value {
     with_optional(reason, details)
 }
 
-fn attempt() -> Value {
+pub(in crate::transport) fn attempt() -> Value {
     let time_or_null = |description: &str| json!({"type": ["string", "null"], "format": "date-time", "description": description});
     let text_or_null =
         |description: &str| json!({"type": ["string", "null"], "description": description});

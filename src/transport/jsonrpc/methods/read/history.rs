@@ -1,11 +1,19 @@
 //! `tasks.history`.
 
-use super::super::reader::{
+use super::super::calling::{boxed, called};
+use super::list::ORDER;
+use crate::application::Service;
+use crate::application::api::views::Order;
+use crate::application::api::{EventType, History, HistoryCursor, Request, Scope};
+use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::jsonrpc::params::consistency;
+use crate::transport::jsonrpc::reader::{
     Choice, Fault, Kind, Parameters, Reader, Refusal, TASK_ID, choice, integer, text,
 };
-use super::list::ORDER;
-use crate::application::api::views::Order;
-use crate::application::api::{EventType, History, HistoryCursor, Scope};
+use crate::transport::jsonrpc::table::{Changes, Method};
+use crate::transport::openrpc::about::past::{created, entry};
+use crate::transport::openrpc::about::{About, Example, FETCH, GROUP};
+use crate::transport::openrpc::schema_parts::{at, object, with_optional};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits::{LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX};
@@ -59,7 +67,7 @@ impl Parameters for Params {
         );
         let types = reader.optional("types", EventTypes, "Only events of these types.");
         // The log itself is read, which is as strong as it gets.
-        super::consistency(&mut reader);
+        consistency(&mut reader);
         reader.finish(|| {
             let query = History {
                 task: task_id?,
@@ -160,10 +168,60 @@ impl Kind for EventTypes {
     }
 }
 
+/// The method.
+pub(super) fn method() -> Method<Service> {
+    Method {
+        name: "tasks.history",
+        title: "Get History",
+        summary: "Show what happened to a task or to its flow",
+        tags: &["task", "read", "history"],
+        params: Params::declared(),
+        changes: Changes::Nothing,
+        about: about(),
+        handler: |service, call| {
+            boxed(async move {
+                let history = Params::read(&call.params)?.query()?;
+                called(&service, &call.context, Request::History(history)).await
+            })
+        },
+    }
+}
+
+fn about() -> About {
+    let page = object(json!({
+        "task_id": at("TaskId"),
+        "root_task_id": at("TaskId"),
+        "events": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": entry()},
+    }));
+    let more = json!({
+        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
+    });
+    About {
+        description: "Shows what happened to a task, and to the runs that covered it, or to its whole flow; to tasks that were deleted, too. Pages follow by `cursor`, and nothing that happens meanwhile moves them.",
+        result: "history",
+        schema: with_optional(page, more),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![
+            Example {
+                name: "of a task",
+                description: "It was created, and nothing else happened to it.",
+                params: json!({"task_id": FETCH}),
+                result: json!({"task_id": FETCH, "root_task_id": GROUP, "events": [created()]}),
+            },
+            Example {
+                name: "failures of a flow, newest first",
+                description: "There were none.",
+                params: json!({"task_id": GROUP, "scope": "flow", "types": ["task_failed", "task_requeued"], "order": "desc", "limit": 20}),
+                result: json!({"task_id": GROUP, "root_task_id": GROUP, "events": []}),
+            },
+        ],
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ID, faults, map};
     use super::*;
+    use crate::transport::jsonrpc::params::testing::{ID, faults, map};
 
     #[test]
     fn the_first_hundred_oldest_events_of_the_task_are_the_default() {

@@ -1,9 +1,19 @@
 //! `events.query`.
 
-use super::super::reader::{Parameters, Reader, TASK_ID, TIMESTAMP, text};
+use super::super::calling::{answer, boxed};
 use super::history::{EventPage, EventTypes};
+use crate::application::Service;
 use crate::application::api::{EventsCursor, EventsQuery};
+use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::jsonrpc::reader::{Parameters, Reader, TASK_ID, TIMESTAMP, text};
+use crate::transport::jsonrpc::replies;
+use crate::transport::jsonrpc::table::{Changes, Method};
+use crate::transport::openrpc::about::past::{created, entry};
+use crate::transport::openrpc::about::{About, Example, FETCH, GROUP};
+use crate::transport::openrpc::schema_parts::{at, object, with_optional};
+use serde_json::json;
 use taskledger_domain::Violation;
+use taskledger_domain::limits::LIST_LIMIT_MAX;
 
 /// Characters of a principal: more than any has.
 const ACTOR_CHARS_MAX: usize = 512;
@@ -82,12 +92,64 @@ impl Parameters for Params {
     }
 }
 
+/// The method.
+pub(super) fn method() -> Method<Service> {
+    Method {
+        name: "events.query",
+        title: "Query Events",
+        summary: "Search what happened in all flows by time, actor, type, flow and task",
+        tags: &["read", "history", "audit"],
+        params: Params::declared(),
+        changes: Changes::Nothing,
+        about: about(),
+        handler: |service, call| {
+            boxed(async move {
+                let query = Params::read(&call.params)?.query()?;
+                let found = service.events(&call.context, query).await;
+                answer(&service, found).map(|page| replies::events_page(&page))
+            })
+        },
+    }
+}
+
+fn about() -> About {
+    let root = json!({"root_task_id": at("TaskId")});
+    let page = object(json!({
+        "events": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": with_optional(entry(), root)},
+    }));
+    let more = json!({
+        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
+    });
+    let mut found = created();
+    found["root_task_id"] = json!(GROUP);
+    About {
+        description: "Shows what happened in all flows that the caller sees: who caused what, and when. Filters hold together. Times are those at which the log took events, which rise with positions. Events are as in `tasks.history`, without `input` and `lineage`. A page reads at most 20,000 events.",
+        result: "events",
+        schema: with_optional(page, more),
+        errors: &[ErrorKind::TaskNotFound],
+        examples: vec![
+            Example {
+                name: "of an hour",
+                description: "A task was created.",
+                params: json!({"since": "2026-01-15T10:00:00Z", "until": "2026-01-15T11:00:00Z", "actor": "anonymous", "task_id": FETCH}),
+                result: json!({"events": [found]}),
+            },
+            Example {
+                name: "cancellations, newest first",
+                description: "There were none.",
+                params: json!({"types": ["task_cancelled"], "order": "desc", "limit": 20}),
+                result: json!({"events": []}),
+            },
+        ],
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ID, faults, map};
     use super::*;
     use crate::application::api::EventType;
     use crate::application::api::views::Order;
+    use crate::transport::jsonrpc::params::testing::{ID, faults, map};
     use serde_json::json;
 
     #[test]

@@ -1,12 +1,23 @@
 //! `tasks.list`. spec: interface / tasks.list
 
-use super::super::reader::{
+use super::super::calling::{answer, boxed};
+use crate::application::Service;
+use crate::application::api::Consistency;
+use crate::application::api::views::{ListCursor as Cursor, ListFilter, ListStart as Start, Order};
+use crate::transport::jsonrpc::error::RpcError;
+use crate::transport::jsonrpc::params::consistency;
+use crate::transport::jsonrpc::reader::{
     BOOLEAN, Choice, Fault, Kind, Labels, PRIORITY, Parameters, Reader, Refusal, STATUS, TASK_ID,
     TIMESTAMP, choice, integer, text,
 };
-use crate::application::api::Consistency;
-use crate::application::api::views::Order;
+use crate::transport::jsonrpc::table::{Call, Changes, Method};
+use crate::transport::jsonrpc::task_json::PageJson;
+use crate::transport::jsonrpc::text::raw;
+use crate::transport::openrpc::about::{About, Example, GROUP, count, fetch, group};
+use crate::transport::openrpc::schema_parts::{at, object, with_optional};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use taskledger_domain::limits::{
     KEY_CHARS_MAX, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, NAME_CHARS_MAX,
 };
@@ -103,7 +114,7 @@ impl Parameters for Params {
             Order::default(),
             "By creation, as the log has it: `desc` newest first, `asc` oldest first.",
         );
-        let consistency = super::consistency(&mut reader);
+        let consistency = consistency(&mut reader);
         let suspended = reader.with_default(
             "suspended",
             BOOLEAN,
@@ -197,10 +208,101 @@ pub(super) const ORDER: Choice<Order> = choice(
     &[("desc", Order::Descending), ("asc", Order::Ascending)],
 );
 
+/// The method.
+pub(super) fn method() -> Method<Service> {
+    Method {
+        name: "tasks.list",
+        title: "List Tasks",
+        summary: "List tasks with filters",
+        tags: &["task", "read"],
+        params: Params::declared(),
+        changes: Changes::Nothing,
+        about: about(),
+        handler: |service, call| boxed(async move { list_tasks(&service, &call).await }),
+    }
+}
+
+fn about() -> About {
+    let page = object(json!({
+        "tasks": {"type": "array", "maxItems": LIST_LIMIT_MAX, "items": at("Task")},
+        "total": {"type": "integer", "minimum": 0, "description": "Tasks in the list, all pages."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": LIST_LIMIT_MAX},
+        "offset": {"type": "integer", "minimum": 0},
+    }));
+    let more = json!({
+        "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there is one."},
+    });
+    About {
+        description: "Lists tasks by filters, a page at a time, newest first unless asked otherwise. Pages follow by `offset`, or by `cursor`, which stays fast at any depth.",
+        result: "page",
+        schema: with_optional(page, more),
+        errors: &[],
+        examples: vec![
+            Example {
+                name: "pending roots of a user",
+                description: "The first ten.",
+                params: json!({"limit": 10, "offset": 0, "status": "pending", "user_id": "user-123", "root_only": true}),
+                result: json!({"tasks": [group()], "total": 1, "limit": 10, "offset": 0}),
+            },
+            Example {
+                name: "children by priority, oldest first",
+                description: "Filters are all to be met.",
+                params: json!({"parent_id": GROUP, "priority": 2, "order": "asc", "created_after": "2026-01-01T00:00:00Z"}),
+                result: json!({"tasks": [fetch(), count()], "total": 2, "limit": 100, "offset": 0}),
+            },
+            Example {
+                name: "by labels",
+                description: "A key with null stands for any value; no task has these.",
+                params: json!({"labels": {"team": "data", "stage": null}}),
+                result: json!({"tasks": [], "total": 0, "limit": 100, "offset": 0}),
+            },
+        ],
+    }
+}
+
+async fn list_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, RpcError> {
+    let p = Params::read(&call.params)?;
+    let start = match &p.cursor {
+        None => Start::Offset(p.offset),
+        Some(text) => Start::After(Cursor::parse(text, p.order).map_err(|_| {
+            let expected = "a `next_cursor` of the same list, with the same `order`";
+            vec![Violation::of(
+                "cursor",
+                "not a cursor of this list",
+                expected,
+                &Value::String(text.clone()),
+            )]
+        })?),
+    };
+    let filter = ListFilter {
+        status: p.status,
+        owner: None,
+        user_id: p.user_id.map(Arc::from),
+        root_only: p.root_only,
+        suspended: p.suspended,
+        parent_id: p.parent_id,
+        name: p.name.map(Arc::from),
+        priority: p.priority,
+        created_after: p.created_after,
+        created_before: p.created_before,
+        ids: p.ids,
+        labels: p.labels,
+    };
+    let found = service.list(
+        &call.context,
+        filter,
+        p.order,
+        start,
+        p.limit,
+        p.consistency,
+    );
+    answer(service, found.await).map(|page| raw(&PageJson(&page)))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ID, faults, map};
     use super::*;
+    use crate::transport::jsonrpc::params::testing::{ID, faults, map};
     use serde_json::{Map, json};
 
     #[test]

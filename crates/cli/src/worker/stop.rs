@@ -1,0 +1,17 @@
+//! How a worker is told to stop, and what it says meanwhile.
+
+use tokio_util::sync::CancellationToken;
+
+/// What ends a worker, in two steps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop {
+    /// Nothing more is claimed.
+    pub(super) claiming: CancellationToken,
+    /// What runs is terminated and released.
+    pub(super) running: CancellationToken,
+}
+
+/// Tells people on standard error.
+pub(super) fn say(text: &str) {
+    taskledger_terminal::complain("taskledger worker", &text);
+}
