@@ -193,6 +193,10 @@ class Requests(unittest.TestCase):
                 parse(wrong)
         with self.assertRaisesRegex(ValueError, "insecure_token"):
             taskledger.Client("http://example.com", token="secret")
+        for name in ("Authorization", "cookie"):
+            with self.assertRaisesRegex(ValueError, f"the header {name} is not sent to"):
+                taskledger.Client("http://example.com", headers={name: "secret"})
+        taskledger.Client("http://example.com", headers={"x-team": "a"})
         taskledger.Client("http://example.com", token="secret", insecure_token=True)
         taskledger.Client("https://example.com", token="secret")
         with mock.patch.dict(
