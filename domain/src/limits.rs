@@ -125,6 +125,10 @@ pub const OUTPUT_PARTS_MAX: u32 = 1000;
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Attempts that one claim begins.
 pub const CLAIMS_MAX: usize = 100;
+/// Leases of a task that have ended and are remembered, the latest ones: a worker that repeats an outcome gets the first
+/// answer, one whose lease was lost is told so. Workers repeat what got no answer for a minute, within which few tasks
+/// begin as many attempts.
+pub const ENDED_LEASES_PER_TASK_MAX: usize = 16;
 /// Interruptions of a task, by restarts or by workers that were lost, after which the next one fails it, per run.
 pub const INTERRUPTIONS_PER_RUN_MAX: u8 = 3;
 /// Milliseconds for which a task rests whose worker was lost; twice as long after each further interruption.

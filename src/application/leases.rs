@@ -149,7 +149,7 @@ struct Inner {
     forgetting: BTreeSet<(Timestamp, LeaseId)>,
     /// How many each worker holds.
     counts: HashMap<WorkerKey, usize>,
-    /// When a worker last lost a lease that it did not renew.
+    /// When the last lease ended that a worker did not renew.
     lost: HashMap<WorkerKey, Timestamp>,
 }
 
@@ -317,7 +317,9 @@ impl Leases {
         inner.lost.retain(|_, at| at.plus_ms(LOST_KEPT_MS) > now);
         for held in &expired {
             let worker = (held.worker.clone(), held.holder.clone());
-            inner.lost.insert(worker, now);
+            // Not `now`: a worker that asks behind the end of its lease is there, however late that is noticed.
+            let at = inner.lost.entry(worker).or_insert(held.expires_at);
+            *at = held.expires_at.max(*at);
         }
         expired
     }

@@ -193,6 +193,10 @@ class Requests(unittest.TestCase):
                 parse(wrong)
         with self.assertRaisesRegex(ValueError, "insecure_token"):
             taskledger.Client("http://example.com", token="secret")
+        for name in ("Authorization", "cookie"):
+            with self.assertRaisesRegex(ValueError, f"the header {name} is not sent to"):
+                taskledger.Client("http://example.com", headers={name: "secret"})
+        taskledger.Client("http://example.com", headers={"x-team": "a"})
         taskledger.Client("http://example.com", token="secret", insecure_token=True)
         taskledger.Client("https://example.com", token="secret")
         with mock.patch.dict(
@@ -202,6 +206,62 @@ class Requests(unittest.TestCase):
         self.assertEqual((headers["authorization"], headers["host"]), ("Bearer t", "[::1]:1"))
         with self.assertRaises(ValueError):
             taskledger.Client(token=lambda: "a\r\nb")._pool._settings.request_headers({})
+
+    def test_leases_are_renewed_while_a_cancellation_is_told(self) -> None:
+        def seconds(lease: float, params: Any) -> float:
+            given = claim()
+            given["task"]["params"] = params
+            given["lease"]["lease_seconds"] = lease
+            with mock.patch("random.uniform", return_value=1.0):
+                hold = _work.Hold(given)
+            return round(hold.due_at - hold.begun_at, 3)
+
+        for lease, params, expected in [
+            (60, None, 10),
+            (15, {}, 5),
+            (60, {"cancel_grace_seconds": 6}, 2),
+            (60, {"cancel_grace_seconds": 0}, 1),
+            (3600, {"cancel_grace_seconds": 3600}, 1200),
+        ]:
+            self.assertEqual(seconds(lease, params), expected, (lease, params))
+
+    def test_progress_that_is_none_is_refused_with_what_would_be_taken(self) -> None:
+        hold = _work.Hold(claim())
+        for wrong, message, kind, said in [
+            ("half", None, TypeError, "a number from 0 to 1, got 'half'; a text is given as `mess"),
+            (True, None, TypeError, "a number from 0 to 1, got True"),
+            (7, None, ValueError, "progress is 0 to 1, got 7"),
+            (float("nan"), None, ValueError, "progress is 0 to 1, got nan"),
+            (0.5, 7, TypeError, "message is a text, got 7"),
+        ]:
+            with self.assertRaisesRegex(kind, said):
+                hold.say(wrong, message)  # type: ignore[arg-type]
+        self.assertEqual(hold.take(time.monotonic()), {})
+        hold.say(1, None)
+        self.assertEqual(hold.take(time.monotonic()), {"progress": 1})
+
+    def test_workers_take_the_server_in_one_way(self) -> None:
+        url = "http://127.0.0.1:1/x"
+
+        def shown(worker: Any) -> tuple[str, str | None]:
+            settings = worker.client._pool._settings
+            return settings.endpoint.authority, settings.request_headers({}).get("authorization")
+
+        for worker, client in [
+            (taskledger.Worker, taskledger.Client),
+            (taskledger.AsyncWorker, taskledger.AsyncClient),
+        ]:
+            expected = ("127.0.0.1:1", "Bearer t")
+            self.assertEqual(shown(worker(url=url, token="t")), expected)
+            self.assertEqual(shown(worker(url, token=lambda: "t")), expected)
+            self.assertEqual(shown(worker(client(url, token="t"))), expected)
+            with self.assertRaisesRegex(ValueError, "not both"):
+                worker(url, url=url)
+            for own in ({"url": url}, {"token": "t"}):
+                with self.assertRaisesRegex(ValueError, "has its own"):
+                    worker(client(url), **own)
+            with self.assertRaisesRegex(ValueError, "insecure_token"):
+                worker(url="http://192.0.2.2", token="t")
 
     def test_pauses_double_and_respect_the_server(self) -> None:
         policy = taskledger.RetryPolicy(initial_seconds=1, max_seconds=4)

@@ -11,6 +11,11 @@ export interface TransportOptions {
   token?: Token | undefined;
   /** Sent with every request. */
   headers?: Record<string, string> | undefined;
+  /**
+   * Sends credentials over plain http to other machines too: everybody on the way can read them. For a network that you
+   * trust. Unless it is true, they are sent over https and to this machine only.
+   */
+  insecureToken?: boolean | undefined;
   /** Instead of the global `fetch`. */
   fetch?: typeof fetch | undefined;
 }
@@ -30,6 +35,9 @@ export interface Answer {
   error?: ErrorObject;
 }
 
+/** Headers that show who the caller is. */
+const CREDENTIALS = new Set(["authorization", "proxy-authorization", "cookie"]);
+
 /** Sends requests to one server. */
 export class Transport {
   readonly url: URL;
@@ -37,14 +45,25 @@ export class Transport {
   readonly #headers: Record<string, string>;
   readonly #fetch: typeof fetch;
 
+  /** @throws TypeError: the URL is none of a server, or credentials would leave this machine unencrypted. */
   constructor(options: TransportOptions) {
     const url = new URL(options.url ?? "http://127.0.0.1:8000");
     if (url.protocol !== "http:" && url.protocol !== "https:") {
       throw new TypeError(`url must begin with http: or https:, not ${url.protocol}`);
     }
+    if (url.username !== "" || url.password !== "") {
+      throw new TypeError("url must have no credentials: give `token`, or a header");
+    }
     if (!url.pathname.endsWith("/")) url.pathname += "/";
+    const secret = secretOf(options);
+    if (secret !== undefined && url.protocol === "http:" && !isLoopback(url.hostname) && options.insecureToken !== true) {
+      throw new TypeError(
+        `${secret} is not sent to ${url.host} unencrypted: use an https URL, or give \`insecureToken: true\` in a network that you trust`,
+      );
+    }
     this.url = url;
-    this.#token = options.token;
+    // An empty token is none, as where an environment variable is set to nothing.
+    this.#token = options.token === "" ? undefined : options.token;
     this.#headers = options.headers ?? {};
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
   }
@@ -91,6 +110,22 @@ export class Transport {
       clearTimeout(timer);
     }
   }
+}
+
+/** What of the options shows who the caller is. */
+function secretOf({ token, headers }: TransportOptions): string | undefined {
+  if (token !== undefined && token !== "") return "the token";
+  const name = Object.keys(headers ?? {}).find((each) => CREDENTIALS.has(each.toLowerCase()));
+  return name && `the header \`${name}\``;
+}
+
+/**
+ * Whether what is sent to a host stays on this machine. Of other names than `localhost` that is not known before they are
+ * resolved. `hostname` is as a URL has it: in lower case, addresses in their shortest form.
+ */
+function isLoopback(hostname: string): boolean {
+  if (hostname === "localhost" || hostname === "[::1]") return true;
+  return /^127(\.\d+){3}$/.test(hostname) || /^\[::ffff:7f[0-9a-f]{2}:[0-9a-f]{1,4}\]$/.test(hostname);
 }
 
 /** Answers of a body, one for each call of it. Cost: O(bytes). */

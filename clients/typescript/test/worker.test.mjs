@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AttemptEnded, FinalError, RejectedError, RetryableError } from "taskledger/worker";
 import { InvalidParamsError, UnauthorizedError } from "taskledger";
+import { Attempt } from "../dist/worker/attempt.js";
 import { frame } from "./fake.mjs";
 import "./refusals.mjs";
 import { serve, sleep, worker } from "./workers.mjs";
@@ -337,4 +338,21 @@ test("five hundred tasks at once in one worker", async () => {
   await server.until(() => server.outcomes.size === 2000, 10000);
   await server.until(() => w.held === 0);
   await w.stop();
+});
+
+test("leases are renewed while a cancellation is told: at a third of the lease, or of the grace", () => {
+  const renewedAfter = (lease_seconds, params) => {
+    const claim = { task: { id: "t", schemas: { method: "m" }, params }, input: {}, context: {}, lease: { token: "l", attempt: 1, lease_seconds } };
+    const attempt = new Attempt(claim, 5, () => {});
+    const first = attempt.renewAt - 5;
+    attempt.renewed(100);
+    assert.equal(attempt.renewAt - 100, first);
+    assert.equal(attempt.endsAt - 100, lease_seconds * 1000);
+    return first;
+  };
+  assert.equal(renewedAfter(60, null), 10_000);
+  assert.equal(renewedAfter(15, {}), 5_000);
+  assert.equal(renewedAfter(60, { cancel_grace_seconds: 6 }), 2_000);
+  assert.equal(renewedAfter(60, { cancel_grace_seconds: 0 }), 1_000);
+  assert.equal(renewedAfter(3600, { cancel_grace_seconds: 3600 }), 1_200_000);
 });

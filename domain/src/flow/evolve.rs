@@ -11,7 +11,7 @@ use super::blocking::{Met, Stand};
 use super::event::{
     Dependency, Event, RequeueReason, RunStarted, Specification, TaskCreated, When,
 };
-use super::state::{Archived, Bounds, Edge, EndedLease, Flow, Held, NONE, Run, Task};
+use super::state::{Archived, Bounds, Edge, Flow, Held, NONE, Run, Task};
 use crate::task::wiring::Wiring;
 use crate::task::{Progress, Status};
 use crate::{Recorded, TaskId, Timestamp};
@@ -485,11 +485,7 @@ impl Flow {
     pub(super) fn end_lease(&mut self, i: u32) {
         if let Some(held) = self.leases.remove(&i) {
             self.time_outs.remove(&(held.times_out_at, i));
-            let ended = EndedLease {
-                id: held.id,
-                outcome_at: self.version,
-            };
-            self.ended_leases.insert(i, ended);
+            self.ended_leases.add(i, self.version, held.id);
         }
     }
 }

@@ -68,12 +68,11 @@ impl Flow {
         self.bounds.get(&self.live(id)?)?.timeout_ms
     }
 
-    /// The version of the event with which the attempt of a task under this lease ended, if it was the
-    /// latest one under a lease. Cost: O(log tasks).
+    /// The version of the event with which the attempt of a task under this lease ended, if it was one of the latest
+    /// `limits::ENDED_LEASES_PER_TASK_MAX` of the task under a lease. Cost: O(log tasks).
     #[must_use]
     pub fn lease_ended_at(&self, id: TaskId, lease: LeaseId) -> Option<Version> {
-        let ended = self.ended_leases.get(&self.live(id)?)?;
-        (ended.id == lease).then_some(ended.outcome_at)
+        self.ended_leases.ended_at(self.live(id)?, lease)
     }
 }
 

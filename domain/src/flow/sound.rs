@@ -24,7 +24,7 @@ impl Flow {
             && self.covers_what_runs()
             && self.leases_what_runs()
             && self.asks_what_runs()
-            && self.ended_leases.keys().all(|i| (*i as usize) < n)
+            && self.ended_leases.is_sound(n, self.version)
             && self.bounds.keys().all(|i| (*i as usize) < n)
             && self.timers.keys().all(|i| (*i as usize) < n)
             && self.first_starts.keys().all(|i| (*i as usize) < n)

@@ -17,7 +17,7 @@ use crate::{RunId, TaskId, Timestamp, Version};
 pub(crate) use dialogue::{Dialogue, Expiry, Open, Unheard};
 pub use dialogue::{Listens, Turn, Waits};
 use hashbrown::HashMap;
-pub(crate) use leases::{Bounds, EndedLease, Held, Line, Standing, Touched};
+pub(crate) use leases::{Bounds, EndedLeases, Held, Line, Standing, Touched};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -171,8 +171,8 @@ pub struct Flow {
     pub(crate) next_run: u32,
     /// Leases of tasks in progress whose attempts run outside the server.
     pub(crate) leases: BTreeMap<u32, Held>,
-    /// The latest lease of each task that had one and has ended.
-    pub(crate) ended_leases: BTreeMap<u32, EndedLease>,
+    /// The latest leases that have ended, of each task.
+    pub(crate) ended_leases: EndedLeases,
     /// Of the tasks that have some.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
     /// Of the tasks that start later than they could.
@@ -373,7 +373,7 @@ impl Flow {
         let edge = 2 * size_of::<Edge>();
         let names = self.methods.weight_bytes() + self.users.weight_bytes();
         let leases = self.leases.len() * (size_of::<Held>() + 64)
-            + self.ended_leases.len() * (size_of::<EndedLease>() + 16)
+            + self.ended_leases.weight_bytes()
             + self.bounds.len() * (size_of::<Bounds>() + 16)
             + self.timers.len() * (size_of::<Timer>() + 16)
             + self.first_starts.len() * (size_of::<Timestamp>() + 16)

@@ -94,14 +94,21 @@ fn rich() -> Scenario {
         lease: None,
     };
     let far = s.flow.task(id("far")).expect("it was created");
-    let claim = Claim {
-        of: Claimable::Task(far.id),
-        leases: vec![LeaseId(id("lease").0)],
+    let far = far.id;
+    let claim = |name: &str| Claim {
+        of: Claimable::Task(far),
+        leases: vec![LeaseId(id(name).0)],
         worker: "worker-1".to_owned(),
         holder: Some("user:ann".to_owned()),
         expires_at: START.plus_ms(60_000),
     };
-    let s = s.when(Command::Claim(claim)).accepted();
+    let s = s.when(Command::Claim(claim("lease before"))).accepted();
+    let s = s.when(Command::Release {
+        task: far,
+        attempt: 1,
+        lease: LeaseId(id("lease before").0),
+    });
+    let s = s.accepted().when(Command::Claim(claim("lease"))).accepted();
     let found = s.flow.claim_fault(id("waits")).expect("it waits");
     let s = s.when(Command::RejectClaim {
         task: id("waits"),
@@ -115,7 +122,7 @@ fn rich() -> Scenario {
     let s = s.accepted();
     let s = s.when(Command::RejectCompletion {
         task: id("far"),
-        attempt: 1,
+        attempt: 2,
         lease: LeaseId(id("lease").0),
         fault: OutputFault {
             missing: vec!["width".to_owned()],
@@ -128,7 +135,7 @@ fn rich() -> Scenario {
     let mut s = s
         .when(Command::Append(Append {
             task: id("far"),
-            attempt: 1,
+            attempt: 2,
             lease: Some(LeaseId(id("lease").0)),
             number: 1,
             part: OutputPart::Text("so far".to_owned()),

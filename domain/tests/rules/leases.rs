@@ -5,6 +5,7 @@ use taskledger_domain::flow::{
     Claim, Claimable, Command, Done, Event, FailureReason, Kind, Outdated, RequeueReason,
     TaskFailed, TaskRequeued,
 };
+use taskledger_domain::limits::ENDED_LEASES_PER_TASK_MAX;
 use taskledger_domain::schedule::{self, Effect};
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
@@ -53,6 +54,15 @@ fn claimed(s: Scenario, name: &str, lease_name: &str) -> Scenario {
         Done::Status(InProgress)
     );
     s
+}
+
+fn gives_back(s: Scenario, name: &str, attempt: u32, lease: LeaseId) -> Scenario {
+    let s = s.when(Command::Release {
+        task: id(name),
+        attempt,
+        lease,
+    });
+    s.accepted().then(&[(name, Pending)])
 }
 
 fn completes(s: Scenario, name: &str, attempt: u32, under: Option<LeaseId>) -> Scenario {
@@ -287,12 +297,7 @@ fn a_lease_ends_at_the_time_that_was_said_last_and_not_before() {
 fn what_is_given_back_uses_up_nothing() {
     let mut s = running(vec![remote("a").attempts(1, 0)]);
     for attempt in 1..=5 {
-        s = claimed(s, "a", "l").when(Command::Release {
-            task: id("a"),
-            attempt,
-            lease: lease("l"),
-        });
-        s = s.accepted().then(&[("a", Pending)]);
+        s = gives_back(claimed(s, "a", "l"), "a", attempt, lease("l"));
         let (failed, again) = lost(&s);
         assert_eq!(
             (failed.reason, failed.will_retry),
@@ -454,23 +459,30 @@ fn a_ready_task_that_nobody_starts_in_time_fails() {
 }
 
 #[test]
-fn how_a_lease_ended_is_known_until_the_next_one_ends() {
-    let s = claimed(running(vec![remote("a").attempts(3, 0)]), "a", "l");
-    let s = s.when(Command::Fail {
-        task: id("a"),
-        attempt: 1,
-        error: "boom".to_owned(),
-        reason: FailureReason::Executor,
-        progress: Progress::ZERO,
-        lease: Some(lease("l")),
-    });
-    let s = claimed(s.accepted(), "a", "m");
-    let ended = s.flow.lease_ended_at(id("a"), lease("l"));
-    assert!(ended.is_some_and(|version| version < s.flow.version()));
-    assert_eq!(s.flow.lease_ended_at(id("a"), lease("m")), None);
-    let s = completes(s, "a", 2, Some(lease("m"))).accepted();
-    assert_eq!(s.flow.lease_ended_at(id("a"), lease("l")), None);
-    assert!(s.flow.lease_ended_at(id("a"), lease("m")).is_some());
+fn how_a_lease_ended_is_known_after_later_ones_have_ended() {
+    let tasks = vec![group("g"), remote("a").under("g"), remote("b").under("g")];
+    let mut s = claimed(running(tasks), "b", "b");
+    let mut ended = Vec::new();
+    for attempt in 1..=u32::try_from(ENDED_LEASES_PER_TASK_MAX).unwrap() {
+        let held = lease(&format!("lease {attempt}"));
+        s = claimed(s, "a", &format!("lease {attempt}"));
+        assert_eq!(s.flow.lease_ended_at(id("a"), held), None);
+        s = gives_back(s, "a", attempt, held);
+        // It was failed and requeued by the last two events.
+        ended.push((held, Some(s.flow.version() - 1)));
+        let known = |(held, at): &(_, _)| s.flow.lease_ended_at(id("a"), *held) == *at;
+        assert!(ended.iter().all(known), "{attempt}");
+    }
+    // Ends of other tasks count not; one more of this task does.
+    s = completes(claimed(s, "a", "last"), "b", 1, Some(lease("b"))).accepted();
+    assert!(s.flow.lease_ended_at(id("a"), ended[0].0).is_some());
+    let attempt = s.attempt("a");
+    s = completes(s, "a", attempt, Some(lease("last"))).accepted();
+    ended[0].1 = None;
+    let known = |(held, at): &(_, _)| s.flow.lease_ended_at(id("a"), *held) == *at;
+    assert!(ended.iter().all(known) && s.flow.lease_ended_at(id("a"), lease("last")).is_some());
+    assert!(s.flow.lease_ended_at(id("b"), lease("b")).is_some());
+    assert_eq!(s.flow.lease_ended_at(id("b"), lease("last")), None);
 }
 
 #[test]

@@ -126,6 +126,8 @@ async fn a_lease_that_is_not_renewed_ends_and_its_task_is_on_offer_again() {
     assert_eq!(b.w.status("a").await, Some(Status::InProgress));
     assert!(b.complete(&next, json!({})).await.is_ok());
     assert_eq!(b.w.status("a").await, Some(Status::Completed));
+    assert_eq!(lost(b.renew(&held).await), LeaseLoss::Lost);
+    assert_eq!(lost(b.complete(&held, json!({})).await), LeaseLoss::Lost);
 }
 
 #[tokio::test]

@@ -236,7 +236,57 @@ async fn an_outcome_is_repeated_when_the_task_is_held_again_too() {
     b.after_ms(60_000).await;
     let third = b.claim("a").await;
     assert_eq!(b.fail(&second, "once", true).await.unwrap(), failed);
-    assert!(b.complete(&third, json!({})).await.is_ok());
+    let done = b.complete(&third, json!({})).await.unwrap();
+
+    // And after later attempts have ended, also when the flow was loaded anew.
+    let b = b.restarted().await;
+    assert_eq!(b.release(&first).await.unwrap(), released);
+    assert_eq!(b.fail(&second, "once", true).await.unwrap(), failed);
+    assert_eq!(b.complete(&third, json!({})).await.unwrap(), done);
+    assert_eq!(lost(b.complete(&second, json!({})).await), LeaseLoss::Ended);
+    assert_eq!(lost(b.renew(&first).await), LeaseLoss::Ended);
+}
+
+/// Time passes for the server and for those who wait alike.
+async fn passes(b: &Broker, ms: u64) {
+    b.w.clock.advance_ms(ms);
+    tokio::time::advance(Duration::from_millis(ms)).await;
+    quiet().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_lost_a_lease_while_it_waited_is_asked_to_ask_again_when_there_is_work() {
+    let b = Broker::running().await;
+    b.execute(json!([task("a", "resize")])).await;
+    let held = b.claim("a").await;
+    assert!(b.renew_for(&held, 5_000).await.is_ok());
+    passes(&b, 2_000).await;
+    let waits = b.waits("worker");
+    quiet().await;
+    passes(&b, 4_000).await;
+    assert!(!waits.is_finished(), "there is nothing yet");
+    passes(&b, 2_000).await;
+    // It may stand still, and would lose what it got.
+    let claims = soon(waits).await.unwrap().unwrap();
+    assert_eq!((claims.claims.len(), claims.draining), (0, false));
+    assert_eq!(b.next(1).await[0].attempt, 2, "it is there");
+}
+
+#[tokio::test]
+async fn a_worker_that_asks_behind_the_end_of_its_lease_gets_work_however_late_that_is_noticed() {
+    let b = Broker::running().await;
+    b.execute(json!([task("a", "resize")])).await;
+    let held = b.claim("a").await;
+    assert!(b.renew_for(&held, 5_000).await.is_ok());
+    b.w.clock.advance_ms(5_000);
+    let waits = b.waits("worker");
+    quiet().await;
+    assert_eq!(b.w.status("a").await, Some(Status::InProgress));
+    passes(&b, 2_000).await;
+    assert_eq!(b.w.status("a").await, Some(Status::Pending));
+    passes(&b, 2_000).await;
+    let claims = soon(waits).await.unwrap().unwrap().claims;
+    assert_eq!((claims[0].task.id, claims[0].attempt), (id("a"), 2));
 }
 
 #[tokio::test]

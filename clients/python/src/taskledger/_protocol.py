@@ -49,6 +49,8 @@ _REPEATABLE_OF = ("workers.", "system.", "secrets.")
 _ONCE_WITH = {"schedules.update": "expected_version"}
 # With these members a repetition is known to be one.
 _NAMED_BY = {"webhooks.create": "id", "tokens.create": "id", "webhooks.redeliver": "request_key"}
+# Headers that show who the caller is.
+_CREDENTIALS = frozenset(["authorization", "proxy-authorization", "cookie"])
 
 
 @dataclass(frozen=True)
@@ -155,13 +157,17 @@ class Settings:
         insecure_token: bool,
     ) -> Settings:
         """
-        :raises ValueError: the URL is none, or the token would be sent unencrypted over a network.
+        :raises ValueError: the URL is none, or credentials would be sent unencrypted over a network.
         """
         endpoint = Endpoint.parse(url or os.environ.get("TASKLEDGER_URL") or URL_DEFAULT)
         token = token or os.environ.get("TASKLEDGER_TOKEN") or None
-        if token and not (endpoint.secure or endpoint.is_loopback or insecure_token):
+        secret = "the token" if token else None
+        for name in headers or {}:
+            if secret is None and name.lower() in _CREDENTIALS:
+                secret = f"the header {name}"
+        if secret and not (endpoint.secure or endpoint.is_loopback or insecure_token):
             raise ValueError(
-                f"the token is not sent to {endpoint.host} unencrypted: use https, or say "
+                f"{secret} is not sent to {endpoint.host} unencrypted: use https, or say "
                 "insecure_token=True in a network that you trust"
             )
         tls = None

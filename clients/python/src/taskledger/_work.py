@@ -45,6 +45,10 @@ POLL_END_SECONDS = 2.0
 """How long a poll that is ended may take to deliver what the server has claimed for it already."""
 RENEWAL_TIMEOUT = (1.0, 10.0)
 """Bounds of the seconds for one renewal; a third of the lease between them."""
+RENEWAL_SECONDS_MIN = 1.0
+"""Between two renewals at least, however short the grace of the task is."""
+CANCEL_GRACE_SECONDS = 30.0
+"""The grace of a task whose ``params`` name none."""
 
 ONCE = RetryPolicy(budget_seconds=0)
 AGAIN = RetryPolicy(initial_seconds=0.1, max_seconds=5.0)
@@ -156,6 +160,16 @@ class Options:
         return self.poll_seconds + 15
 
 
+def address(client: str | None, url: str | None) -> str | None:
+    """The URL that a worker was given, in one way or the other.
+
+    :raises ValueError: in both.
+    """
+    if client is not None and url is not None:
+        raise ValueError("expected the server as the first argument or as `url`, not both")
+    return client if url is None else url
+
+
 class Welcome:
     """Whether it is worth asking for work again, and when."""
 
@@ -199,6 +213,11 @@ class Hold:
         now = time.monotonic()
         self.begun_at = now
         self._lease_seconds = float(claim["lease"]["lease_seconds"])
+        params = claim["task"].get("params") or {}
+        grace = float(params.get("cancel_grace_seconds", CANCEL_GRACE_SECONDS))
+        # A cancellation is heard of by the next renewal, while the grace lasts.
+        of_grace = max(grace / 3, RENEWAL_SECONDS_MIN)
+        self._renewal_seconds = min(self._lease_seconds / 3, of_grace)
         timeout = claim["context"].get("timeout_seconds")
         # A moment later: then the answer says that the time is up.
         self._times_out_at = now + timeout + 0.05 if timeout is not None else math.inf
@@ -234,10 +253,17 @@ class Hold:
     def say(self, progress: float | None, message: str | None) -> None:
         """Notes how far the handler is, for the next renewal.
 
-        :raises ValueError: ``progress`` is not between 0 and 1.
+        :raises ValueError: ``progress`` is not between 0 and 1. :raises TypeError: it is no
+            number, or ``message`` is no text.
         """
-        if progress is not None and not 0 <= progress <= 1:
-            raise ValueError(f"progress is 0 to 1, got {progress!r}")
+        if progress is not None:
+            if isinstance(progress, bool) or not isinstance(progress, (int, float)):
+                hint = "; a text is given as `message`" if isinstance(progress, str) else ""
+                raise TypeError(f"progress is a number from 0 to 1, got {progress!r}{hint}")
+            if not 0 <= progress <= 1:
+                raise ValueError(f"progress is 0 to 1, got {progress!r}")
+        if message is not None and not isinstance(message, str):
+            raise TypeError(f"message is a text, got {message!r}")
         text = well_formed(message[:MESSAGE_CHARS_MAX]) if message else None
         news = without_none(progress=progress, message=text)
         with self._saying:
@@ -285,7 +311,7 @@ class Hold:
         self._not_before = -math.inf
         self._expires_at = at + self._lease_seconds
         # Not all at the same moment after a burst of claims.
-        self._due_at = at + self._lease_seconds / 3 * random.uniform(0.85, 1.0)
+        self._due_at = at + self._renewal_seconds * random.uniform(0.85, 1.0)
         if self._times_out_at > at:
             self._due_at = min(self._due_at, self._times_out_at)
 

@@ -15,6 +15,7 @@ from . import _outcomes, _work
 from ._http_async import AsyncInterrupt
 from ._intake import Slots, listen, poll, sleep_unless
 from ._outcomes import Outcome
+from ._protocol import Token
 from ._work import LOG, ONCE, Method, Options
 from .async_client import AsyncClient
 from .errors import Cancelled, TaskledgerError
@@ -84,10 +85,11 @@ class AsyncWorker:
 
         asyncio.run(worker.run())
 
-    ``client`` is an ``AsyncClient`` or the URL for one. ``name`` (host, process and some letters)
-    is what the server shows. ``concurrency`` handlers run at once, each in a task. A claim is held
-    for ``lease_seconds`` (5 to 3600) and renewed each third of them, which is also how often a
-    handler learns that its task was cancelled. After SIGTERM or SIGINT nothing more is claimed,
+    ``client`` is an ``AsyncClient`` or the URL for one; or give ``url`` and ``token``, which are
+    those of ``AsyncClient``. ``name`` (host, process and some letters) is what the server shows.
+    ``concurrency`` handlers run at once, each in a task. A claim is held for ``lease_seconds`` (5
+    to 3600) and renewed each third of them, or of the task's ``cancel_grace_seconds`` if that is
+    shorter, which is also how often a handler learns that its task was cancelled. After SIGTERM or SIGINT nothing more is claimed,
     and handlers have ``grace_seconds`` to end; then they are cancelled, and what has not ended
     ``release_seconds`` later is given back to the server. ``poll_seconds`` (0 to 60) and
     ``pollers`` say how the server is asked for work. With ``socket`` it tells of work and of
@@ -104,6 +106,8 @@ class AsyncWorker:
         self,
         client: AsyncClient | str | None = None,
         *,
+        url: str | None = None,
+        token: Token | None = None,
         name: str | None = None,
         concurrency: int = 100,
         lease_seconds: int = 60,
@@ -124,7 +128,12 @@ class AsyncWorker:
             pollers=pollers,
         )
         self._owns_client = not isinstance(client, AsyncClient)
-        self.client = client if isinstance(client, AsyncClient) else AsyncClient(client)
+        if isinstance(client, AsyncClient):
+            if url is not None or token is not None:
+                raise ValueError("a client was given, which has its own `url` and `token`")
+            self.client = client
+        else:
+            self.client = AsyncClient(_work.address(client, url), token=token)
         """The client that this worker calls with."""
         self._methods: dict[str, Method[AsyncHandler]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None

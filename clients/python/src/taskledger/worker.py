@@ -14,6 +14,7 @@ from . import _outcomes, _work
 from ._attempts import Attempt, Context, Renewals, SyncHandler
 from ._http import Interrupt
 from ._outcomes import Outcome
+from ._protocol import Token
 from ._work import LOG, ONCE, Method, Options, Welcome
 from .client import Client
 from .errors import Cancelled, TaskledgerError
@@ -31,10 +32,11 @@ class Worker:
 
         worker.run()
 
-    ``client`` is a ``Client`` or the URL for one. ``name`` (host, process and some letters) is
-    what the server shows. ``concurrency`` handlers run at once, each in a thread. A claim is held
-    for ``lease_seconds`` (5 to 3600) and renewed each third of them, which is also how often a
-    handler learns that its task was cancelled. After SIGTERM or SIGINT nothing more is claimed,
+    ``client`` is a ``Client`` or the URL for one; or give ``url`` and ``token``, which are those of
+    ``Client``. ``name`` (host, process and some letters) is what the server shows. ``concurrency``
+    handlers run at once, each in a thread. A claim is held for ``lease_seconds`` (5 to 3600) and
+    renewed each third of them, or of the task's ``cancel_grace_seconds`` if that is shorter, which
+    is also how often a handler learns that its task was cancelled. After SIGTERM or SIGINT nothing more is claimed,
     and handlers have ``grace_seconds`` to end; then they are told to stop, and what has not ended
     ``release_seconds`` later is given back to the server. ``poll_seconds`` (0 to 60) and
     ``pollers`` say how the server is asked for work.
@@ -49,6 +51,8 @@ class Worker:
         self,
         client: Client | str | None = None,
         *,
+        url: str | None = None,
+        token: Token | None = None,
         name: str | None = None,
         concurrency: int = 8,
         lease_seconds: int = 60,
@@ -67,7 +71,12 @@ class Worker:
             pollers=pollers,
         )
         self._owns_client = not isinstance(client, Client)
-        self.client = client if isinstance(client, Client) else Client(client)
+        if isinstance(client, Client):
+            if url is not None or token is not None:
+                raise ValueError("a client was given, which has its own `url` and `token`")
+            self.client = client
+        else:
+            self.client = Client(_work.address(client, url), token=token)
         """The client that this worker calls with."""
         self._methods: dict[str, Method[SyncHandler]] = {}
         # A queue that may be written to from a signal handler.

@@ -59,6 +59,11 @@ export interface Report {
   giveUpAt: number | undefined;
 }
 
+/** The grace of a task whose `params` name none. */
+const CANCEL_GRACE_MS = 30_000;
+/** Between two renewals at least, however short the grace is. */
+const RENEWAL_MS_MIN = 1000;
+
 /** A held attempt. Times are of `performance.now()`: steps of the clock do not matter. */
 export class Attempt implements Context {
   readonly task: Task;
@@ -72,6 +77,8 @@ export class Attempt implements Context {
   /** When the lease ends unless it is renewed. */
   endsAt: number;
   renewAt: number;
+  /** Between two renewals. */
+  readonly #renewalMs: number;
   /** When the renewal was sent that is not answered; 0 if none. */
   renewingSince = 0;
   /** Whether the handler runs. */
@@ -106,7 +113,11 @@ export class Attempt implements Context {
     this.token = claim.lease.token;
     this.leaseMs = claim.lease.lease_seconds * 1000;
     this.endsAt = now + this.leaseMs;
-    this.renewAt = now + this.leaseMs / 3;
+    const grace = claim.task.params?.cancel_grace_seconds;
+    const graceMs = typeof grace === "number" ? grace * 1000 : CANCEL_GRACE_MS;
+    // Without a socket a cancellation is heard of by the next renewal, while the grace lasts.
+    this.#renewalMs = Math.min(this.leaseMs / 3, Math.max(RENEWAL_MS_MIN, graceMs / 3));
+    this.renewAt = now + this.#renewalMs;
   }
 
   /** A property, so that handlers may take it out of their context. */
@@ -135,7 +146,7 @@ export class Attempt implements Context {
     this.renewingSince = 0;
     this.isWarned = false;
     this.endsAt = sentAt + this.leaseMs;
-    this.renewAt = sentAt + this.leaseMs / 3;
+    this.renewAt = sentAt + this.#renewalMs;
   }
 
   /** Takes the attempt from its handler. The first reason counts. */

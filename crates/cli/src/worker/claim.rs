@@ -6,6 +6,10 @@ use std::time::Duration;
 
 /// The grace of a task whose `params` name none.
 const CANCEL_GRACE_DEFAULT: Duration = Duration::from_secs(30);
+/// Between two renewals at least, however short the grace is: each is a call.
+const RENEWAL_MIN: Duration = Duration::from_secs(1);
+/// A lease whose length makes no sense.
+const LEASE_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The answer to `tasks.claim`.
 #[derive(Debug, Deserialize)]
@@ -63,9 +67,16 @@ impl Claim {
         method.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Between two renewals: a third of the lease.
+    /// Between two renewals: a third of the lease, or of the grace if that is shorter, because a cancellation is heard of
+    /// by the next renewal, and after the grace the server says nothing of it any more.
     pub(super) fn renewal(&self) -> Duration {
-        duration(self.lease.lease_seconds).unwrap_or(CANCEL_GRACE_DEFAULT) / 3
+        let of_grace = (self.cancel_grace() / 3).max(RENEWAL_MIN);
+        self.third_of_lease().min(of_grace)
+    }
+
+    /// How long the lease may go without a renewal before it is in danger.
+    pub(super) fn third_of_lease(&self) -> Duration {
+        duration(self.lease.lease_seconds).unwrap_or(LEASE_DEFAULT) / 3
     }
 
     /// Between SIGTERM and SIGKILL when the task is cancelled.
@@ -96,12 +107,22 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_renewed_at_a_third_and_a_task_has_a_grace() {
+    fn a_lease_is_renewed_at_a_third_of_it_or_of_the_grace() {
         let plain = claim(Value::Null);
         assert_eq!((plain.task_id(), plain.method()), ("t", "m"));
         assert_eq!(plain.renewal(), Duration::from_secs(2));
         assert_eq!(plain.cancel_grace(), Duration::from_secs(30));
         let own = claim(json!({"cancel_grace_seconds": 0.5}));
         assert_eq!(own.cancel_grace(), Duration::from_millis(500));
+        let long = |params| {
+            let mut claim = claim(params);
+            claim.lease.lease_seconds = 3600.0;
+            claim.renewal()
+        };
+        assert_eq!(long(Value::Null), Duration::from_secs(10));
+        let grace = |seconds: f64| long(json!({"cancel_grace_seconds": seconds}));
+        assert_eq!(grace(6.0), Duration::from_secs(2));
+        assert_eq!(grace(3600.0), Duration::from_secs(1200));
+        assert_eq!(grace(0.0), RENEWAL_MIN);
     }
 }

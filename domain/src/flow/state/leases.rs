@@ -1,9 +1,9 @@
 //! What is kept of leases, and of how ready tasks start.
 
 use crate::contract::OutputFault;
-use crate::{LeaseId, Timestamp, Version};
+use crate::{LeaseId, Timestamp, Version, limits};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a task says of how long it may take, for the few that say something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -77,12 +77,55 @@ pub(crate) enum Standing {
     Unknown,
 }
 
-/// How the latest attempt under a lease ended by the word of its worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct EndedLease {
-    pub(crate) id: LeaseId,
-    /// Version of the event with the outcome.
-    pub(crate) outcome_at: Version,
+/// The leases of a flow that have ended, so that what is said under one of them again is known: for each task the
+/// latest `limits::ENDED_LEASES_PER_TASK_MAX`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct EndedLeases {
+    /// By task and version of the event that ended the attempt, which is the order in which they ended.
+    by_end: BTreeMap<(u32, Version), LeaseId>,
+}
+
+impl EndedLeases {
+    /// The lease of a task has ended by the event of this version. Cost: O(log tasks + kept leases of the task).
+    pub(crate) fn add(&mut self, task: u32, version: Version, lease: LeaseId) {
+        self.by_end.insert((task, version), lease);
+        if self.of(task).count() > limits::ENDED_LEASES_PER_TASK_MAX {
+            let oldest = self.of(task).next().map(|(version, _)| version);
+            oldest.and_then(|version| self.by_end.remove(&(task, version)));
+        }
+    }
+
+    /// Those of a task, the oldest first.
+    fn of(&self, task: u32) -> impl Iterator<Item = (Version, LeaseId)> {
+        let all = self.by_end.range((task, 0)..=(task, Version::MAX));
+        all.map(|((_, version), lease)| (*version, *lease))
+    }
+
+    /// The version of the event with which a lease of a task ended.
+    pub(crate) fn ended_at(&self, task: u32, lease: LeaseId) -> Option<Version> {
+        self.of(task)
+            .find(|(_, id)| *id == lease)
+            .map(|(version, _)| version)
+    }
+
+    /// Whether they belong to the first `tasks` tasks, ended by events up to `version`, and are not too many.
+    pub(crate) fn is_sound(&self, tasks: usize, version: Version) -> bool {
+        self.by_end
+            .keys()
+            .all(|(task, at)| (*task as usize) < tasks && *at <= version)
+            && self
+                .by_end
+                .keys()
+                .map(|(task, _)| *task)
+                .collect::<Vec<_>>()
+                .chunk_by(|a, b| a == b)
+                .all(|of_task| of_task.len() <= limits::ENDED_LEASES_PER_TASK_MAX)
+    }
+
+    /// Bytes that they hold, roughly. Cost: O(1).
+    pub(crate) fn weight_bytes(&self) -> usize {
+        self.by_end.len() * (size_of::<((u32, Version), LeaseId)>() + 16)
+    }
 }
 
 /// The lease of an attempt that runs outside the server.
