@@ -1,7 +1,8 @@
 //! `taskledger broker`: an agent of the broker by hand. Publishes tasks, is given them, shows results.
 //!
 //! Owns: the options, how messages are shown (`shown`), the connection over gRPC (`connection`), how results are told
-//! until they are answered (`telling`), one file for each command. Talks the wire of agents and nothing else of the server, so what it shows is what they see.
+//! until they are answered (`telling`), one file for each command. Talks the wire of agents and nothing else of the
+//! server, so what it shows is what they see.
 
 mod connection;
 mod publish;
@@ -24,7 +25,7 @@ const AGENT: &str = "cli";
 /// Between two attempts to subscribe again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Publish tasks to agents of the broker, do them, see results
+/// Publish, receive and complete tasks of the agent broker
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -130,5 +131,5 @@ fn say(text: &str) {
 
 /// A JSON object, for clap.
 fn object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }

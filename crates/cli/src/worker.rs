@@ -47,9 +47,9 @@ The program gets the task's input as a JSON object on stdin, and TASKLEDGER_TASK
 TASKLEDGER_METHOD, TASKLEDGER_RUN_ID and, with tracing, TRACEPARENT in its environment. TASKLEDGER_TOKEN is removed from it.
 
 Exit code 0 completes the task: stdout must hold one JSON object of at most 1 MiB, the output. Other exit codes fail
-the attempt, with the end of stderr as the error; the task is tried again if it has retries left. Exit code 65, and
-stdout that is no JSON object, fail the task for good; exit code 77 rejects it, because the program does not do such
-tasks. With --progress, lines on stderr such as `progress 0.5 half done` are reported as progress.
+the attempt, with the end of stderr as the error; the task is retried if it has retries left. Exit code 65, and
+stdout that is not a JSON object, fail the task without a retry; exit code 77 rejects the task, because the program
+does not do such tasks. With --progress, lines on stderr such as `progress 0.5 half done` are reported as progress.
 
 If the worker itself is killed (SIGKILL), its programs are not, and another worker does their tasks when the leases have
 ended; `setpriv --pdeathsig KILL -- PROGRAM` ends them with it.
@@ -69,22 +69,22 @@ pub struct Args {
 /// What the worker asks for and how it works.
 #[derive(Debug, Clone, clap::Args)]
 struct Settings {
-    /// A method to do the tasks of; may be repeated
+    /// A method whose tasks this worker does; may be repeated
     #[arg(long = "method", value_name = "NAME", required = true, value_parser = method)]
     methods: Vec<String>,
     /// Programs at once, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     concurrency: u32,
-    /// What the server calls this worker; the name of the token's user or service by default
+    /// Name of this worker; default: the user or service of the token
     #[arg(long, value_name = "NAME", value_parser = name)]
     worker: Option<String>,
-    /// How long a task stays this worker's without a word from it, 5 to 3600; it is renewed at a third of that
+    /// Lease of a task in seconds, 5 to 3600; the worker renews it after a third of that time
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=3600))]
     lease_seconds: u64,
     /// Report lines `progress 0.5 message` on the program's stderr as progress
     #[arg(long)]
     progress: bool,
-    /// How long programs may go on after a signal to stop, 0 to 86400
+    /// Seconds that programs may continue after a signal to stop, 0 to 86400
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     grace_seconds: u64,
     /// The program and its arguments
@@ -135,7 +135,8 @@ pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> 
     ended
 }
 
-/// That the server does not run these methods itself. A worker that may not ask, or whose server is away, begins without the
+/// That the server does not run these methods itself. A worker that may not ask, or whose server is away, begins
+/// without the
 /// answer: its first claim tells.
 async fn claimable(api: &dyn Api, methods: &[String]) -> Result<(), CliError> {
     /// How long the answer is awaited.

@@ -170,7 +170,7 @@ fn tasks() -> Vec<Method<Service>> {
         Method {
             name: "tasks.retry",
             title: "Retry Task",
-            summary: "Run a failed task again, with the pending tasks behind it",
+            summary: "Retry a failed task; the pending tasks that depend on it follow",
             tags: &["task", "retry"],
             params: retry::Params::questions(),
             changes: Changes::Flows,
@@ -284,7 +284,7 @@ fn queries() -> Vec<Method<Service>> {
         Method {
             name: "events.query",
             title: "Query Events",
-            summary: "Search what happened in all flows by time, actor, type, flow and task",
+            summary: "Search the events of all flows by time, actor, type, flow and task",
             tags: &["read", "history", "audit"],
             params: events::Params::questions(),
             changes: Changes::Nothing,
@@ -320,7 +320,7 @@ fn streams() -> Vec<Method<Service>> {
         Method {
             name: "tasks.subscribe",
             title: "Subscribe to Task",
-            summary: "Show a task, then tell what happens in its flow until nothing runs",
+            summary: "Show a task, then stream the events of its flow until it stops running",
             tags: &["task", "read", "stream"],
             params: subscribe::Params::questions(),
             changes: Changes::Nothing,
@@ -340,7 +340,7 @@ fn streams() -> Vec<Method<Service>> {
         Method {
             name: "tasks.resubscribe",
             title: "Resume Subscription",
-            summary: "Go on with a subscription behind the last event that arrived",
+            summary: "Resume a subscription after the last event that arrived",
             tags: &["task", "read", "stream"],
             params: resubscribe::Params::questions(),
             changes: Changes::Nothing,

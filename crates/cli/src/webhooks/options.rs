@@ -7,7 +7,7 @@ use crate::labels::selector;
 /// Options that `create` and `update` share.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
-    /// Only these events, with commas; a new webhook is told everything about tasks without it
+    /// Only these events, separated by commas; default for a new webhook: all events of tasks
     #[arg(long, value_delimiter = ',', value_name = "EVENT")]
     events: Vec<String>,
     /// Only this flow, named by its root task
@@ -24,7 +24,7 @@ pub(super) struct Options {
     description: Option<String>,
     #[command(flatten)]
     headers: Headers,
-    /// What waits for what
+    /// Which messages wait for earlier ones
     #[arg(long, value_enum)]
     ordering: Option<Ordering>,
     /// Seconds before each attempt, with commas, instead of the server's schedule
