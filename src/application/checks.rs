@@ -25,7 +25,7 @@ impl App {
             checks.push(Check {
                 name: DRAINING,
                 ok: false,
-                detail: format!("nothing begins any more; {running} attempts are under way"),
+                detail: format!("no new attempts start; {running} attempts are in progress"),
             });
         }
         checks

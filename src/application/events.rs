@@ -46,7 +46,7 @@ pub struct Query {
     pub limit: usize,
     /// Oldest or newest first.
     pub order: Order,
-    /// Where the page before ended; made with the same order, and with a flow if there is one now.
+    /// The cursor that the previous page printed; made with the same order, and with a flow if there is one now.
     pub cursor: Option<Cursor>,
 }
 

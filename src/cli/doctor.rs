@@ -49,8 +49,8 @@ Examples:
   taskledger doctor --database-url postgres://taskledger@db.example/taskledger
   taskledger doctor --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem
 
-Takes the options and variables of `taskledger serve`, and changes nothing. Exits with 1 when something would
-keep the server from working; warnings alone exit with 0.")]
+Takes the options and variables of `taskledger serve`, and changes nothing. Exit code 1: a server with these
+settings would not work. Warnings alone give exit code 0.")]
 pub(super) struct Args {
     #[command(flatten)]
     config: ServerConfig,
@@ -251,7 +251,7 @@ fn permissions(folder: &Path) -> Finding {
             Ok(None) | Err(_) => None,
         });
     match open {
-        None => Finding::good("permissions", "nobody else can read the data"),
+        None => Finding::good("permissions", "only the owner can read the data"),
         Some((path, mode)) => Finding::new(
             "permissions",
             Verdict::Warning,

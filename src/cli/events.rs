@@ -14,7 +14,7 @@ use taskledger_cli::output::Output;
 use taskledger_cli::when::When;
 use taskledger_domain::Timestamp;
 
-/// Export, import or verify a log; follow and search what happens on a server
+/// Export, import or verify a log; follow and search events of a server
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]

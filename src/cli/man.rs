@@ -15,7 +15,7 @@ Examples:
 
 The packages for Debian have them already.")]
 pub(super) struct Args {
-    /// The folder, which is made if there is none
+    /// The folder, created if it is missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -38,7 +38,8 @@ pub(super) fn man(args: &Args, out: &mut Output) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a command, and those of the commands below it. All name the program as their source: by itself a page would
+/// The page of a command, and those of the commands below it. All name the program as their source: by itself a
+/// page would
 /// name the last word of its command.
 fn pages(command: &Command, folder: &Path) -> std::io::Result<()> {
     let inner = command.get_subcommands();

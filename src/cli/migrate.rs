@@ -18,7 +18,7 @@ Examples:
 
 A server does the same when it starts; this is for a database whose servers may not change its
 schema. Several may run at once: they take turns. A log of a newer program is refused.
-The tables that queries read are not touched: servers make them anew when they are of another version.
+It does not change the tables that queries read: a server rebuilds them when their version differs.
 
 Such a server's user needs, in the database and once `migrate` has run:
   GRANT CREATE ON DATABASE ledger TO server;

@@ -37,7 +37,7 @@ use taskledger_cli::{
     tasks, watch, webhooks, worker, workers, workflows,
 };
 
-/// Orchestrates trees of tasks, durably
+/// Runs trees of tasks, durably
 #[derive(Debug, Parser)]
 #[command(
     name = "taskledger",

@@ -19,7 +19,7 @@ use taskledger_cli::output::Output;
 use taskledger_domain::Position;
 use taskledger_projections::ReadModels;
 
-/// Rebuild what queries read
+/// Rebuild the read models
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -30,9 +30,9 @@ pub(super) struct Args {
 enum Command {
     /// Build the read models again from the log
     #[command(after_help = "\
-A data folder must not be in use, except through the server that uses it: with --url that server
-rebuilds while it serves, and breaking off this command does not break off the rebuild. In a database,
-servers may be running: the old read models answer until the new ones have caught up.
+No server may use the data folder, but with --url a running server rebuilds its own read models while it
+serves, and interrupting this command does not interrupt the rebuild. With a database, servers may be running:
+they use the old read models until the new ones have caught up.
 
 Examples:
   taskledger projections rebuild --data-dir ./taskledger-data
@@ -42,7 +42,7 @@ Examples:
         #[command(flatten)]
         storage: StorageConfig,
 
-        /// The server that rebuilds what it serves
+        /// The running server that rebuilds its read models
         #[arg(long, value_name = "URL", conflicts_with = "database_url", value_parser = taskledger_cli::http_api::server_url)]
         url: Option<String>,
         #[command(flatten)]
@@ -101,8 +101,7 @@ async fn ask_server(api: &dyn Api, progress: &mut Progress) -> Result<Position, 
             }
             None => {
                 return Err(CliError::Failed(
-                    "the server there knows of no rebuild: it was started anew, or another one \
-                     answered"
+                    "the server knows of no rebuild: it was restarted, or another server answered"
                         .to_owned(),
                 ));
             }

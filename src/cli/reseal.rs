@@ -13,15 +13,15 @@ use std::sync::Arc;
 use taskledger_auth::{AuthStore, Vault};
 use taskledger_cli::output::Output;
 
-/// Keep all secrets under the first key of the key file, so that the others can be taken out of it
+/// Encrypt all secrets again with the first key of the key file, so that the other keys can be removed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger webhooks reseal --data-dir ./taskledger-data
   taskledger webhooks reseal --database-url postgres://h/ledger --secrets-key-file keys
 
-To change the key: write a new first line into the file, restart the servers, reseal, take the old line out,
-restart again. No server may use a data folder meanwhile; in a database, servers may be running.")]
+To change the key: write a new first line into the file, restart the servers, reseal, remove the old line,
+restart again. No server may use the data folder during `reseal`; with a database, servers may be running.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use taskledger_cli::output::Output;
 use tokio_util::sync::CancellationToken;
 
-/// Archive finished flows and drop them from the log
+/// Archive finished flows and remove them from the log
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,22 +19,21 @@ Examples:
   taskledger retention --older-than 30d --archive /backup/taskledger --data-dir ./taskledger-data
   taskledger retention --older-than 30d --archive a --database-url postgres://owner@h/ledger
 
-Stop the server first; one that runs does the same every hour with `serve --retention-age 30d
---retention-archive DIR`. A flow is finished when all its tasks have completed, failed or were cancelled.
-Each file of the archive is a log of its own for `events import` into an empty folder. Broken off at any
-moment nothing is lost, and the next run goes on. On SQLite the file does not shrink: freed pages are used
-again.")]
+Stop the server first; a running server does the same every hour with `serve --retention-age 30d
+--retention-archive DIR`. A flow is finished when all its tasks are completed, failed or cancelled. Each file
+of the archive can be imported into an empty folder with `events import`. An interrupted run loses nothing,
+and the next run continues it. The file of SQLite does not shrink: freed pages are reused.")]
 pub(super) struct Args {
     /// Flows whose last event is older: a number with d, h, m or s, from `1h` to `36500d`
     #[arg(long, value_name = "AGE", value_parser = retention::age)]
     older_than: Duration,
-    /// Folder of the archive; made if it is missing
+    /// Folder of the archive; created if it is missing
     #[arg(long, value_name = "DIR")]
     archive: PathBuf,
-    /// Also flows with tasks that are pending, if nothing of them runs: never executed, or blocked
+    /// Also flows with pending tasks in which nothing runs: never executed, or blocked
     #[arg(long)]
     pending: bool,
-    /// Only say what would be archived
+    /// Print what would be archived, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -95,7 +94,7 @@ fn say(done: &Done, dry_run: bool, out: &mut Output) -> Result<(), CliError> {
         ))?;
     }
     if done.undropped_flows > 0 {
-        let late = "stay in the log until the next run: webhooks or read models are behind";
+        let late = "stay in the log until the next run: webhooks or read models have not processed them yet";
         out.line(format!("{} archived flows {late}", done.undropped_flows))?;
     }
     if done.failed_flows > 0 {

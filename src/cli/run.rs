@@ -27,8 +27,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[command(after_help = "\
 FILE holds a `tasks.execute` request, its parameters, or just the array of tasks, as JSON or YAML; `-` is
 standard input. Several files run one after the other, until one does not complete. If --url, --context,
-TASKLEDGER_URL, TASKLEDGER_SERVER or TASKLEDGER_CONTEXT names a server, it runs them. Otherwise an engine
-inside this program does, and nothing of it is kept unless --data-dir or TASKLEDGER_DATA_DIR names a folder.
+TASKLEDGER_URL, TASKLEDGER_SERVER or TASKLEDGER_CONTEXT names a server, it runs them. Otherwise an engine inside this program runs them, and stores nothing unless --data-dir or TASKLEDGER_DATA_DIR
+names a folder.
 
 Examples:
   taskledger run workflow.json
@@ -37,7 +37,7 @@ Examples:
   taskledger run report.json --start-at 2026-01-31T02:00:00Z --url http://127.0.0.1:8000 --detach
   generate-tasks | taskledger run - --json
 
-Ctrl-C asks for a cancellation once and follows on; a second one leaves.
+Ctrl-C cancels the run and waits for its end; a second Ctrl-C stops waiting.
 Exit codes: 0 completed, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection")]
 pub(super) struct Args {
     /// The workflows, or `-`
@@ -98,7 +98,7 @@ pub(super) async fn run(
             all(&api, workflows, out).await
         }
         None if args.detach => Err(CliError::Usage(
-            "--detach: nobody would run it when this program ends; expected --url or --context as well"
+            "--detach: no server would run it after this program ends; expected --url or --context as well"
                 .to_owned(),
         )),
         None => {

@@ -37,9 +37,9 @@ Examples:
   taskledger serve --tls-cert cert.pem --tls-key key.pem
   taskledger serve --allow-command make --allow-command git --executor-limit command_executor=4
 
-Every option can also be set by the variable shown with it. Ctrl-C and SIGTERM stop the server: nothing begins
-any more, what is under way may end within --drain-timeout, and a second signal ends it at once. With --tls-cert,
-SIGHUP reads certificate and key again.")]
+Every option can also be set by the variable shown with it. Ctrl-C and SIGTERM stop the server: no new attempts
+start, attempts in progress may finish within --drain-timeout, and a second signal stops at once. With
+--tls-cert, SIGHUP reloads the certificate and the key.")]
 pub(super) struct Args {
     #[command(flatten)]
     config: ServerConfig,
@@ -153,7 +153,7 @@ async fn start_server(
     {
         server.close().await;
         return Err(CliError::Usage(format!(
-            "--a2a-text-method: `{method}` is no executor of this server; expected one of {known}, or a \
+            "--a2a-text-method: `{method}` is not an executor of this server; expected one of {known}, or a \
              method that workers have declared"
         )));
     }
@@ -272,7 +272,7 @@ async fn stop_on_signal(
     signals.next().await;
     drain.begin();
     let running = drain.running();
-    tracing::info!(running, "draining: nothing begins any more");
+    tracing::info!(running, "draining: no new attempts start");
     tokio::select! {
         biased;
         () = signals.next() => std::process::exit(EXIT_SECOND_SIGNAL),

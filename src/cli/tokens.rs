@@ -26,7 +26,7 @@ use taskledger_cli::output::{Output, member, only, printable};
 use taskledger_cli::request::{Params, Request};
 use taskledger_cli::when::When;
 
-/// Make, list, rotate and revoke tokens
+/// Create, list, rotate and revoke tokens
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,8 +38,8 @@ Examples:
   taskledger tokens deny https://login.example.com --sub ann
   taskledger tokens create admin --service --scopes all --data-dir ./taskledger-data
 
-The last one needs no token: it writes into the store of a server that does not run. In a database, servers may be
-running (`--database-url`).")]
+The last one needs no token: it writes into the data folder of a stopped server, or with --database-url into
+a database, whose servers may be running.")]
 pub(super) struct Args {
     #[command(flatten)]
     place: Place,
@@ -55,7 +55,7 @@ enum Command {
     /// End a token with all of its secrets
     Revoke(change::One),
     Deny(deny::Args),
-    /// Print a fresh token that is stored nowhere, for `serve --admin-token-file`
+    /// Print a new token that is not stored, for `serve --admin-token-file`
     Generate,
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn tokens(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     answered(args.place, request, out).await
 }
 
-/// Show who the server takes the caller for, and what the credentials allow
+/// Show the principal and the scopes of the credentials
 #[derive(Debug, clap::Args)]
 pub(super) struct WhoAmI {
     #[command(flatten)]
@@ -88,7 +88,7 @@ pub(super) async fn whoami(args: WhoAmI, out: &mut Output) -> Result<ExitCode, C
     answered(Place::of(args.remote), whoami::request(), out).await
 }
 
-/// Show who did what: changes of tokens and secrets, failed logins, reads of flows of others, and more
+/// Show the audit log: changes of tokens and secrets, failed logins, reads of other users' flows, and more
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

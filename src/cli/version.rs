@@ -41,7 +41,7 @@ fn features() -> String {
     [
         format!("build:    {profile}, {target}"),
         "storage:  sqlite (a data folder), postgres".to_owned(),
-        "doors:    JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over\n          gRPC, A2A"
+        "protocols: JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over\n          gRPC, A2A"
             .to_owned(),
         "tls:      rustls, 1.2 and 1.3".to_owned(),
     ]

@@ -21,7 +21,8 @@ pub struct A2aConfig {
     )]
     pub edition: Edition,
 
-    /// Executor that runs A2A messages without tasks, with their text as the input `text`; without one they are answered with what would be taken
+    /// Executor that runs A2A messages without tasks, with their text as the input `text`; without it, they are
+    /// answered with the inputs that are expected
     #[arg(
         id = "a2a_text_method",
         long = "a2a-text-method",
@@ -30,7 +31,8 @@ pub struct A2aConfig {
     )]
     pub text_method: Option<String>,
 
-    /// For the official conformance kit of A2A only: messages without tasks make the server behave as the kit tells it to
+    /// For the official conformance kit of A2A only: messages without tasks make the server behave as the kit tells
+    /// it to
     #[arg(
         id = "a2a_conformance_executor",
         long = "a2a-conformance-executor",
@@ -40,7 +42,8 @@ pub struct A2aConfig {
     )]
     pub conformance: bool,
 
-    /// Ed25519 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know the other
+    /// Ed25519 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know
+    /// the other
     #[arg(
         id = "a2a_signing_key",
         long = "a2a-signing-key",
@@ -61,7 +64,8 @@ pub struct A2aConfig {
     )]
     pub required_extensions: Vec<String>,
 
-    /// Serve A2A 0.3 too: methods such as `message/send`, paths below `/a2a/rest/v1`, gRPC `a2a.v1`, and a card that both versions understand
+    /// Serve A2A 0.3 too: methods such as `message/send`, paths below `/a2a/rest/v1`, gRPC `a2a.v1`, and a card
+    /// that both versions understand
     #[arg(id = "a2a_0_3", long = "a2a-0.3", env = "TASKLEDGER_A2A_0_3")]
     pub v03: bool,
 

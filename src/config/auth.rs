@@ -18,7 +18,8 @@ pub enum AuthMode {
 /// Settings of authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct AuthConfig {
-    /// Whether callers need a token. `auto`: if there is a token or an OIDC issuer, or the server listens beyond this machine
+    /// Whether callers need a token. `auto`: if there is a token or an OIDC issuer, or the server listens beyond
+    /// this machine
     #[arg(
         long = "auth",
         value_name = "MODE",
@@ -28,7 +29,8 @@ pub struct AuthConfig {
     )]
     pub mode: AuthMode,
 
-    /// File with a token that may do everything, and is stored nowhere else: `taskledger tokens generate` makes one. A second line holds the token before, while they are exchanged. Others must not be able to read the file
+    /// File with a token that has every scope and is stored nowhere else; `taskledger tokens generate` prints one.
+    /// A second line may hold the previous token during a change. Only the owner may be able to read the file
     #[arg(
         long = "admin-token-file",
         value_name = "FILE",

@@ -25,7 +25,8 @@ pub struct BrokerConfig {
     )]
     pub listen: Option<String>,
 
-    /// Address of a listener for monitoring of the agent broker, without credentials: GET /health, /ready and /metrics under the names that its dashboards know; none unless given
+    /// Address of a listener for monitoring the agent broker, without credentials: GET /health, /ready and /metrics
+    /// with the metric names of AgentHub; none unless given
     #[arg(
         id = "broker_metrics_listen",
         long = "broker-metrics-listen",
@@ -46,7 +47,7 @@ pub struct BrokerConfig {
     )]
     pub message_bytes: u32,
 
-    /// Seconds that a task which was published without a deadline waits for an agent; then it fails. For ever unless given
+    /// Seconds that a task without a deadline waits for an agent before it fails. Default: no limit
     #[arg(
         id = "broker_ttl",
         long = "broker-ttl",

@@ -35,7 +35,7 @@ pub struct EgressConfig {
     )]
     pub allow_hosts: Vec<HostPattern>,
 
-    /// A host that is never called, `name` or `*.name`; may be repeated, wins over everything
+    /// A host that is never called, `name` or `*.name`; may be repeated; takes precedence over the other options
     #[arg(
         id = "egress_deny_host",
         long = "egress-deny-host",
@@ -63,7 +63,7 @@ pub struct EgressConfig {
     )]
     pub proxy: Option<ProxyUrl>,
 
-    /// Certificate authorities (PEM) that receivers may have beside those of the system
+    /// Additional certificate authorities (PEM) for outgoing requests
     #[arg(
         id = "egress_ca_file",
         long = "egress-ca-file",
@@ -72,7 +72,7 @@ pub struct EgressConfig {
     )]
     pub ca_file: Option<PathBuf>,
 
-    /// Name server for receivers, instead of those of the system
+    /// DNS server for outgoing requests, instead of the system's
     #[arg(
         id = "egress_dns",
         long = "egress-dns",

@@ -26,11 +26,13 @@ pub struct EngineConfig {
     )]
     pub executor_limits: Vec<ExecutorLimit>,
 
-    /// Let users share a busy executor fairly: within a priority, the user who has had least is next, instead of the task that has waited longest
+    /// Share a busy executor fairly between users: within a priority, the user with the least use is next, instead
+    /// of the oldest task
     #[arg(long = "fair-share", env = "TASKLEDGER_FAIR_SHARE")]
     pub fair_share: bool,
 
-    /// How much of a busy executor a user gets, compared with others, who have 1; for example `ann=3`; may be repeated
+    /// Share of a busy executor that a user gets, compared with other users, who have 1; for example `ann=3`; may
+    /// be repeated
     #[arg(
         long = "fair-share-weight",
         value_name = "USER=N",

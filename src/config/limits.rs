@@ -6,7 +6,8 @@ use std::num::NonZeroU32;
 /// Settings of rates and quotas.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct LimitsConfig {
-    /// Units a second that each caller may spend; a read costs 1, a change 5, each further task of a call 1; 0 for no limit. Unless given: 2000 for callers with credentials, none for others
+    /// Units a second that each caller may spend; a read costs 1, a change 5, each further task of a call 1; 0 for
+    /// no limit. Default: 2000 for callers with credentials, no limit for others
     #[arg(
         long = "rate-per-second",
         value_name = "N",
@@ -14,7 +15,7 @@ pub struct LimitsConfig {
     )]
     pub rate_per_second: Option<u32>,
 
-    /// Units that a caller may spend at once; no call costs more. 20000 unless given
+    /// Units that a caller may spend at once; also the highest cost of one call. Default: 20000
     #[arg(long = "rate-burst", value_name = "N", env = "TASKLEDGER_RATE_BURST")]
     pub rate_burst: Option<NonZeroU32>,
 
@@ -54,7 +55,7 @@ pub struct LimitsConfig {
     )]
     pub quota_streams: u32,
 
-    /// Callbacks of one user for runs that go on; 0 for no limit
+    /// Callbacks of one user for runs in progress; 0 for no limit
     #[arg(
         long = "quota-callbacks",
         value_name = "N",

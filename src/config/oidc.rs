@@ -16,7 +16,8 @@ pub struct OidcConfig {
     )]
     pub issuers: Vec<String>,
 
-    /// What tokens for this server have in `aud`; can be repeated. With several issuers, `URL AUDIENCE`, as for all settings of one issuer
+    /// What tokens for this server have in `aud`; can be repeated. With several issuers, `URL AUDIENCE`, as for all
+    /// settings of one issuer
     #[arg(
         id = "oidc_audience",
         long = "oidc-audience",
@@ -46,7 +47,8 @@ pub struct OidcConfig {
     )]
     pub user_prefixes: Vec<String>,
 
-    /// What tokens may do that have this value in this claim, such as `groups:ledger=tasks:read tasks:write`; can be repeated, `;` between several. Tokens without any may do nothing
+    /// Scopes of tokens that have this value in this claim, such as `groups:ledger=tasks:read tasks:write`; can be
+    /// repeated, `;` between several. Tokens without a match have no scopes
     #[arg(
         id = "oidc_scopes",
         long = "oidc-scopes",

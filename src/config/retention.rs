@@ -9,7 +9,8 @@ use taskledger_domain::flow::Rest;
 /// Settings of archiving beside a running server.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct RetentionConfig {
-    /// Archive finished flows whose last event is older, such as `30d`: every hour they are copied to --retention-archive and dropped from the log
+    /// Archive finished flows whose last event is older, such as `30d`: every hour they are copied to
+    /// --retention-archive and removed from the log
     #[arg(
         long = "retention-age",
         value_name = "AGE",
@@ -29,7 +30,7 @@ pub struct RetentionConfig {
     )]
     pub archive: Option<PathBuf>,
 
-    /// Archive also flows with tasks that are pending, if nothing of them runs: never executed, or blocked
+    /// Also archive flows with pending tasks in which nothing runs: never executed, or blocked
     #[arg(
         long = "retention-pending",
         env = "TASKLEDGER_RETENTION_PENDING",

@@ -43,7 +43,8 @@ pub struct ServerConfig {
     #[command(flatten)]
     pub tls: TlsConfig,
 
-    /// Address of this server as the other nodes of its database reach it: http://HOST:PORT or https://HOST:PORT; where it listens unless given
+    /// Address under which the other nodes of the database reach this server: http://HOST:PORT or
+    /// https://HOST:PORT; default: the address that it listens on
     #[arg(
         long,
         value_name = "URL",
@@ -64,7 +65,7 @@ pub struct ServerConfig {
     /// Answer GET /metrics on the listener of calls too
     #[arg(long = "metrics", env = "TASKLEDGER_METRICS")]
     pub metrics: bool,
-    /// Certificate authorities (PEM) that other nodes with https may have beside those of the system
+    /// Additional certificate authorities (PEM) for https connections to other nodes
     #[arg(
         id = "node_ca",
         long = "node-ca",
@@ -83,7 +84,7 @@ pub struct ServerConfig {
     )]
     pub request_timeout: Duration,
 
-    /// Seconds that attempts under way get to end before the server stops; 0: they are interrupted at once
+    /// Seconds that attempts in progress have to finish before the server stops; 0: they are interrupted at once
     #[arg(
         long = "drain-timeout",
         value_name = "SECONDS",
@@ -93,7 +94,7 @@ pub struct ServerConfig {
     )]
     pub drain_timeout: Duration,
 
-    /// Seconds that requests get to finish when the server stops
+    /// Seconds that requests have to finish when the server stops
     #[arg(
         long = "shutdown-grace",
         value_name = "SECONDS",
@@ -133,8 +134,9 @@ pub struct ServerConfig {
     )]
     pub allowed_origins: Vec<String>,
 
-    /// Name under which clients ask the server, such as `ledger.example`, besides localhost and its own address; can be repeated; `*` takes any.
-    /// Without one, a server that others can reach takes any
+    /// Host name that clients may use for the server, such as `ledger.example`, besides localhost and its own
+    /// address; can be repeated; `*` takes any.
+    /// Default: any name, if the server listens beyond this machine
     #[arg(
         long = "allow-host",
         value_name = "NAME",
@@ -144,7 +146,7 @@ pub struct ServerConfig {
     )]
     pub allowed_hosts: Vec<String>,
 
-    /// A reverse proxy, or a network of them, that is believed from which address a request comes; may be repeated
+    /// A reverse proxy, or a network of them, whose `X-Forwarded-For` or `Forwarded` header is trusted; may be repeated
     #[arg(
         long = "trusted-proxies",
         value_name = "NET",

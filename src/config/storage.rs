@@ -39,7 +39,9 @@ impl StorageConfig {
 /// Settings of Postgres.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct DatabaseConfig {
-    /// Postgres database of the log and the read models, instead of the folder: postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE. The password may also come from PGPASSWORD or a .pgpass file
+    /// Postgres database of the log and the read models, instead of the folder:
+    /// postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE. The password may also come
+    /// from PGPASSWORD or a .pgpass file
     #[arg(
         id = "database_url", // `run` has a `--url` too
         conflicts_with = "data_dir", // also when one of them comes from the environment
@@ -50,7 +52,7 @@ pub struct DatabaseConfig {
     )]
     pub url: Option<DatabaseUrl>,
 
-    /// Connections for reading, half of them for the log; a few more are kept for writing
+    /// Connections for reading, half of them for the log; a few more are opened for writing
     #[arg(
         long = "database-connections",
         value_name = "N",

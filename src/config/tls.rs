@@ -7,7 +7,8 @@ use std::path::PathBuf;
 /// Settings of TLS: both or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct TlsConfig {
-    /// Certificate of this server, then those of the authorities between it and a root (PEM): https instead of http. Read again on SIGHUP, and each minute
+    /// Certificate of this server, followed by intermediate certificates (PEM): serves https instead of http.
+    /// Reloaded on SIGHUP and once a minute
     #[arg(
         id = "tls_cert",
         long = "tls-cert",
@@ -27,7 +28,8 @@ pub struct TlsConfig {
     )]
     pub key: Option<PathBuf>,
 
-    /// Certificate authorities (PEM) of clients: only clients with a certificate that one of them has signed may connect. It does not say who calls: credentials do. Read at the start
+    /// Certificate authorities (PEM) of clients: only clients with a certificate signed by one of them may connect.
+    /// Callers still need credentials. Read once at start
     #[arg(
         id = "tls_client_ca",
         long = "tls-client-ca",

@@ -11,7 +11,9 @@ use std::time::Duration;
 /// Settings of webhooks.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct WebhookConfig {
-    /// File with the keys under which secrets are kept: 32 random bytes in base64 on each line, the first one seals, all open; readable by its owner only. Without it, a data folder gets a file of its own, and a database keeps no secrets
+    /// File with the keys that encrypt secrets: 32 random bytes in base64 on each line. The first key encrypts, all
+    /// decrypt. Only the owner may be able to read it. Default: a file in the data folder; with a database and no
+    /// file, secrets cannot be stored
     #[arg(
         long = "secrets-key-file",
         value_name = "FILE",
@@ -29,7 +31,7 @@ pub struct WebhookConfig {
     )]
     pub timeout: Duration,
 
-    /// Seconds before each attempt to deliver a webhook, for those without a schedule of their own
+    /// Seconds before each attempt to deliver, for webhooks without their own schedule
     #[arg(
         long = "webhook-schedule",
         value_name = "SECONDS",

@@ -83,7 +83,7 @@ pub(super) use table;
 
 table! {
     CALLS = Histogram "rpc_server_call_duration_seconds" ["rpc_method" "rpc_response_status_code" "door"]
-        "Calls of methods, from the parsed call to its result or the beginning of its stream; `OK` or the code of the error: of JSON-RPC, and of gRPC for the doors `a2a_jsonrpc`, `a2a_rest`, `a2a_grpc` and `eventbus`.";
+        "Duration of calls, from the parsed call to its result or the start of its stream. The status code is `OK` or the code of the error: of JSON-RPC, and of gRPC for the doors `a2a_jsonrpc`, `a2a_rest`, `a2a_grpc` and `eventbus`.";
     BUILD = Info "taskledger_build_info" ["version"]
         "The version of the program.";
     READY = Gauge "taskledger_ready" []
@@ -95,15 +95,15 @@ table! {
     REFUSED = Counter "taskledger_refused_total" ["reason"]
         "Requests that were refused as a whole, before a call was carried out.";
     DENIED = Counter "taskledger_authentication_refused_total" ["reason"]
-        "Requests whose credentials were refused, by reason; `limited`: not looked at after too many wrong ones from that address.";
+        "Requests whose credentials were refused, by reason; `limited`: not checked after too many wrong ones from that address.";
     TOKENS = Gauge "taskledger_tokens" ["state"]
-        "Tokens that are stored, those included that have ended and are still shown; of all servers on the database.";
+        "Stored tokens, including expired ones that are still listed; of all servers on the database.";
     #[Expiring] TOKEN_EXPIRY = Gauge "taskledger_token_expires_seconds" []
         "Seconds until the token expires that expires next, of those that can be used; of all servers on the database.";
     #[Tls] TLS_EXPIRY = Gauge "taskledger_tls_certificate_expiry_seconds" []
         "Seconds until the certificate expires that new connections get; negative when it has.";
     #[Tls] TLS_READ = Gauge "taskledger_tls_certificate_read_time_seconds" ["outcome"]
-        "When the files of the certificate were last read, in seconds since 1970: with success (`usable`), and in vain (`failed`), in which case the certificate before stays in use.";
+        "When the files of the certificate were last read, in seconds since 1970: successfully (`usable`) and without success (`failed`); after a failure the previous certificate stays in use.";
 
     LOG_EVENTS = Counter "taskledger_log_events_total" ["kind"]
         "Events that this server has appended to the log.";
@@ -114,9 +114,9 @@ table! {
     LOG_COMMITS = Counter "taskledger_log_commits_total" []
         "Transactions of the log that this server has made durable; several appends may share one.";
     LOG_CONFLICTS = Counter "taskledger_log_conflicts_total" ["cause"]
-        "Appends that were not written because the version, a claim or the owner was another.";
+        "Appends that were not written because of another version, a claim or another owner.";
     LOG_UNKNOWN = Counter "taskledger_log_unknown_outcomes_total" []
-        "Appends of which the store could not say at first whether they were written.";
+        "Appends for which the store could not say at first whether they were written.";
     LOG_HEAD = Gauge "taskledger_log_head" []
         "Position of the last event in the log.";
     READMODEL_POSITION = Gauge "taskledger_readmodel_position" []
@@ -129,24 +129,24 @@ table! {
     FLOW_LOAD = Histogram "taskledger_flow_load_seconds" []
         "Loading of flows into memory.";
     MAILBOX_WAIT = Histogram "taskledger_mailbox_wait_seconds" []
-        "What commands waited before their flow decided them.";
+        "How long commands waited before their flow decided them.";
 
     ATTEMPTS = Counter "taskledger_attempts_total" ["executor" "outcome"]
         "Attempts that ended, by outcome.";
     ATTEMPT_TIME = Histogram "taskledger_attempt_seconds" ["executor"]
         "How long executors of this process ran.";
     SLOTS = Gauge "taskledger_slots" ["executor" "state"]
-        "Attempts under way (`running`), and how many may be (`limit`).";
+        "Attempts in progress (`running`), and their limit (`limit`).";
     WAITING = Gauge "taskledger_waiting" ["executor" "priority"]
         "Flows that wait for a slot, by the priority of their most urgent task.";
     WAIT_OLDEST = Gauge "taskledger_wait_oldest_seconds" ["executor"]
-        "How long the flow has waited for a slot that has waited longest; 0 when none waits.";
+        "How long the oldest waiting flow has waited for a slot; 0 if none waits.";
     WORKER_TASKS = Gauge "taskledger_worker_tasks" ["executor" "state"]
-        "Tasks for workers outside the server, of its flows: those that wait (`ready`) and those that are held (`leased`).";
+        "Tasks of its flows for workers outside the server: waiting (`ready`) and claimed (`leased`).";
     WORKERS_WAITING = Gauge "taskledger_workers_waiting" ["executor"]
         "Workers that wait at this server for tasks.";
     LEASES_LOST = Counter "taskledger_leases_lost_total" []
-        "Attempts that were taken from workers outside the server, agents included, because nobody renewed their leases.";
+        "Attempts of workers outside the server, agents included, that were lost because their leases were not renewed.";
     RUNS_ACTIVE = Gauge "taskledger_runs_active" []
         "Runs that have not ended, as far as the read models know; of all servers on the log.";
     RUNS = Counter "taskledger_runs_total" ["state"]
@@ -155,39 +155,39 @@ table! {
     SCHEDULE_TIMES = Counter "taskledger_schedule_times_total" ["outcome"]
         "Times of schedules that this server has decided, and runs started by hand: `started`, `skipped`, `missed` or `failed`.";
     SCHEDULE_LAG = Histogram "taskledger_schedule_lag_seconds" []
-        "From when a time of a schedule was due to the decision about it; missed times left out.";
+        "Delay between a due time of a schedule and the decision about it; without missed times.";
 
     WEBHOOK_ATTEMPTS = Counter "taskledger_webhook_attempts_total" ["class"]
         "Attempts to deliver webhooks: `delivered`, or the class of the error.";
     WEBHOOK_TIME = Histogram "taskledger_webhook_attempt_seconds" []
         "How long attempts to deliver webhooks took.";
     WEBHOOK_LAG = Gauge "taskledger_webhook_lag_seconds" []
-        "How long the delivery has been due that waits longest for a server to take it.";
+        "How long the oldest due delivery has waited for a server.";
     WEBHOOK_DEAD = Counter "taskledger_webhook_dead_total" []
         "Deliveries that were given up.";
     BREAKERS = Gauge "taskledger_breakers_open" []
-        "Endpoints that are left alone for a while because deliveries to them fail.";
+        "Endpoints to which sending is paused because deliveries fail.";
 
     STREAMS = Gauge "taskledger_streams" ["kind"]
         "Streams that are open.";
     STREAM_NOTICES = Counter "taskledger_stream_notices_total" ["kind"]
         "Notices that were sent on streams.";
     STREAM_ENDED = Counter "taskledger_stream_ended_total" ["reason"]
-        "Streams that the server has ended: slow client, credentials that do not hold any more, server stopped.";
+        "Streams that the server has ended: slow client, expired or revoked credentials, server stopped.";
 
     BROKER_STREAMS = Gauge "taskledger_broker_streams" ["kind"]
         "Streams of agents of the broker that are open.";
     BROKER_QUEUE = Gauge "taskledger_broker_queue_depth" ["event_type"]
         "Tasks that wait for an agent or another worker, of its flows, by type.";
     BROKER_OLDEST = Gauge "taskledger_broker_queue_oldest_seconds" ["event_type"]
-        "How long the task has waited for an agent or another worker that has waited longest; 0 when none waits.";
+        "How long the oldest waiting task has waited for an agent or another worker; 0 if none waits.";
     BROKER_HELD = Gauge "taskledger_broker_leases" ["event_type"]
         "Tasks that agents and other workers hold, of its flows, by type.";
     BROKER_REDELIVERIES = Counter "taskledger_broker_redeliveries_total" []
-        "Tasks that were given to an agent again, because the one before was lost or gave them back.";
+        "Tasks that were delivered again, because the previous agent was lost or released them.";
 
     #[Database] NODES = Gauge "taskledger_nodes_alive" []
-        "Servers on the database that live, this one included.";
+        "Live servers on the database, this one included.";
     #[Database] PARTITIONS = Gauge "taskledger_partitions" []
         "Partitions of the flows that this server owns, of 256.";
     #[Database] MOVES = Counter "taskledger_ownership_moves_total" []

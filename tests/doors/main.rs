@@ -1,4 +1,4 @@
-//! The doors: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
+//! The protocols: JSON-RPC over HTTP and WebSocket, streams, the OpenRPC document, webhooks, metrics.
 
 mod a2a;
 mod alike;

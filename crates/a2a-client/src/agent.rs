@@ -77,7 +77,7 @@ impl Agent {
     /// [`Error`].
     pub async fn at(http: Arc<dyn Http>, url: &str, options: AgentOptions) -> Result<Self, Error> {
         let parsed = Url::parse(url)
-            .map_err(|error| Error::Unusable(format!("`{}` is no URL: {error}", shown(url))))?;
+            .map_err(|error| Error::Unusable(format!("`{}` is not a URL: {error}", shown(url))))?;
         let card_url = match parsed.path().ends_with(".json") {
             true => parsed.to_string(),
             false => {

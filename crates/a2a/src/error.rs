@@ -38,7 +38,9 @@ impl std::str::FromStr for Edition {
         match text {
             "1.0.0" => Ok(Self::V1_0_0),
             "1.0.1" => Ok(Self::V1_0_1),
-            other => Err(format!("`{other}` is no edition: 1.0.0 and 1.0.1 are")),
+            other => Err(format!(
+                "`{other}` is not an edition of A2A; expected 1.0.0 or 1.0.1"
+            )),
         }
     }
 }

@@ -144,7 +144,7 @@ pub struct ListTasksRequest {
     pub status: Option<TaskState>,
     /// How many, from 1 to [`PAGE_SIZE_MAX`].
     pub page_size: Option<i32>,
-    /// Where the last page has ended.
+    /// The token that the previous page printed.
     pub page_token: Option<String>,
     /// How many messages of each history are wanted.
     pub history_length: Option<i32>,
@@ -394,7 +394,7 @@ pub struct ListTaskPushNotificationConfigsRequest {
     pub task_id: String,
     /// How many; 0 and unset: the server's choice.
     pub page_size: Option<i32>,
-    /// Where the last page has ended.
+    /// The token that the previous page printed.
     pub page_token: Option<String>,
 }
 

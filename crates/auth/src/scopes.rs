@@ -52,7 +52,7 @@ scopes! {
 
 /// A text that names no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no scope; scopes are {names}", names = Scopes::all())]
+#[error("`{0}` is not a scope; scopes are {names}", names = Scopes::all())]
 pub struct UnknownScope(pub String);
 
 impl FromStr for Scope {

@@ -1,7 +1,8 @@
 //! `taskledger a2a`: calls any agent that speaks Agent2Agent 1.0.
 //!
 //! Owns: the options, one function for each command, how agents are reached (`direct`) and how answers are shown
-//! (`shown`). The protocol is `crates/a2a-client`. Agents are strangers: a token for a taskledger server that is set in the
+//! (`shown`). The protocol is `crates/a2a-client`. Agents are strangers: a token for a taskledger server that is
+//! set in the
 //! environment is not shown to them, only what an option of this call names.
 
 mod direct;
@@ -50,7 +51,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show what an agent says of itself
+    /// Show the card of an agent
     Card {
         /// The agent
         agent: String,
@@ -62,7 +63,7 @@ enum Command {
         agent: String,
         /// The task
         id: String,
-        /// Show so many messages of its history
+        /// Show this many messages of its history
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..))]
         history: i32,
     },
@@ -83,7 +84,7 @@ enum Command {
     },
 }
 
-/// Send a message, and wait for what comes of it
+/// Send a message, and wait for the result
 #[derive(Debug, clap::Args)]
 struct Send {
     /// The agent
@@ -91,7 +92,7 @@ struct Send {
     /// What to say
     #[arg(required_unless_present = "data")]
     text: Option<String>,
-    /// JSON to send along: the text of it, `@FILE`, or `@-` for standard input
+    /// JSON to send: the text itself, `@FILE`, or `@-` for standard input
     #[arg(long, value_name = "JSON|@FILE")]
     data: Option<String>,
     /// The conversation that it belongs to
@@ -100,7 +101,7 @@ struct Send {
     /// The task that it answers
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// The skill that is meant
+    /// The skill to use
     #[arg(long, value_name = "ID")]
     skill: Option<String>,
     /// Sent as `Idempotency-Key`: agents that know it do not act twice
@@ -125,7 +126,7 @@ struct List {
     /// How many
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=100))]
     limit: Option<i32>,
-    /// Where the last page has ended
+    /// The token that the previous page printed
     #[arg(long, value_name = "TOKEN")]
     page_token: Option<String>,
 }
@@ -304,7 +305,7 @@ fn data(given: &str) -> Result<Value, CliError> {
     };
     serde_json::from_str(&text).map_err(|error| {
         CliError::Usage(format!(
-            "--data: no JSON: {error}; expected JSON, @FILE or @-"
+            "--data: not valid JSON: {error}; expected JSON, @FILE or @-"
         ))
     })
 }

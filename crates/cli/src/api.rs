@@ -67,7 +67,8 @@ pub trait Api: Send + Sync {
         self.call(method, params).await
     }
 
-    /// Makes a call that begins a run, and tells what happens in the run. It is made once, whatever becomes of its answer.
+    /// Makes a call that begins a run, and tells what happens in the run. It is made once, whatever becomes of its
+    /// answer.
     ///
     /// # Errors
     /// [`ApiError`].
@@ -113,7 +114,7 @@ pub(super) fn keyed(method: &str, params: Value, key: &str) -> Vec<u8> {
 
 /// The result in the body of an answer.
 pub fn result(body: &[u8]) -> Result<Value, ApiError> {
-    let not_understood = || ApiError::Protocol("the answer is no JSON-RPC answer".to_owned());
+    let not_understood = || ApiError::Protocol("the server's answer is not JSON-RPC".to_owned());
     let Ok(Value::Object(mut answer)) = serde_json::from_slice(body) else {
         return Err(not_understood());
     };

@@ -1,7 +1,8 @@
 //! `taskledger broker`: an agent of the broker by hand. Publishes tasks, is given them, shows results.
 //!
 //! Owns: the options, how messages are shown (`shown`), the connection over gRPC (`connection`), how results are told
-//! until they are answered (`telling`), one file for each command. Talks the wire of agents and nothing else of the server, so what it shows is what they see.
+//! until they are answered (`telling`), one file for each command. Talks the wire of agents and nothing else of the
+//! server, so what it shows is what they see.
 
 mod client;
 mod connection;
@@ -16,7 +17,7 @@ use super::{CliError, Remote};
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// Publish tasks to agents of the broker, do them, see results
+/// Publish, receive and complete tasks of the agent broker
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

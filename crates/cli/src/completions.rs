@@ -15,8 +15,8 @@ Examples:
   taskledger completions zsh > ~/.zfunc/_taskledger
   taskledger completions fish > ~/.config/fish/completions/taskledger.fish
 
-The script calls `taskledger` for what is completed: commands, options, ids, methods and contexts. Write it anew after an
-upgrade. Ids come from the server that the line names; one that does not answer within 0.3 s completes nothing.")]
+The script asks `taskledger` for commands, options, ids, methods and contexts. Create it again after an
+upgrade. Ids come from the server of the command; if it does not answer within 0.3 s, none are offered.")]
 pub struct Args {
     /// The shell
     #[arg(value_enum)]

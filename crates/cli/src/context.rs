@@ -23,7 +23,7 @@ const NAME_CHARS_MAX: usize = 64;
 /// Names another file.
 const FILE_VARIABLE: &str = "TASKLEDGER_CONTEXTS";
 
-/// Keep servers under names, and choose which one commands talk to
+/// Name servers, and choose the one that commands use
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,9 +32,9 @@ Examples:
   taskledger tasks list --context staging
   taskledger context list
 
-The first one that is added is used until `use` names another. --url and TASKLEDGER_URL win over it. What a
-context holds beside its server is for requests to that server only. The file is
-$XDG_CONFIG_HOME/taskledger/contexts.json, or the one that TASKLEDGER_CONTEXTS names.")]
+The first context that is added is used until `use` names another. --url and TASKLEDGER_URL override it. The
+token and certificates of a context are sent to its own server only. Contexts are stored in
+$XDG_CONFIG_HOME/taskledger/contexts.json, or in the file that TASKLEDGER_CONTEXTS names.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -42,16 +42,16 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Add a server, or change what is known of it
+    /// Add a server, or change its settings
     Add(Box<Add>),
-    /// Talk to this one from now on
+    /// Use this context from now on
     Use {
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// List them; `*` marks the one in use
+    /// List contexts; `*` marks the one in use
     List,
-    /// Forget one
+    /// Remove a context
     Remove {
         #[arg(value_name = "NAME")]
         name: String,
@@ -69,7 +69,7 @@ struct Add {
     /// File with an access token, readable by its owner only
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Certificate authorities (PEM) that the server may have beside those of the system
+    /// Additional certificate authorities (PEM) for connections to the server
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     /// Certificate (PEM) to show to the server

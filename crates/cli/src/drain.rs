@@ -5,19 +5,19 @@ use super::{Api, CliError, Remote};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Have a server begin nothing any more, while what is under way goes on
+/// Stop a server from starting new attempts; attempts in progress continue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   taskledger drain
   taskledger drain --cancel
 
-A drained server keeps running and takes the outcomes of what is under way. It begins tasks again with
---cancel, or when it is started anew. SIGTERM drains a server too, and stops it then.")]
+A drained server keeps running and records the outcomes of attempts in progress. It starts new attempts
+again after `drain --cancel` or a restart. SIGTERM also drains a server, and then stops it.")]
 pub struct Args {
     #[command(flatten)]
     remote: Remote,
-    /// Begin tasks again
+    /// Stop draining: start new attempts again
     #[arg(long)]
     cancel: bool,
 }
@@ -43,13 +43,15 @@ fn text(result: &Value) -> String {
     let is = result.get("draining").and_then(Value::as_bool);
     let was = was.unwrap_or(is != Some(true));
     match result.get("draining").and_then(Value::as_bool) {
-        Some(true) if was => format!("draining already: nothing begins, {running} running"),
+        Some(true) if was => format!("already draining: no new attempts start, {running} running"),
         Some(true) => format!(
-            "draining: nothing begins any more, {running} running; `taskledger drain --cancel` ends it"
+            "draining: no new attempts start, {running} running; `taskledger drain --cancel` ends it"
         ),
-        Some(false) | None if was => format!("tasks begin again, {running} running"),
+        Some(false) | None if was => {
+            format!("no longer draining: new attempts start again, {running} running")
+        }
         Some(false) | None => {
-            format!("the server was not draining, so nothing has changed; {running} running")
+            format!("the server was not draining, nothing changed; {running} running")
         }
     }
 }
@@ -63,10 +65,13 @@ mod tests {
         let drained = text(&json!({"draining": true, "running": 2}));
         assert_eq!(
             drained,
-            "draining: nothing begins any more, 2 running; `taskledger drain --cancel` ends it"
+            "draining: no new attempts start, 2 running; `taskledger drain --cancel` ends it"
         );
         let begins = text(&json!({"draining": false, "running": 0}));
-        assert_eq!(begins, "tasks begin again, 0 running");
+        assert_eq!(
+            begins,
+            "no longer draining: new attempts start again, 0 running"
+        );
     }
 
     #[test]

@@ -12,10 +12,10 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Where a stream begins.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Begin {
-    /// Begin with all history, now, or behind a position of the log
+    /// Start at the beginning of the log, now, or after this position of the log
     #[arg(long, value_name = "beginning|now|POSITION", value_parser = from, conflicts_with = "last_event_id")]
     pub(super) from: Option<String>,
-    /// Go on behind this place, which an earlier call has printed
+    /// Resume after this cursor, which an earlier call printed
     #[arg(long, value_name = "CURSOR", value_parser = cursor)]
     pub(super) last_event_id: Option<String>,
 }
@@ -65,7 +65,7 @@ impl Place {
     pub(super) fn farewell(&self) {
         let place = self.0.borrow();
         say(&match place.as_deref() {
-            Some(place) => format!("stopped; to go on from here: --last-event-id {place}"),
+            Some(place) => format!("stopped; to continue from here: --last-event-id {place}"),
             None => "stopped".to_owned(),
         });
     }
@@ -82,7 +82,7 @@ impl Remarks {
     pub(super) fn about(&mut self, told: &Told) -> Option<String> {
         match told {
             Told::Opened { .. } => std::mem::take(&mut self.lost)
-                .then(|| "connected again, going on where it was".to_owned()),
+                .then(|| "reconnected, continuing after the last event".to_owned()),
             Told::Lost { .. } if self.lost => None,
             Told::Lost { reason, .. } => {
                 self.lost = true;
@@ -95,7 +95,7 @@ impl Remarks {
                         .unwrap_or("unknown")
                         .to_owned();
                     Some(format!(
-                        "cannot go on from the place asked for ({reason}): {}",
+                        "cannot resume from this cursor ({reason}): {}",
                         meaning(&reason)
                     ))
                 }
@@ -109,18 +109,18 @@ impl Remarks {
 fn meaning(reason: &str) -> &'static str {
     match reason {
         "another_log" => {
-            "the cursor belongs to the log of another server or data folder; going on from now, \
-             --from beginning shows what was before"
+            "the cursor belongs to the log of another server or data folder; continuing from now, --from beginning shows earlier events"
         }
         "ahead_of_log" => {
-            "the cursor lies behind the end of this log, which may be restored from a backup; going on from \
-             now, --from beginning shows what was before"
+            "the cursor is after the end of this log, which may have been restored from a backup; continuing from now, --from beginning shows earlier events"
         }
         "malformed" => {
-            "it is no cursor; going on from now. --last-event-id takes what an earlier call has printed"
+            "this is not a cursor; continuing from now. --last-event-id takes a cursor that an earlier call printed"
         }
-        "archived" => "what was between has been archived, see `taskledger retention --help`",
-        _ => "what was between is missing here",
+        "archived" => {
+            "some events since the cursor have been archived, see `taskledger retention --help`"
+        }
+        _ => "some events since the cursor are missing",
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn place_of(wanted: Wanted) -> Result<String, CliError> {
         Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason).into()),
         Some(Told::Opened { place: None, .. } | Told::Pieces(_)) | None => {}
     }
-    let text = "the server does not say where its streams begin".to_owned();
+    let text = "the server sent no cursor for the start of its stream".to_owned();
     Err(ApiError::Protocol(text).into())
 }
 
@@ -184,8 +184,7 @@ mod tests {
         assert_eq!(
             said.as_deref(),
             Some(
-                "cannot go on from the place asked for (another_log): the cursor belongs to the log of another \
-                 server or data folder; going on from now, --from beginning shows what was before"
+                "cannot resume from this cursor (another_log): the cursor belongs to the log of another server or data folder; continuing from now, --from beginning shows earlier events"
             )
         );
     }

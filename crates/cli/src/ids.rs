@@ -19,8 +19,7 @@ const WHOLE: usize = 36;
 pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliError> {
     if let Some(meant) = misspelt(given) {
         return Err(CliError::Usage(format!(
-            "`{given}` names no task; did you mean `{meant}`? Expected an id, its beginning, `{LAST}`, or `{ROOT}` \
-             behind one of these"
+            "`{given}` names no task; did you mean `{meant}`? Expected an id, the first digits of one, `{LAST}`, or one of these followed by `{ROOT}`"
         )));
     }
     let (named, wants_root) = match given.strip_suffix(ROOT) {
@@ -34,8 +33,7 @@ pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliEr
         named if could_begin(named) => begun_with(api, named).await?,
         named => {
             return Err(CliError::Usage(format!(
-                "`{named}` is no id of a task; expected an id, at least its first {DIGITS_MIN} digits, `{LAST}`, \
-                 or `{ROOT}` behind one of these; `taskledger tasks list{}` shows ids",
+                "`{named}` is not the id of a task; expected an id, at least its first {DIGITS_MIN} digits, `{LAST}`, or one of these followed by `{ROOT}`; `taskledger tasks list{}` shows ids",
                 api.options()
             )));
         }
@@ -104,7 +102,7 @@ async fn begun_with(api: &dyn Api, prefix: &str) -> Result<String, CliError> {
     let tasks = found["tasks"].as_array().map_or(&[][..], Vec::as_slice);
     match tasks {
         [] => Err(CliError::Usage(format!(
-            "no task has an id that begins with `{prefix}`; `taskledger tasks list{}` shows ids",
+            "no task has an id that starts with `{prefix}`; `taskledger tasks list{}` shows ids",
             api.options()
         ))),
         [task] => Ok(member(task, "id")),
@@ -114,7 +112,7 @@ async fn begun_with(api: &dyn Api, prefix: &str) -> Result<String, CliError> {
                 format!("\n  {id}  {name}")
             });
             Err(CliError::Usage(format!(
-                "`{prefix}` is the beginning of {} ids; give more of the one that is meant, for example `{}`:{}",
+                "`{prefix}` matches {} ids; give more digits, for example `{}`:{}",
                 member(&found, "total"),
                 short(&member(&several[0], "id")),
                 named.collect::<String>()

@@ -17,7 +17,7 @@ pub fn read_workflow(file: &str) -> Result<Params, CliError> {
 /// The JSON object in `file`; `-` is standard input.
 pub(super) fn read_object(file: &str) -> Result<Params, CliError> {
     read(file, |text| {
-        serde_json::from_str(text.trim_end()).map_err(|error| format!("no JSON object: {error}"))
+        serde_json::from_str(text.trim_end()).map_err(|error| format!("not a JSON object: {error}"))
     })
 }
 
@@ -78,7 +78,7 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
 fn json_or_yaml(text: &str) -> Result<Value, String> {
     // What ends too early ends in its last line, not in the empty one behind it.
     let text = text.trim_end();
-    let no_json = |error: serde_json::Error| format!("no JSON: {error}");
+    let no_json = |error: serde_json::Error| format!("not valid JSON: {error}");
     if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
         return serde_json::from_str(text).map_err(no_json);
     }

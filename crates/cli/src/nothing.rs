@@ -149,7 +149,8 @@ pub(super) fn filters(method: &str, asked: &Value) -> Vec<String> {
         .collect()
 }
 
-/// What is said of the answer to a call with these parameters, in the caller's words; `None`: there is something to show.
+/// What is said of the answer to a call with these parameters, in the caller's words; `None`: there is something to
+/// show.
 pub fn nothing(method: &str, asked: &Value, result: &Value, out: &Output) -> Option<String> {
     let of = LISTS.iter().find(|list| list.method == method)?;
     if !list(result, of.member).is_empty() {
@@ -159,7 +160,7 @@ pub fn nothing(method: &str, asked: &Value, result: &Value, out: &Output) -> Opt
     let cursor = member(result, "next_cursor");
     if !cursor.is_empty() {
         return Some(format!(
-            "no {one} in the part that was looked through; it goes on: --cursor {cursor}"
+            "no {one} in the part of the log that was searched; to search on: --cursor {cursor}"
         ));
     }
     let filters = filters(method, asked);
@@ -294,7 +295,7 @@ mod tests {
         }
         let more = json!({"entries": [], "next_cursor": "d7"});
         let found = said("audit.list", json!({}), more).unwrap();
-        assert!(found.ends_with("it goes on: --cursor d7"), "{found}");
+        assert!(found.ends_with("to search on: --cursor d7"), "{found}");
     }
 
     #[test]

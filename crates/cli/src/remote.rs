@@ -92,7 +92,8 @@ pub fn given_url(option: Option<&str>) -> Result<Option<String>, CliError> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct Access {
-    /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, or that in the file that TASKLEDGER_TOKEN_FILE names
+    /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, or
+    /// that in the file that TASKLEDGER_TOKEN_FILE names
     #[arg(
         id = "access_token_file",
         long = "token-file",
@@ -131,7 +132,7 @@ pub struct Access {
     )]
     client_key: Option<PathBuf>,
 
-    /// Certificate authorities (PEM) that the server may have beside those of the system
+    /// Additional certificate authorities (PEM) for connections to the server
     #[arg(
         id = "access_ca_file",
         long = "ca-file",
@@ -163,7 +164,8 @@ pub struct Access {
     )]
     proxy: Option<reqwest::Url>,
 
-    /// A header to send with each request; may be repeated. Others on this machine can see it here; otherwise the lines of TASKLEDGER_HEADER
+    /// A header to send with each request; may be repeated. Others on this machine can see it here; otherwise the
+    /// lines of TASKLEDGER_HEADER
     #[arg(
         id = "access_header",
         long = "header",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
 
-/// Answer what a suspended task asks, or see what is asked
+/// Answer the question of a suspended task, or list questions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +17,8 @@ Examples:
   taskledger respond 0f8fad5b-d9cb-469f-a165-70867728950e true
   taskledger respond 0f8fad5b-d9cb-469f-a165-70867728950e '{\"amount\": 5}'
 
-Without an answer the question is shown, without a task all of them. An answer that is no JSON is a text.")]
+Without an answer, the command shows the question; without a task, all questions. An answer that is not JSON
+is sent as text.")]
 pub struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -27,13 +28,13 @@ pub struct Args {
     /// The answer: true or false, one of the choices, a text, or an object
     #[arg(value_name = "ANSWER", value_parser = NonEmptyStringValueParser::new())]
     answer: Option<String>,
-    /// The answer is a text, also when it looks like JSON
+    /// Send the answer as text, even if it looks like JSON
     #[arg(long, requires = "answer")]
     text: bool,
-    /// The question that is answered, if not the one that the task asks now
+    /// The question to answer; default: the current one of the task
     #[arg(long, value_name = "ID")]
     suspension: Option<String>,
-    /// For whom you answer, as a note
+    /// A note: the person for whom you answer
     #[arg(long, value_name = "NAME")]
     responded_by: Option<String>,
 }
@@ -93,7 +94,7 @@ fn asked<'t>(task: &'t Value, task_id: &str) -> Result<&'t Value, CliError> {
     let suspension = task.get("suspension").filter(|it| it.is_object());
     suspension.ok_or_else(|| {
         let status = member(task, "status");
-        CliError::Usage(format!("task {task_id} asks nothing: it is {status}"))
+        CliError::Usage(format!("task {task_id} asks no question: it is {status}"))
     })
 }
 

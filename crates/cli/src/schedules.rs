@@ -24,7 +24,7 @@ Examples:
   taskledger schedules pause nightly --note 'until the database is moved'
   taskledger schedules run-now nightly
 
-Each time starts one run, on one of several servers and after a restart too.")]
+Each time of a schedule starts one run, also with several servers and after a restart.")]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -38,13 +38,13 @@ enum Command {
     List(Box<List>),
     /// Show a schedule, its next times and its last runs
     Get(Box<Which>),
-    /// Change a schedule; what is not named stays
+    /// Change a schedule; settings that are not given stay
     Update(Box<Update>),
-    /// Have the times of a schedule pass without runs
+    /// Pause a schedule: it starts no runs
     Pause(Box<Pause>),
-    /// Have a schedule start runs again
+    /// Resume a paused schedule
     Resume(Box<Which>),
-    /// Delete a schedule; its runs go on
+    /// Delete a schedule; its runs continue
     Delete(Box<Delete>),
     /// Start a run of a schedule now
     RunNow(Box<RunNow>),
@@ -57,7 +57,7 @@ struct Which {
     /// The schedule
     #[arg(value_name = "NAME")]
     name: String,
-    /// The user whose schedules are meant, if that is not you; empty: those of nobody
+    /// The user who owns the schedule; default: you; empty: no owner
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
 }
@@ -66,13 +66,13 @@ struct Which {
 struct List {
     #[command(flatten)]
     remote: Remote,
-    /// Names behind this one
+    /// Only names after this one
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
-    /// Schedules shown, at most
+    /// Schedules to show at most
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// The user whose schedules are meant, if that is not you; empty: those of nobody
+    /// The user who owns the schedule; default: you; empty: no owner
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
 }
@@ -127,19 +127,19 @@ struct What {
     /// When: an RFC 5545 recurrence rule
     #[arg(long, value_name = "RULE", group = "when")]
     rrule: Option<String>,
-    /// When: each so many seconds, or a span such as `90s`, `15m`, `1h` or `7d`
+    /// When: at this interval, in seconds or as a span such as `90s`, `15m`, `1h` or `7d`
     #[arg(long, value_name = "SECONDS", group = "when", value_parser = when::seconds)]
     every: Option<u64>,
-    /// The zone of `--cron` and `--rrule`, by its IANA name; UTC without it
+    /// The zone of `--cron` and `--rrule`, by its IANA name; default: UTC
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
     /// What to start: a saved workflow
     #[arg(long, value_name = "NAME", group = "what")]
     workflow: Option<String>,
-    /// Its version; the newest at the time without it
+    /// Its version; default: the newest when a run starts
     #[arg(long, value_name = "N", requires = "workflow")]
     workflow_version: Option<u32>,
-    /// What its runs are started with, as JSON object
+    /// The trigger of its runs, a JSON object
     #[arg(long, value_name = "JSON", requires = "workflow", value_parser = json_object)]
     inputs: Option<Object>,
     /// What to start: a file with tasks as JSON array; `-` is standard input
@@ -154,14 +154,15 @@ struct What {
     /// Runs that the schedule starts at most; runs by hand do not count
     #[arg(long, value_name = "N")]
     max_runs: Option<u64>,
-    /// What happens at a time while a run goes on: it is skipped (the default), it waits for the end of the run, another run
-    /// starts beside it, or the run is cancelled first
+    /// What to do at a time of the schedule while a run is in progress: skip the time (the default), wait for the
+    /// end of the run, start another run at the same time, or cancel the run first
     #[arg(long, value_enum)]
     overlap: Option<Overlap>,
-    /// Seconds, or a span, within which a time that passed while no server ran is made up; 60 s without it
+    /// How late a time that was missed while no server ran may still start its run, in seconds or as a span;
+    /// default: 60 s
     #[arg(long, value_name = "SECONDS", value_parser = when::seconds)]
     catch_up: Option<u64>,
-    /// Seconds, or a span, by which each start is put off at most; 0 without it
+    /// Random delay of each start at most, in seconds or as a span; default: 0
     #[arg(long, value_name = "SECONDS", value_parser = when::seconds)]
     jitter: Option<u64>,
 }
@@ -172,7 +173,7 @@ struct Create {
     which: Which,
     #[command(flatten)]
     what: What,
-    /// Have its times pass without runs at first
+    /// Create it paused
     #[arg(long)]
     paused: bool,
     /// Why
@@ -186,7 +187,7 @@ struct Update {
     which: Which,
     #[command(flatten)]
     what: What,
-    /// A bound to take away; may be repeated
+    /// A bound to remove; may be repeated
     #[arg(long, value_enum, value_name = "MEMBER")]
     without: Vec<Bound>,
     /// Change it only if this is its version
@@ -216,7 +217,7 @@ struct Delete {
 struct RunNow {
     #[command(flatten)]
     which: Which,
-    /// What happens while a run goes on, if it is not as the schedule says
+    /// What to do while a run is in progress; default: as the schedule says
     #[arg(long, value_enum)]
     overlap: Option<Overlap>,
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-/// Keep secrets that tasks name in their inputs
+/// Store secrets that tasks name in their inputs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +32,7 @@ pub struct Args<Local: Subcommand> {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Keep the text on standard input as a secret, or replace it; a line break at its end is left out
+    /// Store the text on standard input as a secret, or replace one; a line break at its end is removed
     Set(One),
     /// List the names of secrets
     List(Owner),
@@ -51,7 +51,7 @@ struct One {
 
 #[derive(Debug, clap::Args)]
 struct Owner {
-    /// The user whose flows may use it, if that is not you; empty: flows without a user
+    /// The user whose flows may use it; default: you; empty: flows without a user
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
 }

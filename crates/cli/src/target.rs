@@ -207,7 +207,7 @@ impl Target {
                 format!("{text}; it asks for a certificate: give --client-cert and --client-key")
             }
             Some(rustls::Error::InvalidMessage(_)) => {
-                format!("{text}; perhaps the server there speaks `http`")
+                format!("{text}; perhaps the server uses `http`")
             }
             fault => super::unfit_certificate::told(text, fault),
         }
@@ -285,7 +285,7 @@ impl Target {
 /// A URL of a server.
 fn parse_url(url: &str) -> Result<Url, ApiError> {
     let parsed = Url::parse(url)
-        .map_err(|error| ApiError::Connection(format!("`{url}` is no URL: {error}")))?;
+        .map_err(|error| ApiError::Connection(format!("`{url}` is not a URL: {error}")))?;
     if (parsed.username(), parsed.password()) != ("", None) {
         let text = "the URL of a server holds credentials, which others on this machine can see; expected \
                     none: set TASKLEDGER_TOKEN, or give --token-file FILE";

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 /// When a task starts, if not at once.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Timing {
-    /// Start it not before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
+    /// Do not start it before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
     #[arg(long, value_name = "TIME", value_parser = when::future)]
     start_at: Option<String>,
-    /// Start it so many seconds after it is ready
+    /// Start it this many seconds after it is ready
     #[arg(long, value_name = "SECONDS", value_parser = finite)]
     delay: Option<f64>,
 }

@@ -30,7 +30,7 @@ const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// The exit code of a watch that somebody broke off: how it ends is not known. As shells say it.
 const BROKEN_OFF: u8 = 130;
 
-/// Watch a flow until nothing of it runs any more, or everything that happens on a server
+/// Watch a flow until it stops running, or all events of a server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,12 +38,12 @@ Examples:
   taskledger watch 0f8fad5b-d9cb-469f-a165-70867728950e && echo completed
   taskledger watch --output json --types task_failed --from beginning | jq .error
 
-On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest
-first; in a pipe each event is a line. When the connection is lost it is made again, and each event is
-told once. Ctrl-C says how to go on later. When nothing of a flow runs, standard error says what its
-tasks are waiting for.
-A flow that was never executed is refused, unless --follow waits for its run.
-Exit codes with an ID: as of `run`, 130 when it was broken off")]
+On a terminal, a flow is shown as a tree that is updated in place, and a server as one line per flow, newest
+first. In a pipe each event is one line. After a lost connection the command reconnects, and no event is
+printed twice. Ctrl-C prints how to continue later. When no task of a flow runs, standard error says what
+its tasks wait for.
+A flow that was never executed is refused, unless --follow is given.
+Exit codes with an ID: those of `run`, and 130 after an interrupt")]
 pub struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -53,12 +53,12 @@ pub struct Args {
     /// Only flows of this user
     #[arg(long, conflicts_with = "id")]
     user: Option<String>,
-    /// Only these events, with commas
+    /// Only these events, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
     types: Vec<String>,
     #[command(flatten)]
     begin: Begin,
-    /// Stay when nothing runs any more: it may be run again
+    /// Keep watching after it stops running
     #[arg(long, requires = "id")]
     follow: bool,
     /// How events are written, also on a terminal
@@ -157,7 +157,7 @@ async fn is_covered(api: &dyn Api, scope: &Scope, out: &Output) -> Result<(), Cl
     }
     let execute = out.command(&format!("taskledger tasks execute {id}"));
     Err(CliError::Usage(format!(
-        "`{}` was never executed, no run covers it: `{execute}` runs it; to wait for somebody who does: --follow",
+        "`{}` was never executed; `{execute}` runs it, and --follow waits until somebody does",
         member(&task, "name")
     )))
 }

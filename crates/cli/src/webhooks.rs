@@ -25,7 +25,7 @@ use clap::Subcommand;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Tell other programs what happens: endpoints, their secrets and deliveries
+/// Send notices to other programs: webhooks, their secrets and deliveries
 #[derive(Debug, clap::Args)]
 // `--header` of `create` and `update` is sent by the server, to the receiver.
 #[command(mut_arg("access_header", |header| header.long("request-header")))]
@@ -43,20 +43,19 @@ enum Command {
     Get(one::Args),
     List(list::Args),
     Update(Box<update::Args>),
-    /// Delete a webhook; what waits for it is cancelled
+    /// Delete a webhook; its waiting deliveries are cancelled
     Delete(one::Args),
     RotateSecret(rotate::Args),
-    /// Show what signs; the server logs who has asked
+    /// Show the secrets of a webhook; the server logs who asked
     Secret(one::Args),
-    /// Send a message of the type `webhook.test` once, and show what comes of it; exit code 1 unless it
-    /// arrives
+    /// Send a `webhook.test` message once, and show the result; exit code 1 unless it was delivered
     Test(one::Args),
     Deliveries(deliveries::Args),
     Redeliver(resend::Redeliver),
     Recover(resend::Recover),
-    /// Send to a webhook again that was disabled
+    /// Enable a webhook that was disabled
     Enable(one::Args),
-    /// Send nothing to a webhook; its messages wait
+    /// Disable a webhook; its messages wait
     Disable(one::Args),
     Verify(verify::Args),
 }

@@ -42,9 +42,9 @@ The program gets the task's input as a JSON object on stdin, and TASKLEDGER_TASK
 TASKLEDGER_METHOD, TASKLEDGER_RUN_ID and, with tracing, TRACEPARENT in its environment. TASKLEDGER_TOKEN is removed from it.
 
 Exit code 0 completes the task: stdout must hold one JSON object of at most 1 MiB, the output. Other exit codes fail
-the attempt, with the end of stderr as the error; the task is tried again if it has retries left. Exit code 65, and
-stdout that is no JSON object, fail the task for good; exit code 77 rejects it, because the program does not do such
-tasks. With --progress, lines on stderr such as `progress 0.5 half done` are reported as progress.
+the attempt, with the end of stderr as the error; the task is retried if it has retries left. Exit code 65, and
+stdout that is not a JSON object, fail the task without a retry; exit code 77 rejects the task, because the program
+does not do such tasks. With --progress, lines on stderr such as `progress 0.5 half done` are reported as progress.
 
 If the worker itself is killed (SIGKILL), its programs are not, and another worker does their tasks when the leases have
 ended; `setpriv --pdeathsig KILL -- PROGRAM` ends them with it.
@@ -84,7 +84,8 @@ pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> 
     ended
 }
 
-/// That the server does not run these methods itself. A worker that may not ask, or whose server is away, begins without the
+/// That the server does not run these methods itself. A worker that may not ask, or whose server is away, begins
+/// without the
 /// answer: its first claim tells.
 async fn claimable(api: &dyn Api, methods: &[String]) -> Result<(), CliError> {
     /// How long the answer is awaited.

@@ -15,7 +15,7 @@ use super::{CliError, Remote};
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// See and drain workers; declare the methods that they do
+/// List and drain workers; declare their methods
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,13 +35,13 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List workers: what they ask for and what they hold
+    /// List workers with their methods and their tasks
     List,
-    /// List methods: those that were declared and those that workers ask for
+    /// List the methods that were declared or that workers ask for
     Methods,
     Drain(drain::Args),
     Declare(Box<declare::Args>),
-    /// Take a declaration back; tasks of the method wait for a worker that asks for it
+    /// Remove a declaration; tasks of the method wait for a worker that asks for it
     Undeclare(declare::One),
 }
 

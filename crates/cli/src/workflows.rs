@@ -26,7 +26,7 @@ Examples:
   taskledger workflows diff 'Quarterly report' --file report.yaml
   taskledger workflows run --saved 'Quarterly report' --trigger '{\"quarter\": \"2026-Q1\"}'
 
-`validate`, `dry-run` and `schemas` read the file themselves and ask no server. They exit with 1 when the document has errors,
+`validate`, `dry-run` and `schemas` need no server. They exit with 1 when the document has errors,
 `dry-run` also when a phase does not complete, `diff` when a change breaks callers, workers or readers of results. Outputs are {phase: output, or [outputs] of one completion each};
 the output {\"$fail\": reason} fails an attempt.")]
 pub struct Args {
@@ -36,29 +36,29 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say everything that is wrong with a document, with the lines
+    /// Show all errors of a document with their lines
     Validate(Validate),
-    /// Play a run with made-up outputs, without server and workers
+    /// Simulate a run with given outputs, without a server or workers
     DryRun(DryRun),
-    /// Print what phases take and give, as JSON Schemas
+    /// Print the inputs and outputs of phases as JSON Schemas
     Schemas(Schemas),
-    /// Create the tasks of one run of a document, and begin it
+    /// Create the tasks of a document, and run them
     #[command(disable_version_flag = true)]
     Run(Box<Run>),
-    /// Keep a document by its name, as the newest version
+    /// Save a document as the newest version of its name
     Save(Box<kept::Save>),
-    /// List the documents that are kept
+    /// List saved documents
     List(Box<kept::List>),
-    /// Print a document that is kept
+    /// Print a saved document
     #[command(disable_version_flag = true)]
     Show(Box<kept::Show>),
-    /// List what happened to a document
+    /// List the versions of a document
     Versions(Box<kept::Versions>),
-    /// Say what is different between two versions, or a version and a file
+    /// Show the differences between two versions, or a version and a file
     Diff(Box<kept::Diff>),
     /// Delete all versions of a document
     Delete(Box<kept::Delete>),
-    /// Say how far a run has come
+    /// Show the progress of a run
     Progress(Box<kept::Progress>),
 }
 
@@ -74,7 +74,7 @@ struct DryRun {
     document: DocumentFile,
     #[command(flatten)]
     trigger: Trigger,
-    /// What the phases give, as JSON object by name of the phase
+    /// The outputs of phases, a JSON object by phase name
     #[arg(long, value_name = "FILE")]
     outputs: Option<String>,
 }
@@ -83,14 +83,14 @@ struct DryRun {
 struct Schemas {
     #[command(flatten)]
     document: DocumentFile,
-    /// The phase; all of them without it
+    /// The phase; default: all
     #[arg(long, value_name = "NAME")]
     phase: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 struct Trigger {
-    /// What the run is started with, as JSON object
+    /// The trigger of the run, a JSON object
     #[arg(long, value_name = "JSON", conflicts_with = "trigger_file")]
     trigger: Option<String>,
     /// The same from a file; `-` is standard input
@@ -103,7 +103,7 @@ struct DocumentFile {
     /// The document in YAML or JSON; `-` is standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// Take unknown keys and what is probably a mistake for errors
+    /// Treat unknown keys and warnings as errors
     #[arg(long)]
     strict: bool,
 }
@@ -115,27 +115,27 @@ struct Run {
     /// The document in YAML or JSON; `-` is standard input
     #[arg(value_name = "FILE", required_unless_present = "saved")]
     file: Option<String>,
-    /// Take unknown keys and what is probably a mistake for errors
+    /// Treat unknown keys and warnings as errors
     #[arg(long)]
     strict: bool,
-    /// A document that the server keeps, in place of FILE
+    /// A saved document, instead of FILE
     #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "strict"])]
     saved: Option<String>,
     /// Its version; the newest without it
     #[arg(long, value_name = "N", requires = "saved", conflicts_with = "file")]
     version: Option<u32>,
-    /// Whose it is, if it is not yours
+    /// The user who owns the saved document; default: you
     #[arg(long, value_name = "USER", requires = "saved", conflicts_with = "file")]
     owner: Option<String>,
     #[command(flatten)]
     trigger: Trigger,
-    /// Whose run it is, if not yours
+    /// The user who owns the run; default: you
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// A label of the run's root; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// Create the tasks and begin nothing
+    /// Create the tasks without starting them
     #[arg(long)]
     no_start: bool,
 }
@@ -364,7 +364,7 @@ impl Trigger {
         };
         let read = serde_json::from_str(text);
         read.map(Some)
-            .map_err(|error| CliError::Usage(format!("--trigger: no JSON object: {error}")))
+            .map_err(|error| CliError::Usage(format!("--trigger: not a JSON object: {error}")))
     }
 }
 
@@ -382,7 +382,7 @@ fn show(created: &Value, out: &mut Output) -> io::Result<()> {
     match created.get("run_id") {
         Some(_) => {
             let watch = out.command(&format!("taskledger watch {root}"));
-            out.text(&Text::from(format!("run {root} has begun: {watch}")).whole())
+            out.text(&Text::from(format!("run {root} has started: {watch}")).whole())
         }
         None => {
             let execute = out.command(&format!("taskledger tasks execute {root}"));

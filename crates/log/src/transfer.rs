@@ -131,7 +131,7 @@ pub struct End {
 }
 
 /// What is said of a text that was never a line of ours.
-const FOREIGN: &str = "this is no export or archive of taskledger; expected a file that `taskledger events export` or \
+const FOREIGN: &str = "this is not an export or archive of taskledger; expected a file that `taskledger events export` or \
                        `taskledger retention --archive` wrote, with one JSON object a line";
 
 /// Whether a text that is no JSON was a line of ours before it was cut off or changed.

@@ -59,8 +59,7 @@ pub enum KeysError {
     },
     /// The text is not that of keys. Never shows it.
     #[error(
-        "line {line} of the key file of --secrets-key-file ({KEYS_FILE} in the data folder unless \
-         given) is no key, expected 32 bytes in base64"
+        "line {line} of the key file of --secrets-key-file ({KEYS_FILE} in the data folder unless given) is not a key, expected 32 bytes in base64"
     )]
     Malformed {
         /// From 1.

@@ -147,7 +147,7 @@ impl<'r> Columns<'r> {
     /// [`Error::Damaged`]: the column holds something else.
     pub fn status(&mut self) -> Result<Status, Error> {
         let text = self.word()?;
-        Status::parse(text).ok_or_else(|| Error::Damaged(format!("`{text}` is no status")))
+        Status::parse(text).ok_or_else(|| Error::Damaged(format!("`{text}` is not a status")))
     }
     /// A priority.
     ///
@@ -155,7 +155,7 @@ impl<'r> Columns<'r> {
     /// [`Error::Damaged`]: the column holds something else.
     pub fn priority(&mut self) -> Result<Priority, Error> {
         let value = self.number()?;
-        Priority::new(value).ok_or_else(|| Error::Damaged(format!("`{value}` is no priority")))
+        Priority::new(value).ok_or_else(|| Error::Damaged(format!("`{value}` is not a priority")))
     }
     /// A progress.
     ///

@@ -89,7 +89,7 @@ pub struct NewWebhook {
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Ordering,
     /// Seconds before each attempt.
     pub schedule: Option<Arc<[u32]>>,
@@ -116,7 +116,7 @@ pub struct WebhookChange {
     pub user: Option<Option<Arc<str>>>,
     /// Which labels its tasks must have; an empty one: none.
     pub labels: Option<Selector>,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Option<Ordering>,
     /// Seconds before each attempt; `Some(None)`: the server's.
     pub schedule: Option<Option<Arc<[u32]>>>,

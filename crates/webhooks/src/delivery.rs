@@ -84,7 +84,7 @@ pub struct Leased {
     pub headers: Vec<(Arc<str>, Secret)>,
     /// Keys to sign with, the newest first; more than one during a rotation.
     pub keys: Vec<Key>,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Ordering,
     /// Seconds before each attempt; `None`: the server's schedule.
     pub schedule: Option<Arc<[u32]>>,

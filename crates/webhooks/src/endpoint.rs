@@ -80,7 +80,7 @@ impl Serialize for EventName {
     }
 }
 
-/// What waits for what.
+/// Which messages wait for earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ordering {
@@ -176,7 +176,7 @@ pub struct Endpoint {
     pub filter: Filter,
     /// How long it lives.
     pub life: Life,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Ordering,
     /// Seconds before each attempt, instead of the server's.
     pub schedule: Option<Arc<[u32]>>,

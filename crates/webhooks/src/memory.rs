@@ -29,7 +29,7 @@ pub struct Endpoint {
     pub headers: Vec<(Arc<str>, Secret)>,
     /// Keys, the newest first.
     pub keys: Vec<Key>,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Ordering,
     /// A schedule of its own.
     pub schedule: Option<Arc<[u32]>>,

@@ -29,7 +29,7 @@ pub enum Unplayable {
     #[error("there is no phase `{0}`")]
     UnknownPhase(String),
     /// An output is no object.
-    #[error("an output of phase `{0}` is no object; accepted are an object, or a list of objects")]
+    #[error("an output of phase `{0}` is not an object; expected an object or a list of objects")]
     NoObject(String),
     /// The outputs take too long to check.
     #[error("the outputs take too long to check against their types")]

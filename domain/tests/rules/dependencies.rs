@@ -1,4 +1,4 @@
-//! What waits for what. spec: semantics / Dependencies and failure; data-model / Dependency
+//! Which messages wait for earlier ones. spec: semantics / Dependencies and failure; data-model / Dependency
 //! Resolution Algorithm; validation / Dependency Validation
 
 use crate::support::{cancel, change, create, cycle, refusal, updating};

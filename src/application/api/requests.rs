@@ -26,7 +26,7 @@ pub enum Request {
     CancelRun(CancelRun),
     /// Say something to a run.
     FollowUp(Box<FollowUp>),
-    /// Run a failed task again, with the pending tasks behind it and the failed groups around it.
+    /// Retry a failed task; the pending tasks that depend on it follow and the failed groups around it.
     Retry(Retry),
     /// Change a task.
     Update(Box<Update>),

@@ -27,7 +27,7 @@ pub struct Query {
     pub limit: usize,
     /// Oldest or newest first.
     pub order: Order,
-    /// Where the page before ended; made with the same order.
+    /// The cursor that the previous page printed; made with the same order.
     pub cursor: Option<Cursor>,
     /// Only these types; `None` for all.
     pub types: Option<Vec<EventType>>,

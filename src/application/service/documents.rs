@@ -389,7 +389,7 @@ fn shown(found: taskledger_documents::Document) -> Result<KeptDocument, Error> {
     let document = match found.form {
         Form::Text => Document::Text(found.text.to_string()),
         Form::Json => Document::Json(Payload::parse(&found.text).map_err(|error| {
-            Failure::Workflows(format!("a saved document is no JSON: {error}"))
+            Failure::Workflows(format!("a saved document is not valid JSON: {error}"))
         })?),
     };
     Ok(KeptDocument {

@@ -21,16 +21,16 @@ Examples:
   taskledger events export --after 1000 | head
   taskledger events export --with-keys --output log.jsonl --database-url postgres://h/ledger
 
-A server may be running. The last line holds the count and the SHA-256 of all lines before it, by which
-`events import` notices a file that was cut off. An export of a log whose hash chain does not hold warns of that.")]
+A server may be running. The last line holds the number and the SHA-256 of the lines before it, so that
+`events import` notices a truncated file. The command warns if the hash chain of the log is broken.")]
 pub(super) struct Args {
     #[command(flatten)]
     storage: StorageConfig,
     /// Only events after this position
     #[arg(long, value_name = "POSITION", default_value_t = 0)]
     after: u64,
-    /// Also write the idempotency keys that are still remembered, behind the events: for moving a
-    /// log, so that repeated calls get their first answer there too
+    /// Also write the idempotency keys that are still valid, after the events: for moving a log, so that repeated
+    /// calls still get their first answer
     #[arg(long)]
     with_keys: bool,
     /// Write to this new file, which appears when it is complete

@@ -52,7 +52,7 @@ impl Lines {
                 return Ok(None);
             };
             if self.ended {
-                let reason = "something stands behind the end of the export";
+                let reason = "there is data after the end of the export";
                 return Err(self.fault(reason));
             }
             let text = line.text();
@@ -70,12 +70,12 @@ impl Lines {
                     continue;
                 }
                 Line::Archive(_) if self.number > 1 => {
-                    return Err(self.fault("an archive begins with this line"));
+                    return Err(self.fault("an archive starts with this line"));
                 }
                 Line::Archive(_) => self.is_archive = true,
                 Line::Key(_) => self.had_keys = true,
                 Line::Event(_) | Line::Dropped(_) if self.had_keys => {
-                    return Err(self.fault("an event stands behind the keys"));
+                    return Err(self.fault("there is an event after the keys"));
                 }
                 Line::Event(_) | Line::Dropped(_) => {}
             }

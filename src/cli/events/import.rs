@@ -22,21 +22,20 @@ Examples:
   taskledger events import log.jsonl --database-url postgres://h/ledger
   taskledger events export --with-keys | taskledger events import - --data-dir ./elsewhere
 
-Stop the server before the export, or what it writes afterwards is not moved. The target must have
-no log; a server that runs on an empty database takes up flows that were running within half a minute. Everything that was written is read back and compared, by count and SHA-256, before any of
-it is there; a broken-off import leaves nothing. An export that was cut off is refused: its last line holds
-the count and the SHA-256 of all lines before it. So is one whose hash chain is broken.")]
+Stop the server before the export; otherwise events that it writes afterwards are not moved. The target must
+not have a log. A server that runs on an empty database continues imported flows within half a minute. The
+import is compared with the export by count and SHA-256 before it becomes visible; an interrupted import
+leaves nothing. A truncated export is refused, and so is one whose hash chain is broken.")]
 pub(super) struct Args {
     /// The export, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// Also take an export without its closing line: one that an earlier version wrote to standard
-    /// output, or lines that another program made. If it was cut off between two lines, what is missing
-    /// is not noticed
+    /// Also accept an export without its last line: one that an earlier version wrote to standard output, or that
+    /// another program made. If it was cut off between two lines, the missing events are not noticed
     #[arg(long)]
     allow_unterminated: bool,
-    /// Leave the hashes of events behind: the new log begins its own hash chain with the next append.
-    /// For a log whose chain is broken
+    /// Import without hashes: the new log starts its own hash chain with the next append. For a log whose chain is
+    /// broken
     #[arg(long)]
     restart_chain: bool,
     #[command(flatten)]
@@ -65,7 +64,7 @@ pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, Cli
                 "its hash chain, from position {} on, was followed and kept",
                 chain.from
             ),
-            None => "it has no hashes: the hash chain begins with the next append".to_owned(),
+            None => "it has no hashes: the hash chain starts with the next append".to_owned(),
         };
         out.lines([format!("imported and compared {}", taken.receipt), chain])?;
     }
@@ -93,7 +92,7 @@ async fn take_in(
     let stored = read_back(&mut *target, given.events, now).await?;
     if stored != *given {
         return Err(CliError::Failed(format!(
-            "what was written differs from what was read ({stored}; {given}); nothing is imported"
+            "the stored events differ from the export ({stored}; {given}); nothing is imported"
         )));
     }
     target.finish().await.map_err(|e| CliError::failed(&e))?;
@@ -195,7 +194,7 @@ fn follow(chain: &mut Chain, step: &Step, is_archive: bool) -> Result<(), String
         return Ok(());
     }
     chain.step(step).map_err(|reason| {
-        format!("{reason}; --restart-chain imports the log without hashes and begins a new chain")
+        format!("{reason}; --restart-chain imports the log without hashes and starts a new chain")
     })
 }
 

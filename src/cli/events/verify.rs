@@ -20,10 +20,10 @@ Examples:
   taskledger events verify --head 5f1d..c09e@1042 --database-url postgres://h/ledger
   taskledger events verify log.jsonl
 
-Each event has a hash that rests on the one before it. Keep the head that is printed, away from the
-server: with --head it shows later that nothing up to it was changed or removed. A file is an export
-or an archive; the SHA-256 of an archive is the one that the last event of each of its flows names.
-Exit code 1 if a row is damaged or changed.")]
+Each event has a hash that includes the hash of the event before it. Keep the head that is printed in a
+place outside the server: later, --head proves that no event up to it was changed or removed. FILE is an
+export or an archive; the last event of each archived flow names the SHA-256 of its archive.
+Exit code 1: a row is damaged or changed.")]
 pub(super) struct Args {
     /// Check this export or archive instead of the log; `-` is standard input
     #[arg(value_name = "FILE")]
@@ -76,7 +76,7 @@ fn chain_lines(chain: Option<Followed>, kept: Option<Mark>, is_sound: bool) -> V
     let mut lines = Vec::new();
     if let (Some(kept), true) = (kept, is_sound) {
         lines.push(format!(
-            "nothing up to position {} was changed since the head was kept",
+            "no event up to position {} has changed since the head was recorded",
             kept.position
         ));
     }

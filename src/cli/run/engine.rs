@@ -41,7 +41,7 @@ impl FromArgMatches for Engine {
 impl Args for Engine {
     fn augment_args(command: Command) -> Command {
         EngineConfig::augment_args(command).mut_arg(DATA_DIR, |arg| {
-            arg.help("Folder that keeps what is run without a server, created if it is missing; by default nothing is kept")
+            arg.help("Without a server: folder in which the flow is stored, created if it is missing; by default nothing is stored")
                 .hide_default_value(true)
         })
     }

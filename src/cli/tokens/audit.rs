@@ -9,13 +9,13 @@ use taskledger_cli::request::principal;
 /// Which entries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Only what this principal did: user:NAME, service:NAME, anonymous, operator or server
+    /// Only actions of this principal: user:NAME, service:NAME, anonymous, operator or server
     #[arg(long, visible_alias = "actor", value_parser = principal)]
     principal: Option<String>,
     /// Only this action, such as token.create or login.failed
     #[arg(long)]
     action: Option<String>,
-    /// Only what was done to this object
+    /// Only actions on this object
     #[arg(long)]
     object: Option<String>,
     /// Not before this time: `1h`, `yesterday 14:00`, a date, or RFC 3339
@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Entries to show, 1 to 100
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: Option<u32>,
-    /// Where the page before ended
+    /// The cursor that the previous page printed
     #[arg(long)]
     cursor: Option<String>,
 }

@@ -4,31 +4,31 @@ use super::time::seconds;
 use super::{Params, Request, show};
 use taskledger_auth::Scopes;
 
-/// Make a token; its secret is shown once
+/// Create a token; its secret is shown once
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Whose token it is
     #[arg(value_name = "NAME")]
     name: String,
-    /// It is for a service, not for a user
+    /// The token is for a service, not for a user
     #[arg(long)]
     service: bool,
-    /// What it allows, separated by commas; `all` is everything that there is
+    /// What it allows, separated by commas; `all` means every scope
     #[arg(long, value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
     /// The only methods that a worker may claim with it, separated by commas
     #[arg(long, value_name = "METHODS", value_delimiter = ',')]
     methods: Vec<String>,
-    /// An agent of the broker for which it speaks beside NAME; may be repeated
+    /// A further agent of the broker that the token may act as; may be repeated
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
-    /// How long it lasts, such as 12h or 30d; without it 90 days for a user, without end for a service
+    /// How long it lasts, such as 12h or 30d; default: 90 days for a user, no expiry for a service
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     expires_in: Option<u64>,
     /// For people
     #[arg(long)]
     note: Option<String>,
-    /// An id of your own, 16 characters of a to z and 2 to 7: then repeating the command makes no second token
+    /// An id of your own, 16 characters of a to z and 2 to 7: repeating the command then creates no second token
     #[arg(long)]
     id: Option<String>,
 }

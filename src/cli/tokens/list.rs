@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Tokens to show, 1 to 100
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: Option<u32>,
-    /// Where the page before ended
+    /// The cursor that the previous page printed
     #[arg(long)]
     cursor: Option<String>,
 }

@@ -108,8 +108,11 @@ pub(in super::super) fn spoken(envelope: Envelope, older: bool) -> Spoken {
 fn no_method(method: &str, names: &[&str]) -> Error {
     let name: String = method.chars().take(64).collect();
     let reason = match suggestion(&name, names.iter().copied()) {
-        Some(near) => format!("there is no method `{name}`; did you mean `{near}`?"),
-        None => format!("there is no method `{name}`: {} are", names.join(", ")),
+        Some(near) => format!("unknown method `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "unknown method `{name}`; expected one of {}",
+            names.join(", ")
+        ),
     };
     Error::new(ErrorKind::MethodNotFound, reason)
 }

@@ -42,7 +42,7 @@ pub(super) fn priority_of(given: i32) -> Result<u8, Status> {
         Ok(Priority::Low) => Ok(3),
         Err(_) => Err(invalid(
             "priority",
-            format!("{given} is no priority: 0 (unspecified) to 4 (critical) are"),
+            format!("{given} is not a priority; expected 0 (unspecified) to 4 (critical)"),
         )),
     }
 }

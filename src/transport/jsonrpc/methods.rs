@@ -160,7 +160,7 @@ fn tasks() -> Vec<Method<Service>> {
         Method {
             name: "tasks.retry",
             title: "Retry Task",
-            summary: "Run a failed task again, with the pending tasks behind it",
+            summary: "Retry a failed task; the pending tasks that depend on it follow",
             tags: &["task", "retry"],
             params: retry::Params::declared(),
             changes: Changes::Flows,
@@ -175,7 +175,7 @@ fn streams() -> Vec<Method<Service>> {
         Method {
             name: "tasks.subscribe",
             title: "Subscribe to Task",
-            summary: "Show a task, then tell what happens in its flow until nothing runs",
+            summary: "Show a task, then stream the events of its flow until it stops running",
             tags: &["task", "read", "stream"],
             params: subscribe::Params::declared(),
             changes: Changes::Nothing,
@@ -195,7 +195,7 @@ fn streams() -> Vec<Method<Service>> {
         Method {
             name: "tasks.resubscribe",
             title: "Resume Subscription",
-            summary: "Go on with a subscription behind the last event that arrived",
+            summary: "Resume a subscription after the last event that arrived",
             tags: &["task", "read", "stream"],
             params: resubscribe::Params::declared(),
             changes: Changes::Nothing,

@@ -88,15 +88,15 @@ impl Query {
                     Ok(kinds) => watch.kinds = Some(kinds),
                     Err(unknown) => {
                         let reason =
-                            format!("`{}` is no type of event", cut(unknown, SHOWN_BYTES_MAX));
+                            format!("`{}` is not an event type", cut(unknown, SHOWN_BYTES_MAX));
                         fault(&reason, expected_kinds());
                     }
                 },
                 "from" => match start(&value) {
                     Some(start) => from = start,
                     None => {
-                        let expected = "`beginning`, `now`, or the position of an event";
-                        fault("not a place", expected.to_owned());
+                        let expected = "`beginning`, `now`, or a position, which is a whole number";
+                        fault("not a position", expected.to_owned());
                     }
                 },
                 "label" => {
@@ -277,7 +277,7 @@ mod tests {
                 ("flow", "Invalid UUID format"),
                 ("task", "Invalid UUID format"),
                 ("types", "`task_done` is no type of event"),
-                ("from", "not a place"),
+                ("from", "not a position"),
                 ("form", "unknown parameter"),
                 ("user", "not a user"),
                 ("user_id", "given more than once"),

@@ -183,8 +183,8 @@ impl Kind for Place {
             | Value::Object(_) => None,
         };
         place.ok_or_else(|| {
-            let expected = "`beginning`, `now`, or the position of an event";
-            Refusal::Here(Fault::new("not a place", expected.to_owned()))
+            let expected = "`beginning`, `now`, or a position, which is a whole number";
+            Refusal::Here(Fault::new("not a position", expected.to_owned()))
         })
     }
 }

@@ -413,8 +413,7 @@ async fn who_sees_only_their_own_flows_is_told_of_others_without_a_number() {
 
     let message = reason["message"].as_str().unwrap();
     assert!(
-        message
-            .contains("2 of 2 are taken, 0 tasks of its flow and a few other flows are before it"),
+        message.contains("2 of 2 are taken, 0 tasks of its flow and a few other flows come first"),
         "{message}"
     );
     assert_eq!(reason["others_ahead"], "few");

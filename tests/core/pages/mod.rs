@@ -39,6 +39,10 @@ fn page(name: &str) -> Page {
 
 /// Lines of the README, which is a map and no manual.
 const README_LINES_MAX: usize = 120;
+/// Lines of ARCHITECTURE.md, which is read in one sitting.
+const ARCHITECTURE_LINES_MAX: usize = 250;
+/// Characters of a cell of its tables; what is longer belongs into docs/maintaining.md.
+const CELL_CHARS_MAX: usize = 400;
 /// Lines that are seen at once.
 const FIRST_SCREEN: usize = 45;
 
@@ -127,5 +131,17 @@ fn every_built_in_executor_is_listed() {
     for executor in registry.iter() {
         let row = format!("| `{}`", executor.name());
         assert!(page.text.contains(&row), "docs/guides/executors.md: {row}");
+    }
+}
+
+#[test]
+fn the_architecture_is_short_and_its_tables_can_be_read() {
+    let page = page("ARCHITECTURE.md");
+    let count = page.text.lines().count();
+    assert!(count <= ARCHITECTURE_LINES_MAX, "{count} lines");
+    let rows = page.text.lines().filter(|line| line.starts_with('|'));
+    for cell in rows.flat_map(|row| row.split(" | ")) {
+        let chars = cell.chars().count();
+        assert!(chars <= CELL_CHARS_MAX, "{chars} characters: {cell}");
     }
 }

@@ -106,7 +106,7 @@ async fn a_question_is_answered_a_task_is_cancelled_and_refusals_have_their_exit
     let told = a2a(&["get", url, "no-such-task"]).await.refused(2);
     assert!(told.contains("TASK_NOT_FOUND (-32001)"), "{told}");
     let told = a2a(&["send", url, "hello", "--data", "{"]).await.refused(2);
-    assert!(told.contains("--data: no JSON"), "{told}");
+    assert!(told.contains("--data: not valid JSON"), "{told}");
     server.stop().await;
     let told = a2a(&["card", url]).await.refused(4);
     assert!(told.contains("cannot reach"), "{told}");

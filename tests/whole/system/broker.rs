@@ -181,7 +181,7 @@ async fn tasks_are_answered_by_hand_and_options_reach_the_message() {
     let results = broker(&server, &["results", "--id", "t", "--count", "1"]).await;
     assert_eq!(results.done(), "t  completed  {\"ok\":true}\n");
     let wrong = broker(&server, &["publish", "--type", "x", "--parameters", "[]"]).await;
-    assert!(wrong.refused(2).contains("no JSON object"));
+    assert!(wrong.refused(2).contains("not a JSON object"));
     let wrong = broker(&server, &["publish", "--type", "a@b"]).await;
     assert!(wrong.refused(2).contains("task_type"));
     let nowhere = run(["broker", "--url", "http://127.0.0.1:9", "results"]).await;

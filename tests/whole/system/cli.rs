@@ -135,7 +135,7 @@ async fn the_exit_code_of_a_run_tells_how_it_ended() {
     );
     let yaml = on_server("tasks:\n  - name: a\n    schemas: {method: echo_executor}\n").await;
     assert_eq!(yaml.code, Some(0), "{yaml:?}");
-    assert!(on_server("{").await.refused(2).contains("no JSON"));
+    assert!(on_server("{").await.refused(2).contains("not valid JSON"));
     assert!(
         on_server("{}")
             .await
@@ -309,7 +309,7 @@ async fn tasks_are_made_read_changed_and_removed() {
         tasks(&["get", "7"])
             .await
             .refused(2)
-            .contains("`7` is no id of a task; expected an id, at least its first 4 digits")
+            .contains("`7` is not the id of a task; expected an id, at least its first 4 digits")
     );
     server.stop().await;
 }

@@ -116,7 +116,7 @@ async fn a_failure_says_why_no_attempt_follows() {
     let hopeless =
         "`hopeless` failed, and no further attempt follows because the failure is non-retryable: ";
     assert!(said[0].starts_with(hopeless), "{}", said[0]);
-    let slow = "`slow` failed, and no further attempt follows because the next one would begin more than 5 s after the \
+    let slow = "`slow` failed, and no further attempt follows because the next one would start more than 5 s after the \
                 start of the first one at ";
     assert!(
         said[1].starts_with(slow) && said[1].contains("which `max_elapsed_seconds` does not allow"),
@@ -318,7 +318,7 @@ async fn man_pages_and_features_are_those_of_the_program() {
         "build:",
         "storage:  sqlite",
         "postgres",
-        "doors:",
+        "protocols:",
         "A2A",
     ] {
         assert!(version.contains(part), "{part}: {version}");

@@ -52,7 +52,7 @@ async fn a_program_that_is_not_allowed_is_answered_with_those_that_are() {
     let said = run_with(words, Path::new("."), FORBIDDEN).await.refused(2);
 
     assert!(
-        said.contains("inputs.program: is no program that this server allows")
+        said.contains("inputs.program: is not a program that this server allows")
             && said.contains(
                 "one of `false`, `true`; the server allows more with `--allow-command PROGRAM`"
             )
@@ -87,7 +87,7 @@ async fn a_file_that_is_no_export_is_said_to_be_none() {
             assert!(
                 ended
                     .err
-                    .contains("line 1: this is no export or archive of taskledger")
+                    .contains("line 1: this is not an export or archive of taskledger")
                     && ended.err.contains("`taskledger events export`"),
                 "{ended:?}"
             );

@@ -228,7 +228,7 @@ async fn an_export_that_was_cut_between_two_lines_is_noticed() {
     let allowed = import(joined(others), &["--allow-unterminated"]).await;
 
     assert!(cut.contains("cut off or changed"), "{cut}");
-    assert!(behind.contains("behind the end"), "{behind}");
+    assert!(behind.contains("after the end"), "{behind}");
     let missing = format!("line {}: expected the closing line", lines.len());
     assert!(open.contains(&missing), "{open}");
     assert!(open.contains("nothing is imported"), "{open}");

@@ -377,7 +377,7 @@ async fn what_cannot_be_followed_is_told_and_a_foreign_place_is_not_silently_ski
     let unknown = refused(&["watch", UNKNOWN]).await.refused(2);
     assert!(unknown.contains("Task not found (-32001)"), "{unknown}");
     let bad = refused(&["events", "tail", "--flow", "7"]).await.refused(2);
-    assert!(bad.contains("`7` is no id of a task"), "{bad}");
+    assert!(bad.contains("`7` is not the id of a task"), "{bad}");
 
     let mut following = Following::start(&[
         "events",

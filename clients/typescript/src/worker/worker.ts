@@ -136,7 +136,7 @@ export class Worker {
   /**
    * Works until {@link stop}, or until an operator drains this worker. Connections that are lost are made anew.
    * @throws RpcError when the server refuses this worker at its first connection, or several times in a row later: for
-   * instance because its token was revoked. What runs then has the grace to finish.
+   * instance because its token was revoked. Running handlers may finish within the grace period.
    */
   run(): Promise<WorkerEnd> {
     if (this.#ended) throw new Error("a worker runs once");

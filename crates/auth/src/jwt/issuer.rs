@@ -69,7 +69,7 @@ pub enum InvalidGrant {
     #[error("expected `CLAIM:VALUE=SCOPES`, for example `groups:ledger=tasks:read tasks:write`")]
     Form,
     /// It names no scope.
-    #[error("no scope stands behind `=`; expected for example `tasks:read tasks:write`")]
+    #[error("there is no scope after `=`; expected for example `tasks:read tasks:write`")]
     NoScope,
     /// A scope does not exist.
     #[error(transparent)]

@@ -186,7 +186,7 @@ fn shown(row: &Row) -> Result<SecretRow, Error> {
 }
 
 fn secret_name(text: &str) -> Result<SecretName, Error> {
-    let damaged = |_| Error::Damaged(format!("`{text}` is no name of a secret"));
+    let damaged = |_| Error::Damaged(format!("`{text}` is not a valid name of a secret"));
     SecretName::new(text).map_err(damaged)
 }
 

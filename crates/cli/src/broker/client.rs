@@ -85,5 +85,5 @@ pub(super) fn say(text: &str) {
 
 /// A JSON object, for clap.
 pub(super) fn object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }

@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Who wants the result
     #[arg(long, value_name = "NAME", default_value = AGENT)]
     agent: String,
-    /// The agent that the task is for; any that does its type unless given
+    /// The agent that gets the task; default: any agent that takes its type
     #[arg(long, value_name = "AGENT")]
     to: Option<String>,
     /// The id of the task; a new one unless given
@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// How urgent it is
     #[arg(long, value_name = "PRIORITY", default_value = "medium")]
     priority: Urgency,
-    /// The time from now on until which the task must have ended: seconds, or a span such as `15m`
+    /// Deadline of the task from now: seconds, or a span such as `15m`
     #[arg(long, alias = "deadline", value_name = "SECONDS", value_parser = within)]
     within: Option<u32>,
     /// Wait for the result and show it. Exit code 0: completed, 1: failed, 3: cancelled

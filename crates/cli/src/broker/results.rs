@@ -37,19 +37,19 @@ impl Seen {
     }
 }
 
-/// Show results of tasks that an agent has published, as they come
+/// Show results of the tasks that an agent published, as they arrive
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Who has published the tasks
+    /// The agent that published the tasks
     #[arg(long, value_name = "NAME", default_value = AGENT)]
     agent: String,
-    /// Only those of this task, also if they were shown before; may be repeated
+    /// Only results of this task, even if they were shown before; may be repeated
     #[arg(long = "id", value_name = "ID")]
     ids: Vec<String>,
     /// Show progress too
     #[arg(long)]
     progress: bool,
-    /// End after so many results
+    /// Stop after this many results
     #[arg(long, value_name = "N")]
     count: Option<usize>,
 }

@@ -18,29 +18,29 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Streaming};
 
-/// Be given tasks, and show or do them
+/// Receive tasks, and show or do them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without --result or a program, tasks are shown and stay unfinished: another agent gets them when this one ends.
 
 The program gets the parameters as a JSON object on stdin, and TASKLEDGER_TASK_ID, TASKLEDGER_METHOD (the type) and
 TASKLEDGER_ATTEMPT in its environment. Exit code 0 completes the task with the JSON object on stdout; other exit codes
-fail it with the end of stderr. A result is repeated until the server answers, also when it restarts; one that it refuses
+fail it with the end of stderr. A result is sent again until the server answers, also after a restart; a refused result
 fails the task.")]
 pub(super) struct Args {
     /// The agent
     #[arg(long, value_name = "NAME", default_value = AGENT)]
     agent: String,
-    /// A type of tasks, exactly or below a dot (`data.*`); may be repeated. All unless given
+    /// A type of task, or a pattern such as `data.*`; may be repeated. Default: all types
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Unfinished tasks that the agent may have at once
+    /// Unfinished tasks that the agent holds at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     window: Option<u32>,
     /// Complete each task with this result, a JSON object
     #[arg(long, value_name = "JSON", value_parser = object, conflicts_with = "program")]
     result: Option<Map<String, Value>>,
-    /// End after so many tasks
+    /// Stop after this many tasks
     #[arg(long, value_name = "N")]
     count: Option<usize>,
     /// A program that does each task, one after the other, and its arguments

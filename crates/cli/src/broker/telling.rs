@@ -148,7 +148,7 @@ async fn insisted(
         if in_vain == 0 {
             let (task, why) = (printable(&result.task_id), status.message());
             say(&format!(
-                "[{task}] the result is told again until it is answered: {why}"
+                "[{task}] the result is sent again until the server confirms it: {why}"
             ));
         }
         last = Status::unavailable(status.message());

@@ -153,7 +153,7 @@ impl Client {
             Ok(Err(error)) => return Err(self.broken(&error)),
             Err(_) => {
                 let seconds = SILENCE_MAX.as_secs();
-                return Err(self.unreachable(&format!("nothing was heard for {seconds} s")));
+                return Err(self.unreachable(&format!("the server sent nothing for {seconds} s")));
             }
         };
         let mut pieces = Vec::new();
@@ -218,7 +218,7 @@ impl Client {
                     .collect();
                 if let Some(place) = &self.place {
                     let header = HeaderValue::from_str(place).map_err(|_| {
-                        let text = format!("`{place}` is no cursor");
+                        let text = format!("`{place}` is not a cursor");
                         Failure::Final(ApiError::Protocol(text))
                     })?;
                     request = request.header("last-event-id", header);

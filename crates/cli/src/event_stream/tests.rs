@@ -225,7 +225,7 @@ async fn a_refusal_is_told_with_its_reason_and_a_busy_server_is_asked_again() {
     assert_eq!(reason, "Busy (-32013)");
     assert!(pause <= Duration::from_secs(2), "{pause:?}");
     let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request","data":{"errors":[
-        {"field":"from","reason":"not a place","expected":"a position"}]}}}"#;
+        {"field":"from","reason":"not a position","expected":"a position"}]}}}"#;
     let refused = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -234,7 +234,7 @@ async fn a_refusal_is_told_with_its_reason_and_a_busy_server_is_asked_again() {
     let error = timeout(PATIENCE, stream.next()).await.unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Invalid Request (-32600)\n  from: not a place, expected a position"
+        "Invalid Request (-32600)\n  from: not a position, expected a position"
     );
 }
 

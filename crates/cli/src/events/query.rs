@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::process::ExitCode;
 use taskledger_domain::limits::LIST_LIMIT_MAX;
 
-/// Search what happened in all flows by time, actor, type, flow and task
+/// Search the events of all flows by time, actor, type, flow and task
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +21,7 @@ Examples:
   taskledger events query --since yesterday --until today --json
 
 Times are those at which events were recorded: spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates,
-or RFC 3339. A page may be empty although more follows; then it has a cursor.")]
+or RFC 3339. A page can be empty although more events follow; then it has a cursor.")]
 pub struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -31,10 +31,10 @@ pub struct Args {
     /// Only events before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only what this principal caused, such as user:ann, service:ci, anonymous or engine
+    /// Only events caused by this principal, such as user:ann, service:ci, anonymous or engine
     #[arg(long, value_parser = actor)]
     actor: Option<String>,
-    /// Only these types of events, with commas
+    /// Only these types of events, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]
     types: Vec<String>,
     /// Only this flow, named by its root task
@@ -49,7 +49,7 @@ pub struct Args {
     /// Oldest or newest first
     #[arg(long, value_enum)]
     order: Option<Order>,
-    /// Where the page before ended
+    /// The cursor that the previous page printed
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -100,7 +100,7 @@ fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
     let cursor = member(result, "next_cursor");
     if !cursor.is_empty() {
         return Some(format!(
-            "no event in the part of the log that was looked through; it goes on: --cursor {cursor}"
+            "no event in the part of the log that was searched; to search on: --cursor {cursor}"
         ));
     }
     let filters = filters("events.query", asked);

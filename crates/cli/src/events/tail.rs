@@ -12,7 +12,7 @@ use std::io;
 use std::process::ExitCode;
 use taskledger_domain::Timestamp;
 
-/// Write what happens on a server, an event a line, until it is stopped
+/// Print the events of a server, one per line, until it is interrupted
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,8 +22,8 @@ Examples:
   taskledger events tail --since 1h
   taskledger events tail --label team=data --label stage
 
-In a pipe, and with --json, a line is JSON: the name of the event, the place behind it (`cursor`), and its data. When
-the connection is lost it is made again, and each event is written once. Ctrl-C says how to go on later.")]
+In a pipe, and with --json, each line is a JSON object with the event's name, its `cursor` and its data. After a lost
+connection the command reconnects, and no event is printed twice. Ctrl-C prints how to continue later.")]
 pub struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -36,13 +36,13 @@ pub struct Args {
     /// Only flows of this user
     #[arg(long)]
     user: Option<String>,
-    /// Only these events, with commas
+    /// Only these events, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
     types: Vec<String>,
     /// Only events of tasks with this label: KEY=VALUE, or KEY for any value; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// Begin with the first event at this time or later: `15m`, `yesterday 14:00`, a date, or RFC 3339
+    /// Start with the first event at this time or later: `15m`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "last_event_id"])]
     since: Option<String>,
     #[command(flatten)]

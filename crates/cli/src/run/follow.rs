@@ -135,7 +135,7 @@ impl Follow<'_> {
                         }
                     },
                     Some(News::Found) => if lost.take().is_some() {
-                        self.screen.remark("taskledger: connected again, going on where it was");
+                        self.screen.remark("taskledger: reconnected, continuing after the last event");
                     },
                     Some(News::Event(event)) => {
                         run.has_changed(Instant::now());
@@ -306,7 +306,7 @@ fn left_alone(error: CliError, root: &str, out: &Output) -> CliError {
     };
     let watch = out.command(&format!("taskledger watch {root}"));
     let text = format!(
-        "{text}\n  the flow {root} goes on there, also when the server is started again; to follow it: {watch}"
+        "{text}\n  the flow {root} continues on the server, also after a restart; to follow it: {watch}"
     );
     ApiError::Connection(text).into()
 }

@@ -185,7 +185,7 @@ pub(super) fn run(asked: &Value, result: &Value, out: &mut Output) -> io::Result
             let again = format!("taskledger schedules run-now {name} --overlap allow");
             let again = out.command(&(again + &owner(asked)));
             out.line(format!(
-                "skipped: a run goes on; `{again}` starts another one beside it"
+                "skipped: a run is in progress; `{again}` starts another one at the same time"
             ))
         }
         other => out.line(other),

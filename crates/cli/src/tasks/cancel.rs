@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 
-/// Stop a task for good, or several
+/// Cancel a task, or several
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -15,12 +15,13 @@ Examples:
   taskledger tasks cancel 0f8fad5b-d9cb-469f-a165-70867728950e --cascade --reason 'not needed'
   taskledger tasks cancel --label batch=nightly --yes
 
-Options that select tasks are those of `tasks list`: what it shows with them, and can be cancelled, is cancelled.")]
+The options that select tasks are those of `tasks list`: each unfinished task that the list would show is
+cancelled.")]
 pub(super) struct Args {
-    /// The task; a group takes everything below it along
+    /// The task; cancelling a group cancels everything below it
     #[arg(value_name = "ID")]
     task_id: Option<String>,
-    /// Also cancel what is below a task that is no group
+    /// Also cancel the tasks below a task that is not a group
     #[arg(long)]
     cascade: bool,
     /// Why; becomes the task's error

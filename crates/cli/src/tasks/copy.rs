@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// Also copy everything that a run of it would cover
     #[arg(long)]
     children: bool,
-    /// Hang the copy below this task; without it, a new flow begins
+    /// Parent of the copy; without one, the copy starts a new flow
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
 }
@@ -41,7 +41,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     out.line(format!("{id}  {}", member(result, "status")))?;
     let dropped = member(result, "dropped_dependencies");
     if !dropped.is_empty() && dropped != "[]" {
-        out.line(format!("dependencies that were left behind: {dropped}"))?;
+        out.line(format!("dependencies that were not copied: {dropped}"))?;
     }
     Ok(())
 }

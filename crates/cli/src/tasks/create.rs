@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Settings of the execution, such as `{"timeout_seconds": 10}`
     #[arg(long, value_name = "JSON", value_parser = json_object)]
     params: Option<Object>,
-    /// The parent; without one, a new flow begins
+    /// The parent; without one, the task starts a new flow
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
     /// The user

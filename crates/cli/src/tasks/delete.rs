@@ -14,7 +14,7 @@ Examples:
   taskledger tasks delete 0f8fad5b-d9cb-469f-a165-70867728950e --cascade
   taskledger tasks delete --label batch=nightly --cascade --yes
 
-Options that select tasks are those of `tasks list`: what it shows with them, and is pending, is deleted.")]
+The options that select tasks are those of `tasks list`: each pending task that the list would show is deleted.")]
 pub(super) struct Args {
     /// The task
     #[arg(value_name = "ID")]

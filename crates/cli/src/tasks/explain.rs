@@ -30,10 +30,10 @@ impl Args {
 
 /// Lists of tasks that a reason may have, and what they are.
 const LISTS: [(&str, &str, &str); 6] = [
-    ("chain", "chain_more", "behind"),
+    ("chain", "chain_more", "waits for"),
     ("dependencies", "more", "needs"),
     ("open", "more", "open"),
-    ("harmed_by", "harmed_by_more", "harmed by"),
+    ("harmed_by", "harmed_by_more", "failed below"),
     ("not_done", "not_done_more", "not done"),
     ("holders", "holders_more", "slot held by"),
 ];
@@ -123,7 +123,8 @@ fn attempt(attempt: &Value, out: &Output) -> Text {
     line
 }
 
-/// The command that does what a step says, to be pasted; the call itself where no command does. `reason`: to which it belongs.
+/// The command that does what a step says, to be pasted; the call itself where no command does. `reason`: to which
+/// it belongs.
 fn command(step: &Value, reason: &Value, out: &Output) -> String {
     let params = step.get("params").unwrap_or(&Value::Null);
     let id = member(params, "task_id");

@@ -26,13 +26,13 @@ pub(super) struct Args {
     /// Events to show, 1 to 1000
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIST_LIMIT_MAX)))]
     limit: Option<u32>,
-    /// Only these types of events, with commas
+    /// Only these types of events, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]
     types: Vec<String>,
     /// Oldest or newest first
     #[arg(long, value_enum)]
     order: Option<Order>,
-    /// Where the page before ended
+    /// The cursor that the previous page printed
     #[arg(long)]
     cursor: Option<String>,
 }

@@ -30,8 +30,9 @@ Examples:
   taskledger tasks list --suspended
   taskledger tasks list --json | jq '.tasks[].id'
 
-A name with `*`, the text of an error, ends and `--at` are looked for here, in the newest 10,000 tasks that the
-other filters leave. `--at` shows what had been created then and had not ended, by the end that it has now.
+A name with `*`, --error, --ended-since, --ended-until and --at are matched by this command, among the newest
+10,000 tasks that match the other filters. --at shows tasks that existed then and had not ended; a task that
+ended and was retried since counts by its last end.
 Times are spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates, or RFC 3339.")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -39,10 +40,10 @@ pub(super) struct Args {
     /// Tasks to show, 1 to 1000
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: Option<u32>,
-    /// Tasks to leave out first
+    /// Tasks to skip
     #[arg(long, conflicts_with = "cursor")]
     offset: Option<u64>,
-    /// Where the page before ended
+    /// The cursor that the previous page printed
     #[arg(long)]
     cursor: Option<String>,
     /// Newest or oldest first

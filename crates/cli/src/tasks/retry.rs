@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::io;
 use std::process::ExitCode;
 
-/// Run a failed task again, and what waits for it; or several
+/// Retry a failed task and the tasks that wait for it; or several
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -16,7 +16,7 @@ Examples:
   taskledger tasks retry --all-failed-children 0f8fad5b-d9cb-469f-a165-70867728950e
   taskledger tasks retry --label batch=nightly --since yesterday --yes
 
-Options that select tasks are those of `tasks list`: what it shows with them, and has failed, is run again.")]
+The options that select tasks are those of `tasks list`: each failed task that the list would show is retried.")]
 pub(super) struct Args {
     /// The failed task
     #[arg(value_name = "ID")]

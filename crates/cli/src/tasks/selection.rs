@@ -36,13 +36,13 @@ pub(super) struct Selection {
     /// Only children of this task
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
-    /// Only tasks with this name; `*` stands for any letters
+    /// Only tasks with this name; `*` matches any characters
     #[arg(long)]
     name: Option<String>,
     /// Only tasks with this priority
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: Option<u8>,
-    /// Only tasks whose error holds this text, whatever its case
+    /// Only tasks whose error contains this text; case does not matter
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
     /// Only tasks created at this time or later
@@ -51,7 +51,7 @@ pub(super) struct Selection {
     /// Only tasks created before this time
     #[arg(long, visible_alias = "created-before", value_name = "TIME")]
     until: Option<String>,
-    /// Only tasks that were there at this time and had not ended: created then or before, not ended before
+    /// Only tasks that existed at this time and had not ended
     #[arg(long, value_name = "TIME", conflicts_with = "until")]
     at: Option<String>,
     /// Only tasks that ended at this time or later
@@ -195,7 +195,7 @@ impl Rest {
     }
 }
 
-/// Whether `text` is as `pattern` says, in which `*` stands for any letters. Cost: O(pattern x text).
+/// Whether `text` is as `pattern` says, in which `*` matches any characters. Cost: O(pattern x text).
 fn fits(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

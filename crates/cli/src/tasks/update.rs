@@ -46,22 +46,22 @@ struct Changes {
     /// 0 urgent, 1 high, 2 normal, 3 low
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=3))]
     priority: Option<u8>,
-    /// Start it not before this time, such as `10m` from now on; an empty text removes the one that it has
+    /// Do not start it before this time, such as `10m` from now on; an empty text removes it
     #[arg(long, value_name = "TIME", value_parser = start)]
     start_at: Option<String>,
-    /// The tasks to wait for from now on; may be repeated
+    /// New dependencies, in place of the old ones; may be repeated
     #[arg(long, value_name = "ID[:optional|:always]", value_parser = dependency)]
     depends_on: Vec<Dependency>,
-    /// Wait for nothing from now on
+    /// Remove all dependencies
     #[arg(long, conflicts_with = "depends_on")]
     no_dependencies: bool,
-    /// A label from now on, in place of all that it has; may be repeated
+    /// A new label; the options replace all labels of the task; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
-    /// No labels from now on
+    /// Remove all labels
     #[arg(long, conflicts_with = "labels")]
     no_labels: bool,
-    /// Any fields, as JSON; the other options win over it
+    /// Any fields, as JSON; the other options take precedence
     #[arg(long, value_name = "JSON", value_parser = json_object)]
     updates: Option<Object>,
 }

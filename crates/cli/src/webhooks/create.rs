@@ -4,7 +4,7 @@ use super::options::Options;
 use super::{CliError, Params, Request, one, secret};
 use clap::ValueEnum;
 
-/// Have a URL told what happens
+/// Create a webhook: send notices to a URL
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -12,7 +12,7 @@ Examples:
   taskledger webhooks create https://example.org/hook --events task_failed,task_cancelled
   taskledger webhooks create https://example.org/hook --header-file headers.txt --secret-file secret
 
-Messages are signed as Standard Webhooks says. The secret is shown once, in the answer.")]
+Messages are signed as Standard Webhooks specifies. The secret is shown once, in the answer.")]
 pub(super) struct Args {
     /// Where to send
     #[arg(value_name = "ENDPOINT")]
@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// A file with a secret of your own; `-` is standard input. Without it the server makes one
     #[arg(long, value_name = "FILE", conflicts_with = "signature")]
     secret_file: Option<String>,
-    /// How the secret that the server makes signs
+    /// How the generated secret signs
     #[arg(long, value_enum)]
     signature: Option<Signature>,
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
 
-/// Show what became of messages, newest first
+/// List deliveries, newest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,16 +22,16 @@ pub(super) struct Args {
     /// Only about this task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// Only made at this time or after it: `1h`, `yesterday 14:00`, a date, or RFC 3339
+    /// Only created at this time or later: `1h`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only made before this time
+    /// Only created before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Deliveries to show, 1 to 100
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: Option<u32>,
-    /// Where the page before ended
+    /// The cursor that the previous page printed
     #[arg(long)]
     cursor: Option<String>,
 }
@@ -115,7 +115,7 @@ fn row(delivery: &Value, out: &Output) -> Vec<Text> {
             Text::of(Style::Warn, format!("paused until {until}"))
         }
         "enabling" => Text::of(Style::Warn, "disabled"),
-        _ => Text::of(Style::Dim, "behind another"),
+        _ => Text::of(Style::Dim, "waits for an earlier one"),
     };
     vec![
         Text::from(member(delivery, "id")),

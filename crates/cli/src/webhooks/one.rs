@@ -68,7 +68,7 @@ fn secrets(secrets: &Value, out: &Output) -> String {
         .collect();
     let ends: Vec<String> = ends.into_iter().filter(|end| !end.is_empty()).collect();
     match (all.len(), ends.is_empty()) {
-        (0, _) => "none: nothing is signed".to_owned(),
+        (0, _) => "none: messages are not signed".to_owned(),
         (count, true) => format!("{count}"),
         (count, false) => format!("{count}, old ones until {}", ends.join(", ")),
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Options that `create` and `update` share.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
-    /// Only these events, with commas; a new webhook is told everything about tasks without it
+    /// Only these events, separated by commas; default for a new webhook: all events of tasks
     #[arg(long, value_delimiter = ',', value_name = "EVENT")]
     events: Vec<String>,
     /// Only this flow, named by its root task
@@ -26,7 +26,7 @@ pub(super) struct Options {
     description: Option<String>,
     #[command(flatten)]
     headers: Headers,
-    /// What waits for what
+    /// Which messages wait for earlier ones
     #[arg(long, value_enum)]
     ordering: Option<Ordering>,
     /// Seconds before each attempt, with commas, instead of the server's schedule
@@ -49,7 +49,7 @@ impl Options {
     }
 }
 
-/// What waits for what.
+/// Which messages wait for earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ordering {
     /// Nothing waits

@@ -5,13 +5,13 @@ use crate::output::counted;
 use serde_json::Value;
 use std::io;
 
-/// Send one message again, whatever became of it
+/// Deliver one message again, in whatever state its delivery is
 #[derive(Debug, clap::Args)]
 pub(super) struct Redeliver {
     /// The delivery, as `webhooks deliveries` shows it
     #[arg(value_name = "DELIVERY", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
     delivery: u64,
-    /// Calls with the same key send once
+    /// Calls with the same key send the message once
     #[arg(long, value_name = "KEY")]
     request_key: Option<String>,
 }
@@ -29,7 +29,7 @@ impl Redeliver {
     }
 }
 
-/// Begin anew with the messages of a time that were given up
+/// Deliver again the messages of a period that were given up
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,13 +38,13 @@ pub(super) struct Recover {
     /// The webhook
     #[arg(value_name = "ID")]
     id: String,
-    /// Those made at this time or after it: `1h`, `yesterday 14:00`, a date, or RFC 3339
+    /// Messages created at this time or later: `1h`, `yesterday 14:00`, a date, or RFC 3339
     #[arg(long, value_name = "TIME")]
     since: String,
-    /// Those made before this time
+    /// Messages created before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Also those that have arrived
+    /// Also messages that were delivered
     #[arg(long)]
     all: bool,
 }
@@ -66,7 +66,7 @@ impl Recover {
 
 fn recovered(result: &Value, out: &mut Output) -> io::Result<()> {
     let recovered = result["recovered"].as_u64().unwrap_or_default();
-    let verb = if recovered == 1 { "begins" } else { "begin" };
+    let verb = if recovered == 1 { "is" } else { "are" };
     let messages = counted(recovered, "message", "messages");
-    out.line(format!("{messages} {verb} anew"))
+    out.line(format!("{messages} {verb} delivered again"))
 }

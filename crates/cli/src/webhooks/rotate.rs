@@ -2,7 +2,7 @@
 
 use super::{CliError, Params, Request, one, secret};
 
-/// Sign with a new secret; the old one signs too for a while
+/// Replace the secret; the old one stays valid for a while
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The webhook
@@ -11,7 +11,7 @@ pub(super) struct Args {
     /// A file with a secret of your own; `-` is standard input. Without it the server makes one
     #[arg(long, value_name = "FILE")]
     secret_file: Option<String>,
-    /// For how long the old secret signs too: a day by default, at most a week
+    /// How long the old secret stays valid: a day by default, at most a week
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u32>,
 }

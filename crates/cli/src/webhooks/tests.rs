@@ -177,11 +177,11 @@ fn what_was_done_is_a_sentence() {
     );
     assert_eq!(
         shown("recover|w|--since|S", &json!({"recovered": 1})),
-        "1 message begins anew\n"
+        "1 message is delivered again\n"
     );
     assert_eq!(
         shown("recover|w|--since|S", &json!({"recovered": 3})),
-        "3 messages begin anew\n"
+        "3 messages are delivered again\n"
     );
     let queued = shown("redeliver|7", &json!({"delivery_id": 7}));
     assert!(queued.starts_with("delivery_id      7\n"), "{queued}");
@@ -233,7 +233,7 @@ fn a_breaker_and_old_secrets_are_told_in_words() {
     let answer = json!({"id": "w", "breaker": {"state": "closed", "failures": 0}, "secrets": []});
     let said = shown("get|w", &answer);
     assert!(said.contains("breaker          closed\n"), "{said}");
-    assert!(said.contains("none: nothing is signed\n"), "{said}");
+    assert!(said.contains("none: messages are not signed\n"), "{said}");
 }
 
 #[test]

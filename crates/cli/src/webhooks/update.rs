@@ -4,7 +4,7 @@ use super::options::{Options, some};
 use super::{CliError, Params, Request, one};
 use clap::ValueEnum;
 
-/// Change a webhook; what is not given stays as it is
+/// Change a webhook; settings that are not given stay
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ pub(super) struct Args {
     to: Option<String>,
     #[command(flatten)]
     options: Options,
-    /// What is taken back to its default, with commas
+    /// Settings to reset to their defaults, separated by commas
     #[arg(long, value_enum, value_delimiter = ',')]
     clear: Vec<Clear>,
 }

@@ -25,7 +25,7 @@ Examples:
       --signature 'v1,K5oZ...' < body.json
 
 The values are those of the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`. The secret
-begins with `whsec_`, or is a public key that begins with `whpk_`. Exit code 1: the signature is not good.")]
+begins with `whsec_`, or is a public key that begins with `whpk_`. Exit code 1: the signature is not valid.")]
 pub(super) struct Args {
     /// File with the secret, or with the public key
     #[arg(long, value_name = "FILE")]

@@ -29,7 +29,8 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// Bytes of a line on stderr that are kept together.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// Bytes of stderr that are passed on of one attempt; a program that writes without end would fill the log of its worker.
+/// Bytes of stderr that are passed on of one attempt; a program that writes without end would fill the log of its
+/// worker.
 const PASSED_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a program is given.
@@ -186,7 +187,7 @@ fn output(program: &str, stdout: &Captured) -> Verdict {
     }
     match serde_json::from_slice(stdout.kept()) {
         Ok(output) => Verdict::Completed(output),
-        Err(error) => failed(format!("is no JSON object: {error}")),
+        Err(error) => failed(format!("is not a JSON object: {error}")),
     }
 }
 
@@ -338,7 +339,7 @@ mod tests {
         for script in ["", "echo '[1]'", "echo '{\"a\":1} x'", "echo hello"] {
             let (said, retryable) = error(ran(script).await);
             assert!(
-                said.starts_with("stdout of program `sh` is no JSON object: "),
+                said.starts_with("stdout of program `sh` is not a JSON object: "),
                 "{said}"
             );
             assert!(!retryable, "{script}");

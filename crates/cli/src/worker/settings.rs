@@ -5,22 +5,22 @@ use std::ffi::OsString;
 /// What the worker asks for and how it works.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Settings {
-    /// A method to do the tasks of; may be repeated
+    /// A method whose tasks this worker does; may be repeated
     #[arg(long = "method", value_name = "NAME", required = true, value_parser = method)]
     pub(super) methods: Vec<String>,
     /// Programs at once, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) concurrency: u32,
-    /// What the server calls this worker; the name of the token's user or service by default
+    /// Name of this worker; default: the user or service of the token
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(super) worker: Option<String>,
-    /// How long a task stays this worker's without a word from it, 5 to 3600; it is renewed at a third of that
+    /// Lease of a task in seconds, 5 to 3600; the worker renews it after a third of that time
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub(super) lease_seconds: u64,
     /// Report lines `progress 0.5 message` on the program's stderr as progress
     #[arg(long)]
     pub(super) progress: bool,
-    /// How long programs may go on after a signal to stop, 0 to 86400
+    /// Seconds that programs may continue after a signal to stop, 0 to 86400
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub(super) grace_seconds: u64,
     /// The program and its arguments

@@ -7,7 +7,7 @@ use crate::request::{Object, json_object};
 use serde_json::Value;
 use std::io;
 
-/// Say what a method takes and gives, before workers ask for it
+/// Declare a method with its input and output
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -15,7 +15,8 @@ Examples:
   taskledger workers declare text.upper --input-schema input.json --output-schema output.json
   taskledger workers declare text.upper --defaults '{\"timeout_seconds\": 60, \"retry_count\": 3}' --limit 20
 
-Tasks of a declared method wait for a worker instead of being refused. A repetition replaces the declaration.")]
+Tasks of a declared method wait for a worker instead of being refused. Declaring a method again replaces its
+declaration.")]
 pub(super) struct Args {
     #[command(flatten)]
     one: One,

@@ -5,13 +5,13 @@ use crate::output::{counted, member};
 use serde_json::Value;
 use std::io;
 
-/// Give a worker nothing more: it finishes what it holds and ends
+/// Drain a worker: it gets no new tasks, finishes those that it has, and stops
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The worker
     #[arg(value_name = "NAME")]
     worker: String,
-    /// Give it work again
+    /// Stop draining it
     #[arg(long)]
     off: bool,
 }

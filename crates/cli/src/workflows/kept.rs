@@ -11,7 +11,7 @@ use taskledger_workflows::read;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Owner {
-    /// The user whose workflows are meant, if that is not you; empty: those of nobody
+    /// The user who owns the workflow; default: you; empty: no owner
     #[arg(long, value_name = "USER")]
     owner: Option<String>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Save {
     remote: Remote,
     #[command(flatten)]
     document: super::DocumentFile,
-    /// Save only if this is the newest version now; 0: only if none is kept
+    /// Save only if this is the newest version now; 0: only if no version is saved
     #[arg(long, value_name = "N")]
     expected_version: Option<u32>,
     #[command(flatten)]
@@ -33,10 +33,10 @@ pub(super) struct Save {
 pub(super) struct List {
     #[command(flatten)]
     remote: Remote,
-    /// Names behind this one
+    /// Only names after this one
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
-    /// Names shown, at most
+    /// Names to show at most
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(super) struct Versions {
     /// Versions before this one
     #[arg(long, value_name = "N")]
     before: Option<u32>,
-    /// Versions shown, at most
+    /// Versions to show at most
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     #[command(flatten)]
@@ -81,13 +81,13 @@ pub(super) struct Diff {
     /// The workflow: `info.name` of its document
     #[arg(value_name = "NAME")]
     name: String,
-    /// The older version; without it the one before `--to`, or the newest with `--file`
+    /// The older version; default: the one before `--to`, or with `--file` the newest
     #[arg(long, value_name = "N")]
     from: Option<u32>,
-    /// The newer version; the newest without it
+    /// The newer version; default: the newest
     #[arg(long, value_name = "N")]
     to: Option<u32>,
-    /// A document to compare with in place of `--to`; `-` is standard input
+    /// A document to compare with, instead of `--to`; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "to")]
     file: Option<String>,
     #[command(flatten)]

@@ -36,8 +36,10 @@ pub(super) fn reason(error: &Error, what: &str) -> String {
         Error::Io(error) => error.to_string(),
         Error::NoItemsFound => format!("there is no {what} in it"),
         Error::MissingSectionEnd { .. } => "a block has no end: the file is not whole".to_owned(),
-        Error::Base64Decode(_) => "a block is no base64".to_owned(),
+        Error::Base64Decode(_) => "a block is not base64".to_owned(),
         // The library may learn to tell more, and repeats lines.
-        Error::IllegalSectionStart { .. } | Error::SectionTooLarge | _ => "it is no PEM".to_owned(),
+        Error::IllegalSectionStart { .. } | Error::SectionTooLarge | _ => {
+            "it is not PEM".to_owned()
+        }
     }
 }

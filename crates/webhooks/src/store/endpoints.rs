@@ -35,7 +35,7 @@ pub struct New {
     pub filter: Filter,
     /// How long it lives.
     pub life: Life,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Ordering,
     /// Seconds before each attempt.
     pub schedule: Option<Arc<[u32]>>,
@@ -73,7 +73,7 @@ pub struct Change {
     pub user: Option<Option<Arc<str>>>,
     /// Which labels its tasks must have; an empty one: none.
     pub labels: Option<Selector>,
-    /// What waits for what.
+    /// Which messages wait for earlier ones.
     pub ordering: Option<Ordering>,
     /// Seconds before each attempt; `Some(None)`: the server's.
     pub schedule: Option<Option<Arc<[u32]>>>,

@@ -28,7 +28,7 @@ pub struct State {
 pub struct Recipient {
     /// Number of the endpoint.
     pub endpoint: i64,
-    /// What waits for what there.
+    /// Which messages wait for earlier ones there.
     pub ordering: Ordering,
     /// In which form it gets reports of a run; `None`: it gets notices about its tasks instead.
     pub reports: Option<Form>,

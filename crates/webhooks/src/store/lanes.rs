@@ -1,4 +1,4 @@
-//! What waits for what.
+//! Which messages wait for earlier ones.
 
 use super::Error;
 use super::deliveries::promote;

@@ -21,9 +21,9 @@ pub struct DeliveryFilter {
     pub state: Option<DeliveryState>,
     /// Only about this task.
     pub task: Option<TaskId>,
-    /// Only made at this time or after it.
+    /// Only created at this time or later.
     pub since: Option<Timestamp>,
-    /// Only made before this time.
+    /// Only created before this time.
     pub until: Option<Timestamp>,
     /// Below this id: the page before ended there.
     pub below: Option<i64>,
@@ -172,7 +172,8 @@ impl Store {
         .await
     }
 
-    /// How many callbacks this owner has whose runs go on, at most `most`. Cost: O(endpoints of the owner), by the index
+    /// How many callbacks this owner has whose runs go on, at most `most`. Cost: O(endpoints of the owner), by the
+    /// index
     /// on owners.
     ///
     /// # Errors

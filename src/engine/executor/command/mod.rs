@@ -57,7 +57,8 @@ const TEXT_BYTES_MAX: usize = 320 * 1024;
 
 /// Runs a program from the allow-list.
 ///
-/// Inputs: `program`, `args` (texts), `env` (texts or references to secrets, by name), `cwd`, `stdin` (text), `parse_json`.
+/// Inputs: `program`, `args` (texts), `env` (texts or references to secrets, by name), `cwd`, `stdin` (text),
+/// `parse_json`.
 /// Result: `{exit_code: 0, stdout, stderr, stdout_bytes, stderr_bytes, stdout_truncated,
 /// stderr_truncated, duration_ms}`, and `json` when `parse_json` is true; then stdout that is no
 /// JSON object fails the attempt. Any exit code but 0, and any signal, fails the attempt; the
@@ -108,7 +109,7 @@ impl Executor for CommandExecutor {
         if let Some(value @ Value::String(program)) = inputs.get("program")
             && !self.options.programs.contains_key(program)
         {
-            let reason = "is no program that this server allows";
+            let reason = "is not a program that this server allows";
             let expected = self.options.allowed();
             faults.push(Violation::of("program", reason, expected, value));
         }
@@ -258,7 +259,7 @@ fn json_of(program: &str, stdout: &Captured, scrubber: &Scrubber) -> Result<Valu
         return Err(fail("is too long to keep"));
     }
     let parsed: Map<String, Value> = serde_json::from_slice(stdout.kept())
-        .map_err(|error| fail(&format!("is no JSON object ({error})")))?;
+        .map_err(|error| fail(&format!("is not a JSON object ({error})")))?;
     let parsed = scrubber.value(Value::Object(parsed));
     if serde_json::to_string(&parsed).map_or(usize::MAX, |text| text.len()) > TEXT_BYTES_MAX {
         return Err(fail("is too large as JSON"));

@@ -81,7 +81,7 @@ pub enum OptionsError {
         program: String,
     },
     /// Nothing to run.
-    #[error("program `{program}` is no executable file (looked in `{place}`)")]
+    #[error("program `{program}` is not an executable file (looked in `{place}`)")]
     ProgramNotFound {
         /// As configured.
         program: String,

@@ -178,7 +178,8 @@ pub(crate) fn plan(
         Some(text) if Some(text) == method => whole(&message.parts, text),
         Some(other) => {
             let known = method.map(|it| format!(" and `{it}`")).unwrap_or_default();
-            let reason = format!("`{other}` is no skill of this agent: `{TASKS}`{known} are");
+            let reason =
+                format!("`{other}` is not a skill of this agent; expected one of `{TASKS}`{known}");
             Err(Error::invalid_member("message.metadata.skillId", reason))
         }
         None => match (tasks(&message.parts)?, method) {

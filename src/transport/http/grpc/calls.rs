@@ -25,8 +25,11 @@ pub(super) fn unknown_call(of: Of, call: &str) -> Option<Status> {
     }
     let name: String = call.chars().take(64).collect();
     let told = match suggestion(&name, names.iter().copied()) {
-        Some(near) => format!("there is no call `{name}`; did you mean `{near}`?"),
-        None => format!("there is no call `{name}`: {} are", names.join(", ")),
+        Some(near) => format!("unknown method `{name}`; did you mean `{near}`?"),
+        None => format!(
+            "unknown method `{name}`; expected one of {}",
+            names.join(", ")
+        ),
     };
     Some(Status::unimplemented(told))
 }

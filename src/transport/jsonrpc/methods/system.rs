@@ -47,7 +47,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
         Method {
             name: "system.drain",
             title: "Drain",
-            summary: "Begin nothing any more, or again, while what is under way goes on",
+            summary: "Start or stop draining: a draining server starts no new attempts",
             tags: &["system"],
             params: drain::Params::declared(),
             changes: Changes::Nothing,

@@ -136,7 +136,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
         method!(
             "workflows.progress",
             "Workflow Progress",
-            "Say how far a run has come",
+            "Show the progress of a run",
             progress,
             Nothing,
             progress,

@@ -17,7 +17,7 @@ pub struct Params {
     pub filter: AuditSearch,
     /// Rows in the page, at most.
     pub limit: usize,
-    /// Where the page before ended.
+    /// `next_cursor` of the previous page.
     pub before: Option<i64>,
 }
 
@@ -27,14 +27,14 @@ impl Parameters for Params {
         let principal = reader.optional(
             "principal",
             words,
-            "Only what this principal did, for example `user:ann`, `service:ci`, `anonymous`, `operator` or `server`.",
+            "Only actions of this principal, for example `user:ann`, `service:ci`, `anonymous`, `operator` or `server`.",
         );
         let action = reader.optional(
             "action",
             choice("not an action of the audit log", Action::WORDS),
             "Only this action.",
         );
-        let object = reader.optional("object", words, "Only what was done to this object.");
+        let object = reader.optional("object", words, "Only actions on this object.");
         let since = reader.optional("since", TIMESTAMP, "Not before this time.");
         let until = reader.optional("until", TIMESTAMP, "Before this time.");
         let limit = limit(&mut reader, "Entries in the page, at most.");

@@ -12,7 +12,7 @@ pub struct Params {
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
-        let about = "Whether the server is drained; `false` lets it begin tasks again.";
+        let about = "`true`: drain the server; `false`: let it start new attempts again.";
         let drain = reader.with_default("drain", BOOLEAN, true, about);
         reader.finish(|| Some(Self { drain }))
     }

@@ -124,19 +124,18 @@ pub fn executors() -> About {
 #[must_use]
 pub fn drain() -> About {
     About {
-        description: "Has the server that answers begin nothing any more, in itself or by workers, until it is called \
-            with `drain: false` or stops. What is under way goes on, and its outcomes are taken. `/readyz` says \
+        description: "Drains the server that answers: it starts no new attempts, in itself or on workers, until it is called with `drain: false` or restarts. Attempts in progress continue, and their outcomes are recorded. `/readyz` says \
             `draining` meanwhile. It concerns one server, also where several share a database.",
         result: "draining",
         schema: object(json!({
-            "draining": {"type": "boolean", "description": "Whether nothing begins."},
+            "draining": {"type": "boolean", "description": "Whether the server is draining."},
             "was_draining": {"type": "boolean", "description": "Whether that was so before the call."},
             "running": {"type": "integer", "minimum": 0, "description": "Attempts in the server that are under way."},
         })),
         errors: &[],
         examples: vec![Example {
             name: "again",
-            description: "The server begins tasks again.",
+            description: "The server starts new attempts again.",
             params: json!({"drain": false}),
             result: json!({"draining": false, "was_draining": false, "running": 0}),
         }],

@@ -54,7 +54,7 @@ fn webhook() -> Value {
         "enabled": {"type": "boolean"},
         "failing_since": time_or_null("Since when nothing has arrived."),
         "breaker": breaker(),
-        "secrets": {"type": "array", "items": signing, "description": "How long each secret signs, the present one first; none: nothing is signed."},
+        "secrets": {"type": "array", "items": signing, "description": "How long each secret signs, the present one first; none: messages are not signed."},
         "since": {"type": "integer", "minimum": 0, "description": "Events above this position are sent."},
         "created_at": time(),
         "updated_at": {"type": "string", "format": "date-time", "description": "When it was last updated, enabled or disabled by a call, or given a new secret; what becomes of deliveries does not count."},

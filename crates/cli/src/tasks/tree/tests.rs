@@ -215,7 +215,7 @@ fn of(columns: usize, name: &str) -> String {
                 "reasons": [{"code": "blocked", "message": "-", "chain": [
                     {"id": "048fad5b-d9cb-469f-a165-70867728950e", "name": "render", "status": "failed", "required": true}],
                  "next_steps": [{"method": "tasks.retry", "params": {"task_id": "048fad5b-d9cb-469f-a165-70867728950e"},
-                    "why": "run the failed task again, and those behind it"}]}]});
+                    "why": "retry the failed task; the tasks that depend on it follow"}]}]});
             screen(columns, |out| explain::show(&answer, out).unwrap())
         }
         "run-end" => {

@@ -97,7 +97,7 @@ pub(super) fn method() -> Method<Service> {
     Method {
         name: "events.query",
         title: "Query Events",
-        summary: "Search what happened in all flows by time, actor, type, flow and task",
+        summary: "Search the events of all flows by time, actor, type, flow and task",
         tags: &["read", "history", "audit"],
         params: Params::declared(),
         changes: Changes::Nothing,

@@ -65,7 +65,7 @@ fn about() -> About {
         "input": {"type": "object", "description": "What the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},
         "lineage": lineage("Where inputs of the latest attempt came from; absent when all of them are literal."),
     });
-    let message = "was never executed: no run covers it";
+    let message = "was never executed: no run includes it";
     About {
         description: "Says why a task is not running, or why it ended as it did: what it waits for and whether that can still come, the way to the root cause when it cannot, who holds the slots, which attempts failed how, who cancelled it, and what can be done. The weightiest reason comes first; every list is bounded and says how much it leaves out.",
         result: "explanation",

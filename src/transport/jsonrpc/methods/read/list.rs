@@ -124,7 +124,7 @@ impl Parameters for Params {
         let ids = reader.optional(
             "id_prefix",
             IdPrefix,
-            "Only tasks whose id begins so: at least 4 hexadecimal digits, with or without hyphens.",
+            "Only tasks whose id starts with these digits: at least 4 hexadecimal digits, with or without hyphens.",
         );
         let labels = reader.optional(
             "labels",
@@ -190,14 +190,14 @@ impl Kind for IdPrefix {
         }
         let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         if count > ID_DIGITS || !is_hex {
-            return Err(refused("not the beginning of an id"));
+            return Err(refused("not the first digits of an id"));
         }
         let mut ends = digits.clone();
         digits.push_str(&"0".repeat(ID_DIGITS - count));
         ends.push_str(&"f".repeat(ID_DIGITS - count));
         let id = |text: String| {
             let read = serde_json::from_value::<TaskId>(Value::String(text));
-            read.map_err(|_| refused("not the beginning of an id"))
+            read.map_err(|_| refused("not the first digits of an id"))
         };
         Ok((id(digits)?, id(ends)?))
     }
@@ -377,10 +377,10 @@ mod tests {
         for (bad, reason) in [
             ("0f8", "too short"),
             ("----", "too short"),
-            ("0f8x", "not the beginning of an id"),
+            ("0f8x", "not the first digits of an id"),
             (
                 "0f8fad5bd9cb469fa165708677289500e1",
-                "not the beginning of an id",
+                "not the first digits of an id",
             ),
         ] {
             assert_eq!(faults(ids(bad)), [("id_prefix".into(), reason.into())]);

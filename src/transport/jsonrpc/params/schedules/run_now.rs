@@ -10,7 +10,7 @@ use taskledger_domain::Violation;
 pub struct Params {
     /// Name and owner.
     pub named: Named,
-    /// What happens while a run goes on, if it is not as the schedule says.
+    /// What to do while a run is in progress; default: as the schedule says.
     pub overlap: Option<Overlap>,
 }
 

@@ -32,7 +32,7 @@ impl Parameters for Params {
         let lifetime_s = reader.optional(
             "expires_in_seconds",
             integer(1..=LIFETIME_MAX_S),
-            "How long it lasts; without it 90 days for a user, without end for a service.",
+            "How long it lasts; default: 90 days for a user, no expiry for a service.",
         );
         let note = reader.optional("note", text(NOTE_CHARS_MAX), "For people.");
         let id = reader.optional(

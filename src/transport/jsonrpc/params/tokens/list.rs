@@ -13,7 +13,7 @@ pub struct Params {
     pub owner: Option<(Kind, Name)>,
     /// Tokens in the page, at most.
     pub limit: usize,
-    /// Where the page before ended.
+    /// `next_cursor` of the previous page.
     pub after: i64,
 }
 

@@ -48,7 +48,7 @@ impl Parameters for Params {
             "ordering",
             ORDERING,
             Ordering::default(),
-            "What waits for what: `task` one notice of a task at a time, in order; `endpoint` one notice at a time; `none` nothing.",
+            "Which messages wait for earlier ones: `task` one notice of a task at a time, in order; `endpoint` one notice at a time; `none` nothing.",
         );
         let schedule = reader.optional(
             "schedule",

@@ -21,8 +21,8 @@ impl Parameters for Params {
         let endpoint = reader.optional("id", Id, "Only of this webhook.");
         let state = reader.optional("state", STATE, "Only in this state.");
         let task = reader.optional("task_id", TASK_ID, "Only about this task.");
-        let since = reader.optional("since", TIMESTAMP, "Only made at this time or after it.");
-        let until = reader.optional("until", TIMESTAMP, "Only made before this time.");
+        let since = reader.optional("since", TIMESTAMP, "Only created at this time or later.");
+        let until = reader.optional("until", TIMESTAMP, "Only created before this time.");
         if let (Some(since), Some(until)) = (since, until)
             && until <= since
         {

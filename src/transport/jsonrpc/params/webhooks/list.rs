@@ -14,7 +14,7 @@ const DIGITS_MAX: usize = 18;
 pub struct Params {
     /// Webhooks in it, at most.
     pub limit: usize,
-    /// Where the page before ended.
+    /// `next_cursor` of the previous page.
     pub after: i64,
 }
 

@@ -17,8 +17,12 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let id = reader.required("id", Id, "The webhook.");
-        let since = reader.required("since", TIMESTAMP, "Those made at this time or after it.");
-        let until = reader.optional("until", TIMESTAMP, "Those made before this time.");
+        let since = reader.required(
+            "since",
+            TIMESTAMP,
+            "Messages created at this time or later.",
+        );
+        let until = reader.optional("until", TIMESTAMP, "Messages created before this time.");
         let all = reader.with_default(
             "which",
             WHICH,

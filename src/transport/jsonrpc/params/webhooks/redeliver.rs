@@ -24,7 +24,7 @@ impl Parameters for Params {
         let key = reader.optional(
             "request_key",
             text(IDEMPOTENCY_KEY_CHARS_MAX),
-            "Calls with the same key send once.",
+            "Calls with the same key send the message once.",
         );
         reader.finish(|| {
             Some(Self {

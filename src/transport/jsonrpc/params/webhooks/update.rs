@@ -40,7 +40,11 @@ impl Parameters for Params {
             Headers,
             "All headers to send along from now on; without it they stay as they are.",
         );
-        let ordering = reader.optional("ordering", ORDERING, "What waits for what.");
+        let ordering = reader.optional(
+            "ordering",
+            ORDERING,
+            "Which messages wait for earlier ones.",
+        );
         let schedule = reader.optional("schedule", Schedule, "Seconds before each attempt.");
         let clear = reader.optional("clear", Clear, "What is taken back to its default.");
         let labels = reader.optional(

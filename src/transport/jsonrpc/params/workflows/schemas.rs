@@ -13,7 +13,7 @@ use taskledger_domain::limits::NAME_CHARS_MAX;
 pub struct Params {
     /// The document.
     pub which: Which,
-    /// The phase; all of them without it.
+    /// The phase; default: all.
     pub phase: Option<String>,
 }
 

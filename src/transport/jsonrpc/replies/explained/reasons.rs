@@ -151,7 +151,7 @@ impl Speaker<'_> {
         match self.last_run {
             None => said(
                 "not_covered",
-                "was never executed: no run covers it".to_owned(),
+                "was never executed: no run includes it".to_owned(),
                 json!({"executed": false, "next_steps": next}),
             ),
             Some(last) => {
@@ -164,7 +164,7 @@ impl Speaker<'_> {
                 let word = word.as_str().unwrap_or_default();
                 said(
                     "not_covered",
-                    format!("is covered by no run any more: the last one ended {word}{ended}"),
+                    format!("is not part of a run any more: its last run ended {word}{ended}"),
                     json!({"executed": true, "run_id": last.run.id, "run_state": state,
                         "run_root_task_id": last.task_id, "run_ended_at": last.ended_at,
                         "next_steps": next}),
@@ -327,7 +327,7 @@ impl Speaker<'_> {
         let next = Steps::new().run(
             "tasks.retry",
             self.e.task.id,
-            "run it again, and those behind it",
+            "retry it; the tasks that depend on it follow",
             retry,
         );
         let mut details = json!({"error": error, "reason": reason,
@@ -377,7 +377,7 @@ impl Speaker<'_> {
         let next = Steps::new().now(
             "tasks.copy",
             json!({"task_id": self.e.task.id}),
-            "a cancelled task is never run again: run a copy",
+            "a cancelled task cannot run again: run a copy",
         );
         let mut details = json!({"reason": reason, "error": error, "at": outcome.time,
             "actor": &*outcome.actor, "correlation_id": &*outcome.correlation,

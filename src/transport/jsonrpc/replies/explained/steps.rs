@@ -39,7 +39,7 @@ impl Steps {
             }
             Again::Refused(refusal) => {
                 let reason = refusals::reason(refusal);
-                let why = format!("when what speaks against it is mended ({reason}): {why}");
+                let why = format!("after this is fixed ({reason}): {why}");
                 self.later.push(step(method, params, &why, "after_mending"));
             }
         }
@@ -67,7 +67,7 @@ pub(super) fn unblock(blocked: &Blocked) -> Value {
             .run(
                 "tasks.retry",
                 cause,
-                "run the failed task again, and those behind it",
+                "retry the failed task; the tasks that depend on it follow",
                 &blocked.again,
             )
             .now("tasks.update", update, "let it depend on other tasks"),
@@ -75,7 +75,7 @@ pub(super) fn unblock(blocked: &Blocked) -> Value {
             .now(
                 "tasks.copy",
                 json!({"task_id": cause, "parent_id": blocked.room}),
-                "a cancelled task is never run again: copy it",
+                "a cancelled task cannot run again: copy it",
             )
             .now(
                 "tasks.update",
@@ -86,7 +86,7 @@ pub(super) fn unblock(blocked: &Blocked) -> Value {
             .run(
                 "tasks.execute",
                 cause,
-                "run the task that is waited for",
+                "run the task that it waits for",
                 &blocked.again,
             )
             .now("tasks.update", update, "let it depend on other tasks"),

@@ -64,7 +64,7 @@ impl Speaker<'_> {
                 FailureReason::Executor | FailureReason::Timeout | FailureReason::InvalidResult,
             ) => self.out_of_time(),
             Some(FailureReason::Rejected) => {
-                Retries::left("rejected", "whoever was to do it has rejected it")
+                Retries::left("rejected", "the executor or worker rejected it")
             }
             Some(FailureReason::Deadline) => Retries::left("deadline", "its deadline has passed"),
             Some(
@@ -77,7 +77,7 @@ impl Speaker<'_> {
                 | FailureReason::Unanswered
                 | FailureReason::Declined,
             )
-            | None => Retries::left("kind", "failures of this kind are not tried again"),
+            | None => Retries::left("kind", "failures of this kind are not retried"),
         }
     }
 
@@ -85,13 +85,13 @@ impl Speaker<'_> {
     fn out_of_time(&self) -> Retries {
         let deadline = self.e.deadline.map(|deadline| deadline.at);
         let Some(max_ms) = self.facts.max_elapsed_ms(self.e.spec_at) else {
-            return Retries::left("deadline", "the next one would begin after its deadline");
+            return Retries::left("deadline", "the next one would start after its deadline");
         };
         let spent = self.first_start().map(|first| first.plus_ms(max_ms));
         if let (Some(deadline), Some(spent)) = (deadline, spent)
             && deadline < spent
         {
-            return Retries::left("deadline", "the next one would begin after its deadline");
+            return Retries::left("deadline", "the next one would start after its deadline");
         }
         let seconds = max_ms as f64 / 1000.0;
         let since = match self.first_start() {
@@ -99,7 +99,7 @@ impl Speaker<'_> {
             None => "of the first one".to_owned(),
         };
         let words = format!(
-            "the next one would begin more than {seconds} s after the start {since}, which \
+            "the next one would start more than {seconds} s after the start {since}, which \
              `max_elapsed_seconds` does not allow"
         );
         let mut left = Retries::left("max_elapsed", &words);

@@ -16,7 +16,7 @@ impl Speaker<'_> {
             format!("is ready, and a slot of `{method}` is free: it starts next")
         } else {
             format!(
-                "waits for a slot of `{method}`: {} of {} are taken, {} of its flow and {} are before it{}",
+                "waits for a slot of `{method}`: {} of {} are taken, {} of its flow and {} come first{}",
                 line.running
                     .map_or_else(|| "some".to_owned(), |running| running.to_string()),
                 line.limit,

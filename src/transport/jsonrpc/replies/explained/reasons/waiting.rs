@@ -9,7 +9,8 @@ use taskledger_domain::flow::{TimerKind, Waits};
 use taskledger_domain::task::Status;
 
 impl Speaker<'_> {
-    /// That nothing begins on this server, where that keeps the task, or one below it, from starting: before the reasons
+    /// That nothing begins on this server, where that keeps the task, or one below it, from starting: before the
+    /// reasons
     /// of a task that only waits for its turn, and of a group below which nothing runs; behind those of any other.
     pub(super) fn add_drain(&self, reasons: &mut Vec<Said>) {
         if !self.is_draining || self.e.run.is_none() {
@@ -37,13 +38,13 @@ impl Speaker<'_> {
             .now(
                 "system.drain",
                 json!({"drain": false}),
-                "let tasks begin again",
+                "stop draining, so that new attempts start",
             )
             .all();
         let drain = said(
             "draining",
             format!(
-                "waits because the server is draining: {what} until that is cancelled or the server starts anew"
+                "waits because the server is draining: {what} until draining is cancelled or the server restarts"
             ),
             json!({"next_steps": next}),
         );
@@ -101,7 +102,7 @@ impl Speaker<'_> {
             .now(
                 "tasks.update",
                 update,
-                "wire its inputs to what results have",
+                "change its inputs to refer to values that the results have",
             )
             .all();
         let listed = listed.join("`, `");

@@ -57,7 +57,7 @@ impl Speaker<'_> {
 /// What keeps a task waiting, of whose flow so many go before it.
 fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> String {
     let Some(workers) = workers else {
-        return format!("it is not known who asks for `{method}`");
+        return format!("it is not known which workers ask for `{method}`");
     };
     let ahead = ahead(ahead_in_flow, workers.tasks_ahead);
     match (workers.asking, workers.last_asked_at) {
@@ -71,7 +71,7 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
         ),
         (0, None) => format!("no worker asks for `{method}`, and none has in the last day"),
         (_, _) if workers.is_full => {
-            format!("as many attempts of `{method}` are under way as its limit allows")
+            format!("the limit of attempts of `{method}` at the same time is reached")
         }
         (_, _) if let Some(ahead) = ahead => {
             let shared = if workers.fair_share {
@@ -79,7 +79,7 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
             } else {
                 ""
             };
-            format!("its turn is behind {ahead} of `{method}`{shared}")
+            format!("{ahead} of `{method}` must start first{shared}")
         }
         (_, _) => format!("all workers of `{method}` are busy"),
     }
