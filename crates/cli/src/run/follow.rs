@@ -78,6 +78,8 @@ pub(crate) struct Follow<'a> {
 struct Begins {
     /// The task on which it hangs.
     root: String,
+    /// The root of its flow.
+    flow: String,
     waits: Waits,
     changed_at: Instant,
     /// What its tasks are waiting for since then.
@@ -113,12 +115,14 @@ impl Follow<'_> {
                 events: None,
             },
         };
-        let root = stored.unwrap_or_else(|| member(&begun.answer, "root_task_id"));
+        let flow = member(&begun.answer, "root_task_id");
+        let root = stored.unwrap_or_else(|| flow.clone());
         if !out.is_json() {
-            out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, root.as_str()))?;
+            out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, flow.as_str()))?;
         }
         let mut run = Begins {
             root,
+            flow,
             waits: Waits::default(),
             changed_at: Instant::now(),
             is_told: false,
@@ -136,7 +140,7 @@ impl Follow<'_> {
         };
         ended.map_err(|error| match self.api.is_in_process() {
             true => stopped_here(error),
-            false => left_alone(error, &run.root, out),
+            false => left_alone(error, &run.flow, out),
         })
     }
 
@@ -328,13 +332,13 @@ impl Follow<'_> {
 }
 
 /// A run goes on whose server cannot be reached any more.
-fn left_alone(error: CliError, root: &str, out: &Output) -> CliError {
+fn left_alone(error: CliError, flow: &str, out: &Output) -> CliError {
     let CliError::Api(ApiError::Connection(text)) = error else {
         return error;
     };
-    let watch = out.command(&format!("taskledger watch {root}"));
+    let watch = out.command(&format!("taskledger watch {flow}"));
     let text = format!(
-        "{text}\n  the flow {root} goes on there, also when the server is started again; to follow it: {watch}"
+        "{text}\n  the flow {flow} goes on there, also when the server is started again; to follow it: {watch}"
     );
     ApiError::Connection(text).into()
 }
