@@ -16,7 +16,9 @@ mod start_error;
 mod storage;
 
 pub use alone::Alone;
-pub use configured::{egress, executors, limits, oidc_issuers, sharing, webhooks};
+pub use configured::{
+    egress, executors, limits, oidc_issuers, sharing, stop_left_programs, webhooks,
+};
 pub use drain::Drain;
 pub use start_error::StartError;
 pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};

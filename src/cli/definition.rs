@@ -77,7 +77,10 @@ impl Cli {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let mut command = command();
         let matches = command.try_get_matches_from_mut(words.clone());
-        let matches = matches.map_err(|error| told(with_own_usage(error, words), &mut command))?;
+        let matches = matches.map_err(|error| {
+            let error = with_own_usage(error, words.clone());
+            told(error, &mut command, &words)
+        })?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 }
@@ -107,9 +110,9 @@ fn with_own_usage(error: Error, words: Vec<OsString>) -> Error {
 const GROUPS_MAX: usize = 4;
 
 /// Says of a number below zero that it is one, where the reader of numbers has only found a letter.
-fn told(mut error: Error, command: &mut Command) -> Error {
+fn told(mut error: Error, command: &mut Command, words: &[OsString]) -> Error {
     if error.kind() == ErrorKind::InvalidSubcommand {
-        say_groups_with(&mut error, command);
+        say_groups_with(&mut error, command, words);
         return error;
     }
     let text = |kind| match error.get(kind) {
@@ -131,11 +134,38 @@ fn told(mut error: Error, command: &mut Command) -> Error {
     command.error(ErrorKind::ValueValidation, said)
 }
 
-/// Names the commands of groups, such as `tasks list`, for a word of which there is no command, such as `list`.
-fn say_groups_with(error: &mut Error, command: &Command) {
+/// Words that mean nearly the same, of which groups have one or two.
+const MEANINGS: [&[&str]; 3] = [
+    &["list", "get", "show", "ls", "describe", "info"],
+    &["remove", "delete", "revoke", "rm"],
+    &["add", "create", "save", "set", "new"],
+];
+
+/// Names the commands of the group that mean what an unknown one of it does; without a group, the commands of groups, such as `tasks list`, for a word of which there is no command, such as `list`.
+fn say_groups_with(error: &mut Error, command: &Command, words: &[OsString]) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
     };
+    // The group that was named, if it is one: words of others do not help there.
+    let group = words.iter().skip(1).filter_map(|word| word.to_str());
+    let group = group
+        .take_while(|given| given != word)
+        .find_map(|name| command.find_subcommand(name));
+    if let Some(group) = group {
+        let same = MEANINGS.iter().find(|words| words.contains(&word.as_str()));
+        let found = same.into_iter().flat_map(|words| words.iter());
+        let found = found.filter(|other| group.find_subcommand(other).is_some());
+        let names: Vec<String> = found
+            .map(|other| format!("{} {} {other}", command.get_name(), group.get_name()))
+            .collect();
+        if !names.is_empty() {
+            error.insert(
+                ContextKind::SuggestedSubcommand,
+                ContextValue::Strings(names),
+            );
+        }
+        return;
+    }
     let groups = command.get_subcommands();
     let found = groups.filter(|group| group.find_subcommand(word).is_some());
     let names: Vec<String> = found
@@ -196,6 +226,18 @@ mod tests {
             "{told}"
         );
         assert!(!error("nonsense").contains("tip"));
+        for (line, meant) in [
+            ("context show", "taskledger context list"),
+            ("context delete x", "taskledger context remove"),
+            ("--json webhooks show x", "taskledger webhooks get"),
+        ] {
+            let told = error(line);
+            assert!(told.contains(&format!("'{meant}'")), "{told}");
+            assert!(
+                !told.contains("workflows") && !told.contains("tasks delete"),
+                "{told}"
+            );
+        }
         assert!(error("task list").contains("exists: 'tasks'"));
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Looks and changes nothing: no folder is made, no table, no file.
 
+mod database;
 mod door;
 
 use super::{CliError, storage};
@@ -14,7 +15,7 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 use taskledger_cli::output::{Output, Style, Text};
-use taskledger_domain::{Position, Timestamp};
+use taskledger_domain::Timestamp;
 
 /// Free bytes below which a folder is said to be full soon.
 const FREE_BYTES_MIN: u64 = 1024 * 1024 * 1024;
@@ -100,7 +101,9 @@ pub(super) async fn doctor(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     let now = storage::clock().now();
     let mut findings = match storage::storage(&engine.storage)? {
         Storage::Folder(folder) => of_folder(&folder, now),
-        Storage::Database(_) => vec![of_database(engine).await, of_clock(None, now)],
+        Storage::Database(database) => {
+            vec![database::finding(&database).await, of_clock(None, now)]
+        }
     };
     if let Some(archive) = &config.retention.archive {
         findings.extend(of_archive(archive));
@@ -151,11 +154,11 @@ fn shown(findings: &[Finding]) -> Vec<Text> {
 fn of_folder(folder: &Path, now: Timestamp) -> Vec<Finding> {
     let Ok(metadata) = std::fs::metadata(folder) else {
         let above = nearest(folder);
-        return vec![
-            can_be_made(DATA, folder, above),
-            disk("disk", above, ROOM_FOR_DATA),
-            of_clock(None, now),
-        ];
+        let place = can_be_made(DATA, folder, above);
+        // What is free elsewhere says nothing of where the folder will be.
+        let disk = (place.verdict != Verdict::Bad).then(|| disk("disk", above, ROOM_FOR_DATA));
+        let findings = [Some(place), disk, Some(of_clock(None, now))];
+        return findings.into_iter().flatten().collect();
     };
     if !metadata.is_dir() {
         return vec![no_folder(DATA, folder)];
@@ -177,8 +180,9 @@ fn of_archive(folder: &Path) -> Vec<Finding> {
         Ok(metadata) if !metadata.is_dir() => no_folder(ARCHIVE, folder),
         Ok(_) => access(ARCHIVE, folder),
     };
-    let disk = disk("archive disk", above, ROOM_FOR_ARCHIVE);
-    vec![found, disk]
+    let disk =
+        (found.verdict != Verdict::Bad).then(|| disk("archive disk", above, ROOM_FOR_ARCHIVE));
+    [Some(found), disk].into_iter().flatten().collect()
 }
 
 fn no_folder(of: Folder, folder: &Path) -> Finding {
@@ -322,18 +326,6 @@ fn of_clock(written: Option<Timestamp>, now: Timestamp) -> Finding {
     }
 }
 
-async fn of_database(engine: &EngineConfig) -> Finding {
-    match storage::source(&engine.storage, Position::MIN).await {
-        Ok(_source) => Finding::good("database", "it answers, and its log can be read"),
-        Err(error) => Finding::new(
-            "database",
-            Verdict::Bad,
-            error.to_string(),
-            "check the URL and its password; `taskledger migrate --help` lists the rights of the user",
-        ),
-    }
-}
-
 fn of_egress(engine: &EngineConfig) -> Finding {
     if let Err(error) = server::egress(engine) {
         let advice =
@@ -413,6 +405,7 @@ mod tests {
             let found = of_folder(&place, storage::clock().now());
             assert_eq!(found[0].verdict, Verdict::Bad, "{found:?}");
             assert!(found[0].found.contains(reason), "{found:?}");
+            assert!(found.iter().all(|it| it.of != "disk"), "{found:?}");
         }
         assert_eq!(nearest(Path::new("data")), Path::new("."));
     }

@@ -44,7 +44,7 @@ pub(super) struct Args {
 pub(super) async fn retention(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let storage = storage::storage(&args.storage)?;
     if let Storage::Folder(folder) = &storage {
-        storage::log_in(folder).map_err(CliError::Usage)?;
+        storage::log_in(folder).map_err(CliError::Failed)?;
     }
     let alone = Alone::open(&storage, storage::clock()).await;
     let alone = alone.map_err(|e| CliError::failed(&e))?;

@@ -180,7 +180,9 @@ async fn open_embedded(engine: Engine, executors: RegistryBuilder) -> Result<Emb
     let config = &engine.config;
     let clock: SharedClock = Arc::new(SystemClock::default());
     let failed = |error: StartError| CliError::failed(&error);
-    let egress = server::egress(config).map_err(failed)?;
+    let egress = server::egress(config);
+    // The options of egress cannot be met.
+    let egress = egress.map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?;
     let webhooks = server::webhooks(config, &egress);
     let registry = server::executors(executors, config, egress).map_err(failed)?;
     if config.storage.database.url.is_some() {

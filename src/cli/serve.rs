@@ -93,7 +93,8 @@ async fn start_server(
         .flatten()
         .filter_map(|listen| listen.to_socket_addrs().ok());
     config.engine.egress.own = own.flatten().collect();
-    let egress = server::egress(&config.engine).map_err(|e| CliError::failed(&e))?;
+    let egress = server::egress(&config.engine)
+        .map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?;
     let mut webhooks = server::webhooks(&config.engine, &egress);
     webhooks.worker.grace = config.shutdown_grace;
     let executors = match config.a2a.conformance {
@@ -102,6 +103,7 @@ async fn start_server(
             .map_err(|e| CliError::failed(&e))?,
         false => executors,
     };
+    server::stop_left_programs(&config.engine).await;
     let registry = server::executors(executors, &config.engine, egress.clone())
         .map_err(|e| CliError::failed(&e))?;
     let mut storage = storage(&config.engine.storage)?;

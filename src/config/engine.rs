@@ -2,13 +2,18 @@
 
 use super::{EgressConfig, StorageConfig, WebhookConfig};
 use clap::Args;
+use std::ffi::OsString;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Attempts of one executor at once that an operator may ask for.
 const EXECUTOR_LIMIT_MAX: usize = 65_536;
 /// The greatest weight of a user.
 const FAIR_SHARE_WEIGHT_MAX: u32 = 1_000;
+
+/// The folder with the programs of servers, in the state folder of the machine.
+const PROGRAMS: &str = "programs";
 
 /// Settings of everything behind the doors; for `serve`, and for `run` without a server.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -51,6 +56,10 @@ pub struct EngineConfig {
     )]
     pub allowed_commands: Vec<String>,
 
+    /// With --database-url: folder of this machine in which the programs of `command_executor` are noted, so that a later server here stops those that a killed one has left. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/taskledger or ~/.local/state/taskledger
+    #[arg(long = "state-dir", value_name = "DIR", env = "TASKLEDGER_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+
     /// Which receivers may be called.
     #[command(flatten)]
     pub egress: EgressConfig,
@@ -58,6 +67,36 @@ pub struct EngineConfig {
     /// Where notices are sent.
     #[command(flatten)]
     pub webhooks: WebhookConfig,
+}
+
+impl EngineConfig {
+    /// The folder of this machine for servers without a data folder to note programs in. `None`: no option and no
+    /// variable names one.
+    #[must_use]
+    pub fn programs_folder(&self) -> Option<PathBuf> {
+        let given = self.state_dir.clone();
+        let state = given.or_else(|| state_folder(|name| std::env::var_os(name)));
+        state.map(|folder| folder.join(PROGRAMS))
+    }
+}
+
+/// The folder for what a program keeps on its machine: that of the service, or that of the user.
+fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |text: OsString| Some(PathBuf::from(text)).filter(|path| path.is_absolute());
+    // systemd gives several separated by colons.
+    let of_service = variable("STATE_DIRECTORY").and_then(|all| {
+        let all = all.to_string_lossy().into_owned();
+        absolute(all.split(':').next()?.into())
+    });
+    let of_user = || {
+        let state = variable("XDG_STATE_HOME").and_then(absolute);
+        state.map(|state| state.join("taskledger"))
+    };
+    let of_home = || {
+        let home = variable("HOME").and_then(absolute);
+        home.map(|home| home.join(".local/state/taskledger"))
+    };
+    of_service.or_else(of_user).or_else(of_home)
 }
 
 /// How much of a busy executor one user gets.
@@ -114,7 +153,29 @@ impl FromStr for ExecutorLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExecutorLimit, FairShareWeight};
+    use super::{ExecutorLimit, FairShareWeight, state_folder};
+    use std::path::Path;
+
+    #[test]
+    fn the_state_folder_is_that_of_the_service_or_of_the_user() {
+        let all = [
+            ("STATE_DIRECTORY", "/var/lib/taskledger:/var/lib/other"),
+            ("XDG_STATE_HOME", "/state"),
+            ("HOME", "/home/ann"),
+        ];
+        let of = |given: &[(&str, &str)]| {
+            state_folder(|name| {
+                let found = given.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| value.into())
+            })
+        };
+        let folder = |path: &str| Some(Path::new(path).to_owned());
+        assert_eq!(of(&all), folder("/var/lib/taskledger"));
+        assert_eq!(of(&all[1..]), folder("/state/taskledger"));
+        assert_eq!(of(&all[2..]), folder("/home/ann/.local/state/taskledger"));
+        assert_eq!(of(&[("HOME", "relative")]), None);
+        assert_eq!(of(&[]), None);
+    }
 
     #[test]
     fn a_weight_names_a_user_and_a_number() {

@@ -25,7 +25,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 /// The connections are known by this name in the database.
 const APPLICATION_NAME: &str = "taskledger nodes";
 /// The tables.
-const STEPS: Steps = Steps {
+pub const STEPS: Steps = Steps {
     purpose: "nodes",
     steps: &[(
         "0001_nodes",

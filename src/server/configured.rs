@@ -5,7 +5,8 @@ use crate::application::limits::{self as limiting, QuotaOptions, RateOptions};
 use crate::application::slots::Sharing;
 use crate::config::{EngineConfig, LimitsConfig};
 use crate::egress::Egress;
-use crate::engine::executor::{BuiltInOptions, Registry, RegistryBuilder, command, with_built_ins};
+use crate::engine::executor::command::{self, MachineFolder};
+use crate::engine::executor::{BuiltInOptions, Registry, RegistryBuilder, with_built_ins};
 use crate::webhooks;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -83,10 +84,13 @@ pub fn executors(
     egress: Arc<Egress>,
 ) -> Result<Registry, StartError> {
     let folder = config.storage.folder().cloned();
-    let command = (!config.allowed_commands.is_empty()).then(|| command::Options {
-        records: folder.as_ref().map(|folder| folder.join(command::FOLDER)),
-        ..command::Options::allowing(&config.allowed_commands)
-    });
+    let command = match &*config.allowed_commands {
+        [] => None,
+        allowed => Some(command::Options {
+            records: records(config)?,
+            ..command::Options::allowing(allowed)
+        }),
+    };
     let options = BuiltInOptions {
         disk_path: folder,
         command,
@@ -98,4 +102,48 @@ pub fn executors(
         .iter()
         .fold(builder, |builder, l| builder.concurrency(&l.name, l.limit));
     Ok(limited.build()?)
+}
+
+/// Where programs that run are noted: in the data folder, or beside a database in a folder of the machine.
+fn records(config: &EngineConfig) -> Result<command::Records, StartError> {
+    if let Some(folder) = config.storage.folder() {
+        return Ok(command::Records::DataFolder(folder.join(command::FOLDER)));
+    }
+    let made = match config.programs_folder() {
+        Some(folder) => MachineFolder::make(&folder).map_err(|source| StartError::StateDir {
+            path: folder,
+            source,
+        }),
+        None => {
+            warn_of_unnoted("neither $STATE_DIRECTORY, $XDG_STATE_HOME nor $HOME is set");
+            return Ok(command::Records::None);
+        }
+    };
+    match made {
+        Ok(own) => Ok(command::Records::Machine(Arc::new(own))),
+        Err(error) if config.state_dir.is_some() => Err(error),
+        // Nobody has asked for this folder.
+        Err(error) => {
+            warn_of_unnoted(&error.to_string());
+            Ok(command::Records::None)
+        }
+    }
+}
+
+fn warn_of_unnoted(reason: &str) {
+    tracing::warn!(
+        reason,
+        "programs are not noted, so nobody stops those that this server leaves when it is killed; give --state-dir \
+         a folder of this machine"
+    );
+}
+
+/// Stops programs that killed servers without a data folder have left on this machine. To be called before anything
+/// begins; a server with a data folder does the same when it opens it.
+pub async fn stop_left_programs(config: &EngineConfig) {
+    if config.storage.folder().is_none()
+        && let Some(folder) = config.programs_folder()
+    {
+        command::stop_left(&folder).await;
+    }
 }

@@ -21,6 +21,14 @@ pub enum StartError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// The folder for what is noted on this machine cannot be used.
+    #[error("--state-dir: cannot use `{path}`: {source}")]
+    StateDir {
+        /// The folder in it.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// Another process uses the folder.
     #[error(transparent)]
     Locked(#[from] LockError),

@@ -13,6 +13,7 @@ use super::StartError;
 use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, DatabaseUrl, StorageConfig};
 use crate::nodes::{self, Trust};
+use crate::store::postgres::rights::{self, Needs, Rights};
 use crate::store::postgres::{self, Migrated};
 use crate::tls::Certificates;
 use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
@@ -186,6 +187,28 @@ impl Database {
             ("broker", broker),
             ("schedules", schedules),
         ])
+    }
+
+    /// What its user lacks of the rights that a server needs.
+    ///
+    /// # Errors
+    /// [`postgres::OpenError`]: the database cannot be reached, or cannot hold the data of this program.
+    pub async fn rights(&self, clock: SharedClock) -> Result<Rights, postgres::OpenError> {
+        let steps = [
+            postgres::LOG_STEPS,
+            nodes::STEPS,
+            WEBHOOK_STEPS,
+            AUTH_STEPS,
+            WORKER_STEPS,
+            WORKFLOW_STEPS,
+            BROKER_STEPS,
+            SCHEDULE_STEPS,
+        ];
+        let needs = Needs {
+            steps: &steps,
+            own: projections::SCHEMA_DEFAULT,
+        };
+        rights::look(&self.log(clock), needs).await
     }
 
     /// The read models in it.

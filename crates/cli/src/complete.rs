@@ -7,7 +7,7 @@ use super::Api as _;
 use super::context::Contexts;
 use super::output::{list, member};
 use super::remote::{Remote, quoted};
-use super::tree::shown_status;
+use super::tree::{SKIPPED, shown_status};
 use clap::{Arg, Command, Parser};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, ValueCompleter};
@@ -19,6 +19,8 @@ use taskledger_domain::task::Status;
 
 /// How long a person waits for completions at most.
 const LIMIT: Duration = Duration::from_millis(300);
+/// How long a server may take to answer, of that time.
+const ANSWER: Duration = Duration::from_millis(250);
 /// Candidates that are asked for: as many as people look through.
 const CANDIDATES_MAX: usize = 50;
 /// Digits of a beginning of an id that a server looks up.
@@ -130,26 +132,35 @@ impl Values {
             );
         }
         if self == Self::Statuses {
-            let all = Status::ALL.map(|status| CompletionCandidate::new(status.as_str()));
-            return Some(all.into_iter().filter(|it| fits(it, current)).collect());
+            let all = Status::ALL.iter().map(|status| status.as_str());
+            let all = all.chain([SKIPPED]).map(CompletionCandidate::new);
+            return Some(all.filter(|it| fits(it, current)).collect());
         }
+        let known = match self {
+            // They need no server.
+            Self::Tasks => ["@last", "@root"].map(CompletionCandidate::new).into(),
+            Self::Webhooks | Self::Methods | Self::Contexts | Self::Schedules | Self::Statuses => {
+                Vec::new()
+            }
+        };
+        let found = self.asked(current, words).unwrap_or_default();
+        let all = known.into_iter().chain(found);
+        Some(all.filter(|it| fits(it, current)).collect())
+    }
+
+    /// What a server answers; `None`: it does not.
+    fn asked(self, current: &str, words: &[OsString]) -> Option<Vec<CompletionCandidate>> {
         let api = remote(words)?.api().ok()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .ok()?;
         let (method, params) = self.question(current);
-        let answer = runtime.block_on(api.call(method, params)).ok()?;
+        // Before nobody waits any more, so that what needs no server is there if it does not answer.
+        let answer = async { tokio::time::timeout(ANSWER, api.call(method, params)).await };
+        let answer = runtime.block_on(answer).ok()?.ok()?;
         runtime.shutdown_background();
-        let candidates = self.of_answer(&answer).into_iter();
-        let words = ["@last", "@root"].map(CompletionCandidate::new);
-        let words = words.into_iter().filter(|_| self == Self::Tasks);
-        Some(
-            words
-                .chain(candidates)
-                .filter(|it| fits(it, current))
-                .collect(),
-        )
+        Some(self.of_answer(&answer))
     }
 
     fn question(self, current: &str) -> (&'static str, Value) {
@@ -305,6 +316,12 @@ mod tests {
         let found = Values::Statuses.candidates("c", &[]).unwrap();
         let found: Vec<_> = found.iter().map(|it| it.get_value().to_owned()).collect();
         assert_eq!(found, ["completed", "cancelled"]);
+        assert_eq!(Values::Statuses.candidates("sk", &[]).unwrap().len(), 1);
+        // A port at which nobody listens.
+        let away = words("taskledger -- taskledger tasks get --url http://127.0.0.1:1");
+        let found = Values::Tasks.candidates("@", &away).unwrap();
+        let found: Vec<_> = found.iter().map(|it| it.get_value().to_owned()).collect();
+        assert_eq!(found, ["@last", "@root"]);
         assert_eq!(takes(&["taskledger", "a2a", "get"], "id"), None);
     }
 

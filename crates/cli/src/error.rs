@@ -26,16 +26,31 @@ pub enum CliError {
 impl CliError {
     /// A fault on our side, with its causes on the same line.
     pub fn failed(error: &dyn std::error::Error) -> Self {
-        let mut text = error.to_string();
+        let mut before = error.to_string();
+        let mut text = plain(&before);
         for cause in std::iter::successors(error.source(), |cause| cause.source()) {
             let cause = cause.to_string();
+            let told = plain(&cause);
             // Some texts name their cause themselves.
-            if !text.contains(&cause) {
-                text = format!("{text}: {cause}");
+            if !before.contains(&cause) && !text.contains(&told) {
+                text = format!("{text}: {told}");
             }
+            before = cause;
         }
         Self::Failed(text)
     }
+}
+
+/// An error of a database without what only its developers need: that it comes from there, and the line of its source.
+fn plain(text: &str) -> String {
+    const FROM: &str = "error returned from database: ";
+    const LINE: &str = " at line ";
+    let Some((before, said)) = text.split_once(FROM) else {
+        return text.to_owned();
+    };
+    let (said, after) = said.rsplit_once(LINE).unwrap_or((said, ""));
+    let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    format!("{before}{said}{after}")
 }
 
 impl Ending for CliError {
@@ -76,6 +91,24 @@ impl Ending for CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_database_says_is_told_without_the_line_of_its_source() {
+        for (text, told) in [
+            (
+                "error returned from database: permission denied for database tl at line 3655",
+                "permission denied for database tl",
+            ),
+            (
+                "the log cannot be used: error returned from database: no at line 7; run it again",
+                "the log cannot be used: no; run it again",
+            ),
+            ("a key expected at line 3", "a key expected at line 3"),
+            ("disk on fire", "disk on fire"),
+        ] {
+            assert_eq!(plain(text), told);
+        }
+    }
 
     #[test]
     fn a_failure_names_each_cause_once() {

@@ -5,7 +5,7 @@ use super::event_stream::{EventStream, JsonEvent, Piece, RESET, Told, Wanted};
 use super::{ApiError, CliError, clock};
 use clap::builder::PossibleValuesParser;
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io;
 use taskledger_domain::NoticeKind;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -140,7 +140,7 @@ pub(super) async fn place_of(wanted: Wanted) -> Result<String, CliError> {
 
 /// A remark for people. When nobody reads standard error, there is nobody to tell.
 pub fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "taskledger: {text}");
+    taskledger_terminal::message(&format!("taskledger: {text}"));
 }
 
 /// Waits until somebody wants this program to end: Ctrl-C, or SIGTERM.

@@ -1,6 +1,6 @@
 //! Ids of tasks as people give them: whole, by a beginning that no other id has, or `@last` and `@root`.
 
-use super::output::{member, short};
+use super::output::{list, member, short};
 use super::{Api, CliError};
 use serde_json::{Value, json};
 
@@ -12,6 +12,10 @@ const ROOT: &str = "@root";
 const DIGITS_MIN: usize = 4;
 /// Tasks that are named when a beginning is that of several.
 const NAMED_MAX: u64 = 5;
+/// Webhooks of a page that is looked through for an id.
+const WEBHOOKS_PAGE: u32 = 100;
+/// Pages that are looked through: more webhooks than a user may have.
+const WEBHOOK_PAGES_MAX: usize = 100;
 /// Characters of a whole id.
 const WHOLE: usize = 36;
 
@@ -54,6 +58,67 @@ pub(super) async fn resolve_in(api: &dyn Api, params: &mut Value) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Resolves what a single task is to wait for, and what its updates name. Not for documents with several tasks, which name
+/// tasks of their own.
+pub(super) async fn resolve_named(api: &dyn Api, params: &mut Value) -> Result<(), CliError> {
+    resolve_dependencies(api, params).await?;
+    if let Some(updates) = params.get_mut("updates") {
+        resolve_in(api, updates).await?;
+        resolve_dependencies(api, updates).await?;
+    }
+    Ok(())
+}
+
+async fn resolve_dependencies(api: &dyn Api, params: &mut Value) -> Result<(), CliError> {
+    let dependencies = params.get_mut("dependencies").and_then(Value::as_array_mut);
+    for dependency in dependencies.into_iter().flatten() {
+        let given = dependency.get("id").and_then(Value::as_str);
+        if let Some(given) = given.map(str::to_owned) {
+            dependency["id"] = resolved(api, &given).await?.into();
+        }
+    }
+    Ok(())
+}
+
+/// Resolves the member that names a webhook, by a beginning of its id that no other one has.
+pub(super) async fn resolve_webhook(api: &dyn Api, params: &mut Value) -> Result<(), CliError> {
+    let given = params.get("id").and_then(Value::as_str).map(str::to_owned);
+    let Some(prefix) = given.filter(|given| could_begin(given)) else {
+        return Ok(());
+    };
+    let prefix = prefix.to_ascii_lowercase();
+    let (mut found, mut page) = (Vec::new(), json!({"limit": WEBHOOKS_PAGE}));
+    for _ in 0..WEBHOOK_PAGES_MAX {
+        let answer = api.call("webhooks.list", page.clone()).await?;
+        let all = list(&answer, "webhooks").iter();
+        let fitting = all.filter(|it| member(it, "id").starts_with(&prefix));
+        found.extend(fitting.map(|it| (member(it, "id"), member(it, "url"))));
+        let cursor = member(&answer, "next_cursor");
+        if cursor.is_empty() {
+            break;
+        }
+        page["cursor"] = cursor.into();
+    }
+    match &*found {
+        [] => Err(CliError::Usage(format!(
+            "no webhook has an id that begins with `{prefix}`; `taskledger webhooks list{}` shows ids",
+            api.options()
+        ))),
+        [(id, _)] => {
+            params["id"] = id.as_str().into();
+            Ok(())
+        }
+        several => {
+            let named = several.iter().take(NAMED_MAX as usize);
+            let named: String = named.map(|(id, _)| format!("\n  {id}")).collect();
+            Err(CliError::Usage(format!(
+                "`{prefix}` is the beginning of {} ids of webhooks; give more of the one that is meant:{named}",
+                several.len()
+            )))
+        }
+    }
 }
 
 /// What somebody can have meant by a word with `@` that is none.
@@ -136,6 +201,13 @@ mod tests {
     #[async_trait]
     impl Api for Two {
         async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            if method == "webhooks.list" {
+                // One on each page.
+                return Ok(match params.get("cursor") {
+                    None => json!({"webhooks": [{"id": A}], "next_cursor": "p2"}),
+                    Some(_) => json!({"webhooks": [{"id": B}]}),
+                });
+            }
             if method == "tasks.get" {
                 return Ok(json!({"id": params["task_id"], "root_task_id": B}));
             }
@@ -169,6 +241,42 @@ mod tests {
         assert_eq!(
             params,
             json!({"task_id": A, "parent_id": B, "name": "0f8fad"})
+        );
+    }
+
+    #[tokio::test]
+    async fn dependencies_and_updates_name_tasks_in_the_same_ways() {
+        let mut params = json!({"task_id": A, "dependencies": [{"id": "@last", "required": true}],
+            "updates": {"parent_id": "@root", "dependencies": [{"id": "0f8fad"}, {"id": B}]}});
+        resolve_named(&Two, &mut params).await.unwrap();
+        assert_eq!(
+            params,
+            json!({"task_id": A, "dependencies": [{"id": B, "required": true}],
+                "updates": {"parent_id": B, "dependencies": [{"id": A}, {"id": B}]}})
+        );
+    }
+
+    #[tokio::test]
+    async fn a_webhook_is_found_by_the_beginning_of_its_id() {
+        let named = async |given: &str| {
+            let mut params = json!({ "id": given });
+            let found = resolve_webhook(&Two, &mut params).await;
+            found
+                .map(|()| params["id"].take())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(named("0f8fad").await.unwrap(), A);
+        assert_eq!(named("0F8F00").await.unwrap(), B);
+        assert_eq!(named(A).await.unwrap(), A);
+        let several = named("0f8f").await.unwrap_err();
+        assert!(
+            several.contains("of 2 ids of webhooks") && several.contains(A),
+            "{several}"
+        );
+        let none = named("ffff").await.unwrap_err();
+        assert!(
+            none.contains("no webhook has an id that begins with `ffff`"),
+            "{none}"
         );
     }
 

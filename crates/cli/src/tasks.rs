@@ -20,6 +20,7 @@ mod selection;
 mod tree;
 mod update;
 
+pub(super) use changes::add_earlier;
 pub(super) use history::{Order, events_table};
 
 use super::nothing::shown_or_said;
@@ -78,22 +79,32 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
         Command::Get(args) => args.request(),
         Command::History(args) => args.request(),
         Command::Explain(args) => args.request(),
-        Command::Create(args) => args.request(),
-        Command::Update(args) => args.request(),
+        Command::Create(args) if args.is_of_file() => args.request(),
+        Command::Create(args) => naming(args.request()?, &api).await,
+        Command::Update(args) => naming(args.request()?, &api).await,
         Command::Cancel(args) => args.request(),
         Command::Delete(args) => args.request(),
         Command::Copy(args) => args.request(),
         Command::Retry(args) => args.request(),
         Command::Execute(args) => args.request(),
     }?;
-    let show = request.show;
-    let result = answer(&api, request).await?;
+    let (show, method) = (request.show, request.method);
+    let mut result = answer(&api, request).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
+        if method == "tasks.history" {
+            add_earlier(&api, &mut result).await?;
+        }
         show(&result, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A call with its dependencies as stored tasks, however they were named.
+async fn naming(mut request: Request, api: &HttpApi) -> Result<Request, CliError> {
+    ids::resolve_named(api, &mut request.params).await?;
+    Ok(request)
 }
 
 /// The result of a call whose ids were given as people give them.

@@ -34,6 +34,8 @@ pub(super) struct Line {
     pub(super) took: Option<u64>,
     /// What else is to be said about it.
     pub(super) note: String,
+    /// It runs nothing itself, so it does not count as a task of a run.
+    pub(super) is_group: bool,
 }
 
 impl Line {
@@ -112,12 +114,13 @@ fn bar(percent: u8) -> String {
 }
 
 /// Statuses in the order in which tasks are counted, and their words there.
-pub(super) const WORDS: [(&str, &str); 5] = [
+pub(super) const WORDS: [(&str, &str); 6] = [
     ("completed", "completed"),
     ("in_progress", "running"),
     ("pending", "pending"),
     ("failed", "failed"),
     ("cancelled", "cancelled"),
+    (SKIPPED, SKIPPED),
 ];
 
 /// One sign for each status, so that a tree is read at a glance.
@@ -264,6 +267,7 @@ fn line(task: &Value, branches: String) -> Line {
         changed_at: time(task, "completed_at").or_else(|| time(task, "started_at")),
         error: member(task, "error"),
         attempt: task.get("attempt").and_then(Value::as_u64).unwrap_or(0),
+        is_group: task.get("schemas").is_none_or(Value::is_null),
         ..Line::default()
     }
 }

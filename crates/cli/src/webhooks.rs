@@ -122,6 +122,7 @@ async fn remotely(
     let asked = request.params.clone();
     when.resolve_in(&mut request.params, &["since", "until"])?;
     ids::resolve_in(&api, &mut request.params).await?;
+    ids::resolve_webhook(&api, &mut request.params).await?;
     let result = api.call(request.method, request.params).await?;
     shown_or_said(request.method, &asked, &result, request.show, out)?;
     Ok(ended(&result))

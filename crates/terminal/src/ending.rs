@@ -1,5 +1,6 @@
 //! How a program ends, and what it says of an error.
 
+use crate::message;
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::Write;
@@ -38,8 +39,7 @@ pub fn end<E: Ending>(program: &str, json: bool, ended: Result<ExitCode, E>) -> 
 
 /// Says on standard error what went wrong.
 pub fn complain(program: &str, error: &dyn Display) {
-    // When nobody reads standard error, there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "{program}: {error}");
+    message(&format!("{program}: {error}"));
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! What the programs of this repository print, and how they end.
 //!
-//! Owns: standard output as text for people or as JSON ([`Output`]), aligned columns, texts that a terminal
+//! Owns: standard output as text for people or as JSON ([`Output`]), messages on standard error, aligned columns, texts that a terminal
 //! does not obey, colours ([`Style`]), and the exit of a program with an error ([`end`]). Knows no server and no
 //! command.
 
 mod columns;
 mod ending;
+mod message;
 mod output;
 mod style;
 #[cfg(feature = "testing")]
@@ -14,6 +15,7 @@ mod text;
 
 pub use columns::{Column, aligned, grid};
 pub use ending::{Ending, complain, end};
+pub use message::message;
 pub use output::{Look, Output, Telling};
 pub use style::{Style, Text};
 pub use text::printable;

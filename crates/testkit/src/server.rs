@@ -200,7 +200,9 @@ impl Server {
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(folder.storage())
-            .args(arguments);
+            .args(arguments)
+            // Not that of whoever runs the tests.
+            .env("TASKLEDGER_STATE_DIR", folder.path().join("state"));
         Self::spawn(command, folder.path()).await
     }
 

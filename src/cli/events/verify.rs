@@ -48,10 +48,11 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
         if report.more_faults > 0 {
             out.lines([format!("and {} more", report.more_faults)])?;
         }
-        let verdict = if report.is_sound() {
-            "sound"
-        } else {
-            "DAMAGED"
+        let is_chained = report.chain.is_some() || report.events == 0;
+        let verdict = match (report.is_sound(), is_chained) {
+            (true, true) => "sound",
+            (true, false) => "sound by checksums alone",
+            (false, _) => "DAMAGED",
         };
         let dropped = match report.dropped {
             0 => String::new(),
@@ -62,7 +63,12 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
             counted(report.events, "event", "events"),
             counted(report.streams, "flow", "flows"),
         )])?;
-        out.lines(chain_lines(report.chain, args.head, report.is_sound()))?;
+        let state = match (report.is_sound(), report.events) {
+            (true, 0) => State::Empty,
+            (true, _) => State::Sound,
+            (false, _) => State::Damaged,
+        };
+        out.lines(chain_lines(report.chain, args.head, state))?;
     }
     Ok(if report.is_sound() {
         ExitCode::SUCCESS
@@ -71,10 +77,18 @@ pub(super) async fn verify(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     })
 }
 
+/// What the walk through a log has found of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Empty,
+    Sound,
+    Damaged,
+}
+
 /// What is said of the chain, and of a hash that was kept.
-fn chain_lines(chain: Option<Followed>, kept: Option<Mark>, is_sound: bool) -> Vec<String> {
+fn chain_lines(chain: Option<Followed>, kept: Option<Mark>, state: State) -> Vec<String> {
     let mut lines = Vec::new();
-    if let (Some(kept), true) = (kept, is_sound) {
+    if let (Some(kept), State::Sound) = (kept, state) {
         lines.push(format!(
             "no event up to position {} has changed since the head was recorded",
             kept.position
@@ -85,7 +99,13 @@ fn chain_lines(chain: Option<Followed>, kept: Option<Mark>, is_sound: bool) -> V
         Some(Followed { from, head }) => {
             format!("head {head}, events before position {from} have no hash")
         }
-        None => "no head: no event has a hash yet, or the last one is damaged".to_owned(),
+        None if state == State::Empty => "no head: there is no event".to_owned(),
+        None if state == State::Sound => {
+            "warning: there is no hash chain, so a forged event cannot be told from a sound one. Versions with hashes give \
+             one to each event that they append: if one of them has written to this log, the hashes were removed"
+                .to_owned()
+        }
+        None => "no head: the last event is damaged".to_owned(),
     });
     lines
 }
@@ -112,13 +132,25 @@ fn verify_file(file: &str, kept: Option<Mark>, out: &mut Output) -> Result<ExitC
             "chain": found.chain, "archive_sha256": sha256}))?;
         return Ok(ExitCode::SUCCESS);
     }
-    out.lines([format!("sound: {}", found.receipt)])?;
+    let is_chained = found.chain.is_some() || found.archived.is_some() || found.receipt.events == 0;
+    let verdict = if is_chained {
+        "sound"
+    } else {
+        "sound by checksums alone"
+    };
+    out.lines([format!("{verdict}: {}", found.receipt)])?;
     match (found.archived, sha256) {
         (Some(flows), Some(sha256)) => out.lines([format!(
             "archive of {}, file sha256 {sha256}",
             counted(flows, "flow", "flows")
         )])?,
-        (_, _) => out.lines(chain_lines(found.chain, kept, true))?,
+        (_, _) => {
+            let state = match found.receipt.events {
+                0 => State::Empty,
+                _ => State::Sound,
+            };
+            out.lines(chain_lines(found.chain, kept, state))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -27,8 +27,8 @@ pub(in super::super) enum Meant {
     V03(v03::Asked),
 }
 
-/// Whether a body at `/` is meant for this protocol: it calls one of its operations, a method with a slash where 0.3 is
-/// served, or names the protocol in a header and calls no method of this server's own, which have a dot.
+/// Whether a body at `/` is meant for this protocol: it calls one of its operations or misspells one, a method with a slash
+/// where 0.3 is served, or names the protocol in a header and calls no method of this server's own, which have a dot.
 pub(in super::super) fn is_meant(envelope: &Envelope, names_version: bool, older: bool) -> bool {
     let mut is_own = false;
     for method in envelope.methods() {
@@ -36,6 +36,10 @@ pub(in super::super) fn is_meant(envelope: &Envelope, names_version: bool, older
             return true;
         }
         is_own |= method.contains('.');
+        if !is_own && suggestion(method, Operation::ALL.map(Operation::name).into_iter()).is_some()
+        {
+            return true;
+        }
     }
     names_version && !is_own
 }
@@ -153,6 +157,7 @@ mod tests {
             ("tasks.execute", false, false),
             ("message/send", false, true),
             ("Nonsense", false, true),
+            ("SendMessag", true, true),
         ] {
             let body = call(method);
             assert_eq!(

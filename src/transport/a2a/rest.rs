@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use taskledger_a2a::{Error, ErrorKind, Operation};
+use taskledger_domain::suggestion::suggestion;
 use url::form_urlencoded;
 
 /// What a request asks for.
@@ -35,11 +36,31 @@ pub(in super::super) fn asked(method: &str, path: &str) -> Result<Asked, Error> 
     });
     found.ok_or_else(|| {
         let path: String = path.chars().take(128).collect();
+        let meant = segments.last().and_then(|last| meant(last));
+        let meant = meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
         Error::new(
             ErrorKind::MethodNotFound,
-            format!("there is nothing at {method} {path}"),
+            format!("there is nothing at {method} {path}{meant}"),
         )
     })
+}
+
+/// The end of a path that was probably meant.
+fn meant(last: &str) -> Option<String> {
+    const ENDS: [&str; 5] = [
+        "message:send",
+        "message:stream",
+        "tasks",
+        "extendedAgentCard",
+        "pushNotificationConfigs",
+    ];
+    let end = suggestion(last, ENDS.into_iter()).map(str::to_owned);
+    let verb = || {
+        let (task, verb) = last.split_once(':')?;
+        let verb = suggestion(verb, ["cancel", "subscribe"].into_iter())?;
+        Some(format!("{task}:{verb}"))
+    };
+    end.or_else(verb).filter(|meant| meant != last)
 }
 
 fn of(method: &str, segments: &[&str]) -> Option<Asked> {
@@ -244,6 +265,18 @@ mod tests {
         ] {
             let refused = asked(method, path).expect_err("nothing there");
             assert_eq!(refused.kind, ErrorKind::MethodNotFound, "{method} {path}");
+            assert!(!refused.to_string().contains("did you mean"), "{refused}");
+        }
+        for (path, meant) in [
+            ("/message:sen", "message:send"),
+            ("/acme/message:steam", "message:stream"),
+            ("/tasks/t:cancle", "t:cancel"),
+        ] {
+            let refused = asked("POST", path).expect_err("nothing there").to_string();
+            assert!(
+                refused.ends_with(&format!("did you mean `{meant}`?")),
+                "{refused}"
+            );
         }
     }
 

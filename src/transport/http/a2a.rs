@@ -34,7 +34,7 @@ use tokio_stream::StreamExt;
 use written::{Written, failed_v03, rest_answer, rpc_error};
 
 /// Begins all paths of the HTTP+JSON binding.
-const REST: &str = "/a2a/rest";
+pub(super) const REST: &str = "/a2a/rest";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// For proxies of the nginx family: nothing is to be gathered.

@@ -298,7 +298,7 @@ pub(super) fn not_here() -> Response {
 pub(super) fn not_found(path: &str) -> Response {
     nothing_at(
         path,
-        "POST / for calls, which GET /openrpc.json describes; GET /events and /ws for streams; GET /.well-known/agent-card, /livez, /readyz, /healthz",
+        "POST / for calls, which GET /openrpc.json describes; GET /events and /ws for streams; POST /a2a and /a2a/rest/ for Agent2Agent; GET /.well-known/agent-card, /livez, /readyz, /healthz",
     )
 }
 

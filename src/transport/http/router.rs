@@ -1,5 +1,6 @@
 //! The routes.
 
+use super::a2a::REST;
 use super::door::Door;
 use super::grpc::Of;
 use super::health::Probe;
@@ -15,6 +16,7 @@ use axum::response::Response;
 use axum::routing::{MethodRouter, any, get, post};
 use std::sync::Arc;
 use taskledger_a2a::{headers, v03};
+use taskledger_domain::suggestion::suggestion;
 
 /// All routes. `/` and `/tasks` are the same door.
 pub(super) fn router<C: Send + Sync + 'static>(
@@ -24,11 +26,29 @@ pub(super) fn router<C: Send + Sync + 'static>(
     let cors = origins::cors(allowed_origins);
     let is_served = |route: Route| route != Route::Metrics || door.metrics.is_some();
     let routes = mounted(is_served)
-        .fallback(|uri: Uri| async move { refusal::not_found(uri.path()) })
+        .fallback(|uri: Uri| async move { nowhere(uri.path()) })
         .with_state(door);
     match cors {
         None => routes,
         Some(cors) => routes.layer(cors),
+    }
+}
+
+/// 404, with the path that was probably meant.
+fn nowhere(path: &str) -> Response {
+    /// Calls of agents, who may have left out the path of their binding.
+    const OF_AGENTS: [&str; 3] = ["/message:send", "/message:stream", "/extendedAgentCard"];
+    let routes = Route::ALL.iter().filter(|route| **route != Route::Peers);
+    let paths = routes.flat_map(|route| route.paths()).copied();
+    let paths = paths.filter(|path| path.len() > 1 && !path.contains('{'));
+    let near = suggestion(path, paths).map(str::to_owned);
+    let of_agents = || suggestion(path, OF_AGENTS.into_iter()).map(|path| format!("{REST}{path}"));
+    match near.or_else(of_agents) {
+        Some(near) => refusal::nothing_at(
+            path,
+            &format!("a path of this server; did you mean `{near}`?"),
+        ),
+        None => refusal::not_found(path),
     }
 }
 
@@ -224,4 +244,25 @@ pub(super) async fn readiness(probe: &Probe, draining: bool, query: Option<Strin
         StatusCode::SERVICE_UNAVAILABLE
     };
     json(status, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nowhere;
+
+    #[tokio::test]
+    async fn a_mistyped_path_is_answered_with_the_one_that_was_meant() {
+        for (path, meant) in [
+            ("/event", "did you mean `/events`?"),
+            ("/helthz", "did you mean `/healthz`?"),
+            ("/message:sen", "did you mean `/a2a/rest/message:send`?"),
+            ("/elsewhere", "POST /a2a and /a2a/rest/ for Agent2Agent"),
+        ] {
+            let response = nowhere(path);
+            assert_eq!(response.status(), 404);
+            let body = axum::body::to_bytes(response.into_body(), 10_000).await;
+            let text = String::from_utf8(body.expect("it is short").to_vec()).expect("JSON");
+            assert!(text.contains(meant), "{path}: {text}");
+        }
+    }
 }

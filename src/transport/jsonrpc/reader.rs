@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let expected = match suggestion(name, self.asked.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
+                Some(near) => format!("a known parameter; did you mean `{near}`?"),
                 None if self.asked.is_empty() => "no parameters".to_owned(),
                 None => format!("one of {}", self.asked.join(", ")),
             };
@@ -349,7 +349,11 @@ mod tests {
                 ("flag", "not a boolean", "true or false"),
                 ("count", "out of range", "an integer from 1 to 10"),
                 ("name", "missing", "a string of 1 to 3 characters"),
-                ("nmae", "unknown parameter", "did you mean `name`?"),
+                (
+                    "nmae",
+                    "unknown parameter",
+                    "a known parameter; did you mean `name`?"
+                ),
             ]
         );
     }

@@ -110,8 +110,8 @@ impl Query {
                     }
                 }
                 unknown => {
-                    let expected = match suggestion(unknown, NAMES.into_iter()) {
-                        Some(near) => format!("did you mean `{near}`?"),
+                    let expected = match meant(unknown) {
+                        Some(near) => format!("a known parameter; did you mean `{near}`?"),
                         None => format!("one of {}", NAMES.join(", ")),
                     };
                     fault("unknown parameter", expected);
@@ -181,6 +181,16 @@ fn start(text: &str) -> Option<From> {
             digits.parse().ok().map(From::Position)
         }
         _ => None,
+    }
+}
+
+/// The parameter that a name was probably meant to be.
+fn meant(unknown: &str) -> Option<&'static str> {
+    // As other methods call what `last_event_id` is.
+    let is_cursor = suggestion(unknown, ["cursor"].into_iter()).is_some();
+    match is_cursor {
+        true => Some("last_event_id"),
+        false => suggestion(unknown, NAMES.into_iter()),
     }
 }
 
@@ -285,6 +295,21 @@ mod tests {
                 ("label", "Not a key of a label"),
             ]
         );
-        assert_eq!(faults[4].expected, "did you mean `from`?");
+        assert_eq!(
+            faults[4].expected,
+            "a known parameter; did you mean `from`?"
+        );
+    }
+
+    #[test]
+    fn a_cursor_is_known_here_as_the_last_event_id() {
+        for name in ["cursor", "cusor", "last_event"] {
+            let told = Query::read(&format!("{name}=abc"), None).expect_err("no such parameter");
+            let expected = match name {
+                "last_event" => told[0].expected.starts_with("one of flow, "),
+                _ => told[0].expected == "a known parameter; did you mean `last_event_id`?",
+            };
+            assert!(expected, "{name}: {told:?}");
+        }
     }
 }

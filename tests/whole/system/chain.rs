@@ -81,6 +81,24 @@ async fn an_auditor_finds_what_was_changed_in_a_database() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_whose_hashes_were_all_removed_is_not_simply_sound() {
+    let folder = Folder::new();
+    create(&folder, &["pay 100", "other"]).await;
+    let ledger = rusqlite::Connection::open(folder.ledger()).unwrap();
+    ledger.execute("UPDATE events SET hash = NULL", []).unwrap();
+    drop(ledger);
+
+    let said = events(&["verify"], &folder).await.done();
+
+    assert!(
+        said.starts_with("sound by checksums alone: 2 events")
+            && said.contains("warning: there is no hash chain")
+            && !said.contains("damaged"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_export_of_a_log_whose_chain_does_not_hold_warns() {
     let folder = Folder::new();
     create(&folder, &["pay 100", "other", "third"]).await;

@@ -100,10 +100,7 @@ async fn a_workflow_runs_on_a_server_and_in_the_program_itself() {
     )
     .await
     .refused(2);
-    assert!(
-        off.contains("the server allows programs with --allow-command"),
-        "{off}"
-    );
+    assert!(off.contains("--allow-command PROGRAM turns it on"), "{off}");
     let unknown = run(["taks", "list"]).await.refused(2);
     assert!(unknown.contains("'tasks'"), "{unknown}");
     server.stop().await;

@@ -24,6 +24,7 @@ async fn a_local_run_names_the_executors_of_the_program_and_no_server() {
     let meant = local(MISSPELLED).await;
     let strange = local(STRANGE).await;
     let member = local(MISNAMED).await;
+    let off = local(FORBIDDEN).await;
 
     assert!(
         meant.contains("expected the name of an executor; did you mean `echo_executor`?")
@@ -35,6 +36,10 @@ async fn a_local_run_names_the_executors_of_the_program_and_no_server() {
             && strange.contains("`sleep_executor`")
             && !strange.contains("taskledger executors"),
         "{strange}"
+    );
+    assert!(
+        off.contains("--allow-command PROGRAM turns it on, given to `taskledger serve` or to a `taskledger run` without a server"),
+        "{off}"
     );
     assert!(
         member.contains("lables: Unknown field, expected a known field; did you mean `labels`?"),
@@ -53,9 +58,7 @@ async fn a_program_that_is_not_allowed_is_answered_with_those_that_are() {
 
     assert!(
         said.contains("inputs.program: is not a program that this server allows")
-            && said.contains(
-                "one of `false`, `true`; the server allows more with `--allow-command PROGRAM`"
-            )
+            && said.contains("one of `false`, `true`; `--allow-command PROGRAM` allows more")
             && said.contains("found \"ls\""),
         "{said}"
     );
@@ -94,4 +97,27 @@ async fn a_file_that_is_no_export_is_said_to_be_none() {
             assert_ne!(ended.code, Some(0));
         }
     }
+}
+
+#[tokio::test]
+async fn the_same_refusal_has_the_same_exit_code() {
+    let folder = Folder::new();
+    let data = folder.data();
+    std::fs::create_dir(&data).unwrap();
+    let archive = folder.path().join("archive");
+    let (data, archive) = (data.to_str().unwrap(), archive.to_str().unwrap());
+    for words in [
+        &["retention", "--older-than", "30d", "--archive", archive][..],
+        &["projections", "rebuild"],
+        &["events", "export"],
+        &["events", "verify"],
+    ] {
+        let words = words.iter().chain(&["--data-dir", data]);
+        let said = run(words).await.refused(1);
+        assert!(said.contains("there is no log in"), "{said}");
+    }
+    let local = ["run", "-", "--egress-proxy", "socks5://127.0.0.1:1"];
+    run_with(local, Path::new("."), STRANGE).await.refused(2);
+    let remote = ["health", "--proxy", "socks5://127.0.0.1:1"];
+    run(remote).await.refused(2);
 }

@@ -2,16 +2,21 @@
 
 use crate::following::say;
 use crate::nothing::filters;
-use crate::output::{Output, list, member};
+use crate::output::{Output, Style, Text, list, member};
 use crate::request::{Params, actor};
-use crate::tasks::{Order, events_table};
+use crate::tasks::{Order, add_earlier, events_table};
 use crate::when::When;
 use crate::{Api, CliError, Remote, ids};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use taskledger_domain::limits::LIST_LIMIT_MAX;
 
-/// Search the events of all flows by time, actor, type, flow and task
+/// Events that are shown when nobody says how many; as many as the server gives.
+const LIMIT_DEFAULT: u32 = 100;
+/// Calls of one query. In each the server looks through up to 20,000 events, so that this is a log of four million.
+const CALLS_MAX: u32 = 200;
+
+/// Search what happened in all flows by time, actor, type, flow and task
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +26,8 @@ Examples:
   taskledger events query --since yesterday --until today --json
 
 Times are those at which events were recorded: spans before now (`15m`, `1h`, `7d`), `today`, `yesterday 14:00`, dates,
-or RFC 3339. A page can be empty although more events follow; then it has a cursor.")]
+or RFC 3339. The log is looked through until there are enough events, up to four million of them; what is printed at the
+end goes on from there.")]
 pub struct Args {
     #[command(flatten)]
     remote: Remote,
@@ -62,16 +68,60 @@ pub async fn query(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
     let mut params = asked.clone();
     when.resolve_in(&mut params, &["since", "until"])?;
     ids::resolve_in(&api, &mut params).await?;
-    let result = api.call("events.query", params).await?;
+    let mut result = looked_through(&api, params).await?;
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    match hint(&result, &asked, out) {
-        Some(hint) => say(&hint),
-        None => events_table(&result, out)?,
+    if let Some(hint) = hint(&result, &asked, out) {
+        say(&hint);
+        return Ok(ExitCode::SUCCESS);
+    }
+    add_earlier(&api, &mut result).await?;
+    events_table(&result, out)?;
+    if let Some(next) = next(&result, &asked, out) {
+        out.text(&Text::of(Style::Dim, format!("next page: {next}")).whole())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Calls until there are as many events as asked for, or the end of the log is reached; the cursor is that of the last
+/// call.
+async fn looked_through(api: &dyn Api, mut params: Value) -> Result<Value, CliError> {
+    let limit = params.get("limit").and_then(Value::as_u64);
+    let wanted = limit.unwrap_or_else(|| LIMIT_DEFAULT.into()) as usize;
+    let mut found: Vec<Value> = Vec::new();
+    let mut calls = 0;
+    loop {
+        params["limit"] = (wanted - found.len()).into();
+        let page = api.call("events.query", params.clone()).await?;
+        calls += 1;
+        found.extend_from_slice(list(&page, "events"));
+        let cursor = member(&page, "next_cursor");
+        if cursor.is_empty() {
+            return Ok(json!({ "events": found }));
+        }
+        if found.len() >= wanted || calls >= CALLS_MAX {
+            return Ok(json!({"events": found, "next_cursor": cursor}));
+        }
+        params["cursor"] = cursor.into();
+    }
+}
+
+/// The command that goes on behind a page; `None`: the log has ended.
+fn next(result: &Value, asked: &Value, out: &Output) -> Option<String> {
+    let cursor = member(result, "next_cursor");
+    if cursor.is_empty() {
+        return None;
+    }
+    let mut words = vec!["taskledger events query".to_owned()];
+    words.extend(filters("events.query", asked));
+    for name in ["order", "limit"] {
+        let given = member(asked, name);
+        words.extend((!given.is_empty()).then(|| format!("--{name} {given}")));
+    }
+    words.push(format!("--cursor {cursor}"));
+    Some(out.command(&words.join(" ")))
 }
 
 impl Args {
@@ -97,10 +147,9 @@ fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
     if !list(result, "events").is_empty() {
         return None;
     }
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
+    if let Some(next) = next(result, asked, out) {
         return Some(format!(
-            "no event in the part of the log that was searched; to search on: --cursor {cursor}"
+            "no event in the part of the log that was searched; to search on: {next}"
         ));
     }
     let filters = filters("events.query", asked);
@@ -120,8 +169,37 @@ fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, hint};
-    use serde_json::json;
+    use super::{Api, CALLS_MAX, Output, hint, looked_through};
+    use crate::ApiError;
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+
+    /// A log of so many parts, with one event in the last.
+    struct Log(u32);
+
+    #[async_trait]
+    impl Api for Log {
+        async fn call(&self, _: &str, params: Value) -> Result<Value, ApiError> {
+            let part: u32 = params["cursor"].as_str().map_or(1, |c| c.parse().unwrap());
+            Ok(match part == self.0 {
+                true => json!({"events": [{"position": 7}]}),
+                false => json!({"events": [], "next_cursor": (part + 1).to_string()}),
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_query_goes_on_by_itself_within_its_limit() {
+        let found = looked_through(&Log(3), json!({"since": "1h"}))
+            .await
+            .unwrap();
+        assert_eq!(found, json!({"events": [{"position": 7}]}));
+        let found = looked_through(&Log(CALLS_MAX + 1), json!({}))
+            .await
+            .unwrap();
+        let next = (CALLS_MAX + 1).to_string();
+        assert_eq!(found, json!({"events": [], "next_cursor": next}));
+    }
 
     #[test]
     fn a_page_without_events_says_what_may_help() {
@@ -138,7 +216,9 @@ mod tests {
         let said = hint(&none, &json!({"order": "desc"}), &out).unwrap();
         assert!(said.starts_with("there is no event yet"), "{said}");
         let more = json!({"events": [], "next_cursor": "d7"});
-        assert!(hint(&more, &given, &out).unwrap().ends_with("--cursor d7"));
+        assert!(hint(&more, &given, &out).unwrap().ends_with(
+            "to go on: taskledger events query --since 1h --types task_failed,task_cancelled --limit 5 --cursor d7"
+        ));
         assert_eq!(
             hint(&json!({"events": [{"position": 1}]}), &given, &out),
             None

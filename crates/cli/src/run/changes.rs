@@ -6,7 +6,7 @@ use crate::output::member;
 use crate::tree::Line;
 use crate::when::{span, time};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use taskledger_domain::{NoticeKind, Timestamp};
 
 /// The changes of a run, in the order in which they happened.
@@ -14,6 +14,8 @@ use taskledger_domain::{NoticeKind, Timestamp};
 pub(super) struct Changes {
     /// When the tasks that run have begun.
     begun: HashMap<String, Timestamp>,
+    /// The tasks that have had an attempt in this run.
+    attempted: HashSet<String>,
 }
 
 impl Changes {
@@ -44,17 +46,22 @@ impl Changes {
         );
         let took = match (kind, status.as_str()) {
             (NoticeKind::StatusUpdate, "in_progress") => {
+                self.attempted.insert(id.clone());
                 self.begun.extend(at.map(|at| (id.clone(), at)));
                 None
             }
             (NoticeKind::Suspended | NoticeKind::SuspensionEnded, _) => None,
             _ => self.begun.remove(&id),
         };
+        let begins = match self.attempted.contains(&id) {
+            true => "next attempt",
+            false => "starts",
+        };
         Some(Line {
             took: took.zip(at).map(|(begun, at)| at.ms_since(begun)),
             id,
             name: member(data, "name"),
-            note: note(kind, data, at),
+            note: note(kind, data, begins, at),
             status,
             error: member(data, "error"),
             attempt: data.get("attempt").and_then(Value::as_u64).unwrap_or(0),
@@ -63,8 +70,8 @@ impl Changes {
     }
 }
 
-/// What else is to be said of a change.
-fn note(kind: NoticeKind, data: &Value, at: Option<Timestamp>) -> String {
+/// What else is to be said of a change. `begins`: what happens when a task that waits for a time has waited for it.
+fn note(kind: NoticeKind, data: &Value, begins: &str, at: Option<Timestamp>) -> String {
     if kind == NoticeKind::Suspended {
         return "waits for a person".to_owned();
     }
@@ -79,7 +86,7 @@ fn note(kind: NoticeKind, data: &Value, at: Option<Timestamp>) -> String {
         return "another attempt follows".to_owned();
     }
     match (time(data, "next_attempt_at"), at) {
-        (Some(next), Some(at)) => format!("next attempt in {}", span(next.ms_since(at))),
+        (Some(next), Some(at)) => format!("{begins} in {}", span(next.ms_since(at))),
         _ => String::new(),
     }
 }
@@ -131,6 +138,10 @@ mod tests {
         let update = |second, more| event("task_status_update", second, more);
         let events = [
             update(0, json!({"status": "pending"})),
+            update(
+                0,
+                json!({"status": "pending", "next_attempt_at": "2026-01-31T12:00:01Z"}),
+            ),
             update(1, json!({"status": "in_progress", "attempt": 1})),
             event("task_progress_update", 2, json!({"status": "in_progress"})),
             update(
@@ -159,6 +170,7 @@ mod tests {
             shown,
             [
                 "· fetch  pending  (t)",
+                "· fetch  pending  starts in 1.0 s  (t)",
                 "▸ fetch  in_progress  (t)",
                 "✗ fetch  failed: no  2.0 s  another attempt follows  (t)",
                 "· fetch  pending  next attempt in 2.0 s  (t)",

@@ -50,6 +50,8 @@ pub(crate) struct Follow<'a> {
 struct Begins {
     /// The task on which it hangs.
     root: String,
+    /// The root of its flow.
+    flow: String,
     waits: Waits,
     changed_at: Instant,
     /// What its tasks are waiting for since then.
@@ -85,12 +87,14 @@ impl Follow<'_> {
                 events: None,
             },
         };
-        let root = stored.unwrap_or_else(|| member(&begun.answer, "root_task_id"));
+        let flow = member(&begun.answer, "root_task_id");
+        let root = stored.unwrap_or_else(|| flow.clone());
         if !out.is_json() {
-            out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, root.as_str()))?;
+            out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, flow.as_str()))?;
         }
         let mut run = Begins {
             root,
+            flow,
             waits: Waits::default(),
             changed_at: Instant::now(),
             is_told: false,
@@ -108,7 +112,7 @@ impl Follow<'_> {
         };
         ended.map_err(|error| match self.api.is_in_process() {
             true => stopped_here(error),
-            false => left_alone(error, &run.root, out),
+            false => left_alone(error, &run.flow, out),
         })
     }
 
@@ -300,13 +304,13 @@ impl Follow<'_> {
 }
 
 /// A run goes on whose server cannot be reached any more.
-fn left_alone(error: CliError, root: &str, out: &Output) -> CliError {
+fn left_alone(error: CliError, flow: &str, out: &Output) -> CliError {
     let CliError::Api(ApiError::Connection(text)) = error else {
         return error;
     };
-    let watch = out.command(&format!("taskledger watch {root}"));
+    let watch = out.command(&format!("taskledger watch {flow}"));
     let text = format!(
-        "{text}\n  the flow {root} continues on the server, also after a restart; to follow it: {watch}"
+        "{text}\n  the flow {flow} continues on the server, also after a restart; to follow it: {watch}"
     );
     ApiError::Connection(text).into()
 }

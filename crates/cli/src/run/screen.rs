@@ -117,7 +117,7 @@ impl Screen {
             // The remark scrolls the terminal: the next drawing starts below it.
             canvas.leave();
         }
-        let _ = io::Write::write_fmt(&mut io::stderr(), format_args!("{text}\n"));
+        taskledger_terminal::message(text);
     }
 }
 
@@ -164,11 +164,16 @@ fn inside(line: &Line) -> Text {
     line.text()
 }
 
-/// How many tasks stand where.
+/// How many tasks stand where. Groups run nothing and are not counted, as in the counts of the run.
 fn summary(lines: &[Line]) -> Text {
-    let mut text = Text::from(counted(lines.len() as u64, "task", "tasks"));
+    let tasks = || lines.iter().filter(|line| !line.is_group);
+    let mut text = Text::from(counted(tasks().count() as u64, "task", "tasks"));
     for (at, (status, word)) in WORDS.into_iter().enumerate() {
-        let count = lines.iter().filter(|line| line.status == status).count();
+        let count = tasks().filter(|line| line.status == status).count();
+        if count == 0 && status == SKIPPED {
+            // Nothing is skipped before a run has ended, and rarely then.
+            continue;
+        }
         text.push(Style::Plain, if at == 0 { ": " } else { ", " });
         let style = if count > 0 { style(status) } else { Style::Dim };
         text.push(style, format!("{count} {word}"));
@@ -232,6 +237,22 @@ mod tests {
             "600 tasks: 0 completed, 480 running, 20 pending, 100 failed, 0 cancelled"
         );
         assert_eq!(shown[2], "  ✗ t500  failed");
+        let ends = [
+            (1, "failed", false),
+            (150, SKIPPED, false),
+            (2, "failed", true),
+        ];
+        let ends = ends
+            .into_iter()
+            .flat_map(|(count, status, is_group)| std::iter::repeat_n((status, is_group), count));
+        let ends = ends.enumerate().map(|(id, (status, is_group))| Line {
+            is_group,
+            ..line(id, status)
+        });
+        assert_eq!(
+            summary(&ends.collect::<Vec<_>>()).letters(),
+            "151 tasks: 0 completed, 0 running, 0 pending, 1 failed, 0 cancelled, 150 skipped"
+        );
         assert_eq!(shown[19], "  ▸ t28  in_progress");
 
         let out = Output::to(Box::new(Vec::new()), false, false);

@@ -94,7 +94,7 @@ pub(super) async fn change(
             return Err(CliError::Usage(format!("nothing was {done}")));
         }
     } else if !out.is_json() {
-        eprintln!("{verb} {counted}");
+        taskledger_terminal::message(&format!("{verb} {counted}"));
     }
     let mut outcome = Outcome::default();
     let clock = clock();

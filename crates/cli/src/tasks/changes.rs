@@ -1,12 +1,14 @@
 //! What the events of a history changed: the old value beside the new one.
 //!
-//! An event says what a member is from then on. What it was before is taken from the events before it,
-//! as far as they are in the page; otherwise the new value stands alone. Values that look like secrets
+//! An event says what a member is from then on. What it was before is taken from the events before it, in the page or
+//! asked for; where neither says it, the new value stands alone. Values that look like secrets
 //! are masked.
 
-use crate::output::{member, printable};
-use serde_json::{Map, Value};
-use std::collections::HashMap;
+use crate::output::{list, member, printable};
+use crate::{Api, ApiError, CliError};
+use serde_json::{Map, Value, json};
+use std::collections::{HashMap, HashSet};
+use taskledger_domain::limits::LIST_LIMIT_MAX;
 
 /// Characters of one value, so that a line stays a line; `--json` shows all of it.
 const VALUE_CHARS_MAX: usize = 60;
@@ -16,6 +18,22 @@ const MEMBERS_MAX: usize = 8;
 const MEMBERS: [&str; 5] = ["name", "priority", "user_id", "parent_id", "dependencies"];
 /// What they change within.
 const PAYLOADS: [&str; 4] = ["inputs", "schemas", "params", "labels"];
+/// The event with which the members of a task begin.
+const CREATED: &str = "task_created";
+/// The events that change one of them.
+const CHANGES: [&str; 7] = [
+    "task_renamed",
+    "task_priority_changed",
+    "task_labels_changed",
+    "task_user_changed",
+    "task_moved",
+    "task_dependencies_changed",
+    "task_specification_changed",
+];
+/// The member of a page, beside its events, with events from before it.
+pub(super) const EARLIER: &str = "earlier";
+/// Tasks whose earlier events are asked for, with one call each.
+const LOOKED_UP_MAX: usize = 50;
 /// Parts of names whose values are not shown.
 const SECRET: [&str; 8] = [
     "secret",
@@ -32,11 +50,58 @@ const SECRET: [&str; 8] = [
 #[derive(Default)]
 struct Known(HashMap<(String, &'static str), Value>);
 
-/// For each event of a page, in its order, what it changed; `None` where it changes nothing that a task has.
-pub(super) fn of_page(events: &[Value]) -> Vec<Option<String>> {
-    let position = |event: Option<&Value>| event?.get("position")?.as_u64();
-    let is_newest_first = position(events.first()) > position(events.last());
+/// Asks for the events that say what members were before those of a page changed them, of at most [`LOOKED_UP_MAX`] tasks,
+/// and keeps them beside the page under [`EARLIER`].
+pub(crate) async fn add_earlier(api: &dyn Api, page: &mut Value) -> Result<(), CliError> {
+    let events = list(page, "events");
+    let is_change = |event: &&Value| CHANGES.contains(&member(event, "type").as_str());
+    let mut earlier: Vec<Value> = Vec::new();
+    let mut asked = HashSet::new();
+    for event in events.iter().filter(is_change) {
+        let task = member(event, "task_id");
+        if asked.len() >= LOOKED_UP_MAX || !asked.insert(task.clone()) {
+            continue;
+        }
+        let first = events
+            .iter()
+            .filter(|event| member(event, "task_id") == task);
+        let first = first.filter_map(position).min();
+        let params = json!({"task_id": task, "types": types(), "limit": LIST_LIMIT_MAX});
+        let past = match api.call("tasks.history", params).await {
+            Ok(past) => past,
+            // It is gone, archived for example: what it was before is not known.
+            Err(ApiError::Refused { .. } | ApiError::Denied { .. }) => continue,
+            Err(error @ (ApiError::Connection(_) | ApiError::Protocol(_))) => {
+                return Err(error.into());
+            }
+        };
+        let before = list(&past, "events").iter();
+        earlier.extend(before.filter(|event| position(event) < first).cloned());
+    }
+    if let Some(page) = page.as_object_mut() {
+        page.insert(EARLIER.to_owned(), earlier.into());
+    }
+    Ok(())
+}
+
+/// The types of events that say what a member is.
+fn types() -> Vec<&'static str> {
+    [CREATED].into_iter().chain(CHANGES).collect()
+}
+
+fn position(event: &Value) -> Option<u64> {
+    event.get("position")?.as_u64()
+}
+
+/// For each event of a page, in its order, what it changed; `None` where it changes nothing that a task has. `earlier`: events
+/// from before the page, the oldest of each task first.
+pub(super) fn of_page(earlier: &[Value], events: &[Value]) -> Vec<Option<String>> {
+    let at = |event: Option<&Value>| event.and_then(position);
+    let is_newest_first = at(events.first()) > at(events.last());
     let mut known = Known::default();
+    for event in earlier {
+        known.change(event);
+    }
     let mut changes: Vec<_> = if is_newest_first {
         events
             .iter()
@@ -54,24 +119,27 @@ pub(super) fn of_page(events: &[Value]) -> Vec<Option<String>> {
 
 impl Known {
     fn change(&mut self, event: &Value) -> Option<String> {
-        let is_change = match event.get("type").and_then(Value::as_str)? {
-            "task_created" => false,
-            "task_renamed"
-            | "task_priority_changed"
-            | "task_labels_changed"
-            | "task_user_changed"
-            | "task_moved"
-            | "task_dependencies_changed"
-            | "task_specification_changed" => true,
-            _ => return None,
-        };
+        let kind = event.get("type").and_then(Value::as_str)?;
+        let is_created = kind == CREATED;
+        if !is_created && !CHANGES.contains(&kind) {
+            return None;
+        }
         let task = member(event, "task_id");
         let data = event.get("data")?.as_object()?;
         let mut parts = Vec::new();
         for name in MEMBERS.into_iter().chain(PAYLOADS) {
-            let Some(new) = data.get(name) else { continue };
+            let new = match data.get(name) {
+                Some(new) => new,
+                // What a task is created without it does not have.
+                None if is_created => &Value::Null,
+                None => continue,
+            };
             let old = self.0.insert((task.clone(), name), new.clone());
             match old {
+                // Its labels are told one by one, also when it had none.
+                Some(Value::Null) if name == "labels" => {
+                    compare(name, Some(&json!({})), Some(new), &mut parts);
+                }
                 Some(old) if PAYLOADS.contains(&name) => {
                     compare(name, Some(&old), Some(new), &mut parts);
                 }
@@ -85,7 +153,7 @@ impl Known {
             parts.truncate(MEMBERS_MAX);
             parts.push(format!("and {more} more"));
         }
-        is_change.then(|| printable(&parts.join(", ")))
+        (!is_created).then(|| printable(&parts.join(", ")))
     }
 }
 
@@ -161,8 +229,43 @@ fn shown(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::of_page;
+    use super::{EARLIER, add_earlier, of_page};
+    use crate::{Api, ApiError};
+    use async_trait::async_trait;
     use serde_json::{Value, json};
+
+    /// A server that knows the whole of this page.
+    struct Past;
+
+    #[async_trait]
+    impl Api for Past {
+        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            assert_eq!((method, &params["task_id"]), ("tasks.history", &json!("t")));
+            Ok(json!({ "events": page() }))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_member_was_before_the_page_is_asked_for() {
+        let mut result = json!({ "events": page()[2..3] });
+        add_earlier(&Past, &mut result).await.unwrap();
+        let earlier = result[EARLIER].as_array().unwrap();
+        assert_eq!(earlier, &page()[..2]);
+        let told = of_page(earlier, &page()[2..3]);
+        assert_eq!(told[0].as_deref(), Some("priority 2 -> 0"));
+    }
+
+    #[test]
+    fn a_task_has_nothing_that_it_is_not_created_with() {
+        let page = [
+            event(1, "task_created", json!({"name": "fetch"})),
+            event(2, "task_labels_changed", json!({"labels": {"team": "x"}})),
+            event(3, "task_user_changed", json!({"user_id": "ann"})),
+        ];
+        let told = of_page(&[], &page);
+        assert_eq!(told[1].as_deref(), Some("labels.team - -> x"));
+        assert_eq!(told[2].as_deref(), Some("user_id - -> ann"));
+    }
 
     fn event(position: u64, kind: &str, data: Value) -> Value {
         json!({"position": position, "type": kind, "task_id": "t", "data": data})
@@ -196,13 +299,13 @@ mod tests {
             None,
         ];
         let mut page = page();
-        let told = of_page(&page);
+        let told = of_page(&[], &page);
         assert_eq!(
             told.iter().map(Option::as_deref).collect::<Vec<_>>(),
             expected
         );
         page.reverse();
-        let mut told = of_page(&page);
+        let mut told = of_page(&[], &page);
         told.reverse();
         assert_eq!(
             told.iter().map(Option::as_deref).collect::<Vec<_>>(),
@@ -212,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_value_whose_predecessor_is_not_in_the_page_stands_alone_and_masked() {
-        let told = of_page(&page()[3..4]);
+        let told = of_page(&[], &page()[3..4]);
         assert_eq!(
             told[0].as_deref(),
             Some(

@@ -125,7 +125,7 @@ fn show(result: &Value, columns: &[Column<'_>], out: &mut Output) -> io::Result<
     let events = list(result, "events");
     let rows: Vec<Vec<Text>> = events
         .iter()
-        .zip(changes::of_page(events))
+        .zip(changes::of_page(list(result, changes::EARLIER), events))
         .map(|(event, change)| {
             let cells = columns.iter().map(|column| cell(event, column.head(), out));
             let mut cells: Vec<_> = cells.collect();

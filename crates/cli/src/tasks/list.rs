@@ -164,7 +164,9 @@ fn rows(tasks: &[Value], when: &When, columns: Option<usize>) -> Vec<Text> {
         ]
     });
     let rows: Vec<_> = rows.collect();
-    let head = ["ID", "STATUS", "NAME", "PROGRESS", "TOOK", "STARTED", "BY"];
+    let head = [
+        "ID", "STATUS", "NAME", "PROGRESS", "TOOK", "STARTED", "USER",
+    ];
     grid(&head, &rows, 2, columns)
 }
 
@@ -229,9 +231,9 @@ mod tests {
         assert_eq!(
             shown(Some(80), Times::Age),
             [
-                "ID        STATUS         NAME            PROGRESS  TOOK       STARTED        BY",
-                "0f8fad5b  ▸ in_progress  a report with…  50 %      2 min 0 s  2 min 0 s ago  ann",
-                "1f8fad5b  · pending      日本            0 %",
+                "ID        STATUS         NAME           PROGRESS  TOOK       STARTED        USER",
+                "0f8fad5b  ▸ in_progress  a report wit…  50 %      2 min 0 s  2 min 0 s ago  ann",
+                "1f8fad5b  · pending      日本           0 %",
             ]
         );
         let whole = shown(None, Times::Utc);

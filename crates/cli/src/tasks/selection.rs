@@ -2,10 +2,12 @@
 
 use super::{CliError, Params};
 use crate::labels::selector;
+use crate::tree::{SKIPPED, shown_status};
 use crate::when::{When, time};
 use crate::{Api, output};
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
+use taskledger_domain::task::Status;
 
 /// Tasks that are looked at for a filter that the server does not have.
 pub(super) const LOOKED_AT_MAX: usize = 10_000;
@@ -15,7 +17,7 @@ const PAGE: u32 = 1000;
 /// Filters, all of which must be met.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Selection {
-    /// Only tasks in this status: pending, in_progress, completed, failed, cancelled
+    /// Only tasks in this status: pending, in_progress, completed, failed, cancelled; or skipped: pending tasks that their run has ended without
     #[arg(long)]
     status: Option<String>,
     /// Only tasks of this user
@@ -91,9 +93,12 @@ impl Selection {
             && self.ended_until.is_none()
     }
 
-    /// The status that was asked for.
+    /// The status that was asked for, as servers know it.
     pub(super) fn status(&self) -> Option<&str> {
-        self.status.as_deref()
+        match self.status.as_deref() {
+            Some(SKIPPED) => Some(Status::Pending.as_str()),
+            status => status,
+        }
     }
 
     /// Whether tasks below others are left out.
@@ -134,7 +139,7 @@ impl Selection {
         };
         let name = self.name.clone().filter(|name| !name.contains('*'));
         Ok(Params::default()
-            .maybe("status", self.status.clone())
+            .maybe("status", self.status())
             .maybe("user_id", self.user.clone())
             .maybe("labels", selector(&self.labels)?)
             .flag("root_only", self.is_of_roots())
@@ -150,6 +155,7 @@ impl Selection {
     pub(super) fn rest(&self, when: &When) -> Result<Option<Rest>, CliError> {
         let past = |text: &str| when.parse_past(text);
         let rest = Rest {
+            is_skipped: self.status.as_deref() == Some(SKIPPED),
             name: self.name.clone().filter(|name| name.contains('*')),
             error: self.error.as_ref().map(|error| error.to_lowercase()),
             goes_on_at: read("--at", &self.at, past)?,
@@ -173,6 +179,8 @@ fn read(
 /// Filters that the server does not have.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Rest {
+    /// Only what a run has left pending.
+    is_skipped: bool,
     name: Option<String>,
     /// In small letters.
     error: Option<String>,
@@ -186,7 +194,8 @@ impl Rest {
         let text = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or_default();
         let ended = time(task, "completed_at");
         let is_named = |name: &String| fits(name, text("name"));
-        self.name.as_ref().is_none_or(is_named)
+        (!self.is_skipped || shown_status(task) == SKIPPED)
+            && self.name.as_ref().is_none_or(is_named)
             && (self.error.as_ref())
                 .is_none_or(|error| text("error").to_lowercase().contains(error))
             && (self.goes_on_at).is_none_or(|at| ended.is_none_or(|ended| ended >= at))
@@ -282,6 +291,22 @@ mod tests {
         let rest = selection.rest(&at_noon(Times::Utc)).unwrap();
         let task = json!({"name": "n", "completed_at": completed_at});
         rest.is_none_or(|rest| rest.takes(&task))
+    }
+
+    #[test]
+    fn skipped_tasks_are_looked_for_among_the_pending_ones() {
+        let selection = Selection {
+            status: Some("skipped".to_owned()),
+            ..Selection::default()
+        };
+        let when = at_noon(Times::Utc);
+        assert_eq!(
+            selection.params(&when).unwrap().build()["status"],
+            "pending"
+        );
+        let rest = selection.rest(&when).unwrap().unwrap();
+        assert!(rest.takes(&json!({"status": "pending", "skipped": true})));
+        assert!(!rest.takes(&json!({"status": "pending"})));
     }
 
     #[test]

@@ -44,10 +44,7 @@ impl Export {
     pub async fn open(options: &Options, after: Position) -> Result<Self, OpenError> {
         let place = open::place(&options.connect);
         let connected = open::connect(options).await;
-        let connection = connected.map_err(|error| OpenError::Unreachable {
-            place: place.clone(),
-            reason: error.to_string(),
-        })?;
+        let connection = connected.map_err(|error| OpenError::unreachable(&place, &error))?;
         Self::through(Box::new(connection), after)
             .await
             .map_err(|source| OpenError::of_reading(&place, source))

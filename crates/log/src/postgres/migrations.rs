@@ -19,7 +19,7 @@ pub struct Steps {
 }
 
 /// The log's own.
-const LOG: Steps = Steps {
+pub const LOG_STEPS: Steps = Steps {
     purpose: "log",
     steps: &[
         (
@@ -59,7 +59,7 @@ pub struct Migrated {
 /// # Errors
 /// [`OpenError`]: nothing was changed.
 pub async fn migrate(options: &Options) -> Result<Migrated, OpenError> {
-    take(options, LOG).await
+    take(options, LOG_STEPS).await
 }
 
 /// The same for what somebody else keeps beside the log, after the log's own steps.
@@ -75,10 +75,7 @@ pub async fn take(options: &Options, steps: Steps) -> Result<Migrated, OpenError
     };
     let mut connection = open::connect(&patient)
         .await
-        .map_err(|error| OpenError::Unreachable {
-            place: place.clone(),
-            reason: error.to_string(),
-        })?;
+        .map_err(|error| OpenError::unreachable(&place, &error))?;
     open::check_server(&mut connection, &place).await?;
     let migrated =
         take_steps(&mut connection, &place, steps)

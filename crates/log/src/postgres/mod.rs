@@ -24,14 +24,15 @@ mod port;
 mod queries;
 mod reads;
 mod retention;
+pub mod rights;
 mod row;
 #[cfg(test)]
 mod tests;
 pub mod verify;
 mod wakeups;
 
-pub use migrations::{Migrated, Steps, migrate, take};
-pub use open::OpenError;
+pub use migrations::{LOG_STEPS, Migrated, Steps, migrate, take};
+pub use open::{OpenError, said};
 pub use options::{ACQUIRE_TIMEOUT, CONNECTIONS, LOCK_TIMEOUT, Options, STATEMENT_TIMEOUT};
 
 use super::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};

@@ -59,9 +59,10 @@ pub enum OpenError {
     /// Schema steps are missing and this user may not take them; run `taskledger migrate` as the
     /// owner of the database.
     #[error(
-        "the schema in {place} is not up to date and user `{user}` may not change it: {source}; \
+        "the schema in {place} is not up to date and user `{user}` may not change it: {reason}; \
          run `taskledger migrate` once as a user who may, and grant this one what `taskledger migrate \
-         --help` names"
+         --help` names",
+        reason = said(.source)
     )]
     Forbidden {
         /// Host, port and database.
@@ -72,7 +73,7 @@ pub enum OpenError {
         source: sqlx::Error,
     },
     /// Another process holds the lock under which schemas are changed; wait for it, or end it.
-    #[error("another process has been changing the schema in {place} for {waited:?}: {source}")]
+    #[error("another process has been changing the schema in {place} for {waited:?}: {}", said(.source))]
     Locked {
         /// Host, port and database.
         place: String,
@@ -82,7 +83,7 @@ pub enum OpenError {
         source: sqlx::Error,
     },
     /// The database answers with errors.
-    #[error("the log in {place} cannot be used: {source}")]
+    #[error("the log in {place} cannot be used: {}", said(.source))]
     Unusable {
         /// Host, port and database.
         place: String,
@@ -91,7 +92,25 @@ pub enum OpenError {
     },
 }
 
+/// What a database has said, without what only its developers need.
+#[must_use]
+pub fn said(error: &sqlx::Error) -> String {
+    match error.as_database_error() {
+        // The driver adds the line of the server's source.
+        Some(database) => database.message().to_owned(),
+        None => error.to_string(),
+    }
+}
+
 impl OpenError {
+    /// Nobody answers at this place.
+    pub(super) fn unreachable(place: &str, error: &sqlx::Error) -> Self {
+        Self::Unreachable {
+            place: place.to_owned(),
+            reason: said(error),
+        }
+    }
+
     /// Why the log, which is only to be read, cannot be.
     pub(super) fn of_reading(place: &str, source: sqlx::Error) -> Self {
         let place = place.to_owned();

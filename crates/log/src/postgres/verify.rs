@@ -63,10 +63,7 @@ pub async fn verify(
     let place = open::place(&options.connect);
     let unusable = |source| OpenError::of_reading(&place, source);
     let connected = open::connect(options).await;
-    let mut connection = connected.map_err(|error| OpenError::Unreachable {
-        place: place.clone(),
-        reason: error.to_string(),
-    })?;
+    let mut connection = connected.map_err(|error| OpenError::unreachable(&place, &error))?;
     let head: i64 = sqlx::query_scalar(HEAD)
         .fetch_one(&mut connection)
         .await

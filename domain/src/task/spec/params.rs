@@ -92,7 +92,7 @@ pub fn unknown_params(
             None => meant(name),
         };
         let expected = match (near, declared) {
-            (Some(near), _) => format!("did you mean `{near}`?"),
+            (Some(near), _) => format!("a known field; did you mean `{near}`?"),
             (None, Some(_)) => format!("one of: {}", known().collect::<Vec<_>>().join(", ")),
             (None, None) => continue,
         };
@@ -137,7 +137,7 @@ mod tests {
             ("delay", "delay_seconds"),
             ("delaySeconds", "delay_seconds"),
         ] {
-            let told = Some(format!("did you mean `{member}`?"));
+            let told = Some(format!("a known field; did you mean `{member}`?"));
             assert_eq!(judged(given, None), told, "{given}");
             assert_eq!(judged(given, Some(&["url"])), told, "{given}");
             assert_eq!(judged(given, Some(&[given])), None, "{given}: declared");

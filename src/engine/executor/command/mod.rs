@@ -10,13 +10,14 @@
 //! allow what you would let the callers run by hand, or run the server as a user of its own.
 //!
 //! If the server itself is killed (SIGKILL), a running program is not: it is left with closed
-//! pipes and usually ends at its next write. A server with a data folder stops it at its next start, before
-//! anything else begins (`orphans`). Its attempt counts as interrupted and is not repeated unless the task has
+//! pipes and usually ends at its next write. A later server stops it before anything else begins: the next one on its
+//! data folder (`orphans`) or, with a database, any one of the same machine (`machine`). Its attempt counts as interrupted and is not repeated unless the task has
 //! retries left, since this executor is not idempotent.
 //!
 //! `options` holds the configuration, `request` reads inputs, `process` runs. `crates/process` waits and kills, and
 //! keeps output within bounds.
 
+mod machine;
 mod marked;
 mod options;
 mod orphans;
@@ -25,7 +26,8 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use options::{Options, OptionsError};
+pub use machine::{MachineFolder, stop_left};
+pub use options::{Options, OptionsError, Records};
 pub use orphans::{FOLDER, stop_orphans};
 pub use taskledger_process::{DRAIN_GRACE, TERMINATE_GRACE};
 
@@ -151,7 +153,8 @@ impl Executor for CommandExecutor {
         if let Some(traceparent) = &job.traceparent {
             command.env("TRACEPARENT", &**traceparent);
         }
-        let folder = self.options.records.as_deref();
+        self.options.records.before(job.attempt).await;
+        let folder = self.options.records.folder();
         let note = folder.and_then(|folder| Note::begin(folder, job.task_id, job.attempt));
         let started = Instant::now();
         let ended = process::run(

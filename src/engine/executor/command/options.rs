@@ -1,9 +1,11 @@
 //! Which programs may run, and where. Looked up once at start, so that a later change of the
 //! search path changes nothing.
 
+use super::machine::MachineFolder;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Configuration of `command_executor`. Without it the executor is not registered at all.
 #[derive(Debug, Clone)]
@@ -19,9 +21,40 @@ pub struct Options {
     /// Bytes of stdout and of stderr, each, that are kept of one attempt. The rest is read,
     /// counted and dropped.
     pub output_bytes_max: usize,
-    /// The folder in which programs that run are noted, so that the next server stops those that this one has
-    /// left; without it they run on.
-    pub records: Option<PathBuf>,
+    /// Where programs that run are noted.
+    pub records: Records,
+}
+
+/// Where programs that run are noted, so that a later server stops those that a killed one has left.
+#[derive(Debug, Clone, Default)]
+pub enum Records {
+    /// Nowhere: they run on.
+    #[default]
+    None,
+    /// In a folder below the data folder, which one server at a time has.
+    DataFolder(PathBuf),
+    /// In a folder that this server has on its machine.
+    Machine(Arc<MachineFolder>),
+}
+
+impl Records {
+    /// The folder for the records of this server.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::None => None,
+            Self::DataFolder(folder) => Some(folder),
+            Self::Machine(folder) => Some(folder.own()),
+        }
+    }
+
+    /// Stops what a killed server of this machine has left, before an attempt that may follow one of its. In a data
+    /// folder this is done when the server starts: nobody else works on it.
+    pub(super) async fn before(&self, attempt: u32) {
+        match self {
+            Self::Machine(folder) if attempt > 1 => folder.stop_left().await,
+            Self::Machine(_) | Self::None | Self::DataFolder(_) => {}
+        }
+    }
 }
 
 impl Options {
@@ -37,7 +70,7 @@ impl Options {
             root: None,
             search_path: Self::SEARCH_PATH_DEFAULT.to_owned(),
             output_bytes_max: Self::OUTPUT_BYTES_MAX_DEFAULT,
-            records: None,
+            records: Records::None,
         }
     }
 
@@ -113,7 +146,7 @@ pub(super) struct Resolved {
     pub(super) root: Option<PathBuf>,
     pub(super) search_path: String,
     pub(super) output_bytes_max: usize,
-    pub(super) records: Option<PathBuf>,
+    pub(super) records: Records,
 }
 
 impl Resolved {
@@ -127,7 +160,7 @@ impl Resolved {
             told.push(format!("and {more} more"));
         }
         format!(
-            "one of {}; the server allows more with `--allow-command PROGRAM`",
+            "one of {}; `--allow-command PROGRAM` allows more",
             told.join(", ")
         )
     }

@@ -16,7 +16,7 @@ use taskledger_domain::TaskId;
 
 use super::{TERMINATE_GRACE, marked};
 
-/// The folder with the files, in the data folder.
+/// The folder with the files, in the data folder of a server or in that of its machine (`machine`).
 pub const FOLDER: &str = "programs";
 /// Files that a start looks at: more than a server runs programs at once.
 const FILES_MAX: usize = 10_000;
@@ -64,10 +64,9 @@ impl Note {
     /// Notes the program, which was just started.
     pub(super) fn started(&self, pid: u32) {
         let noted = || {
-            let pid = i32::try_from(pid).map_err(io::Error::other)?;
             let record = Record {
-                pid,
-                started: started(pid)?.ok_or_else(|| io::Error::other("the program has ended"))?,
+                pid: i32::try_from(pid).map_err(io::Error::other)?,
+                started: boot_ticks(pid)?,
                 boot: boot()?,
                 task: self.task,
                 attempt: self.attempt,
@@ -185,6 +184,12 @@ fn started(pid: i32) -> io::Result<Option<u64>> {
 fn members(stat: &str) -> Vec<&str> {
     let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
     behind.split_whitespace().collect()
+}
+
+/// When a process that runs was started, in clock ticks since the start of the machine.
+pub(super) fn boot_ticks(pid: u32) -> io::Result<u64> {
+    let pid = i32::try_from(pid).map_err(io::Error::other)?;
+    started(pid)?.ok_or_else(|| io::Error::other("the process has ended"))
 }
 
 fn boot() -> io::Result<String> {

@@ -9,8 +9,7 @@ use taskledger_domain::flow::{CallTask, UnknownExecutor};
 use taskledger_domain::task::call::UnknownMethod;
 
 /// What helps where a task is to start a program and the server starts none.
-const COMMANDS_OFF: &str =
-    "command_executor is off; the server allows programs with --allow-command";
+pub(super) const COMMANDS_OFF: &str = "command_executor is off; --allow-command PROGRAM turns it on, given to `taskledger serve` or to a `taskledger run` without a server";
 /// What helps where nobody does the tasks of a method.
 const REMOTE: &str = "on a server, a task with `schemas.type: \"remote\"` waits for a worker of its method, such as \
                       `taskledger worker --method NAME -- PROGRAM` starts";

@@ -232,6 +232,14 @@ async fn told(news: Vec<News>) -> (Result<End, CliError>, String) {
 }
 
 async fn told_by(news: Vec<News>, is_in_process: bool) -> (Result<End, CliError>, String) {
+    told_of(news, is_in_process, json!({"tasks": []})).await
+}
+
+async fn told_of(
+    news: Vec<News>,
+    is_in_process: bool,
+    params: Value,
+) -> (Result<End, CliError>, String) {
     let api = Telling(Mutex::new(news), is_in_process);
     let (_sender, interrupts) = mpsc::channel(2);
     let buffer = Buffer::default();
@@ -244,7 +252,7 @@ async fn told_by(news: Vec<News>, is_in_process: bool) -> (Result<End, CliError>
         screen: Screen::for_output(&out),
         clock: crate::clock(),
     };
-    let params = json!({"tasks": []}).as_object().unwrap().clone();
+    let params = params.as_object().unwrap().clone();
     let end = follow.begin("tasks.execute", params, &mut out).await;
     (end, buffer.text())
 }
@@ -285,6 +293,24 @@ async fn who_loses_a_server_for_good_is_told_that_the_run_goes_on_and_how_to_fol
     assert!(
         said.contains("the flow r goes on")
             && said.ends_with("taskledger watch r --url http://h:1"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_flow_of_a_run_of_a_child_is_that_of_its_root() {
+    let last =
+        json!({"task_id": "s", "status": "failed", "final": true, "run": {"state": "failed"}});
+    let news = || vec![happened("task_status_update", last.clone())];
+    let (end, shown) = told_of(news(), false, json!({"task_id": "s"})).await;
+    assert_eq!(end.unwrap(), End::Failed);
+    assert!(shown.starts_with("flow r\n"), "{shown}");
+
+    let lost = vec![News::Lost("cannot reach it".to_owned())];
+    let (end, _) = told_of(lost, false, json!({"task_id": "s"})).await;
+    let said = end.unwrap_err().to_string();
+    assert!(
+        said.ends_with("taskledger watch r --url http://h:1"),
         "{said}"
     );
 }

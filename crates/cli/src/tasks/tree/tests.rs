@@ -238,7 +238,8 @@ fn of(columns: usize, name: &str) -> String {
         "run-end-large" => {
             let failed = |number: usize| {
                 let task = json!({"id": number.to_string(), "name": format!("task {number}"), "status":
-                    if number.is_multiple_of(100) { "failed" } else { "completed" }, "error": "no route to host"});
+                    if number.is_multiple_of(100) { "failed" } else { "completed" }, "error": "no route to host",
+                    "schemas": {"method": "http_executor"}});
                 json!({ "task": task })
             };
             let mut large = flow();

@@ -3,6 +3,7 @@
 use super::{A, B, STORED, id, lists, reads, refused, refused_call, two_tasks};
 use crate::application::api::{CallNames, KnownExecutors};
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::jsonrpc::refusals::executors::COMMANDS_OFF;
 use serde_json::json;
 use taskledger_domain::flow::{
     ArchiveFault, Changeable, ParentFault, Refusal, RunConflict, TransitionFault, UnknownExecutor,
@@ -43,14 +44,13 @@ fn methods_without_an_executor() {
         expected,
         json!("command_executor"),
     )];
-    let more =
-        json!({"hint": "command_executor is off; the server allows programs with --allow-command"});
+    let more = json!({"hint": COMMANDS_OFF});
     reads(&CallNames::default(), refusal, kind, &told, more);
 
     // Both help where both are missing.
     let both = vec![unknown(A, "nope"), unknown(STORED, "command_executor")];
     let more = json!({"hint": format!(
-        "command_executor is off; the server allows programs with --allow-command; {hint}"
+        "{COMMANDS_OFF}; {hint}"
     )});
     reads(
         &two_tasks(),
