@@ -66,6 +66,11 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
             return Err(EXPECTED.to_owned());
         }
     };
+    if params.contains_key("openintent") {
+        return Err(
+            "it is a workflow document; `taskledger workflows run FILE` runs it".to_owned(),
+        );
+    }
     if !params.contains_key("tasks") && !params.contains_key("task_id") {
         return Err(EXPECTED.to_owned());
     }
@@ -97,6 +102,12 @@ fn json_or_yaml(text: &str) -> Result<Value, String> {
 mod tests {
     use super::parse_workflow as parse;
     use serde_json::{Value, json};
+
+    #[test]
+    fn a_workflow_document_is_for_another_command() {
+        let told = parse("openintent: '1.0'\ninfo: {name: x}\n").unwrap_err();
+        assert!(told.contains("`taskledger workflows run FILE`"), "{told}");
+    }
 
     #[test]
     fn a_workflow_is_a_request_its_params_or_its_tasks() {

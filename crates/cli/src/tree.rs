@@ -34,6 +34,8 @@ pub(super) struct Line {
     pub(super) took: Option<u64>,
     /// What else is to be said about it.
     pub(super) note: String,
+    /// Whether it runs nothing itself.
+    pub(super) is_group: bool,
 }
 
 impl Line {
@@ -264,6 +266,7 @@ fn line(task: &Value, branches: String) -> Line {
         changed_at: time(task, "completed_at").or_else(|| time(task, "started_at")),
         error: member(task, "error"),
         attempt: task.get("attempt").and_then(Value::as_u64).unwrap_or(0),
+        is_group: !task.get("schemas").is_some_and(Value::is_object),
         ..Line::default()
     }
 }

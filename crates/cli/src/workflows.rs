@@ -37,6 +37,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Say everything that is wrong with a document, with the lines
+    #[command(alias = "check")]
     Validate(Validate),
     /// Play a run with made-up outputs, without server and workers
     DryRun(DryRun),

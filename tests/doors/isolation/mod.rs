@@ -13,7 +13,6 @@ mod cursors;
 mod events;
 mod given_away;
 mod inboxes;
-mod issuer;
 mod matrix;
 mod owners;
 mod quotas;

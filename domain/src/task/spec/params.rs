@@ -92,7 +92,7 @@ pub fn unknown_params(
             None => meant(name),
         };
         let expected = match (near, declared) {
-            (Some(near), _) => format!("did you mean `{near}`?"),
+            (Some(near), _) => format!("a known field; did you mean `{near}`?"),
             (None, Some(_)) => format!("one of: {}", known().collect::<Vec<_>>().join(", ")),
             (None, None) => continue,
         };
@@ -137,7 +137,7 @@ mod tests {
             ("delay", "delay_seconds"),
             ("delaySeconds", "delay_seconds"),
         ] {
-            let told = Some(format!("did you mean `{member}`?"));
+            let told = Some(format!("a known field; did you mean `{member}`?"));
             assert_eq!(judged(given, None), told, "{given}");
             assert_eq!(judged(given, Some(&["url"])), told, "{given}");
             assert_eq!(judged(given, Some(&[given])), None, "{given}: declared");
@@ -153,7 +153,10 @@ mod tests {
             assert_eq!(judged(given, Some(&[])), None, "{given}");
         }
         let near = judged("usr_agent", Some(&["user_agent"]));
-        assert_eq!(near, Some("did you mean `user_agent`?".to_owned()));
+        assert_eq!(
+            near,
+            Some("a known field; did you mean `user_agent`?".to_owned())
+        );
         let far = judged("tag", Some(&["user_agent"]));
         let all = "one of: timeout_seconds, retry_count, retry, deadline, delay_seconds, \
                    schedule_to_start_seconds, cancel_grace_seconds, user_agent";
