@@ -99,7 +99,7 @@ const UNRUN: [(&str, &str, &str); 24] = [
 ];
 
 /// Pages beside programs that have tests of their own, and who runs what they show.
-const BESIDE: [(&str, &str); 9] = [
+const BESIDE: [(&str, &str); 10] = [
     (
         "clients/python/README.md",
         "tests/whole/clients/packages.rs runs the package's tests",
@@ -130,6 +130,7 @@ const BESIDE: [(&str, &str); 9] = [
     ),
     ("bench/README.md", "it measures for minutes"),
     ("bench/RESULTS.md", "it measures for minutes"),
+    ("bench/peers/README.md", "it measures for minutes"),
 ];
 
 /// What the tests that type commands say.

@@ -65,6 +65,11 @@ async fn the_commands_of_the_guide_of_the_command_line_work() {
                 "--all-failed-children 0f8fad5b",
                 "--all-failed-children $GROUP --yes",
             ),
+            // The flow has failed.
+            (
+                "taskledger watch @last\n",
+                "taskledger watch @last || test $? = 1\n",
+            ),
             (
                 "taskledger tasks execute @last --watch",
                 "taskledger tasks create --name new --method echo_executor\ntaskledger tasks execute @last --watch",

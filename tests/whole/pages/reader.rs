@@ -222,11 +222,10 @@ impl<'g> Reader<'g> {
         let command = self.shell(&format!("{begin}{script}"));
         let server = Server::spawn(command, self.place.path()).await;
         self.servers += 1;
-        let name = format!("here{}", self.servers);
         let url = server.api.url.clone();
         self.server = Some(server);
         self.run(&format!(
-            "taskledger context add {name} --server {url}; taskledger context use {name}\n"
+            "taskledger context add here --server {url}; taskledger context use here\n"
         ))
         .await;
     }
