@@ -79,13 +79,15 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
     Ok(params)
 }
 
-/// JSON by the first letter that it may begin with, else YAML, of which the first line is no such letter.
+/// JSON by the first letter that it may begin with, else YAML. YAML in brackets begins like JSON: what is none is looked at
+/// again, and its faults are those of JSON.
 fn json_or_yaml(text: &str) -> Result<Value, String> {
     // What ends too early ends in its last line, not in the empty one behind it.
     let text = text.trim_end();
     let no_json = |error: serde_json::Error| format!("no JSON: {error}");
     if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
-        return serde_json::from_str(text).map_err(no_json);
+        let json = serde_json::from_str(text).map_err(no_json);
+        return json.or_else(|error| taskledger_workflows::value(text).map_err(|_| error));
     }
     taskledger_workflows::value(text).map_err(|faults| {
         let Some(fault) = faults.into_iter().next() else {
@@ -102,6 +104,17 @@ fn json_or_yaml(text: &str) -> Result<Value, String> {
 mod tests {
     use super::parse_workflow as parse;
     use serde_json::{Value, json};
+
+    #[test]
+    fn yaml_in_brackets_is_yaml() {
+        let tasks = parse("[{name: a, schemas: {method: m}}]").unwrap();
+        assert_eq!(
+            tasks["tasks"],
+            json!([{"name": "a", "schemas": {"method": "m"}}])
+        );
+        let told = parse(r#"{"tasks": [}"#).unwrap_err();
+        assert!(told.starts_with("no JSON: expected value"), "{told}");
+    }
 
     #[test]
     fn a_workflow_document_is_for_another_command() {
