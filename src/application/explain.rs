@@ -13,6 +13,7 @@ use super::api::{Explained, Lineage};
 use super::context::Context;
 use super::error::Error;
 use super::guard::sees;
+use super::known_executors::KnownExecutors;
 use super::queries::Consistency;
 use super::readings::failed;
 use super::sending::engine_metadata;
@@ -21,8 +22,8 @@ pub use facts::{Facts, TaskEnd, TaskOutcome};
 pub use queues::{Ahead, AwaitedWorkers, Queue, SlotHolder};
 use std::sync::Arc;
 use taskledger_auth::Reach;
-use taskledger_domain::flow::Argument;
-use taskledger_domain::flow::explain::{Explanation, Reason};
+use taskledger_domain::flow::explain::{Again, Explanation, Reason};
+use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, TaskId};
 use taskledger_projections::{Attempt, RunSummary};
@@ -65,7 +66,6 @@ impl App {
         let (lineage, input) = lineage.map_or((None, None), |it| (Some(it.origins), it.input));
         Ok(Explained {
             flow,
-            explanation,
             facts,
             attempts,
             last_run,
@@ -73,8 +73,18 @@ impl App {
             workers,
             lineage,
             input,
+            executors: self.known_beside(&explanation),
+            explanation,
             is_draining: self.flows.slots().is_held_back(),
         })
+    }
+
+    /// The executors that there are, for a task that names one that there is not, or would run one that does. Cost:
+    /// that of [`KnownExecutors::beside`].
+    fn known_beside(&self, e: &Explanation) -> Option<KnownExecutors> {
+        let executors = self.validation.executors();
+        let unknown: Vec<&str> = e.reasons.iter().find_map(|reason| unknown_of(e, reason))?;
+        Some(KnownExecutors::beside(&*executors, unknown.into_iter()))
     }
 
     /// Puts names of tasks in place of ids into the references that have no value.
@@ -262,4 +272,17 @@ impl App {
         let view = self.queries.get(task).await.map_err(failed)?;
         Ok(view.map(|view| view.row.name.clone()))
     }
+}
+
+/// The methods that no executor has, if that is what keeps a task from being run.
+fn unknown_of<'e>(e: &'e Explanation, reason: &'e Reason) -> Option<Vec<&'e str>> {
+    if let Reason::WaitsForExecutor { .. } = reason {
+        return e.method.as_deref().map(|method| vec![method]);
+    }
+    if let Reason::NotCovered { execute } = reason
+        && let Again::Refused(Refusal::ExecutorsNotFound(unknown)) = execute
+    {
+        return Some(unknown.iter().map(|it| &*it.method).collect());
+    }
+    None
 }

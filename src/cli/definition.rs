@@ -3,7 +3,7 @@
 use super::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, Error, FromArgMatches as _};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use taskledger_cli::complete;
 
 /// All commands, whose values complete themselves, and which take numbers below zero as values: what is wrong with
@@ -77,7 +77,8 @@ impl Cli {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let mut command = command();
         let matches = command.try_get_matches_from_mut(words.clone());
-        let matches = matches.map_err(|error| {
+        let matches = matches.map_err(|mut error| {
+            say_variable(&mut error, &command);
             let error = with_own_usage(error, words.clone());
             told(error, &mut command, &words)
         })?;
@@ -103,6 +104,32 @@ fn with_own_usage(error: Error, words: Vec<OsString>) -> Error {
     match again.err().filter(|again| again.kind() == error.kind()) {
         Some(again) => again,
         None => error,
+    }
+}
+
+/// Names the variable that an unusable value comes from, in place of the option that nobody has written.
+fn say_variable(error: &mut Error, command: &Command) {
+    fn of<'c>(command: &'c Command, option: &str, value: &str) -> Option<&'c OsStr> {
+        let named = |arg: &&Arg| arg.get_long() == Some(option);
+        let args = command.get_arguments().filter(named);
+        let mut variables = args.filter_map(Arg::get_env);
+        let holds = |name: &&OsStr| std::env::var(name).is_ok_and(|held| held == value);
+        let below = || command.get_subcommands();
+        variables
+            .find(holds)
+            .or_else(|| below().find_map(|inner| of(inner, option, value)))
+    }
+    let (Some(ContextValue::String(arg)), Some(ContextValue::String(value))) = (
+        error.get(ContextKind::InvalidArg),
+        error.get(ContextKind::InvalidValue),
+    ) else {
+        return;
+    };
+    let option = arg.strip_prefix("--").and_then(|arg| arg.split(' ').next());
+    let variable = option.and_then(|option| of(command, option, value));
+    if let Some(variable) = variable {
+        let said = variable.to_string_lossy().into_owned();
+        error.insert(ContextKind::InvalidArg, ContextValue::String(said));
     }
 }
 
@@ -212,6 +239,45 @@ mod tests {
         all(&command(), &mut lines);
         let line = "On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest first;";
         assert!(lines.iter().any(|it| it.starts_with(line)), "{lines:#?}");
+    }
+
+    /// What a shell is offered behind these words.
+    fn offered(words: &[String], begun: &str) -> Vec<String> {
+        let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        words.push(begun.into());
+        let at = words.len() - 1;
+        let found = clap_complete::engine::complete(&mut command(), words, at, None);
+        let found = found.expect("nothing is read");
+        let text = |value: &OsStr| value.to_string_lossy().into_owned();
+        found.iter().map(|it| text(it.get_value())).collect()
+    }
+
+    #[test]
+    fn every_command_and_every_option_is_completed() {
+        fn check(command: &Command, path: &[String]) -> usize {
+            let is_shown = |arg: &&Arg| !arg.is_hide_set();
+            let options = command.get_arguments().filter(is_shown);
+            let options = options.filter_map(|arg| Some(format!("--{}", arg.get_long()?)));
+            let inner = command
+                .get_subcommands()
+                .filter(|inner| !inner.is_hide_set());
+            let (options, inner): (Vec<_>, Vec<_>) = (options.collect(), inner.collect());
+            let (long, words) = (offered(path, "--"), offered(path, ""));
+            for option in &options {
+                assert!(long.contains(option), "{path:?}: `{option}` in {long:?}");
+            }
+            for inner in &inner {
+                let name = inner.get_name().to_owned();
+                assert!(words.contains(&name), "{path:?}: `{name}` in {words:?}");
+            }
+            let below = inner.iter().map(|inner| {
+                let path = [path, &[inner.get_name().to_owned()]].concat();
+                check(inner, &path)
+            });
+            options.len() + below.sum::<usize>()
+        }
+        let count = check(&Cli::command(), &["taskledger".to_owned()]);
+        assert!(count > 300, "options are found: {count}");
     }
 
     #[test]

@@ -45,7 +45,8 @@ class FakeServer:
     """``calls`` holds every request; ``methods`` what answers each method, from params to a result.
 
     ``faults`` holds, for a method, what happens to its next calls instead: exceptions to raise,
-    before (or with ``after`` behind) carrying them out. While ``revoked`` nobody's token holds.
+    before (or with ``after`` behind) carrying them out. While ``revoked`` nobody's token holds;
+    with ``replaced_after``, until so many requests were refused.
     """
 
     def __init__(self) -> None:
@@ -61,6 +62,7 @@ class FakeServer:
         self.tasks: dict[str, dict[str, Any]] = {}
         self.draining = False
         self.revoked = False
+        self.replaced_after: int | None = None
         self.late: str | None = None
         self.is_closing = False
         self.methods: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -100,6 +102,16 @@ class FakeServer:
     def fault(self, method: str, *errors: Exception, after: bool = False) -> None:
         when = "after" if after else "before"
         self.faults.setdefault(method, []).extend((when, error) for error in errors)
+
+    def refuses(self) -> bool:
+        """Whether the token of a request does not hold."""
+        with self.lock:
+            if not self.revoked:
+                return False
+            if self.replaced_after is not None:
+                self.replaced_after -= 1
+                self.revoked = self.replaced_after > 0
+            return True
 
     def names(self) -> list[str]:
         with self.lock:
@@ -311,7 +323,7 @@ class Socket:
         try:
             self.frame(9, b"are you there")
             while not self.fake.is_closing:
-                if self.fake.revoked:
+                if self.fake.refuses():
                     self.frame(8, (4401).to_bytes(2, "big"))
                     return
                 readable, _, _ = select.select([connection], [], [], 0.01)
@@ -417,7 +429,7 @@ class _Handler(BaseHTTPRequestHandler):
         fake.requests.append({k.lower(): v for k, v in self.headers.items()})
         status = 200
         try:
-            if fake.revoked:
+            if fake.refuses():
                 raise REVOKED
             answer = {"result": fake.answer(call)}
         except Drop:
@@ -448,7 +460,7 @@ class _Handler(BaseHTTPRequestHandler):
         fake = self.server_of_test
         if self.path == "/ws":
             self.close_connection = True
-            if fake.revoked:
+            if fake.refuses():
                 told = {"code": REVOKED.code, "message": REVOKED.message, "data": {}}
                 raw = json.dumps({"jsonrpc": "2.0", "id": None, "error": told}).encode()
                 self.say(REVOKED.status, raw)

@@ -198,9 +198,10 @@ class Refusals:
         self.register(worker, "m", lambda input, ctx: {})
         self.begin(worker)
         self.fake.until_status("completed", self.fake.offer("m"))
+        self.fake.replaced_after = 1
         self.fake.revoked = True
         self.fake.until(lambda: any("cannot ask" in r.getMessage() for r in self.records))
-        self.fake.revoked = False
+        self.assertFalse(self.fake.revoked)
         self.fake.until_status("completed", self.fake.offer("m"))
 
     def test_steps_of_the_clock_change_nothing(self) -> None:

@@ -226,7 +226,10 @@ pub fn context(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
         Command::List => return list(&contexts, out),
         Command::Add(add) => {
             let add = *add;
-            let done = format!("added {}", add.name);
+            let done = match contexts.contexts.contains_key(&add.name) {
+                true => format!("changed {}, which was there already", add.name),
+                false => format!("added {}", add.name),
+            };
             let context = Context {
                 server: add.server,
                 token_file: absolute(add.token_file)?,

@@ -66,6 +66,11 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
             return Err(EXPECTED.to_owned());
         }
     };
+    if params.contains_key("openintent") {
+        return Err(
+            "it is a workflow document; `taskledger workflows run FILE` runs it".to_owned(),
+        );
+    }
     if !params.contains_key("tasks") && !params.contains_key("task_id") {
         return Err(EXPECTED.to_owned());
     }
@@ -74,13 +79,15 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
     Ok(params)
 }
 
-/// JSON by the first letter that it may begin with, else YAML, of which the first line is no such letter.
+/// JSON by the first letter that it may begin with, else YAML. YAML in brackets begins like JSON: what is none is looked at
+/// again, and its faults are those of JSON.
 fn json_or_yaml(text: &str) -> Result<Value, String> {
     // What ends too early ends in its last line, not in the empty one behind it.
     let text = text.trim_end();
     let no_json = |error: serde_json::Error| format!("not valid JSON: {error}");
     if text.trim_start().starts_with(['{', '[', '"']) || text.trim().is_empty() {
-        return serde_json::from_str(text).map_err(no_json);
+        let json = serde_json::from_str(text).map_err(no_json);
+        return json.or_else(|error| taskledger_workflows::value(text).map_err(|_| error));
     }
     taskledger_workflows::value(text).map_err(|faults| {
         let Some(fault) = faults.into_iter().next() else {
@@ -97,6 +104,23 @@ fn json_or_yaml(text: &str) -> Result<Value, String> {
 mod tests {
     use super::parse_workflow as parse;
     use serde_json::{Value, json};
+
+    #[test]
+    fn yaml_in_brackets_is_yaml() {
+        let tasks = parse("[{name: a, schemas: {method: m}}]").unwrap();
+        assert_eq!(
+            tasks["tasks"],
+            json!([{"name": "a", "schemas": {"method": "m"}}])
+        );
+        let told = parse(r#"{"tasks": [}"#).unwrap_err();
+        assert!(told.starts_with("no JSON: expected value"), "{told}");
+    }
+
+    #[test]
+    fn a_workflow_document_is_for_another_command() {
+        let told = parse("openintent: '1.0'\ninfo: {name: x}\n").unwrap_err();
+        assert!(told.contains("`taskledger workflows run FILE`"), "{told}");
+    }
 
     #[test]
     fn a_workflow_is_a_request_its_params_or_its_tasks() {

@@ -67,7 +67,7 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
     out.calls_with(api.options().to_owned());
     let request = match args.command {
         Command::List(args) => return list::list(args, &api, when, out).await,
-        Command::Tree(args) => return tabled(&api, args.request()?, tree::table, when, out).await,
+        Command::Tree(args) => return tree::show(args, &api, when, out).await,
         Command::Children(args) => {
             return tabled(&api, args.request()?, list::all_of_them, when, out).await;
         }

@@ -37,6 +37,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Show all errors of a document with their lines
+    #[command(alias = "check")]
     Validate(Validate),
     /// Simulate a run with given outputs, without a server or workers
     DryRun(DryRun),

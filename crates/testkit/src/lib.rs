@@ -27,6 +27,8 @@ pub mod dns;
 #[cfg(feature = "servers")]
 pub mod found;
 #[cfg(feature = "servers")]
+pub mod issuer;
+#[cfg(feature = "servers")]
 pub mod log;
 #[cfg(feature = "servers")]
 pub mod model;

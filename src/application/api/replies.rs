@@ -5,7 +5,7 @@ use super::work::{
     Begun, Ended, HeldBy, HeldLease, MethodFigures, Renewed, Responded, Sibling, Suspended,
 };
 use super::workflows::RunProgress;
-use super::{AwaitedWorkers, Facts, HistoryCursor, Origin, Queue, TaskIds};
+use super::{AwaitedWorkers, Facts, HistoryCursor, KnownExecutors, Origin, Queue, TaskIds};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -141,6 +141,9 @@ pub struct Explained {
     /// Whether nothing begins on the node that owns the flow, until it is said otherwise.
     #[serde(default)]
     pub is_draining: bool,
+    /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub executors: Option<KnownExecutors>,
 }
 
 /// One page of a history.

@@ -50,6 +50,8 @@ pub(super) struct Delivery {
     /// Unfinished tasks at most.
     pub(super) window: usize,
     pub(super) out: mpsc::Sender<Result<TaskMessage, Status>>,
+    /// Cancelled when the server stops.
+    pub(super) stopping: CancellationToken,
 }
 
 /// What a stream holds: dropped, it is closed, and what it leaves is given back after a while.
@@ -64,6 +66,7 @@ struct Open {
     context: Context,
     agent: Agent,
     stream: u64,
+    stopping: CancellationToken,
     /// What was claimed and not written: the agent works on tasks of the same ids.
     waiting: Mutex<Vec<(LeaseId, Outgoing)>>,
 }
@@ -81,11 +84,18 @@ impl Drop for Open {
         self.bus.closed.notify_waiters();
         let bus = self.bus.clone();
         let (context, agent, stream) = (self.context.clone(), self.agent.clone(), self.stream);
+        let stopping = self.stopping.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
-            sleep(GRACE).await;
+            // The agent of a server that stops can come back only after it, or at another node, where silence tells what
+            // it held: however long the stop takes, its leases end by themselves.
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return,
+                () = sleep(GRACE) => {}
+            }
             let silent = Duration::from_millis(LEASE_MS);
             let left = bus.held.left_by(stream, &agent, silent);
             bus.room.notify_waiters();
@@ -130,6 +140,7 @@ impl Delivery {
             context: self.context.clone(),
             agent: self.agent.clone(),
             stream,
+            stopping: self.stopping.clone(),
             waiting: Mutex::default(),
         };
         let types = Types::default();

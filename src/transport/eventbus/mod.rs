@@ -66,6 +66,8 @@ pub(super) struct Came {
     pub(super) context: Context,
     /// Cancelled when its stream has to end.
     pub(super) ending: CancellationToken,
+    /// Cancelled when the server stops.
+    pub(super) stopping: CancellationToken,
     /// In which its message is read, if that is large.
     pub(super) turn: EarlyTurn,
 }
@@ -222,7 +224,10 @@ impl EventBus for Shared {
         request: Request<SubscribeToTasksRequest>,
     ) -> Result<Response<Self::SubscribeToTasksStream>, Status> {
         let Came {
-            context, ending, ..
+            context,
+            ending,
+            stopping,
+            ..
         } = read(&request)?;
         let window = window(&request)?;
         let asked = request.into_inner();
@@ -263,6 +268,7 @@ impl EventBus for Shared {
             patterns: Patterns::of(name, &asked.task_types),
             window,
             out,
+            stopping,
         };
         tokio::spawn(delivery.run(ending));
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))

@@ -159,6 +159,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let mut came = Came {
             context: context(&head, caller, correlation),
             ending: ending.clone(),
+            stopping: self.draining.clone(),
             turn,
         };
         if lasting == Lasting::Call {

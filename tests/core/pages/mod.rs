@@ -1,13 +1,15 @@
 //! The documentation is whole and true: links lead somewhere, every page is in the book, examples parse, the program
-//! knows the commands that it shows, and what is generated from the code is current. (`tests/whole/pages.rs` runs the
+//! knows the commands that it shows, and what is generated from the code is current. (`tests/whole/pages` runs the
 //! commands.)
 
 mod book;
 mod examples;
 mod links;
+mod numbers;
 mod owasp;
 mod reference;
 mod shell;
+mod unrun;
 
 use std::collections::BTreeSet;
 use std::path::Path;

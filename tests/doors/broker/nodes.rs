@@ -2,10 +2,14 @@
 //! another one when its own has ended, or at the same one when it is back.
 
 use super::{Bus, PATIENCE, Peer, next, nothing, task};
+use serde_json::json;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use taskledger_eventbus::{TaskMessage, TaskResult, TaskStatus};
 use taskledger_testkit::cluster::Cluster;
+use taskledger_testkit::server::Server;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::{Code, Status, Streaming};
 
@@ -14,6 +18,8 @@ const NODES: usize = 3;
 const TASKS: usize = 12;
 /// What nobody keeps goes to others then.
 const LEASES_END: Duration = Duration::from_secs(30);
+/// What an agent has left goes to others then.
+const KEPT: Duration = Duration::from_secs(3);
 
 async fn started() -> (Cluster, Vec<Peer>) {
     let cluster = Cluster::of(NODES).await;
@@ -162,6 +168,9 @@ async fn an_agent_and_a_requester_go_on_at_other_nodes_when_theirs_end_on_postgr
         peers[n % 2].complete("agent", id).await.unwrap();
     }
     told(&mut results, &first, "agent").await;
+    // It is given nothing more from here on: a stream whose end the server has not seen yet would begin an attempt.
+    let drained = json!({"worker": "other", "drain": true});
+    cluster.nodes[0].api.call("workers.drain", drained).await;
     drop(waiting);
 
     for id in &second {
@@ -194,6 +203,46 @@ async fn an_agent_and_a_requester_go_on_at_other_nodes_when_theirs_end_on_postgr
     nothing(&mut results).await;
 }
 
+/// A request that is never finished: a server that stops waits for it.
+async fn unfinished(server: &Server) -> TcpStream {
+    let address = server.api.url.trim_start_matches("http://");
+    let address = address.trim_end_matches('/');
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+    connection.write_all(head.as_bytes()).await.unwrap();
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_held_stays_its_own_however_long_its_server_takes_to_stop_on_postgres() {
+    let mut cluster = Cluster::of(2).await;
+    let held = ids("held");
+    let last = Peer::of(&cluster.nodes[0]).await;
+    let stopping = cluster.nodes.pop().unwrap();
+    let peer = Peer::of(&stopping).await;
+    let mut stream = peer.subscribe("agent", &["x"]).await;
+    for id in &held {
+        last.publish(task(id, "x")).await.unwrap();
+    }
+    given(&mut stream, &held).await;
+    let unfinished = unfinished(&stopping).await;
+    stopping.ask_to_stop();
+    end(&mut stream).await;
+    let ended_at = Instant::now();
+    let mut stream = last.subscribe("agent", &["x"]).await;
+    let mut other = last.subscribe("other", &["x"]).await;
+    // The same attempts, though the first server goes on for longer than it keeps what an agent has left.
+    given(&mut stream, &held).await;
+    let (status, log) = stopping.end().await;
+    assert!(status.success(), "{log}");
+    assert!(ended_at.elapsed() > KEPT, "{:?}", ended_at.elapsed());
+    nothing(&mut other).await;
+    for id in &held {
+        last.complete("agent", id).await.unwrap();
+    }
+    drop(unfinished);
+}
+
 #[tokio::test]
 async fn what_an_agent_held_when_its_server_was_killed_comes_back_to_it_at_once() {
     let bus = Bus::start().await;
@@ -209,7 +258,7 @@ async fn what_an_agent_held_when_its_server_was_killed_comes_back_to_it_at_once(
     // A stream that asks for other types gets nothing of it.
     let mut elsewhere = bus.subscribe("agent", &["q"]).await;
     nothing(&mut elsewhere).await;
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let mut stream = bus.subscribe("agent", &["x", "y.*"]).await;
     given(&mut stream, &ids).await;
     assert!(

@@ -14,7 +14,6 @@ mod cursors;
 mod events;
 mod given_away;
 mod inboxes;
-mod issuer;
 mod matrix;
 mod named;
 mod owners;

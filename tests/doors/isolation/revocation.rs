@@ -1,7 +1,6 @@
 //! What ends at one node when credentials are taken back at another: calls within two seconds, and within
 //! five what was opened with them.
 
-use super::issuer::OidcIssuer;
 use super::world::{Callers, Nodes};
 use crate::a2a::binding::all_as;
 use futures_util::future::{BoxFuture, join_all};
@@ -12,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use taskledger_a2a::Operation;
 use taskledger_eventbus::{EventBusClient, SubscribeToTaskResultsRequest, SubscribeToTasksRequest};
+use taskledger_testkit::issuer::OidcIssuer;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};

@@ -46,6 +46,22 @@ async fn a_printed_command_reaches_the_same_server() {
     server.stop().await;
 }
 
+#[tokio::test]
+async fn a_value_of_a_variable_that_cannot_be_used_is_told_with_its_name() {
+    let url = [("TASKLEDGER_URL", "ftp://x")];
+    let told = with(&url, &["tasks", "list"]).await.refused(2);
+    let begin = "error: invalid value 'ftp://x' for 'TASKLEDGER_URL': expected http";
+    assert!(told.starts_with(begin), "{told}");
+    // What is written is told as it is written.
+    let told = with(&url, &["tasks", "list", "--url", "x"])
+        .await
+        .refused(2);
+    assert!(told.contains("'x' for '--url <URL>'"), "{told}");
+    let told = with(&[("TASKLEDGER_TIME", "soon")], &["whoami"]).await;
+    let told = told.refused(2);
+    assert!(told.contains("'soon' for 'TASKLEDGER_TIME'"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_a_drain_keeps_from_starting_says_so() {
     let folder = Folder::new();
@@ -73,6 +89,11 @@ async fn a_task_that_a_drain_keeps_from_starting_says_so() {
         said.contains(&format!("you can: taskledger drain --cancel --url {url}")),
         "{said}"
     );
+    let tree = run(["tasks", "tree", id, "--url", url]).await;
+    let line = "· late  pending  waits, because the server is draining\n";
+    assert_eq!(tree.out, line);
+    let end = format!("until `taskledger drain --cancel --url {url}` or its next start\n");
+    assert!(tree.err.ends_with(&end), "{tree:?}");
     run(["drain", "--cancel", "--url", url]).await.done();
     let run = server.api.run_of(&root).await;
     assert_eq!(run["state"], "completed", "{run}");

@@ -1,6 +1,7 @@
 //! What a command says of names that were probably meant, of programs that may not run, and of files that are none
 //! of ours.
 
+use serde_json::json;
 use std::path::Path;
 use taskledger_testkit::program::{run, run_with};
 use taskledger_testkit::server::{Folder, Server};
@@ -120,4 +121,50 @@ async fn the_same_refusal_has_the_same_exit_code() {
     run_with(local, Path::new("."), STRANGE).await.refused(2);
     let remote = ["health", "--proxy", "socks5://127.0.0.1:1"];
     run(remote).await.refused(2);
+}
+
+#[tokio::test]
+async fn a_task_that_was_created_with_a_misspelt_executor_says_so_before_it_is_executed() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let url = server.api.url.as_str();
+    let task = json!({"name": "a", "schemas": {"method": "ehco_executor"}});
+    let made = server.api.call("tasks.create", task).await;
+    let id = made["id"].as_str().unwrap();
+
+    let why = server
+        .api
+        .call("tasks.explain", json!({"task_id": id}))
+        .await;
+    let said = run(["tasks", "explain", id, "--url", url]).await.done();
+    let tree = run(["tasks", "tree", id, "--url", url]).await.done();
+
+    assert_eq!(
+        why["summary"],
+        "`a` was never executed: no run includes it, and no executor has its method `ehco_executor`; did you mean \
+         `echo_executor`?"
+    );
+    let reason = &why["reasons"][0];
+    assert_eq!(
+        (
+            &reason["code"],
+            &reason["unknown_executor"],
+            &reason["meant"]
+        ),
+        (
+            &json!("not_covered"),
+            &json!("ehco_executor"),
+            &json!("echo_executor")
+        )
+    );
+    let mend = format!("taskledger tasks update {id} --method echo_executor --url {url}");
+    assert!(said.contains(&format!("you can: {mend}\n")), "{said}");
+    assert_eq!(
+        tree,
+        "· a  pending  no executor `ehco_executor`; did you mean `echo_executor`?\n"
+    );
+    run(mend.split(' ').skip(1)).await.done();
+    let mended = run(["tasks", "tree", id, "--url", url]).await.done();
+    assert_eq!(mended, "· a  pending\n");
+    server.stop().await;
 }

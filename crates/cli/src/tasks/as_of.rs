@@ -13,6 +13,11 @@ pub(super) struct AsOf {
 }
 
 impl AsOf {
+    /// Whether the past is asked for.
+    pub(super) const fn is_given(&self) -> bool {
+        self.as_of.is_some()
+    }
+
     pub(super) fn add_to(self, params: Params) -> Params {
         params.maybe("as_of", self.as_of)
     }

@@ -140,11 +140,13 @@ fn command(step: &Value, reason: &Value, out: &Output) -> String {
         "tasks.execute" if known(&["task_id"]) => format!("tasks execute {id}"),
         "tasks.get" if known(&["task_id"]) => format!("tasks get {id}"),
         "tasks.update" if known(&["task_id"]) => {
+            let meant = quoted(&member(reason, "meant"));
             let change = match (&*member(reason, "code"), &*member(reason, "timer")) {
-                ("waits_for_time", "start_at") => "--start-at TIME",
-                ("waits_for_time", _) => "--params JSON",
-                ("lacks_inputs", _) => "--updates JSON",
-                _ => "--depends-on ID",
+                ("waits_for_time", "start_at") => "--start-at TIME".to_owned(),
+                ("waits_for_time", _) => "--params JSON".to_owned(),
+                ("lacks_inputs", _) => "--updates JSON".to_owned(),
+                ("not_covered" | "waits_for_executor", _) => format!("--method {meant}"),
+                _ => "--depends-on ID".to_owned(),
             };
             format!("tasks update {id} {change}")
         }
@@ -293,6 +295,10 @@ mod tests {
             ),
             (json!({"code": "lacks_inputs"}), "--updates JSON"),
             (json!({"code": "blocked"}), "--depends-on ID"),
+            (
+                json!({"code": "not_covered", "unknown_executor": "ehco", "meant": "echo"}),
+                "--method echo",
+            ),
         ] {
             let step = json!({"method": "tasks.update", "params": {"task_id": "i"}});
             let pasted = command(&step, &reason, &piped());

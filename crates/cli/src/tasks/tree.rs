@@ -2,9 +2,16 @@
 
 use super::as_of::AsOf;
 use super::read::Read;
-use super::{CliError, Params, Request, Text, When};
+use super::{CliError, HttpApi, Output, Params, Request, Text, When, answer};
+use crate::Api;
+use crate::following::say;
+use crate::output::{list, member};
 use crate::tree::{self, Line};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Show a task and everything below it
 #[derive(Debug, clap::Args)]
@@ -36,10 +43,165 @@ impl Args {
     }
 }
 
-/// The tree, with how long each task took and what it waits for.
-pub(super) fn table(result: &Value, when: &When, _columns: Option<usize>) -> Vec<Text> {
-    let lines = tree::lines_at(result, when.now);
+/// Asks for the tree, and for what its pending tasks wait for where that is not in it, and shows both.
+pub(super) async fn show(
+    args: Args,
+    api: &HttpApi,
+    when: &When,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let is_past = args.as_of.is_given();
+    let result = answer(api, args.request()?).await?;
+    if out.is_json() {
+        out.value(&result)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut waits = Waits::default();
+    if !is_past {
+        // What was not answered in time is not told.
+        let asking = ask(api, &result, when, &mut waits);
+        let _ = timeout(ASK_MAX, asking).await;
+    }
+    out.texts(&drawn(&result, when, &waits.notes))?;
+    if waits.is_draining {
+        let command = out.command("taskledger drain --cancel");
+        say(&format!(
+            "the server is draining: nothing begins until `{command}` or its next start"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tree, with how long each task took and what it waits for: `notes` are for those of which the tree does not say it.
+pub(super) fn drawn(result: &Value, when: &When, notes: &HashMap<String, String>) -> Vec<Text> {
+    let mut lines = tree::lines_at(result, when.now);
+    for line in &mut lines {
+        if let Some(note) = notes.get(&line.id) {
+            line.note.clone_from(note);
+        }
+    }
     lines.iter().map(Line::text).collect()
+}
+
+/// Tasks of which it is asked why they do not run, so that a wide tree costs few calls.
+const ASKED_MAX: usize = 8;
+/// How long that may take.
+const ASK_MAX: Duration = Duration::from_secs(2);
+
+/// What tasks wait for.
+#[derive(Debug, Default)]
+struct Waits {
+    /// By the id of the task.
+    notes: HashMap<String, String>,
+    is_draining: bool,
+}
+
+/// Asks of pending tasks why they do not run, if the tree does not say it. Cost: a call for each of [`ASKED_MAX`] tasks.
+async fn ask(api: &dyn Api, tree: &Value, when: &When, waits: &mut Waits) {
+    let lines = tree::lines_at(tree, when.now);
+    let bare = |line: &&Line| line.status == "pending" && line.note.is_empty() && !line.is_group;
+    for line in lines.iter().filter(bare).take(ASKED_MAX) {
+        let asked = api.call("tasks.explain", json!({"task_id": line.id}));
+        let Ok(explained) = asked.await else {
+            continue;
+        };
+        let Some(reason) = list(&explained, "reasons").first() else {
+            continue;
+        };
+        waits.is_draining |= member(reason, "code") == "draining";
+        if let Some(note) = note(reason) {
+            waits.notes.insert(line.id.clone(), note);
+        }
+    }
+}
+
+/// The first reason of an explanation in a few words, if it says more than that the task is pending.
+fn note(reason: &Value) -> Option<String> {
+    let method = member(reason, "executor");
+    match member(reason, "code").as_str() {
+        "draining" => Some("waits, because the server is draining".to_owned()),
+        "waits_for_worker" => Some(format!("waits for a worker of `{method}`")),
+        "waits_for_slot" => Some("waits for a free slot".to_owned()),
+        "lacks_inputs" => Some("waits for inputs".to_owned()),
+        "waits_for_executor" => Some(no_executor(&method, reason)),
+        "not_covered" => {
+            let unknown = member(reason, "unknown_executor");
+            (!unknown.is_empty()).then(|| no_executor(&unknown, reason))
+        }
+        _ => None,
+    }
+}
+
+fn no_executor(method: &str, reason: &Value) -> String {
+    let meant = member(reason, "meant");
+    match meant.is_empty() {
+        true => format!("no executor `{method}`"),
+        false => format!("no executor `{method}`; did you mean `{meant}`?"),
+    }
+}
+
+#[cfg(test)]
+mod reasons {
+    use super::*;
+    use crate::ApiError;
+    use crate::when::{Times, tests::at_noon};
+    use async_trait::async_trait;
+
+    /// A server on which each task waits for what its name says.
+    struct Waiting;
+
+    #[async_trait]
+    impl Api for Waiting {
+        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            assert_eq!(method, "tasks.explain");
+            let id = params["task_id"].as_str().unwrap();
+            if id == "refused" {
+                return Err(ApiError::Protocol("no".to_owned()));
+            }
+            let reason = match id {
+                "unknown" => {
+                    json!({"code": "not_covered", "unknown_executor": "ehco", "meant": "echo"})
+                }
+                code => json!({"code": code, "executor": "m"}),
+            };
+            Ok(json!({"reasons": [reason]}))
+        }
+    }
+
+    fn tree(names: &[&str]) -> Value {
+        let task = |id: &&str| json!({"task": {"id": id, "name": id, "status": "pending", "schemas": {"method": "m"}}});
+        let children: Vec<Value> = names.iter().map(task).collect();
+        json!({"task": {"id": "r", "name": "r", "status": "pending", "schemas": null}, "children": children})
+    }
+
+    #[tokio::test]
+    async fn pending_tasks_say_what_keeps_them() {
+        let names = [
+            "draining",
+            "waits_for_worker",
+            "waits_for_executor",
+            "unknown",
+            "not_covered",
+            "refused",
+        ];
+        let (mut waits, when) = (Waits::default(), at_noon(Times::Utc));
+        ask(&Waiting, &tree(&names), &when, &mut waits).await;
+        assert!(waits.is_draining);
+        let drawn = drawn(&tree(&names), &when, &waits.notes);
+        let drawn: Vec<String> = drawn.iter().map(Text::letters).collect();
+        assert_eq!(
+            drawn,
+            [
+                "· r  pending",
+                "├─ · draining  pending  waits, because the server is draining",
+                "├─ · waits_for_worker  pending  waits for a worker of `m`",
+                "├─ · waits_for_executor  pending  no executor `m`",
+                "├─ · unknown  pending  no executor `ehco`; did you mean `echo`?",
+                "├─ · not_covered  pending",
+                "└─ · refused  pending",
+            ]
+        );
+    }
 }
 
 #[cfg(test)]

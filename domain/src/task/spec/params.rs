@@ -153,7 +153,10 @@ mod tests {
             assert_eq!(judged(given, Some(&[])), None, "{given}");
         }
         let near = judged("usr_agent", Some(&["user_agent"]));
-        assert_eq!(near, Some("did you mean `user_agent`?".to_owned()));
+        assert_eq!(
+            near,
+            Some("a known field; did you mean `user_agent`?".to_owned())
+        );
         let far = judged("tag", Some(&["user_agent"]));
         let all = "one of: timeout_seconds, retry_count, retry, deadline, delay_seconds, \
                    schedule_to_start_seconds, cancel_grace_seconds, user_agent";

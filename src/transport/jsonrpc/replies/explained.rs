@@ -51,6 +51,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         lineage,
         input,
         is_draining,
+        executors,
     } = explained;
     let speaker = Speaker {
         e,
@@ -60,6 +61,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         workers: workers.as_ref(),
         attempts,
         is_draining: *is_draining,
+        executors: executors.as_ref(),
     };
     let reasons = speaker.reasons();
     let name = facts.name(&e.task);

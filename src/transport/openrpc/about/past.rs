@@ -192,6 +192,9 @@ pub(in crate::transport) fn reason() -> Value {
         "fair_share": {"type": "boolean", "description": "`waits_for_slot` and `waits_for_worker`: true when users share the executor, or the workers, fairly; else absent."},
         "workers": number("`waits_for_worker`: workers that ask for its method now, or are busy."),
         "drained": number("`waits_for_worker`: workers of its method that get no new work."),
+        "executor": {"type": "string", "description": "`waits_for_executor` and `waits_for_worker`: its method."},
+        "unknown_executor": {"type": "string", "description": "`not_covered`: a method that no executor has, of the task or of one below it, for which it cannot be executed."},
+        "meant": {"type": "string", "description": "`waits_for_executor`, and `not_covered` with `unknown_executor`: the executor that was probably meant."},
         "next_steps": {"type": "array", "items": step, "description": "What can be done."},
     });
     with_optional(reason, details)

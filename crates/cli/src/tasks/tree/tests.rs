@@ -12,6 +12,7 @@ use crate::watch::{flows::Flows, lines};
 use crate::when::{Times, tests::at_noon};
 use crate::{webhooks, workers};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::Path;
 use taskledger_terminal::testing::Buffer;
 
@@ -209,7 +210,7 @@ fn of(columns: usize, name: &str) -> String {
                 Some(columns),
             ))
         }
-        "tasks-tree" => texts(tasks_tree::table(&flow(), &when, Some(columns))),
+        "tasks-tree" => texts(tasks_tree::drawn(&flow(), &when, &HashMap::new())),
         "tasks-explain" => {
             let answer = json!({"summary": "`notify` cannot start by itself: `render` failed", "status": "pending",
                 "reasons": [{"code": "blocked", "message": "-", "chain": [

@@ -1,5 +1,6 @@
 //! The words and members of each reason. Codes and members, once released, keep their meaning.
 
+mod executors;
 mod retries;
 mod slots;
 mod waiting;
@@ -7,7 +8,7 @@ mod workers;
 
 use super::steps::{self, Steps};
 use crate::application::api::views::{Attempt, RunSummary};
-use crate::application::api::{AwaitedWorkers, Facts, Queue, TaskEnd, TaskOutcome};
+use crate::application::api::{AwaitedWorkers, Facts, KnownExecutors, Queue, TaskEnd, TaskOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use taskledger_domain::Timestamp;
@@ -54,6 +55,7 @@ pub(super) struct Speaker<'a> {
     pub(super) workers: Option<&'a AwaitedWorkers>,
     pub(super) attempts: &'a [Attempt],
     pub(super) is_draining: bool,
+    pub(super) executors: Option<&'a KnownExecutors>,
 }
 
 impl Speaker<'_> {
@@ -87,14 +89,7 @@ impl Speaker<'_> {
             Reason::WaitsForDependencies(list) => self.dependencies(list),
             Reason::WaitsForRetry { at } => self.retry(*at),
             Reason::WaitsForTime(held) => self.time(held),
-            Reason::WaitsForExecutor { until } => {
-                let method = self.method();
-                said(
-                    "waits_for_executor",
-                    format!("waits for an executor `{method}` until {until}, then it fails"),
-                    json!({"executor": method, "until": until}),
-                )
-            }
+            Reason::WaitsForExecutor { until } => self.executor(*until),
             Reason::WaitsForWorker { place, until } => self.worker(place, *until),
             Reason::LacksInputs { refs, until } => self.lacks_inputs(refs, *until),
             Reason::WaitsForSlot(_) => self.slot(),
@@ -145,10 +140,14 @@ impl Speaker<'_> {
     }
 
     fn not_covered(&self, execute: &Again) -> Said {
-        let next = Steps::new()
-            .run("tasks.execute", self.e.task.id, "run it", execute)
-            .all();
-        match self.last_run {
+        let unknown = self.unknown(execute);
+        let steps = Steps::new().run("tasks.execute", self.e.task.id, "run it", execute);
+        let next = match &unknown {
+            Some(unknown) if unknown.is_own => self.named(steps, unknown.meant),
+            Some(_) | None => steps,
+        };
+        let next = next.all();
+        let mut said = match self.last_run {
             None => said(
                 "not_covered",
                 "was never executed: no run includes it".to_owned(),
@@ -170,7 +169,11 @@ impl Speaker<'_> {
                         "next_steps": next}),
                 )
             }
+        };
+        if let Some(unknown) = unknown {
+            self.add_unknown(&mut said, &unknown);
         }
+        said
     }
 
     fn blocked(&self, blocked: &Blocked) -> Said {

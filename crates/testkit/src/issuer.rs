@@ -1,11 +1,11 @@
 //! An OIDC issuer with one key, as a receiver that servers fetch its keys from.
 
+use crate::receiver::{Answer, Receiver};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{KeyPair, PKCS_ED25519, SigningKey as _};
 use serde_json::json;
-use taskledger::clock::{Clock as _, SystemClock};
-use taskledger_testkit::receiver::{Answer, Receiver};
+use taskledger_clock::{Clock as _, SystemClock};
 
 /// What servers are called in `aud`.
 const AUDIENCE: &str = "taskledger";
@@ -14,14 +14,15 @@ const KEY: &str = "a";
 /// Seconds for which tokens are good.
 const LIFETIME_S: i64 = 3_600;
 
-/// The issuer. Whoever is in its group `ledger` may read and run tasks.
-pub(crate) struct OidcIssuer {
+/// The issuer. Its users are in the groups `ledger`, which may read and run tasks, and `ledger-users`.
+pub struct OidcIssuer {
     receiver: Receiver,
     key: KeyPair,
 }
 
 impl OidcIssuer {
-    pub(crate) async fn start() -> Self {
+    /// One with a key of its own.
+    pub async fn start() -> Self {
         let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
         let receiver = Receiver::start().await;
         let description =
@@ -35,12 +36,12 @@ impl OidcIssuer {
     }
 
     /// As tokens name it.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.receiver.url("/realm")
     }
 
     /// With which a server trusts it.
-    pub(crate) fn arguments(&self) -> Vec<String> {
+    pub fn arguments(&self) -> Vec<String> {
         let url = self.url();
         let arguments = [
             "--oidc-issuer",
@@ -57,11 +58,11 @@ impl OidcIssuer {
     }
 
     /// A token of this subject, which was issued ten seconds ago.
-    pub(crate) fn token(&self, subject: &str, id: &str) -> String {
+    pub fn token(&self, subject: &str, id: &str) -> String {
         let now = SystemClock::default().now().0 / 1_000_000;
         let header = json!({"typ": "at+jwt", "alg": "EdDSA", "kid": KEY});
         let claims = json!({"iss": self.url(), "aud": AUDIENCE, "sub": subject, "jti": id,
-            "iat": now - 10, "exp": now + LIFETIME_S, "groups": ["ledger"]});
+            "iat": now - 10, "exp": now + LIFETIME_S, "groups": ["ledger", "ledger-users"]});
         let message = format!(
             "{}.{}",
             encoded(header.to_string()),
