@@ -81,7 +81,7 @@ mod tests {
         let never = text(&json!({"draining": false, "was_draining": false, "running": 0}));
         assert_eq!(
             never,
-            "the server was not draining, so nothing has changed; 0 running"
+            "the server was not draining, nothing changed; 0 running"
         );
     }
 }

@@ -266,7 +266,10 @@ async fn a_connection_that_falls_silent_is_given_up() {
         panic!("the silence is told")
     };
     tokio::time::resume();
-    assert!(reason.contains("nothing was heard for 60 s"), "{reason}");
+    assert!(
+        reason.contains("the server sent nothing for 60 s"),
+        "{reason}"
+    );
     let (asked, _socket) = server.answer(STREAM).await;
     assert!(asked.contains("\r\nlast-event-id: 1\r\n"), "{asked}");
 }
