@@ -37,7 +37,7 @@ impl App {
             State::Running => match self.projections.lag() {
                 lag if lag > LAG_EVENTS_MAX => (
                     false,
-                    format!("at {at}, {lag} events behind: commands wait"),
+                    format!("at {at}, {lag} events behind the log: commands wait"),
                 ),
                 _ => (true, format!("at {at}")),
             },

@@ -7,10 +7,10 @@ use super::error::Error;
 use super::guard::Guard;
 use super::leases::{Holding, Term};
 use super::leasing;
-use super::offers::{Ask, Reservation, Told, Waiting};
+use super::offers::{Ask, Reservation, Waiting, Wakeup};
 use super::sending::metadata;
 use super::task_names::TaskNames;
-use super::untold::Untold;
+use super::undelivered::UndeliveredClaims;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 const MISSES_MAX: usize = 4;
 /// How long an offer rests whose flow could not be asked.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Milliseconds after which a worker is told to ask again when too many wait.
+/// Milliseconds after which a worker may ask again when too many wait.
 const RETRY_AFTER_MS: u64 = 1000;
 /// Tasks of flows of one node that a worker may hold at once.
 const LEASES_PER_WORKER_MAX: usize = 10_000;
@@ -37,14 +37,14 @@ impl App {
         &self,
         context: &Context,
         claim: &ClaimHere,
-    ) -> Result<Untold, Error> {
+    ) -> Result<UndeliveredClaims, Error> {
         let methods = match &claim.wanted {
             Wanted::Task(task) => return self.claim_task(context, claim, *task).await,
             Wanted::Left(left) => return self.take_over(context, claim, left).await,
             Wanted::Methods(methods) => methods,
         };
         if self.is_silent(context, claim) {
-            return Ok(self.untold(context, Vec::new()));
+            return Ok(self.undelivered(context, Vec::new()));
         }
         self.has_room(context, claim)?;
         self.claim_offered(context, claim, methods, Vec::new())
@@ -62,8 +62,8 @@ impl App {
         claim: &ClaimHere,
         methods: &Arc<[Arc<str>]>,
         mut reserved: Vec<Reservation>,
-    ) -> Result<Untold, Error> {
-        let (mut all, mut misses) = (self.untold(context, Vec::new()), 0);
+    ) -> Result<UndeliveredClaims, Error> {
+        let (mut all, mut misses) = (self.undelivered(context, Vec::new()), 0);
         while all.begun().len() < claim.max && misses < MISSES_MAX {
             let places: usize = reserved.iter().map(|it: &Reservation| it.many.max(1)).sum();
             let left = (claim.max - all.begun().len()).saturating_sub(places);
@@ -82,7 +82,7 @@ impl App {
                 match outcome {
                     Ok(more) => {
                         misses += usize::from(more.is_empty());
-                        all.extend(more.told());
+                        all.extend(more.delivered());
                     }
                     Err(error) => failed = Some(error),
                 }
@@ -107,12 +107,12 @@ impl App {
         let mut reserved = Vec::new();
         while many > 0 {
             match self.wait_for(context, methods, many).map(|mut it| it.now()) {
-                Ok(Some(Told::Here(reservation))) => {
+                Ok(Some(Wakeup::Here(reservation))) => {
                     many = many.saturating_sub(reservation.many.max(1));
                     reserved.push(reservation);
                 }
                 Err(error) if reserved.is_empty() => return Err(error),
-                Ok(Some(Told::There(_) | Told::Look) | None) | Err(_) => break,
+                Ok(Some(Wakeup::There(_) | Wakeup::Look) | None) | Err(_) => break,
             }
         }
         Ok(reserved)
@@ -178,7 +178,7 @@ impl App {
         context: &Context,
         claim: &ClaimHere,
         mut reservation: Reservation,
-    ) -> Result<Untold, Error> {
+    ) -> Result<UndeliveredClaims, Error> {
         let next = Claimable::Next {
             method: reservation.method.as_ref().to_owned(),
             until: reservation.until,
@@ -192,7 +192,7 @@ impl App {
         match begun.await {
             // Somebody else's by now, or another node's, or there is nothing left.
             Err(Error::Refused(_) | Error::Forbidden { .. } | Error::Elsewhere(_)) => {
-                Ok(self.untold(context, Vec::new()))
+                Ok(self.undelivered(context, Vec::new()))
             }
             other => other,
         }
@@ -205,15 +205,15 @@ impl App {
         wanted: leasing::Wanted,
         foreign: Refusal,
         reservation: Option<Reservation>,
-    ) -> Result<Untold, Error> {
+    ) -> Result<UndeliveredClaims, Error> {
         let guard = Guard::of(context, || self.validation.executors(), || foreign);
         let (flows, metadata) = (self.flows.clone(), metadata(context));
-        let mut untold = self.untold(context, Vec::new());
+        let mut undelivered = self.undelivered(context, Vec::new());
         let (tell, told) = oneshot::channel();
         self.flows.tasks.spawn(async move {
             let begun = flows.claim(wanted, metadata, guard).await.map(|begun| {
-                untold.extend(begun);
-                untold
+                undelivered.extend(begun);
+                undelivered
             });
             let is_failed = matches!(
                 begun,
@@ -237,7 +237,7 @@ impl App {
         context: &Context,
         claim: &ClaimHere,
         left: &Left,
-    ) -> Result<Untold, Error> {
+    ) -> Result<UndeliveredClaims, Error> {
         let caller = &context.caller;
         let census = self.flows.ownership().census();
         let (is_single, is_alone) = census.map_or((true, true), |census| {
@@ -275,7 +275,7 @@ impl App {
         let mut kept = Vec::with_capacity(taken.len());
         // Given back when the worker goes away meanwhile.
         let begun = taken.iter().cloned();
-        let mut untold = self.untold(
+        let mut undelivered = self.undelivered(
             context,
             begun.map(|held| leasing::begun(held, None)).collect(),
         );
@@ -289,13 +289,13 @@ impl App {
                 }
             }
         }
-        untold.retain(|begun| kept.contains(&begun.lease));
-        Ok(untold)
+        undelivered.retain(|begun| kept.contains(&begun.lease));
+        Ok(undelivered)
     }
 
-    /// Attempts whose worker has not been told of them.
-    pub(super) fn untold(&self, context: &Context, begun: Vec<Begun>) -> Untold {
-        Untold::new(self.flows.clone(), metadata(context), begun)
+    /// Attempts that were not delivered to their worker yet.
+    pub(super) fn undelivered(&self, context: &Context, begun: Vec<Begun>) -> UndeliveredClaims {
+        UndeliveredClaims::new(self.flows.clone(), metadata(context), begun)
     }
 
     async fn claim_task(
@@ -303,7 +303,7 @@ impl App {
         context: &Context,
         claim: &ClaimHere,
         task: TaskId,
-    ) -> Result<Untold, Error> {
+    ) -> Result<UndeliveredClaims, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
         let reach = context.caller.reach();
         let look = move |state: &Flow| {
@@ -315,7 +315,7 @@ impl App {
             None => None,
             Some(method) => match self.flows.offers.reserve(flow, method) {
                 // As many of its method are under way as may be.
-                None => return Ok(self.untold(context, Vec::new())),
+                None => return Ok(self.undelivered(context, Vec::new())),
                 some => some,
             },
         };

@@ -169,9 +169,9 @@ impl Failure {
     #[must_use]
     pub fn for_the_caller(&self) -> Option<String> {
         match self {
-            Self::Store(store::Error::NotWritable(_)) => {
-                Some("the log cannot be written, is the disk full? nothing was changed".to_owned())
-            }
+            Self::Store(store::Error::NotWritable(_)) => Some(
+                "the log cannot be written (is the disk full?); nothing was changed".to_owned(),
+            ),
             Self::Store(store::Error::Corrupt { position, .. }) => Some(format!(
                 "the log is damaged at position {position}; see `taskledger events verify`"
             )),

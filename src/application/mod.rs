@@ -71,7 +71,7 @@ mod suspending;
 mod task_names;
 mod ticketing;
 mod timers;
-mod untold;
+mod undelivered;
 mod validation;
 pub mod watching;
 mod working;
@@ -154,7 +154,7 @@ impl App {
             return Ok(());
         }
         Err(Error::Busy {
-            reason: format!("the read models are {lag} events behind"),
+            reason: format!("the read models lag {lag} events behind the log"),
             retry_after_ms: 250,
         })
     }

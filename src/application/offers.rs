@@ -369,7 +369,7 @@ impl Offers {
     pub(super) fn look(&self) {
         let told = self.inner().dismiss();
         for tell in told {
-            let _ = tell.send(Told::Look);
+            let _ = tell.send(Wakeup::Look);
         }
     }
 
@@ -386,7 +386,7 @@ impl Offers {
         }
         let told = self.inner().hint(methods);
         for tell in told {
-            let _ = tell.send(Told::There(elsewhere));
+            let _ = tell.send(Wakeup::There(elsewhere));
         }
     }
 
@@ -436,14 +436,14 @@ impl Offers {
                 on_its_way: on_its_way(matched.flow),
             };
             // One that has gone meanwhile gives it back.
-            let _ = matched.tell.send(Told::Here(reservation));
+            let _ = matched.tell.send(Wakeup::Here(reservation));
         }
     }
 }
 
 /// What a worker that waits is told.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum Wakeup {
     /// There is something for it.
     Here(Reservation),
     /// Another node has something.
@@ -474,17 +474,17 @@ pub struct RemoteWork {
 pub(super) struct Waiting {
     offers: Arc<Offers>,
     id: u64,
-    told: oneshot::Receiver<Told>,
+    told: oneshot::Receiver<Wakeup>,
 }
 
 impl Waiting {
     /// What there is already.
-    pub(super) fn now(&mut self) -> Option<Told> {
+    pub(super) fn now(&mut self) -> Option<Wakeup> {
         self.told.try_recv().ok()
     }
 
     /// Waits; `None` when nothing is given out any more.
-    pub(super) async fn told(&mut self) -> Option<Told> {
+    pub(super) async fn told(&mut self) -> Option<Wakeup> {
         (&mut self.told).await.ok()
     }
 }

@@ -360,7 +360,7 @@ impl Service {
             }
             Request::Claim(claim) => {
                 let begun = Box::pin(app.claim_here(context, &claim)).await?;
-                Ok(Reply::Claimed(begun.told()))
+                Ok(Reply::Claimed(begun.delivered()))
             }
             Request::Hint(hint) => {
                 app.flows.offers.hint(hint.node, &hint.methods);

@@ -1,5 +1,5 @@
-//! Attempts that have begun and whose worker has not been told of them: nobody works on them if whoever asked goes
-//! away, so they are given back instead of being lost with their leases.
+//! Attempts that have started, but were not delivered to their worker yet. If the worker disconnects, they are
+//! released instead of being lost until their leases end.
 
 use super::api::Request;
 use super::api::work::{Begun, Release};
@@ -15,9 +15,9 @@ use taskledger_domain::flow::Command;
 /// How long another node may take to be given something back; else the lease ends.
 const GIVE_BACK_WAIT: Duration = Duration::from_secs(5);
 
-/// Attempts of which no worker was told yet. Dropping it gives them back.
+/// Attempts that were not delivered to a worker yet. Dropping this releases them.
 #[derive(Debug)]
-pub(super) struct Untold {
+pub(super) struct UndeliveredClaims {
     flows: Arc<Flows>,
     metadata: Metadata,
     /// The way to flows of other nodes, and as whom.
@@ -25,7 +25,7 @@ pub(super) struct Untold {
     begun: Vec<Begun>,
 }
 
-impl Untold {
+impl UndeliveredClaims {
     /// Of flows of this node.
     pub(super) const fn new(flows: Arc<Flows>, metadata: Metadata, begun: Vec<Begun>) -> Self {
         Self {
@@ -59,13 +59,13 @@ impl Untold {
         self.begun.retain(keep);
     }
 
-    /// They are told from now on.
-    pub(super) fn told(mut self) -> Vec<Begun> {
+    /// They were delivered: dropping this releases nothing any more.
+    pub(super) fn delivered(mut self) -> Vec<Begun> {
         std::mem::take(&mut self.begun)
     }
 }
 
-impl Untold {
+impl UndeliveredClaims {
     /// Those from `at` on.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Untold {
     }
 }
 
-impl Drop for Untold {
+impl Drop for UndeliveredClaims {
     fn drop(&mut self) {
         if self.begun.is_empty() {
             return;
@@ -117,7 +117,7 @@ async fn give_back(
             let release = Request::Release(Release { task, lease });
             let given = routing::at(&**forward, context, &node, &release, GIVE_BACK_WAIT).await;
             if let Err(error) = given {
-                tracing::debug!(task.id = %task, %error, "a claim that nobody was told of was not given back");
+                tracing::debug!(task.id = %task, %error, "an undelivered claim was not released");
             }
         }
     }

@@ -237,7 +237,7 @@ mod tests {
         }
         let mut lines = Vec::new();
         all(&command(), &mut lines);
-        let line = "On a terminal a flow is a tree that is drawn again in place, and a server a line for each flow, the newest first;";
+        let line = "On a terminal, a flow is shown as a tree that is updated in place, and a server as one line per flow, newest";
         assert!(lines.iter().any(|it| it.starts_with(line)), "{lines:#?}");
     }
 

@@ -56,7 +56,7 @@ impl<C: Send + Sync + 'static> Api for LocalApi<C> {
         Ok(Begun {
             answer: result(&answer)?,
             events: stream.map(|stream| -> Box<dyn RunEvents> {
-                Box::new(Told {
+                Box::new(LocalRunEvents {
                     stream,
                     waiting: VecDeque::new(),
                 })
@@ -81,14 +81,14 @@ impl<C: Send + Sync + 'static> LocalApi<C> {
 }
 
 /// What happens in a run of this process.
-struct Told {
+struct LocalRunEvents {
     stream: Notices,
     /// Read, and not told yet.
     waiting: VecDeque<News>,
 }
 
 #[async_trait]
-impl RunEvents for Told {
+impl RunEvents for LocalRunEvents {
     async fn next(&mut self) -> Result<Option<News>, ApiError> {
         loop {
             if let Some(news) = self.waiting.pop_front() {

@@ -99,9 +99,9 @@ table! {
     TOKENS = Gauge "taskledger_tokens" ["state"]
         "Stored tokens, including expired ones that are still listed; of all servers on the database.";
     #[Expiring] TOKEN_EXPIRY = Gauge "taskledger_token_expires_seconds" []
-        "Seconds until the token expires that expires next, of those that can be used; of all servers on the database.";
+        "Seconds until the next valid token expires; of all servers on the database.";
     #[Tls] TLS_EXPIRY = Gauge "taskledger_tls_certificate_expiry_seconds" []
-        "Seconds until the certificate expires that new connections get; negative when it has.";
+        "Seconds until the certificate for new connections expires; negative after that.";
     #[Tls] TLS_READ = Gauge "taskledger_tls_certificate_read_time_seconds" ["outcome"]
         "When the files of the certificate were last read, in seconds since 1970: successfully (`usable`) and without success (`failed`); after a failure the previous certificate stays in use.";
 

@@ -68,7 +68,7 @@ export interface Schedule {
   max_runs: number | null;
   /** `null` while it is paused, and when no time is left. */
   next_at: string | null;
-  /** The principal in whose name it starts runs: whoever changed it last. */
+  /** The principal in whose name it starts runs: the one that changed it last. */
   runs_as: string;
   created_at: string;
   updated_at: string;
@@ -166,7 +166,7 @@ export class SchedulesClient {
   }
 
   /**
-   * Deletes a schedule. Runs that it has started go on.
+   * Deletes a schedule. Runs that it has started continue.
    * @throws ScheduleChangedError if its version is not `expected_version`.
    */
   delete(name: string, more: ScheduleOwner & { expected_version?: number } = {}, options?: CallOptions): Promise<{ deleted: boolean }> {

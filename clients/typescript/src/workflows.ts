@@ -77,7 +77,7 @@ export interface WorkflowChange {
 
 /** The differences between two documents. */
 export interface WorkflowChanges {
-  /** Those that break somebody first; at most 1000. */
+  /** Breaking ones first; at most 1000. */
   changes: WorkflowChange[];
   /** Of all. */
   count: number;

@@ -1,6 +1,6 @@
 //! An agent: its card, how it is called, and the calls.
 
-use crate::binding::{self, Asked};
+use crate::binding::{self, OperationCall};
 use crate::error::AgentError;
 use crate::http::{Body, Http, Request, Response, Unanswered};
 use crate::stream::Events;
@@ -225,7 +225,7 @@ impl Agent {
         key: Option<&str>,
         within: Duration,
     ) -> Result<SendMessageResponse, Error> {
-        let asked = Asked {
+        let asked = OperationCall {
             operation: Operation::SendMessage,
             members: request.write(),
             key,
@@ -308,7 +308,7 @@ impl Agent {
     }
 
     async fn ask(&self, operation: Operation, members: Map<String, Value>) -> Result<Value, Error> {
-        let asked = Asked {
+        let asked = OperationCall {
             operation,
             members,
             key: None,
@@ -318,7 +318,7 @@ impl Agent {
         self.call(asked).await
     }
 
-    async fn call(&self, asked: Asked<'_>) -> Result<Value, Error> {
+    async fn call(&self, asked: OperationCall<'_>) -> Result<Value, Error> {
         let request = binding::request(self, asked)?;
         let url = request.url.clone();
         let response = sent(&*self.http, request).await?;
@@ -344,7 +344,7 @@ impl Agent {
                 task_id: None,
             })));
         }
-        let asked = Asked {
+        let asked = OperationCall {
             operation,
             members,
             key,

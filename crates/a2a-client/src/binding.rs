@@ -63,7 +63,7 @@ impl fmt::Display for Binding {
 
 /// An operation that is to be called.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct OperationCall<'a> {
     pub(crate) operation: Operation,
     /// The members of its request.
     pub(crate) members: Map<String, Value>,
@@ -73,7 +73,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The request that calls an operation of an agent.
-pub(crate) fn request(agent: &Agent, asked: Asked<'_>) -> Result<Request, Error> {
+pub(crate) fn request(agent: &Agent, asked: OperationCall<'_>) -> Result<Request, Error> {
     let mut headers = agent.headers().clone();
     headers.insert(
         HeaderName::from_static(VERSION),
@@ -105,7 +105,7 @@ pub(crate) fn request(agent: &Agent, asked: Asked<'_>) -> Result<Request, Error>
     }
 }
 
-fn rpc(agent: &Agent, mut headers: HeaderMap, asked: Asked<'_>) -> Request {
+fn rpc(agent: &Agent, mut headers: HeaderMap, asked: OperationCall<'_>) -> Request {
     headers.insert(CONTENT_TYPE, JSON);
     let mut params = asked.members;
     if let Some(tenant) = agent.tenant() {
@@ -126,7 +126,7 @@ fn rpc(agent: &Agent, mut headers: HeaderMap, asked: Asked<'_>) -> Request {
     }
 }
 
-fn rest(agent: &Agent, mut headers: HeaderMap, asked: Asked<'_>) -> Result<Request, Error> {
+fn rest(agent: &Agent, mut headers: HeaderMap, asked: OperationCall<'_>) -> Result<Request, Error> {
     let mut members = asked.members;
     let mut taken = |name: &str| match members.remove(name) {
         Some(Value::String(id)) => Ok(segment(&id)),

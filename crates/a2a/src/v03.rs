@@ -12,7 +12,7 @@ pub mod grpc;
 pub mod request;
 
 pub use answer::Answering;
-pub use request::Asked;
+pub use request::ConvertedCall;
 
 use crate::error::{Error, ErrorKind};
 use crate::operation::Operation;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use taskledger_a2a::event::TaskStatusUpdateEvent;
 use taskledger_a2a::operation::{Answer, Call};
 use taskledger_a2a::v03::grpc::{self, Old, pb};
-use taskledger_a2a::v03::{self, Answering, Asked, Form};
+use taskledger_a2a::v03::{self, Answering, ConvertedCall, Form};
 use taskledger_a2a::{
     Artifact, Content, ErrorKind, Message, Operation, Part, Role, SendMessageResponse,
     StreamResponse, Task, TaskState, TaskStatus,
@@ -50,7 +50,7 @@ fn parts_of_each_kind_are_those_of_1_0_and_back() {
         ),
     ] {
         let message = json!({"message": {"kind": "message", "messageId": "m", "role": "user", "parts": [old]}});
-        let asked = Asked::of_method("message/send", map(message)).expect("a method");
+        let asked = ConvertedCall::of_method("message/send", map(message)).expect("a method");
         let read = parts(asked.read().expect("a request"));
         assert_eq!(read[0].content, content, "{old}");
         let message = Message {
@@ -77,7 +77,7 @@ fn parts_of_each_kind_are_those_of_1_0_and_back() {
         // The older .proto carries the same.
         let proto = Value::Object(v03::answer::message(&message, Form::Proto));
         assert!(proto.get("kind").is_none(), "{proto}");
-        let asked = Asked::new(
+        let asked = ConvertedCall::new(
             Operation::SendMessage,
             map(json!({"message": proto})),
             Form::Proto,
@@ -100,7 +100,7 @@ fn a_request_waits_only_if_it_says_so() {
     ] {
         let request = json!({"configuration": configuration, "message": {"messageId": "m", "role": "user",
             "parts": [{"kind": "text", "text": "x"}]}});
-        let asked = Asked::of_method("message/send", map(request)).expect("a method");
+        let asked = ConvertedCall::of_method("message/send", map(request)).expect("a method");
         assert_eq!(
             asked.read().expect("a request").waits(),
             waits,
@@ -128,7 +128,7 @@ fn an_authentication_that_is_no_object_is_refused() {
                 "configuration.pushNotificationConfig.authentication",
             ),
         ] {
-            let asked = Asked::of_method(method, map(params)).expect("a method");
+            let asked = ConvertedCall::of_method(method, map(params)).expect("a method");
             let faults = asked.read().expect_err("no object");
             let fields: Vec<&str> = faults.listed.iter().map(|it| &*it.field).collect();
             assert_eq!(fields, [field], "{given}");

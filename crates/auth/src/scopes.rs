@@ -196,7 +196,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .starts_with("`tasks:reed` is no scope; scopes are tasks:read ")
+                .starts_with("`tasks:reed` is not a scope; scopes are tasks:read ")
         );
     }
 

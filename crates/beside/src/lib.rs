@@ -20,7 +20,7 @@ use taskledger_sql::beside::FileError;
 
 /// Where the tables of a store are.
 #[derive(Debug)]
-pub struct Place {
+pub struct StoreLocation {
     /// What the store keeps, as messages say it: `the schedules`.
     pub what: &'static str,
     /// Its file in a data folder.
@@ -61,7 +61,7 @@ pub enum OpenError {
     Database(#[from] log::OpenError),
 }
 
-impl Place {
+impl StoreLocation {
     /// Opens or makes the file in a data folder that no other process uses.
     ///
     /// # Errors

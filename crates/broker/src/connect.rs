@@ -6,7 +6,7 @@ use sqlx::migrate::Migrator;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use taskledger_beside::{OpenError, Place, Settings, Survives};
+use taskledger_beside::{OpenError, Settings, StoreLocation, Survives};
 use taskledger_log::postgres as log;
 use taskledger_sql::Engine;
 use taskledger_sql::migrations::migrator;
@@ -48,7 +48,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-static PLACE: Place = Place {
+static PLACE: StoreLocation = StoreLocation {
     what: "the broker's tables",
     file: BROKER_FILE,
     migrations: &MIGRATIONS,

@@ -77,11 +77,11 @@ mod tests {
     #[test]
     fn the_answer_says_when_nothing_has_changed() {
         let again = text(&json!({"draining": true, "was_draining": true, "running": 2}));
-        assert_eq!(again, "draining already: nothing begins, 2 running");
+        assert_eq!(again, "already draining: no new attempts start, 2 running");
         let never = text(&json!({"draining": false, "was_draining": false, "running": 0}));
         assert_eq!(
             never,
-            "the server was not draining, so nothing has changed; 0 running"
+            "the server was not draining, nothing changed; 0 running"
         );
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Wanted {
 
 /// What a stream tells.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum StreamItem {
     /// There is a connection.
     Opened {
         /// Not the first one.
@@ -71,7 +71,7 @@ pub(super) enum Told {
 /// A stream that is being read. Dropping it ends the reading.
 #[derive(Debug)]
 pub(super) struct EventStream {
-    told: mpsc::Receiver<Result<Told, ApiError>>,
+    told: mpsc::Receiver<Result<StreamItem, ApiError>>,
     reading: JoinHandle<()>,
 }
 
@@ -118,7 +118,7 @@ impl EventStream {
     ///
     /// # Errors
     /// [`ApiError`]: the server refuses the stream, or cannot be reached at the beginning.
-    pub(super) async fn next(&mut self) -> Result<Option<Told>, ApiError> {
+    pub(super) async fn next(&mut self) -> Result<Option<StreamItem>, ApiError> {
         self.told.recv().await.transpose()
     }
 }
@@ -133,7 +133,7 @@ struct Reading {
     client: Client,
     pace: Pace,
     opened: bool,
-    told: mpsc::Sender<Result<Told, ApiError>>,
+    told: mpsc::Sender<Result<StreamItem, ApiError>>,
 }
 
 /// Why reading has stopped before the end of the stream.
@@ -158,7 +158,7 @@ impl Reading {
                 Some(Failure::Unreachable(reason)) => (reason, self.pace.pause(None)),
                 Some(Failure::Passing { reason, wait }) => (reason, self.pace.pause(wait)),
             };
-            self.tell(Told::Lost { reason, pause }).await?;
+            self.tell(StreamItem::Lost { reason, pause }).await?;
             tokio::time::sleep(pause).await;
         }
     }
@@ -176,13 +176,13 @@ impl Reading {
         };
         let again = std::mem::replace(&mut self.opened, true);
         let place = self.client.place().map(str::to_owned);
-        self.tell(Told::Opened { again, place }).await?;
+        self.tell(StreamItem::Opened { again, place }).await?;
         loop {
             match self.client.read(&mut connection).await {
                 Ok(Some(pieces)) => {
                     self.pace.arrived(connection.retry());
                     if !pieces.is_empty() {
-                        self.tell(Told::Pieces(pieces)).await?;
+                        self.tell(StreamItem::Pieces(pieces)).await?;
                     }
                 }
                 Ok(None) => return Ok(None),
@@ -191,7 +191,7 @@ impl Reading {
         }
     }
 
-    async fn tell(&self, told: Told) -> Result<(), Stopped> {
+    async fn tell(&self, told: StreamItem) -> Result<(), Stopped> {
         self.told.send(Ok(told)).await.map_err(|_| Stopped::Alone)
     }
 }

@@ -1,7 +1,7 @@
 //! What commands that follow a stream share: where it begins, what is said about its connection, and
 //! how somebody stops it.
 
-use super::event_stream::{EventStream, JsonEvent, Piece, RESET, Told, Wanted};
+use super::event_stream::{EventStream, JsonEvent, Piece, RESET, StreamItem, Wanted};
 use super::{ApiError, CliError, clock};
 use clap::builder::PossibleValuesParser;
 use std::cell::RefCell;
@@ -45,9 +45,9 @@ pub(super) fn types() -> PossibleValuesParser {
 
 /// The place behind everything that was written. Whoever writes moves it.
 #[derive(Debug, Default)]
-pub(super) struct Place(RefCell<Option<String>>);
+pub(super) struct LastCursor(RefCell<Option<String>>);
 
-impl Place {
+impl LastCursor {
     /// Behind these pieces, which were written.
     pub(super) fn passed(&self, pieces: &[Piece]) {
         let last = pieces.iter().rev().map(Piece::place);
@@ -79,16 +79,16 @@ pub(super) struct Remarks {
 
 impl Remarks {
     /// What there is to say.
-    pub(super) fn about(&mut self, told: &Told) -> Option<String> {
+    pub(super) fn about(&mut self, told: &StreamItem) -> Option<String> {
         match told {
-            Told::Opened { .. } => std::mem::take(&mut self.lost)
+            StreamItem::Opened { .. } => std::mem::take(&mut self.lost)
                 .then(|| "reconnected, continuing after the last event".to_owned()),
-            Told::Lost { .. } if self.lost => None,
-            Told::Lost { reason, .. } => {
+            StreamItem::Lost { .. } if self.lost => None,
+            StreamItem::Lost { reason, .. } => {
                 self.lost = true;
                 Some(format!("{reason}; trying again"))
             }
-            Told::Pieces(pieces) => pieces.iter().find_map(|piece| match piece {
+            StreamItem::Pieces(pieces) => pieces.iter().find_map(|piece| match piece {
                 Piece::Event(event) if event.name == RESET => {
                     let reason = event.json()["reason"]
                         .as_str()
@@ -128,11 +128,11 @@ fn meaning(reason: &str) -> &'static str {
 pub(super) async fn place_of(wanted: Wanted) -> Result<String, CliError> {
     let mut stream = EventStream::open(wanted, clock())?;
     match stream.next().await? {
-        Some(Told::Opened {
+        Some(StreamItem::Opened {
             place: Some(place), ..
         }) => return Ok(place),
-        Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason).into()),
-        Some(Told::Opened { place: None, .. } | Told::Pieces(_)) | None => {}
+        Some(StreamItem::Lost { reason, .. }) => return Err(ApiError::Connection(reason).into()),
+        Some(StreamItem::Opened { place: None, .. } | StreamItem::Pieces(_)) | None => {}
     }
     let text = "the server sent no cursor for the start of its stream".to_owned();
     Err(ApiError::Protocol(text).into())
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn a_loss_is_told_once_however_many_attempts_follow() {
         let mut remarks = Remarks::default();
-        let lost = Told::Lost {
+        let lost = StreamItem::Lost {
             reason: "gone".to_owned(),
             pause: Duration::ZERO,
         };
-        let opened = |again| Told::Opened { again, place: None };
+        let opened = |again| StreamItem::Opened { again, place: None };
         assert_eq!(remarks.about(&opened(false)), None);
         for _ in 0..2 {
             assert_eq!(remarks.about(&lost).as_deref(), Some("gone; trying again"));
@@ -180,7 +180,7 @@ mod tests {
             data: r#"{"reason":"another_log"}"#.to_owned(),
             id: "c".to_owned(),
         });
-        let said = remarks.about(&Told::Pieces(vec![reset]));
+        let said = remarks.about(&StreamItem::Pieces(vec![reset]));
         assert_eq!(
             said.as_deref(),
             Some(
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_place_is_the_last_one_that_was_named() {
-        let place = Place::default();
+        let place = LastCursor::default();
         let at = |id: &str| Piece::Place(id.to_owned());
         place.passed(&[at("a"), at("b"), at("")]);
         assert_eq!(place.0.borrow().as_deref(), Some("b"));

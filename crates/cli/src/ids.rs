@@ -299,7 +299,7 @@ mod tests {
     async fn a_beginning_of_none_or_of_several_is_refused_with_what_there_is() {
         let none = resolved(&Two, "ffff").await.unwrap_err().to_string();
         assert!(
-            none.contains("no task has an id that begins with `ffff`"),
+            none.contains("no task has an id that starts with `ffff`"),
             "{none}"
         );
         let several = resolved(&Two, "0f8f").await.unwrap_err().to_string();

@@ -10,8 +10,8 @@ mod tree;
 mod view;
 pub(super) mod waits;
 
-use super::event_stream::{Door, EventStream, JsonEvent, Piece, Told, Wanted};
-use super::following::{Begin, Place, Remarks, place_of, say, stopped, types};
+use super::event_stream::{Door, EventStream, JsonEvent, Piece, StreamItem, Wanted};
+use super::following::{Begin, LastCursor, Remarks, place_of, say, stopped, types};
 use super::output::{Output, list, member};
 use super::run::end::End;
 use super::target::Target;
@@ -76,7 +76,7 @@ enum Form {
 
 /// Watches until the end, or until somebody stops it.
 pub async fn watch(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
-    let place = Place::default();
+    let place = LastCursor::default();
     let has_end = args.id.is_some() && !args.follow;
     tokio::select! {
         // First: a signal that comes with the first events must not end the program by itself.
@@ -90,7 +90,7 @@ pub async fn watch(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     }
 }
 
-async fn follow(args: Args, place: &Place, out: &mut Output) -> Result<ExitCode, CliError> {
+async fn follow(args: Args, place: &LastCursor, out: &mut Output) -> Result<ExitCode, CliError> {
     let target = args.remote.target()?;
     let api = HttpApi::of(target.clone())?;
     out.calls_with(api.options().to_owned());
@@ -219,10 +219,10 @@ fn leaves_out(end: &Value) -> bool {
 }
 
 /// Whether something has happened.
-fn has_events(told: &Told) -> bool {
+fn has_events(told: &StreamItem) -> bool {
     match told {
-        Told::Pieces(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Event(_))),
-        Told::Opened { .. } | Told::Lost { .. } => false,
+        StreamItem::Pieces(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Event(_))),
+        StreamItem::Opened { .. } | StreamItem::Lost { .. } => false,
     }
 }
 
@@ -231,7 +231,7 @@ struct Watching<'a> {
     /// All when there are none.
     types: Vec<String>,
     view: View,
-    place: &'a Place,
+    place: &'a LastCursor,
     /// The last end of a run.
     last: Option<Value>,
     out: &'a mut Output,
@@ -292,9 +292,9 @@ impl Watching<'_> {
         waits.look(api, self.known.tree(&root), self.out).await
     }
 
-    async fn take(&mut self, told: Told) -> Result<(), CliError> {
+    async fn take(&mut self, told: StreamItem) -> Result<(), CliError> {
         match told {
-            Told::Opened {
+            StreamItem::Opened {
                 again: false,
                 place,
             } => {
@@ -303,7 +303,7 @@ impl Watching<'_> {
                 }
                 self.view.begin(&mut self.known).await?;
             }
-            Told::Pieces(pieces) => {
+            StreamItem::Pieces(pieces) => {
                 let mut shown = Vec::new();
                 for piece in &pieces {
                     let Piece::Event(event) = piece else { continue };
@@ -337,7 +337,7 @@ impl Watching<'_> {
                 self.view.rest(self.out)?;
                 self.place.passed(&pieces);
             }
-            Told::Opened { again: true, .. } | Told::Lost { .. } => {}
+            StreamItem::Opened { again: true, .. } | StreamItem::Lost { .. } => {}
         }
         Ok(())
     }

@@ -240,7 +240,7 @@ impl StreamRow {
 }
 
 /// An event of a stream whose versions are looked at.
-pub(super) struct Place {
+pub(super) struct StreamEntry {
     pub(super) version: Version,
     pub(super) position: Position,
     /// It says that the flow was archived, so what stood before it may be gone.
@@ -249,7 +249,7 @@ pub(super) struct Place {
 
 /// Names the gaps among the versions of a stream, each with the position of its event, in order.
 pub(super) fn name_missing_versions(
-    events: impl Iterator<Item = Place>,
+    events: impl Iterator<Item = StreamEntry>,
     flow: Option<FlowId>,
     report: &mut Report,
 ) {

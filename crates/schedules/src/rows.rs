@@ -15,7 +15,7 @@ pub struct Counters {
     pub started: u64,
     /// Runs started by hand.
     pub started_by_hand: u64,
-    /// Times skipped because a run was going on.
+    /// Times skipped because a run was in progress.
     pub skipped: u64,
     /// Times missed because no server ran in time.
     pub missed: u64,

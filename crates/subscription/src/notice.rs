@@ -13,7 +13,7 @@
 mod parts;
 mod taken_back;
 
-pub use parts::{Part, Suspension, Told};
+pub use parts::{BreachReport, Part, Suspension};
 pub use taken_back::TakenBack;
 pub use taskledger_domain::NoticeKind as Kind;
 
@@ -115,7 +115,7 @@ pub struct Notice {
     pub error: Option<Arc<str>>,
     /// The contract that was not kept: the members of the error that its worker was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub contract_error: Option<Arc<Told>>,
+    pub contract_error: Option<Arc<BreachReport>>,
     /// What the task waits for, or waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspension: Option<Suspension>,
@@ -215,7 +215,7 @@ impl Notice {
         let (kind, status) = of;
         let mut notice = Self::of(recorded, task, status, Progress::ZERO);
         notice.kind = kind;
-        notice.contract_error = Some(Arc::new(Told::of(task, breach)));
+        notice.contract_error = Some(Arc::new(BreachReport::of(task, breach)));
         notice
     }
 
@@ -374,7 +374,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             update.taken_back = TakenBack::by_failure(e.reason);
             let task = e.task_id;
             let told = e.breach.as_ref();
-            let told = told.map(|breach| Told::of(task, Breach::clone(breach)));
+            let told = told.map(|breach| BreachReport::of(task, Breach::clone(breach)));
             update.contract_error = told.map(Arc::new);
             if e.will_retry {
                 update.will_retry = true;

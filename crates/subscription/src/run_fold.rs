@@ -32,7 +32,7 @@ pub struct Fold {
 
 /// How a run stands, and the question that it asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stand {
+pub struct FoldStatus {
     /// In a word.
     pub stage: RunStage,
     /// Since when.
@@ -43,9 +43,9 @@ pub struct Stand {
 
 /// What a notice changes, before what it takes to say so was read.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum FoldChange {
     /// How the run stands.
-    Status(Stand),
+    Status(FoldStatus),
     /// A task has made a part of its output.
     Output {
         /// The task that makes the output.
@@ -108,8 +108,8 @@ impl Fold {
         }
     }
 
-    fn stand(&self) -> Stand {
-        Stand {
+    fn stand(&self) -> FoldStatus {
+        FoldStatus {
             stage: self.stage,
             at: self.at,
             wait: self.waits.front().copied(),
@@ -118,13 +118,13 @@ impl Fold {
 
     /// Takes a notice. What it changes, in the order in which it is told: changes of single tasks are the last.
     /// `asks`: what a question asks for, of a notice of one.
-    pub fn take(&mut self, notice: &Notice, run: RunId, asks: Option<Asks>) -> Vec<Told> {
+    pub fn take(&mut self, notice: &Notice, run: RunId, asks: Option<Asks>) -> Vec<FoldChange> {
         let mut told = Vec::new();
         if let Some(at) = self.resumes.filter(|at| *at != notice.timestamp) {
             self.resumes = None;
             self.stage = RunStage::Working;
             self.at = self.at.max(at);
-            told.push(Told::Status(self.stand()));
+            told.push(FoldChange::Status(self.stand()));
         }
         let before = (self.stage, self.waits.front().map(|wait| wait.version));
         // Whether a question that ends now was answered.
@@ -156,14 +156,14 @@ impl Fold {
                     }
                 },
                 Kind::OutputAppended => {
-                    told.extend(notice.output_part.clone().map(|part| Told::Output {
+                    told.extend(notice.output_part.clone().map(|part| FoldChange::Output {
                         task: notice.task_id,
                         attempt: notice.attempt.unwrap_or_default(),
                         number: notice.output_number.unwrap_or_default(),
                         part,
                     }))
                 }
-                Kind::Completed => told.push(Told::Artifact {
+                Kind::Completed => told.push(FoldChange::Artifact {
                     task: notice.task_id,
                     parts: notice.parts,
                 }),
@@ -189,11 +189,11 @@ impl Fold {
         let after = (self.stage, self.waits.front().map(|wait| wait.version));
         if before != after && self.resumes.is_none() {
             self.at = self.at.max(notice.timestamp);
-            told.push(Told::Status(self.stand()));
+            told.push(FoldChange::Status(self.stand()));
         }
         let of_node = matches!(notice.kind, Kind::StatusUpdate | Kind::ProgressUpdate);
         if of_node && notice.run.is_none() {
-            told.push(Told::Node(NodeChange {
+            told.push(FoldChange::Node(NodeChange {
                 task: notice.task_id,
                 status: notice.status,
                 progress: notice.progress,

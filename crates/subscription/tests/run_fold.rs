@@ -11,7 +11,7 @@ use taskledger_domain::question::Asks;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{EventId, FlowId, Metadata, Recorded, RunId, TaskId, Timestamp};
 use taskledger_subscription::notice::notices;
-use taskledger_subscription::run_fold::{Fold, Told};
+use taskledger_subscription::run_fold::{Fold, FoldChange};
 use uuid::Uuid;
 
 const RUN: RunId = RunId(Uuid::from_u128(9));
@@ -83,7 +83,7 @@ fn told(events: Vec<(i64, Event)>) -> Vec<(RunStage, i64)> {
         };
         for notice in notices(&recorded) {
             for told in fold.take(&notice, RUN, Some(Asks::Input)) {
-                if let Told::Status(stand) = told {
+                if let FoldChange::Status(stand) = told {
                     stages.push((stand.stage, stand.at.0));
                 }
             }

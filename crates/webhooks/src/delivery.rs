@@ -240,7 +240,7 @@ pub enum Next {
 
 /// What a worker tells of an attempt. Recorded in one transaction.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct AttemptReport {
     /// Which delivery.
     pub delivery: DeliveryId,
     /// The attempt.
@@ -312,7 +312,7 @@ pub trait Deliveries: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// [`Unavailable`]: not recorded; the message will be sent again.
-    async fn record(&self, lease: &Lease, told: Told) -> Result<Recorded, Unavailable>;
+    async fn record(&self, lease: &Lease, told: AttemptReport) -> Result<Recorded, Unavailable>;
 
     /// Gives an endpoint back. When it has to be looked at next follows from what is stored.
     ///

@@ -4,8 +4,8 @@
 
 pub use super::delivery::DeliveryState as State;
 use super::delivery::{
-    Attempt, Cause, Deliveries, DeliveryId, Due, Health, Key, Lease, Leased, Next, Recorded,
-    Secret, Told, Unavailable,
+    Attempt, AttemptReport, Cause, Deliveries, DeliveryId, Due, Health, Key, Lease, Leased, Next,
+    Recorded, Secret, Unavailable,
 };
 use super::endpoint::{DisabledReason, EndpointId, EventName, Ordering};
 use super::owners::{Owner, Owners};
@@ -405,7 +405,7 @@ impl Deliveries for MemoryDeliveries {
         Ok(due.collect())
     }
 
-    async fn record(&self, lease: &Lease, told: Told) -> Result<Recorded, Unavailable> {
+    async fn record(&self, lease: &Lease, told: AttemptReport) -> Result<Recorded, Unavailable> {
         let mut rows = self.available()?;
         let known = rows.deliveries.contains_key(&told.delivery);
         match rows.leased(lease) {

@@ -70,7 +70,7 @@ enum Step {
 }
 
 /// Where the outbox stands between two steps.
-struct Stand {
+struct OutboxState {
     feed: Feed,
     interest: Interest,
     state: State,
@@ -124,7 +124,7 @@ impl Outbox {
 
     async fn follow(&self, stop: &CancellationToken) {
         let mut pause = RETRY_FIRST;
-        let mut stand: Option<Stand> = None;
+        let mut stand: Option<OutboxState> = None;
         // What is known of runs is not read from the log again when endpoints change.
         let mut before: Option<Interest> = None;
         let mut folds = self.folds.clone();
@@ -161,7 +161,7 @@ impl Outbox {
     /// Dropping it half-way is as if the server had stopped: the next one begins at the stored place.
     async fn step(
         &self,
-        stand: &mut Option<Stand>,
+        stand: &mut Option<OutboxState>,
         before: &mut Option<Interest>,
     ) -> Result<Step, Stopped> {
         let Some(stand) = stand else {
@@ -188,7 +188,7 @@ impl Outbox {
     }
 
     /// Finds the place to go on from.
-    async fn begin(&self, before: Option<Interest>) -> Result<Stand, Stopped> {
+    async fn begin(&self, before: Option<Interest>) -> Result<OutboxState, Stopped> {
         let known = before.as_ref().map(Interest::generation);
         let wanted = loop {
             let head = self.log.head().await?;
@@ -206,7 +206,7 @@ impl Outbox {
         let state = wanted.state;
         let place = state.position.unwrap_or(0);
         self.position.send_replace(place);
-        Ok(Stand {
+        Ok(OutboxState {
             feed: Feed::new(self.log.clone(), place),
             interest: Interest::new(self.log.clone(), wanted, before).await?,
             state,
@@ -238,7 +238,11 @@ impl Outbox {
     }
 
     /// Notes what follows from events.
-    async fn deal(&self, stand: &mut Stand, events: &[Arc<Recorded>]) -> Result<Step, Stopped> {
+    async fn deal(
+        &self,
+        stand: &mut OutboxState,
+        events: &[Arc<Recorded>],
+    ) -> Result<Step, Stopped> {
         let mut piece = Piece::behind(stand.state);
         piece.intake.ended = stand.interest.take_over();
         for recorded in events {
@@ -264,20 +268,20 @@ impl Outbox {
     }
 
     /// Moves the place behind events that nobody wants.
-    async fn move_on(&self, stand: &mut Stand) -> Result<Step, Stopped> {
+    async fn move_on(&self, stand: &mut OutboxState) -> Result<Step, Stopped> {
         let to = stand.feed.position();
         let intake = nothing(stand.state, to);
         self.written(stand, &intake).await
     }
 
-    async fn written(&self, stand: &mut Stand, intake: &Intake) -> Result<Step, Stopped> {
+    async fn written(&self, stand: &mut OutboxState, intake: &Intake) -> Result<Step, Stopped> {
         Ok(match self.write(stand, intake).await? {
             Taken::Yes => Step::Done,
             Taken::Moved => Step::Anew,
         })
     }
 
-    async fn write(&self, stand: &mut Stand, intake: &Intake) -> Result<Taken, Stopped> {
+    async fn write(&self, stand: &mut OutboxState, intake: &Intake) -> Result<Taken, Stopped> {
         let taken = self.store.take(intake, self.now()).await?;
         if taken == Taken::Yes {
             stand.state.position = Some(intake.to);
@@ -291,7 +295,7 @@ impl Outbox {
     /// Adds what follows from one event.
     async fn note(
         &self,
-        stand: &mut Stand,
+        stand: &mut OutboxState,
         recorded: &Arc<Recorded>,
         piece: &mut Piece,
     ) -> Result<(), Stopped> {

@@ -59,7 +59,7 @@ pub struct Diff {
     pub changes: Vec<Change>,
     /// How many there are in all.
     pub count: usize,
-    /// How many of them break somebody.
+    /// How many of them are breaking.
     pub breaking: usize,
 }
 

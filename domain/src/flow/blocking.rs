@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// How a task stands for those that wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stand {
+pub(super) struct DependencyState {
     pub(super) status: Status,
     pub(super) blocked: bool,
 }
@@ -28,7 +28,7 @@ pub(super) enum Met {
     Never,
 }
 
-impl Stand {
+impl DependencyState {
     /// A task that was just created.
     pub(super) const NEW: Self = Self {
         status: Status::Pending,
@@ -58,7 +58,7 @@ impl Flow {
     pub fn blocked(&self) -> Vec<(TaskId, Version)> {
         let mut open = VecDeque::new();
         for task in self.tasks.iter().filter(|task| !task.deleted) {
-            let stand = Stand {
+            let stand = DependencyState {
                 status: task.status,
                 blocked: false,
             };
@@ -68,7 +68,7 @@ impl Flow {
                 .filter(|it| stand.meets(it.when) == Met::Never);
             open.extend(kept.map(|edge| (edge.task, task.outcome_at)));
         }
-        let blocked = Stand {
+        let blocked = DependencyState {
             status: Status::Pending,
             blocked: true,
         };
@@ -106,9 +106,9 @@ impl Flow {
         tasks.map(|task| task.id).collect()
     }
 
-    pub(super) fn stand(&self, i: u32) -> Stand {
+    pub(super) fn stand(&self, i: u32) -> DependencyState {
         let task = self.at(i);
-        Stand {
+        DependencyState {
             status: task.status,
             blocked: task.status == Status::Pending && task.dead > 0,
         }
@@ -122,7 +122,7 @@ impl Flow {
     /// Tells those that wait for a task that it does not stand as `before` any more, and those that wait for
     /// them where they are blocked or freed by that. Without a time: the tasks are not linked. Cost:
     /// O(dependents), and of each task that is blocked or freed.
-    pub(super) fn spread(&mut self, i: u32, before: Stand, time: Option<Timestamp>) {
+    pub(super) fn spread(&mut self, i: u32, before: DependencyState, time: Option<Timestamp>) {
         let (mut next, mut others) = (Some((i, before)), Vec::new());
         while let Some((i, before)) = next.take().or_else(|| others.pop()) {
             let after = self.stand(i);
@@ -157,7 +157,7 @@ impl Flow {
     }
 
     /// After dependencies of a task were added or dropped, and it was linked again.
-    pub(super) fn edges_changed(&mut self, i: u32, before: Stand, time: Timestamp) {
+    pub(super) fn edges_changed(&mut self, i: u32, before: DependencyState, time: Timestamp) {
         match (self.spreads_blocks, self.always_edges > 0) {
             (false, false) => {}
             (false, true) => self.begin_spreading(Some(time)),
@@ -183,7 +183,7 @@ impl Flow {
             let dead = edges.filter(|edge| {
                 edge.task != NONE && {
                     let status = self.at(edge.task).status;
-                    let ended = Stand {
+                    let ended = DependencyState {
                         status,
                         blocked: false,
                     };

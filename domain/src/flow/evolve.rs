@@ -7,7 +7,7 @@
 
 mod runs;
 
-use super::blocking::{Met, Stand};
+use super::blocking::{DependencyState, Met};
 use super::event::{
     Dependency, Event, RequeueReason, RunStarted, Specification, TaskCreated, When,
 };
@@ -237,7 +237,7 @@ impl Flow {
             self.at_mut(parent).children.push(i);
         }
         self.add_dependencies(i, &e.dependencies);
-        self.edges_changed(i, Stand::NEW, time);
+        self.edges_changed(i, DependencyState::NEW, time);
         self.resolve_forward(e.task_id, i, time);
         if run != NONE {
             let members = &mut self

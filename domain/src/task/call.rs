@@ -98,7 +98,7 @@ pub fn read_create(params: &Map<String, Value>) -> Result<TaskList, Vec<Violatio
                     Violation::of(
                         key,
                         "Unknown field",
-                        "only `tasks` beside a list of tasks",
+                        "only `tasks` together with a list of tasks",
                         value,
                     )
                 })

@@ -95,7 +95,7 @@ pub const MEMBERS: &[Member] = &[
     ),
     Member::new(
         "start_at",
-        "No attempt of it, or of a task below it, begins before this time.",
+        "No attempt of it, or of a task below it, starts before this time.",
         || json!({"type": ["string", "null"], "format": "date-time"}),
     ),
     Member::new(
@@ -406,7 +406,7 @@ fn wiring() -> Value {
                 "additionalProperties": false,
             },
         ]},
-        "description": "Inputs that come from results of dependencies: `<dependency>.<key>`, with `#/<pointer>` behind it for a part of the value, or `<dependency>#/<pointer>`. Names of the call are stored as ids.",
+        "description": "Inputs that come from results of dependencies: `<dependency>.<key>`, followed by `#/<pointer>` for a part of the value, or `<dependency>#/<pointer>`. Names of the call are stored as ids.",
     })
 }
 
@@ -437,7 +437,7 @@ fn params() -> Value {
             "deadline": {
                 "type": ["string", "null"],
                 "format": "date-time",
-                "description": "No attempt begins or goes on after it, here and below.",
+                "description": "No attempt of it, or of a task below it, starts or continues after this time.",
             },
         },
         "not": {"required": ["retry", "retry_count"]},
@@ -485,7 +485,7 @@ fn retry() -> Value {
                 "type": "number",
                 "minimum": 0.001,
                 "maximum": limits::DELAY_MS_MAX / 1000,
-                "description": "No attempt begins later than this after the first one of the run. Default: no bound.",
+                "description": "No attempt starts later than this after the first one of the run. Default: no bound.",
             },
             "non_retryable_exit_codes": list(limits::EXIT_CODE_MAX, 1,
                 "Of `command_executor`: exit codes after which no attempt follows. Default: none."),

@@ -46,7 +46,7 @@ const ID_CHARS: usize = 36;
 
 /// How a reference is written.
 pub const REFERENCE: &str =
-    "`<dependency>.<key>`, with `#/<pointer>` behind it for a part of the value";
+    "`<dependency>.<key>`, followed by `#/<pointer>` for a part of the value";
 
 /// Something that is wrong with the form of `schemas.wiring`.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,13 +2,13 @@
 
 use super::method::{Entry, Method};
 use super::turns::Owner;
-use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Sharing, Told};
+use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Sharing, Wakeup};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::FlowId;
 use tokio::sync::oneshot;
 
-pub(super) type Tell = oneshot::Sender<Told>;
+pub(super) type Tell = oneshot::Sender<Wakeup>;
 
 /// An offer that goes to a worker.
 #[derive(Debug)]

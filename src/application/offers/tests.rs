@@ -58,8 +58,8 @@ fn wait_for_own(offers: &Arc<Offers>, method: &str, owner: &str) -> Waiting {
 /// What the worker has been told of, if it has been told.
 fn given(waiting: &mut Waiting) -> Option<Reservation> {
     match waiting.now()? {
-        Told::Here(reservation) => Some(reservation),
-        Told::There(_) | Told::Look => panic!("there was nothing to be told"),
+        Wakeup::Here(reservation) => Some(reservation),
+        Wakeup::There(_) | Wakeup::Look => panic!("there was nothing to be told"),
     }
 }
 
@@ -331,8 +331,8 @@ fn offers_without_a_worker_here_are_for_other_nodes() {
     let mut waiting: Vec<_> = (0..3).map(|_| wait(&offers, &["b"], 1)).collect();
     offers.hint(node, &[(name("b"), 2)]);
     let told = waiting.iter_mut().map(|waiting| match waiting.now() {
-        Some(Told::There(at)) => Some(at),
-        Some(Told::Here(_) | Told::Look) => panic!("there is nothing here"),
+        Some(Wakeup::There(at)) => Some(at),
+        Some(Wakeup::Here(_) | Wakeup::Look) => panic!("there is nothing here"),
         None => None,
     });
     let told: Vec<_> = told.collect();

@@ -15,7 +15,7 @@ use super::view::artifact;
 use crate::subscription::cursor::{Cursor, PARTS_ALL};
 use crate::subscription::live::Published;
 use crate::subscription::notice::Kind;
-use crate::subscription::run_fold::{Fold, Stand, Told};
+use crate::subscription::run_fold::{Fold, FoldChange, FoldStatus};
 use crate::subscription::runs::covered;
 use crate::subscription::stream::{
     Batch, Covered, Filter, From, Item, Notices, Reader, Reset, Until,
@@ -303,10 +303,10 @@ impl Follower {
         };
         let mut all = fold.take(notice, self.run, asks);
         all.retain(|told| match told {
-            Told::Status(_) => true,
-            Told::Output { .. } => self.parts,
-            Told::Artifact { .. } => self.results,
-            Told::Node(_) => self.nodes,
+            FoldChange::Status(_) => true,
+            FoldChange::Output { .. } => self.parts,
+            FoldChange::Artifact { .. } => self.results,
+            FoldChange::Node(_) => self.nodes,
         });
         let (last, mut ended) = (all.len(), false);
         let mut updates = Vec::with_capacity(last);
@@ -316,13 +316,13 @@ impl Follower {
                 continue;
             }
             let change = match told {
-                Told::Status(stand) => {
+                FoldChange::Status(stand) => {
                     let of = (self.run, fold.flow);
                     let status = status(&self.app, of, stand, place.position).await?;
                     ended |= self.ends_at(status.stage);
                     Some(RunChange::Status(status))
                 }
-                Told::Output {
+                FoldChange::Output {
                     task,
                     attempt,
                     number,
@@ -341,7 +341,7 @@ impl Follower {
                     appends: number > 1,
                     is_last: false,
                 })),
-                Told::Artifact { task, parts } => {
+                FoldChange::Artifact { task, parts } => {
                     let of = (fold.flow, fold.task);
                     let at = (place.position, notice.timestamp);
                     let artifact = returned(&self.app, of, task, at).await?;
@@ -353,7 +353,7 @@ impl Follower {
                         })
                     })
                 }
-                Told::Node(change) => Some(RunChange::Node(change)),
+                FoldChange::Node(change) => Some(RunChange::Node(change)),
             };
             let cursor = RunPlace {
                 cursor: place,
@@ -377,7 +377,7 @@ impl Follower {
 async fn status(
     app: &App,
     (run, flow): (RunId, FlowId),
-    stand: Stand,
+    stand: FoldStatus,
     position: Position,
 ) -> Result<RunStatus, Failure> {
     let message = match (stand.wait, stand.stage) {

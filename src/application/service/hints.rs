@@ -10,7 +10,7 @@ use crate::application::api::{Error, Reply, Request};
 use crate::application::context::Context;
 use crate::application::ownership::Node;
 use crate::application::routing;
-use crate::application::untold::Untold;
+use crate::application::undelivered::UndeliveredClaims;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Service {
             let told = others.iter().map(|other| self.at(&context, other, &hint));
             for told in join_all(told).await {
                 if let Err(error) = told {
-                    tracing::debug!(%error, "a node was not told of tasks for its workers");
+                    tracing::debug!(%error, "a node was not notified of tasks for its workers");
                 }
             }
             sleep(if methods == before {
@@ -73,14 +73,18 @@ impl Service {
     }
 
     /// Asks the other nodes, one after the other, until one has something.
-    pub(super) async fn claim_of_others(&self, context: &Context, here: &ClaimHere) -> Untold {
+    pub(super) async fn claim_of_others(
+        &self,
+        context: &Context,
+        here: &ClaimHere,
+    ) -> UndeliveredClaims {
         for node in self.others() {
             let begun = self.claim_at(context, here, &node).await;
             if !begun.is_empty() {
                 return begun;
             }
         }
-        self.untold(context)
+        self.undelivered(context)
     }
 
     /// Asks the node that has given a hint.
@@ -89,11 +93,11 @@ impl Service {
         context: &Context,
         here: &ClaimHere,
         node: Uuid,
-    ) -> Untold {
+    ) -> UndeliveredClaims {
         let others = self.others();
         match others.iter().find(|other| other.id == node) {
             Some(node) => self.claim_at(context, here, node).await,
-            None => self.untold(context),
+            None => self.undelivered(context),
         }
     }
 
@@ -103,25 +107,25 @@ impl Service {
         context: &Context,
         here: &ClaimHere,
         node: &Arc<Node>,
-    ) -> Untold {
+    ) -> UndeliveredClaims {
         let Some(forward) = self.forward.clone() else {
-            return self.untold(context);
+            return self.undelivered(context);
         };
-        let mut untold = self.untold(context);
+        let mut undelivered = self.undelivered(context);
         let (context, node) = (context.clone(), node.clone());
         let claim = Request::Claim(here.clone());
         let asked = async move {
             match routing::at(&*forward, &context, &node, &claim, PEER_WAIT).await {
-                Ok(Reply::Claimed(begun)) => untold.extend(begun),
+                Ok(Reply::Claimed(begun)) => undelivered.extend(begun),
                 Ok(_) => {}
                 Err(error) => {
                     // What it may have begun goes to somebody else when its lease ends.
                     tracing::debug!(node.id = %node.id, %error, "a node gave no answer to a claim");
                 }
             }
-            Ok(untold)
+            Ok(undelivered)
         };
         let asked = self.to_the_end(asked).await;
-        asked.unwrap_or_else(|_: Error| self.untold(&self.of_this_node()))
+        asked.unwrap_or_else(|_: Error| self.undelivered(&self.of_this_node()))
     }
 }

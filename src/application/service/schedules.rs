@@ -275,7 +275,7 @@ impl Service {
         Err(held())
     }
 
-    /// Deletes a schedule. Runs that it has started go on. Says whether there was one. While a run of it is being started
+    /// Deletes a schedule. Runs that it has started continue. Says whether there was one. While a run of it is being started
     /// it is not deleted.
     ///
     /// # Errors
@@ -428,7 +428,7 @@ fn scopes_for(context: &Context, owner: &Owner) -> Arc<str> {
 
 fn held() -> Error {
     Error::Busy {
-        reason: "the schedule is being looked at; nothing was changed".to_owned(),
+        reason: "the schedule is being processed; nothing was changed".to_owned(),
         retry_after_ms: AWAY_RETRY_MS,
     }
 }

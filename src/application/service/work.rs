@@ -7,10 +7,10 @@ use crate::application::api::work::{Begun, Claim, ClaimHere, Claimed, Claims, Fa
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
-use crate::application::offers::{Told, Waiting};
+use crate::application::offers::{Waiting, Wakeup};
 use crate::application::ports::{ASK_AGAIN_MS, AskRefusal, Asks};
 use crate::application::routing;
-use crate::application::untold::Untold;
+use crate::application::undelivered::UndeliveredClaims;
 use futures_util::future::{Either, join_all};
 use std::borrow::Cow;
 use std::future::pending;
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 /// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
 const MARGIN: Duration = Duration::from_millis(100);
 
-/// Bytes of what one claim is told; tasks beyond them are given back, at no cost to their retries.
+/// Bytes of the answer to one claim; further tasks are released, without using a retry.
 const CLAIMED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Service {
@@ -102,7 +102,7 @@ impl Service {
             silent_ms: 0,
         };
         let heard_at = claim.heard_at;
-        let untold = match &here.wanted {
+        let undelivered = match &here.wanted {
             Wanted::Task(_) => Box::pin(self.claim_anywhere(context, here)).await?,
             Wanted::Left(_) => {
                 let own = Box::pin(self.app.claim_here(context, &here)).await?;
@@ -110,10 +110,10 @@ impl Service {
                 let asked = others
                     .iter()
                     .map(|node| self.claim_at(context, &here, node));
-                let mut all = self.untold(context);
-                all.extend(own.told());
+                let mut all = self.undelivered(context);
+                all.extend(own.delivered());
                 for more in Box::pin(join_all(asked)).await {
-                    all.extend(more.told());
+                    all.extend(more.delivered());
                 }
                 all
             }
@@ -122,36 +122,40 @@ impl Service {
                     .wait(context, (&here, heard_at), methods, asks, (until, news))
                     .await?
                 {
-                    Some(untold) => untold,
+                    Some(undelivered) => undelivered,
                     None => return Ok(draining()),
                 }
             }
         };
-        Box::pin(self.tell(context, untold)).await
+        Box::pin(self.tell(context, undelivered)).await
     }
 
-    /// What a worker is told of what has begun; what it is not told is given back.
-    async fn tell(&self, context: &Context, mut untold: Untold) -> Result<Claims, Error> {
-        let mut claims = Vec::with_capacity(untold.begun().len());
+    /// The claims for the answer; those that do not fit are released.
+    async fn tell(
+        &self,
+        context: &Context,
+        mut undelivered: UndeliveredClaims,
+    ) -> Result<Claims, Error> {
+        let mut claims = Vec::with_capacity(undelivered.begun().len());
         let (mut looked, mut bytes) = (0, 0);
-        while let Some(begun) = untold.begun().get(looked).cloned() {
+        while let Some(begun) = undelivered.begun().get(looked).cloned() {
             looked += 1;
             match self.claimed(context, begun).await {
                 Ok(claimed) => {
                     bytes += claimed.as_ref().map_or(0, bytes_of);
                     claims.extend(claimed);
                     if bytes > CLAIMED_BYTES_MAX {
-                        untold.split_off(looked).give_back().await;
+                        undelivered.split_off(looked).give_back().await;
                         break;
                     }
                 }
                 Err(error) => {
-                    untold.give_back().await;
+                    undelivered.give_back().await;
                     return Err(error);
                 }
             }
         }
-        let _ = untold.told();
+        let _ = undelivered.delivered();
         Ok(Claims {
             claims,
             draining: false,
@@ -167,8 +171,8 @@ impl Service {
     }
 
     /// Attempts of flows of any node, when there are some.
-    pub(super) fn untold(&self, context: &Context) -> Untold {
-        let none = self.app.untold(context, Vec::new());
+    pub(super) fn undelivered(&self, context: &Context) -> UndeliveredClaims {
+        let none = self.app.undelivered(context, Vec::new());
         match &self.forward {
             Some(forward) => none.anywhere(forward, context),
             None => none,
@@ -177,21 +181,25 @@ impl Service {
 
     /// Claims a task, on whichever node its flow is. Goes on when whoever asks goes away meanwhile: what has begun is
     /// given back then.
-    async fn claim_anywhere(&self, context: &Context, here: ClaimHere) -> Result<Untold, Error> {
+    async fn claim_anywhere(
+        &self,
+        context: &Context,
+        here: ClaimHere,
+    ) -> Result<UndeliveredClaims, Error> {
         let Some(forward) = self.forward.clone() else {
             return self.app.claim_here(context, &here).await;
         };
-        let mut untold = self.untold(context);
+        let mut undelivered = self.undelivered(context);
         let (app, context) = (self.app.clone(), context.clone());
         self.to_the_end(async move {
             let own = |_| async {
                 let begun = Box::pin(app.claim_here(&context, &here)).await?;
-                Ok(Reply::Claimed(begun.told()))
+                Ok(Reply::Claimed(begun.delivered()))
             };
             let claim = Request::Claim(here.clone());
             let claimed = routing::anywhere(&*forward, &context, claim, own).await?;
-            untold.extend(begun(claimed)?);
-            Ok(untold)
+            undelivered.extend(begun(claimed)?);
+            Ok(undelivered)
         })
         .await
     }
@@ -213,7 +221,7 @@ impl Service {
         methods: &Arc<[Arc<str>]>,
         asks: &Asks<'_>,
         (until, news): (Instant, Option<&Notify>),
-    ) -> Result<Option<Untold>, Error> {
+    ) -> Result<Option<UndeliveredClaims>, Error> {
         let app = &*self.app;
         let now = || ClaimHere {
             silent_ms: u64::try_from(heard_at.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -247,25 +255,25 @@ impl Service {
             waiting = None;
             match told {
                 // Dropping the reservation offers it to others.
-                Ok(Some(Told::Here(_)))
+                Ok(Some(Wakeup::Here(_)))
                     if self.workers.is_draining(asks.worker, asks.principal) =>
                 {
                     return Ok(None);
                 }
                 // It asks again when it goes on.
-                Ok(Some(Told::Here(_))) if app.is_silent(context, &now()) => break,
-                Ok(Some(Told::Here(reservation))) => {
+                Ok(Some(Wakeup::Here(_))) if app.is_silent(context, &now()) => break,
+                Ok(Some(Wakeup::Here(reservation))) => {
                     let first = vec![reservation];
                     let offered = app.claim_offered(context, here, methods, first);
                     begun = Box::pin(offered).await?;
                 }
-                Ok(Some(Told::There(node))) => {
+                Ok(Some(Wakeup::There(node))) => {
                     begun = Box::pin(self.claim_there(context, &now(), node)).await;
                 }
-                Ok(Some(Told::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
+                Ok(Some(Wakeup::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
                     return Ok(None);
                 }
-                Ok(Some(Told::Look)) => {}
+                Ok(Some(Wakeup::Look)) => {}
                 // The server stops, or it is time.
                 Ok(None) | Err(_) => break,
             }

@@ -213,7 +213,7 @@ fn check_unterminated(input: &Lines, allowed: bool) -> Result<(), CliError> {
              --allow-unterminated for an export that was written without this line"
         )));
     }
-    eprintln!("{missing}; if it was cut off between two lines, what is missing is not noticed");
+    eprintln!("{missing}; if it was cut off between two lines, the missing events are not noticed");
     Ok(())
 }
 

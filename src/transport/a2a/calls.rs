@@ -451,7 +451,7 @@ fn stopping() -> Error {
 /// The run goes on; whoever waits for it is sent away.
 fn sent_away(run: RunId) -> Error {
     let reason =
-        "the server stops or the credentials have ended; the task goes on, read it under its id";
+        "the server stops or the credentials have expired; the task continues, read it by its id";
     let error = Error::new(ErrorKind::Unavailable, reason).after(DRAINED_RETRY_MS);
     error.with("taskId", run.to_string())
 }

@@ -158,7 +158,7 @@ fn extensions(required: &[Arc<str>]) -> Vec<AgentExtension> {
     let others = required.iter().filter(|uri| ***uri != *NODES);
     let others = others.map(|uri| AgentExtension {
         uri: uri.to_string(),
-        description: "Required of clients by whoever runs this server".to_owned(),
+        description: "Required of clients by the operator of this server".to_owned(),
         required: true,
         params: None,
     });
@@ -194,7 +194,7 @@ fn nodes_extension() -> AgentExtension {
     });
     AgentExtension {
         uri: NODES.to_owned(),
-        description: "Ids of single tasks of a run in metadata; with it, streams also tell when a single task changes".to_owned(),
+        description: "Ids of single tasks of a run in metadata; with it, streams also report changes of single tasks".to_owned(),
         required: false,
         params: match params {
             Value::Object(map) => Some(map),

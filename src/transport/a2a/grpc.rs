@@ -1,7 +1,7 @@
 //! The gRPC binding. Connections, credentials and time limits are the listener's.
 
 use super::calls::{keyed, out_of_time};
-use super::{A2a, Agreed, Heard, Outcome, Told};
+use super::{A2a, Agreed, Heard, Outcome, StreamEvent};
 use crate::transport::eventbus::Came;
 use std::future::Future;
 use std::pin::Pin;
@@ -129,9 +129,9 @@ pub(super) fn items<T: 'static>(
     };
     let told = followed.told(heard.ending);
     Ok(Box::pin(told.filter_map(move |told| match told {
-        Told::Item(_, it) => Some(Ok(item(*it))),
-        Told::Silence => None,
-        Told::Failed(error) => Some(Err(refused(error))),
+        StreamEvent::Item(_, it) => Some(Ok(item(*it))),
+        StreamEvent::Silence => None,
+        StreamEvent::Failed(error) => Some(Err(refused(error))),
     })))
 }
 

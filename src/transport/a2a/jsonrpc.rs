@@ -24,7 +24,7 @@ pub(in super::super) enum Meant {
     /// 1.0: an operation, and what it is asked with.
     V1(Operation, Map<String, Value>),
     /// 0.3.
-    V03(v03::Asked),
+    V03(v03::ConvertedCall),
 }
 
 /// Whether a body at `/` is meant for this protocol: it calls one of its operations or misspells one, a method with a slash
@@ -90,7 +90,7 @@ pub(in super::super) fn spoken(envelope: Envelope, older: bool) -> Spoken {
     let meant = if older && v03::is_method(method) {
         match v03::operation(method) {
             Some(_) => members
-                .and_then(|it| v03::Asked::of_method(method, it))
+                .and_then(|it| v03::ConvertedCall::of_method(method, it))
                 .map(Meant::V03)
                 .ok_or_else(no_object),
             None => Err(no_method(method, &v03::methods())),

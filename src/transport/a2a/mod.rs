@@ -27,7 +27,7 @@ pub use options::Options;
 pub(super) use artifacts::CALL as ARTIFACTS_CALL;
 pub(super) use calls::{keyed, out_of_time};
 pub(super) use card::{CARD_PATH, Cards, KEYS_PATH, RPC_PATH};
-pub(super) use streams::{Followed, Told};
+pub(super) use streams::{Followed, StreamEvent};
 
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;

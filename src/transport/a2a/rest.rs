@@ -7,7 +7,7 @@ use url::form_urlencoded;
 
 /// What a request asks for.
 #[derive(Debug, PartialEq)]
-pub(in super::super) struct Asked {
+pub(in super::super) struct RestCall {
     /// Which operation.
     pub(in super::super) operation: Operation,
     /// Members that the path says.
@@ -18,7 +18,7 @@ pub(in super::super) struct Asked {
 ///
 /// # Errors
 /// `MethodNotFound`.
-pub(in super::super) fn asked(method: &str, path: &str) -> Result<Asked, Error> {
+pub(in super::super) fn asked(method: &str, path: &str) -> Result<RestCall, Error> {
     let segments: Vec<String> = path
         .trim_start_matches('/')
         .split('/')
@@ -63,13 +63,13 @@ fn meant(last: &str) -> Option<String> {
     end.or_else(verb).filter(|meant| meant != last)
 }
 
-fn of(method: &str, segments: &[&str]) -> Option<Asked> {
+fn of(method: &str, segments: &[&str]) -> Option<RestCall> {
     use Operation::*;
     let asked = |operation, path: &[(&'static str, &str)]| {
         let path = path
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()));
-        Some(Asked {
+        Some(RestCall {
             operation,
             path: path.collect(),
         })
@@ -104,7 +104,7 @@ fn of(method: &str, segments: &[&str]) -> Option<Asked> {
     }
 }
 
-impl Asked {
+impl RestCall {
     /// The members of the request: those of the body or the query, and those of the path.
     ///
     /// # Errors
@@ -244,7 +244,7 @@ mod tests {
             let expected = |tenant: Option<&str>| {
                 let tenant = tenant.map(|it| ("tenant", it));
                 let path = said.iter().copied().chain(tenant);
-                Asked {
+                RestCall {
                     operation,
                     path: path.map(|(name, value)| (name, value.to_owned())).collect(),
                 }

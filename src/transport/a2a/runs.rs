@@ -15,7 +15,7 @@ use std::sync::Arc;
 use taskledger_domain::RunId;
 use taskledger_domain::task::call::TaskList;
 
-type Asked<'a, T> = BoxFuture<'a, Result<T, Error>>;
+type RunFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// How a caller looks at a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(in super::super) type Ahead = Option<StreamPlace>;
 
 /// The use cases of the application that the door calls.
 pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
-    fn start<'a>(&'a self, context: &'a Context, request: StartRun) -> Asked<'a, StartedRun>;
+    fn start<'a>(&'a self, context: &'a Context, request: StartRun) -> RunFuture<'a, StartedRun>;
     /// Lets a caller in for a look at a run.
     fn look_ahead(&self, context: &Context, looks: Looks) -> Result<Ahead, Error>;
     fn read<'a>(
@@ -41,64 +41,64 @@ pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
         context: &'a Context,
         request: ReadRun,
         ahead: Ahead,
-    ) -> Asked<'a, RunView>;
-    fn list<'a>(&'a self, context: &'a Context, request: ListRuns) -> Asked<'a, RunPage>;
-    fn cancel<'a>(&'a self, context: &'a Context, request: CancelRun) -> Asked<'a, RunView>;
-    fn message<'a>(&'a self, context: &'a Context, request: FollowUp) -> Asked<'a, FollowedUp>;
+    ) -> RunFuture<'a, RunView>;
+    fn list<'a>(&'a self, context: &'a Context, request: ListRuns) -> RunFuture<'a, RunPage>;
+    fn cancel<'a>(&'a self, context: &'a Context, request: CancelRun) -> RunFuture<'a, RunView>;
+    fn message<'a>(&'a self, context: &'a Context, request: FollowUp) -> RunFuture<'a, FollowedUp>;
     fn watch<'a>(
         &'a self,
         context: &'a Context,
         request: WatchRun,
         ahead: Ahead,
-    ) -> Asked<'a, WatchedRun>;
+    ) -> RunFuture<'a, WatchedRun>;
     fn wait<'a>(
         &'a self,
         context: &'a Context,
         request: AwaitRun,
         ahead: Ahead,
-    ) -> Asked<'a, RunView>;
+    ) -> RunFuture<'a, RunView>;
     fn artifacts<'a>(
         &'a self,
         context: &'a Context,
         read: ReadArtifacts,
-    ) -> Asked<'a, ArtifactPage>;
+    ) -> RunFuture<'a, ArtifactPage>;
     /// The tasks of a run of a saved workflow.
     fn tasks_of_workflow<'a>(
         &'a self,
         context: &'a Context,
         run: RunWorkflow,
-    ) -> Asked<'a, Result<TaskList, UnfitWorkflow>>;
+    ) -> RunFuture<'a, Result<TaskList, UnfitWorkflow>>;
     /// Saved workflows of the caller, by name, at most so many.
-    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> Asked<'a, Vec<Version>>;
+    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> RunFuture<'a, Vec<Version>>;
     fn report<'a>(
         &'a self,
         context: &'a Context,
         run: RunId,
         callback: Callback,
-    ) -> Asked<'a, Receiver>;
+    ) -> RunFuture<'a, Receiver>;
     fn report_of<'a>(
         &'a self,
         context: &'a Context,
         run: RunId,
         name: &'a Arc<str>,
-    ) -> Asked<'a, Option<Receiver>>;
+    ) -> RunFuture<'a, Option<Receiver>>;
     fn reports_of<'a>(
         &'a self,
         context: &'a Context,
         run: RunId,
         after: i64,
         limit: usize,
-    ) -> Asked<'a, Page<Vec<Receiver>>>;
+    ) -> RunFuture<'a, Page<Vec<Receiver>>>;
     fn unreport<'a>(
         &'a self,
         context: &'a Context,
         run: RunId,
         name: &'a Arc<str>,
-    ) -> Asked<'a, ()>;
+    ) -> RunFuture<'a, ()>;
 }
 
 impl Runs for Service {
-    fn start<'a>(&'a self, context: &'a Context, request: StartRun) -> Asked<'a, StartedRun> {
+    fn start<'a>(&'a self, context: &'a Context, request: StartRun) -> RunFuture<'a, StartedRun> {
         self.start_run(context, request).boxed()
     }
 
@@ -110,19 +110,24 @@ impl Runs for Service {
         }
     }
 
-    fn read<'a>(&'a self, context: &'a Context, request: ReadRun, _: Ahead) -> Asked<'a, RunView> {
+    fn read<'a>(
+        &'a self,
+        context: &'a Context,
+        request: ReadRun,
+        _: Ahead,
+    ) -> RunFuture<'a, RunView> {
         self.read_run_admitted(context, request).boxed()
     }
 
-    fn list<'a>(&'a self, context: &'a Context, request: ListRuns) -> Asked<'a, RunPage> {
+    fn list<'a>(&'a self, context: &'a Context, request: ListRuns) -> RunFuture<'a, RunPage> {
         self.list_runs(context, request).boxed()
     }
 
-    fn cancel<'a>(&'a self, context: &'a Context, request: CancelRun) -> Asked<'a, RunView> {
+    fn cancel<'a>(&'a self, context: &'a Context, request: CancelRun) -> RunFuture<'a, RunView> {
         self.cancel_run(context, request).boxed()
     }
 
-    fn message<'a>(&'a self, context: &'a Context, request: FollowUp) -> Asked<'a, FollowedUp> {
+    fn message<'a>(&'a self, context: &'a Context, request: FollowUp) -> RunFuture<'a, FollowedUp> {
         self.message_run(context, request).boxed()
     }
 
@@ -131,7 +136,7 @@ impl Runs for Service {
         context: &'a Context,
         request: WatchRun,
         ahead: Ahead,
-    ) -> Asked<'a, WatchedRun> {
+    ) -> RunFuture<'a, WatchedRun> {
         self.watch_run_admitted(context, request, ahead).boxed()
     }
 
@@ -140,7 +145,7 @@ impl Runs for Service {
         context: &'a Context,
         request: AwaitRun,
         ahead: Ahead,
-    ) -> Asked<'a, RunView> {
+    ) -> RunFuture<'a, RunView> {
         self.await_run_admitted(context, request, ahead).boxed()
     }
 
@@ -148,7 +153,7 @@ impl Runs for Service {
         &'a self,
         context: &'a Context,
         read: ReadArtifacts,
-    ) -> Asked<'a, ArtifactPage> {
+    ) -> RunFuture<'a, ArtifactPage> {
         self.artifacts_of_run(context, read).boxed()
     }
 
@@ -156,11 +161,11 @@ impl Runs for Service {
         &'a self,
         context: &'a Context,
         run: RunWorkflow,
-    ) -> Asked<'a, Result<TaskList, UnfitWorkflow>> {
+    ) -> RunFuture<'a, Result<TaskList, UnfitWorkflow>> {
         Service::tasks_of_workflow(self, context, run).boxed()
     }
 
-    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> Asked<'a, Vec<Version>> {
+    fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> RunFuture<'a, Vec<Version>> {
         self.kept_workflows(context, None, None, limit).boxed()
     }
 
@@ -169,7 +174,7 @@ impl Runs for Service {
         context: &'a Context,
         run: RunId,
         callback: Callback,
-    ) -> Asked<'a, Receiver> {
+    ) -> RunFuture<'a, Receiver> {
         self.report_run(context, run, callback).boxed()
     }
 
@@ -178,7 +183,7 @@ impl Runs for Service {
         context: &'a Context,
         run: RunId,
         name: &'a Arc<str>,
-    ) -> Asked<'a, Option<Receiver>> {
+    ) -> RunFuture<'a, Option<Receiver>> {
         self.report_of_run(context, run, name).boxed()
     }
 
@@ -188,7 +193,7 @@ impl Runs for Service {
         run: RunId,
         after: i64,
         limit: usize,
-    ) -> Asked<'a, Page<Vec<Receiver>>> {
+    ) -> RunFuture<'a, Page<Vec<Receiver>>> {
         self.reports_of_run(context, run, after, limit).boxed()
     }
 
@@ -197,7 +202,7 @@ impl Runs for Service {
         context: &'a Context,
         run: RunId,
         name: &'a Arc<str>,
-    ) -> Asked<'a, ()> {
+    ) -> RunFuture<'a, ()> {
         self.unreport_run(context, run, name).boxed()
     }
 }

@@ -32,7 +32,7 @@ pub(in super::super) struct Followed {
 }
 
 /// What a stream tells.
-pub(in super::super) enum Told {
+pub(in super::super) enum StreamEvent {
     /// Something, and from where a stream goes on that comes after this one.
     Item(Option<RunPlace>, Box<StreamResponse>),
     /// Nothing has happened for a while.
@@ -90,33 +90,33 @@ impl Followed {
     pub(in super::super) fn told(
         self,
         ending: CancellationToken,
-    ) -> impl Stream<Item = Told> + Send + 'static {
+    ) -> impl Stream<Item = StreamEvent> + Send + 'static {
         unfold(Some(self), move |followed| {
             let ending = ending.clone();
             async move {
                 let mut followed = followed?;
                 let told = tokio::select! {
                     biased;
-                    () = ending.cancelled() => Some(Told::Failed(cut_off())),
+                    () = ending.cancelled() => Some(StreamEvent::Failed(cut_off())),
                     told = followed.next() => told,
                 }?;
-                let goes_on = !matches!(told, Told::Failed(_));
+                let goes_on = !matches!(told, StreamEvent::Failed(_));
                 Some((told, goes_on.then_some(followed)))
             }
         })
     }
 
-    async fn next(&mut self) -> Option<Told> {
+    async fn next(&mut self) -> Option<StreamEvent> {
         let mut told = self.next_told().await?;
-        if let (true, Told::Item(_, item)) = (self.in_text, &mut told) {
+        if let (true, StreamEvent::Item(_, item)) = (self.in_text, &mut told) {
             modes::item_as_text(item);
         }
         Some(told)
     }
 
-    async fn next_told(&mut self) -> Option<Told> {
+    async fn next_told(&mut self) -> Option<StreamEvent> {
         if let Some((cursor, item)) = self.first.take() {
-            return Some(Told::Item(cursor, Box::new(item)));
+            return Some(StreamEvent::Item(cursor, Box::new(item)));
         }
         let (updates, named) = self.updates.as_mut()?;
         loop {
@@ -124,14 +124,14 @@ impl Followed {
                 Ok(RunItem::Update(update)) => {
                     self.failures = 0;
                     let (cursor, item) = told(*update, named);
-                    return Some(Told::Item(Some(cursor), Box::new(item)));
+                    return Some(StreamEvent::Item(Some(cursor), Box::new(item)));
                 }
-                Ok(RunItem::Silence) => return Some(Told::Silence),
+                Ok(RunItem::Silence) => return Some(StreamEvent::Silence),
                 Ok(RunItem::Reset(_)) => {
                     let reason =
                         "what comes is not all that was; read the task, then subscribe again";
                     let error = Error::new(ErrorKind::Unavailable, reason);
-                    return Some(Told::Failed(error.after(RETRY_MS)));
+                    return Some(StreamEvent::Failed(error.after(RETRY_MS)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a stream waits for the log");
@@ -139,7 +139,7 @@ impl Followed {
                     if self.failures >= FAILURES_MAX {
                         let reason = "the log cannot be read";
                         let error = Error::new(ErrorKind::Unavailable, reason);
-                        return Some(Told::Failed(error.after(RETRY_MS)));
+                        return Some(StreamEvent::Failed(error.after(RETRY_MS)));
                     }
                     sleep(PAUSE).await;
                 }
@@ -150,7 +150,7 @@ impl Followed {
 
 /// Without it a client would take a task that goes on for one that has ended.
 fn cut_off() -> Error {
-    let reason = "the server stops, or the credentials do not hold any more; the task goes on: subscribe to it again";
+    let reason = "the server stops, or the credentials have expired; the task continues: subscribe to it again";
     Error::new(ErrorKind::Unavailable, reason).after(RETRY_MS)
 }
 

@@ -305,7 +305,7 @@ impl Bus {
         let claims = self.service.claim(context, claim).await;
         let claims = claims.map_err(|error| status::of(&*self.clock, error))?;
         let first = claims.claims.first().map(|claimed| claimed.lease);
-        first.ok_or_else(|| over("the task cannot be begun now"))
+        first.ok_or_else(|| over("the task cannot start now"))
     }
 
     pub(super) async fn row(

@@ -146,13 +146,12 @@ impl Bus {
             Ok(()) => Ok(()),
             Err(Error::Refused(_)) => match self.stored(context, accepted.id, false).await {
                 Some(row) if is_waiting(&row) => Err(Status::unavailable(
-                    "metadata.dependencies: the task is stored and not begun, because a dependency is in a run of its own \
-                     that goes on; publish the task again when that has ended",
+                    "metadata.dependencies: the task is stored and not started, because a dependency is in another active run; publish the task again when that run has ended",
                 )),
                 // Somebody else was faster.
                 Some(_) => Ok(()),
                 None => Err(Status::unavailable(
-                    "the task is stored, and the server cannot say whether it was begun; publish it again",
+                    "the task is stored, but it is not known whether it was started; publish it again",
                 )),
             },
             Err(error) => Err(status::of(&*self.clock, error)),

@@ -136,7 +136,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             Err(error) => return refused(&turned_away(&error)),
         };
         if cut_off.is_some_and(|it| it <= Instant::now()) {
-            let late = "the call was out of time before it was begun";
+            let late = "the call ran out of time before it started";
             return refused(&Status::deadline_exceeded(late));
         }
         // Only calls of the bus are told what is wrong with what they have sent.
@@ -195,7 +195,7 @@ impl<C: Send + Sync + 'static> Door<C> {
                 Some(cut_off) => match tokio::time::timeout_at(cut_off, answer).await {
                     Ok(response) => explained(response),
                     Err(_) => refused(&Status::deadline_exceeded(
-                        "the time of the call is over; what it has begun goes on, and can be read and followed",
+                        "the call ran out of time; the run that it started continues, and can be read and followed",
                     )),
                 },
             };
@@ -209,7 +209,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         drop((permit, share));
         let Ok(response) = begun.map(explained) else {
-            let late = "the stream did not begin in time; it may have begun something";
+            let late = "the stream did not start in time; a run may have started";
             return refused(&Status::deadline_exceeded(late));
         };
         let alive = KeptAlive::default();
@@ -238,7 +238,7 @@ fn told_by_a2a(answer: Response, edition: Edition) -> Response {
     if !is_internal || answer.headers().contains_key("grpc-status-details-bin") {
         return answer;
     }
-    let reason = "the message is no message of this call";
+    let reason = "the message is not a valid request of this method";
     let error = Error::new(ErrorKind::Parse, reason);
     refused(&a2a_wire::status::of(&error, edition))
 }

@@ -348,7 +348,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             return self.discover(request.params);
         };
         if stands == Stands::Unheard && method.needs_answer() {
-            let (reason, expected) = ("missing", "an id: nobody else hears of the leases");
+            let (reason, expected) = ("missing", "an id, because the answer has the leases");
             let fault = Violation::of("id", reason, expected, &Value::Null);
             return Err(RpcError::invalid_request(vec![fault]));
         }
@@ -360,12 +360,12 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let Some(streams) = &self.streams else {
             return refused(
                 "not supported by this server",
-                "false or absent; poll tasks.get, whose `run` tells the state",
+                "false or absent; poll tasks.get, whose `run` shows the state",
             );
         };
         if stands != Stands::Alone {
-            let expected = "a call that is no part of a batch and has an id";
-            return refused("a stream stands alone", expected);
+            let expected = "a call with an id outside of a batch";
+            return refused("a stream cannot be part of a batch", expected);
         }
         let outcome = self.execute(method, call).await;
         match stream {
@@ -439,10 +439,11 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let names = names.chain([DISCOVER]).chain(own.iter().copied());
         let accepted = match suggestion(name, names.clone()) {
             _ if name == WORK => {
-                "a WebSocket at /ws, where this method stands alone; here: tasks.claim".to_owned()
+                "a WebSocket at /ws, outside of a batch; here: tasks.claim".to_owned()
             }
             _ if OF_SOCKETS.contains(&name) => {
-                "a WebSocket at /ws, where this method stands alone; here: tasks.subscribe, or GET /events".to_owned()
+                "a WebSocket at /ws, outside of a batch; here: tasks.subscribe, or GET /events"
+                    .to_owned()
             }
             Some(near) => format!("a method of this server; did you mean `{near}`?"),
             None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),

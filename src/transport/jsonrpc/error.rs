@@ -374,7 +374,7 @@ impl RpcError {
     /// -32014 for the member `field` that names the webhook or the delivery.
     #[must_use]
     pub fn webhook_not_found(field: &str, actual: &Value) -> Self {
-        let reason = "names nothing that is there";
+        let reason = "does not exist";
         let expected = "the id of a webhook, or of one of its deliveries";
         Self::of(ErrorKind::WebhookNotFound, field, reason, expected, actual)
     }
@@ -383,8 +383,7 @@ impl RpcError {
     /// the same to people.
     #[must_use]
     pub fn lease_not_held(task: TaskId, reason: &str, text: &str) -> Self {
-        let expected =
-            "the lease of a claim that has not ended; the worker stops, nothing was changed";
+        let expected = "a valid lease of a claim; the worker must stop, and nothing was changed";
         Self::of(
             ErrorKind::LeaseNotHeld,
             "lease",

@@ -37,7 +37,7 @@ pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// Notes that a worker is connected, until the value is dropped.
     fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected;
 
-    /// Gives a task back that its worker was never told of.
+    /// Releases a claim that was not delivered to its worker.
     fn give_back<'a>(&'a self, context: &'a Context, release: Release) -> BoxFuture<'a, ()>;
 }
 
@@ -63,7 +63,7 @@ impl Work for Service {
             let task = release.task;
             if let Err(error) = self.call(context, Request::Release(release)).await {
                 // Its lease ends by itself.
-                tracing::warn!(task.id = %task, %error, "a claim that nobody was told of was not given back");
+                tracing::warn!(task.id = %task, %error, "an undelivered claim was not released");
             }
         }
         .boxed()

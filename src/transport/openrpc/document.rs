@@ -136,7 +136,7 @@ fn envelope(takes_key: bool, begins_run: bool) -> Value {
             "stream".to_owned(),
             json!({
                 "type": ["boolean", "null"],
-                "description": "With methods that begin a run: `true` asks for a stream behind the answer, as `use_streaming` does.",
+                "description": "For methods that start a run: `true` requests a stream after the answer, as `use_streaming` does.",
             }),
         );
     }
@@ -148,7 +148,7 @@ fn envelope(takes_key: bool, begins_run: bool) -> Value {
     if begins_run {
         members["configuration"] = json!({
             "type": ["object", "null"],
-            "description": "With methods that begin a run: how it is carried out. Members that are not named here are refused.",
+            "description": "For methods that start a run: its configuration. Unknown members are refused.",
             "properties": {callback::MEMBER: callback::schema()},
             "additionalProperties": false,
         });

@@ -79,7 +79,7 @@ fn data(kind: ErrorKind) -> Value {
                 "invalid_refs": {"type": "array", "items": {"type": "string"}, "description": "The references of that phase that are wrong, as written."},
                 "suggestion": {"type": ["string", "null"], "description": "How to mend it, if that can be guessed."},
                 "message": text("What is wrong, for people."),
-                "faults": {"type": "array", "items": {"type": "object"}, "description": "All faults with their places, as `workflows.validate` tells them."},
+                "faults": {"type": "array", "items": {"type": "object"}, "description": "All faults with their positions, as `workflows.validate` reports them."},
             }),
         ),
         ErrorKind::UnresolvableInput => (

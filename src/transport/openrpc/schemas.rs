@@ -60,7 +60,7 @@ fn task() -> Value {
             "parent_id": {"type": ["string", "null"], "format": "uuid", "description": "The task above it; orders no execution."},
             "user_id": {"type": ["string", "null"], "minLength": 1, "description": "Whose task it is."},
             "name": {"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX, "description": "A name for people."},
-            "status": {"type": "string", "enum": Status::ALL.map(Status::as_str), "description": "Where it stands."},
+            "status": {"type": "string", "enum": Status::ALL.map(Status::as_str), "description": "Its position in the tree."},
             "priority": {"type": "integer", "minimum": 0, "maximum": 3, "default": 2, "description": "0 urgent, 1 high, 2 normal, 3 low."},
             "inputs": {"type": "object", "default": {}, "description": "What the executor works on."},
             "schemas": object_or_null("Which executor runs it; null for a group."),
@@ -89,11 +89,11 @@ fn task() -> Value {
 
 fn moment() -> Value {
     let mut moment = object(json!({
-        "position": {"type": "integer", "minimum": 1, "description": "Its place in the log."},
+        "position": {"type": "integer", "minimum": 1, "description": "Its position in the log."},
         "time": {"type": "string", "format": "date-time", "description": "When it was decided."},
     }));
     moment["description"] = json!(
-        "In an answer that was asked for with `as_of`: the last event of the flow that it contains."
+        "In an answer to a call with `as_of`: the last event of the flow that the answer includes."
     );
     moment
 }

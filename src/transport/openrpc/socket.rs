@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 pub(super) fn described() -> Value {
     json!({
         "path": PATH,
-        "description": "A WebSocket that takes every method of this document, and these. A call whose answer is the beginning of a stream has `subscription` in its result.",
+        "description": "A WebSocket that takes every method of this document, and these. If the answer of a call starts a stream, its result has `subscription`.",
         "methods": [
             method(
                 "subscribe",
-                "Tell what happens, from a place of the log on, until `unsubscribe`",
+                "Send events from a position of the log, until `unsubscribe`",
                 &Subscribe::questions(),
                 &object(json!({"subscription": name(), "cursor": cursor()})),
             ),
@@ -37,12 +37,12 @@ pub(super) fn described() -> Value {
         "notifications": [
             notification(
                 "event",
-                "Something has happened; or, with `reset`, the subscription begins elsewhere than asked for.",
+                "An event; or, with `reset`, the subscription does not start at the requested cursor.",
                 json!({"subscription": name(), "event": {"type": "string", "enum": events()}, "id": cursor(), "data": {"type": "object"}}),
             ),
             notification(
                 "place",
-                "Nothing for this subscription has happened up to this place, which it may go on from.",
+                "A newer cursor: no event up to it matched this subscription, which may resume after it.",
                 json!({"subscription": name(), "id": cursor()}),
             ),
             given(),
@@ -72,7 +72,7 @@ fn given() -> Value {
         (
             "cancel",
             cancel,
-            "An attempt was taken back: the worker stops, and nothing that it says of it changes anything.",
+            "An attempt was cancelled or lost: the worker stops, and further calls about it have no effect.",
         ),
         (
             "draining",
@@ -98,7 +98,7 @@ fn name() -> Value {
 }
 
 fn cursor() -> Value {
-    json!({"type": "string", "minLength": 1, "description": "A place, for `last_event_id`."})
+    json!({"type": "string", "minLength": 1, "description": "A cursor, for `last_event_id`."})
 }
 
 fn events() -> Vec<&'static str> {

@@ -286,7 +286,7 @@ mod tests {
             [
                 ("flow", "Invalid UUID format"),
                 ("task", "Invalid UUID format"),
-                ("types", "`task_done` is no type of event"),
+                ("types", "`task_done` is not an event type"),
                 ("from", "not a position"),
                 ("form", "unknown parameter"),
                 ("user", "not a user"),

@@ -39,7 +39,7 @@ impl Parameters for Subscribe {
         let task = reader.optional("task", TASK_ID, "Only this task.");
         let user = reader.optional("user", text(KEY_CHARS_MAX), "Only flows of this user.");
         let kinds = reader.optional("types", Types, "Only these types of events.");
-        let from = reader.optional("from", Place, "Where to begin: `now` unless given.");
+        let from = reader.optional("from", Place, "Where to start; default: `now`.");
         let cursor = reader.optional(
             "last_event_id",
             text(LAST_EVENT_ID_CHARS_MAX),

@@ -51,21 +51,21 @@ pub(super) struct Worker {
     /// When the worker was last heard of.
     pub(super) heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
     pub(super) asked: params::Work,
-    pub(super) first: Untold,
+    pub(super) first: UndeliveredClaims,
     pub(super) watch: ClaimWatch,
     /// As long as the subscription is open.
     pub(super) connected: Connected,
 }
 
-/// What was claimed and the worker has not been told of. Dropping it gives the claims back.
-pub(super) struct Untold {
+/// Claims that were not delivered to the worker yet. Dropping this releases them.
+pub(super) struct UndeliveredClaims {
     work: Arc<dyn Work>,
     context: Context,
     claims: VecDeque<Claimed>,
     draining: bool,
 }
 
-impl Untold {
+impl UndeliveredClaims {
     fn of(work: &Arc<dyn Work>, context: Context, found: Claims) -> Self {
         Self {
             work: work.clone(),
@@ -76,7 +76,7 @@ impl Untold {
     }
 }
 
-impl Drop for Untold {
+impl Drop for UndeliveredClaims {
     fn drop(&mut self) {
         if self.claims.is_empty() {
             return;
@@ -109,7 +109,7 @@ pub(super) async fn begun(
     let claim = claim(&asked, heard_at(), asked.window, Duration::ZERO);
     let connected = work.connected(&opening, asked.worker.clone());
     let first = work.claim(&opening, claim).await?;
-    let first = Untold::of(&work, opening, first);
+    let first = UndeliveredClaims::of(&work, opening, first);
     Ok(Worker {
         work,
         context,
@@ -186,7 +186,7 @@ impl Teller {
             &(dyn Fn() -> Instant + Send + Sync),
         ),
         asked: &params::Work,
-        first: Untold,
+        first: UndeliveredClaims,
     ) -> Result<(), Closed> {
         let mut was_draining = false;
         let mut found = first;
@@ -212,7 +212,7 @@ impl Teller {
                 begun = Instant::now();
                 let (context, claim) = (context(), claim(asked, heard_at(), room, WAIT));
                 match work.claim(&context, claim).await {
-                    Ok(found) => break Untold::of(work, context, found),
+                    Ok(found) => break UndeliveredClaims::of(work, context, found),
                     Err(error) => match pause(&error) {
                         Some(pause) => sleep(pause).await,
                         None => {

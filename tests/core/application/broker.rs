@@ -38,7 +38,7 @@ pub(crate) const LEASE_MS: u64 = 60_000;
 /// How long workers of tests wait for work.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// A service whose flows belong to this node, and the store of its broker.
 pub(crate) struct Broker {
     pub(crate) w: World,
     pub(crate) service: Arc<Service>,

@@ -82,7 +82,7 @@ impl Default for Make {
     }
 }
 
-/// See the module.
+/// An application over a log that can fail, with a clock that tests move.
 pub(crate) struct World {
     pub(crate) app: Arc<App>,
     pub(crate) log: Arc<FaultyStore<MemoryStore>>,

@@ -119,7 +119,7 @@ fn the_guide_shows_the_table_of_the_program() {
             On::Folder => " With a data folder only.",
             On::Database => " With a database only.",
             On::Tls => " With TLS only.",
-            On::Expiring => " While there is such a token only.",
+            On::Expiring => " Absent if no valid token expires.",
         };
         writeln!(
             table,

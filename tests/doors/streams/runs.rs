@@ -91,7 +91,10 @@ async fn a_stream_stands_alone() {
         .unwrap();
     for answer in answers.as_array().unwrap() {
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
-        assert_eq!(answer["error"]["data"]["reason"], "a stream stands alone");
+        assert_eq!(
+            answer["error"]["data"]["reason"],
+            "a stream cannot be part of a batch"
+        );
     }
     let mut silent = asks;
     silent.as_object_mut().unwrap().remove("id");

@@ -10,7 +10,7 @@ use taskledger::store::memory::MemoryStore;
 use taskledger::store::postgres::{Options, migrate};
 use taskledger::store::{Append, EventStore, NewEvent};
 use taskledger::webhooks::delivery::{
-    Attempt, Deliveries, Due, Health, Lease, Leased, Next, Recorded, Secret, Told,
+    Attempt, AttemptReport, Deliveries, Due, Health, Lease, Leased, Next, Recorded, Secret,
 };
 use taskledger::webhooks::endpoint::{EndpointId, Filter, Life, Ordering};
 use taskledger::webhooks::outbox::Outbox;
@@ -444,9 +444,9 @@ impl World {
         self.store.record(lease, told).await.unwrap()
     }
 
-    pub(crate) fn told(&self, due: &Due, next: Next) -> Told {
+    pub(crate) fn told(&self, due: &Due, next: Next) -> AttemptReport {
         let arrived = next == Next::Delivered;
-        Told {
+        AttemptReport {
             delivery: due.id,
             attempt: Attempt {
                 at: self.now(),

@@ -59,7 +59,7 @@ async fn an_auditor_finds_what_was_changed(folder: Folder) {
         .refused(1);
     assert!(elsewhere.contains("--data-dir"), "{elsewhere}");
 
-    let unchanged = "nothing up to position 2 was changed since the head was kept";
+    let unchanged = "no event up to position 2 has changed since the head was recorded";
     assert!(sound.contains(unchanged), "{sound}");
     let of_file = of_file.done();
     assert!(of_file.starts_with("sound: 3 events, sha256"), "{of_file}");
@@ -161,7 +161,7 @@ async fn a_forged_export_is_refused_unless_its_chain_is_given_up() {
     assert!(refused.contains("line 1: the hash is"), "{refused}");
     assert!(refused.contains("--restart-chain"), "{refused}");
     assert!(
-        imported.contains("begins with the next append"),
+        imported.contains("starts with the next append"),
         "{imported}"
     );
     assert!(before.contains("no event has a hash yet"), "{before}");

@@ -233,7 +233,7 @@ async fn an_export_that_was_cut_between_two_lines_is_noticed() {
     assert!(open.contains(&missing), "{open}");
     assert!(open.contains("nothing is imported"), "{open}");
     assert!(open.contains("--allow-unterminated"), "{open}");
-    let told = allowed.err.contains("what is missing is not noticed");
+    let told = allowed.err.contains("missing events are not noticed");
     assert!(told && allowed.code == Some(0), "{allowed:?}");
     let nothing = import(String::new(), &[]).await.refused(2);
     assert!(

@@ -395,7 +395,7 @@ async fn what_cannot_be_followed_is_told_and_a_foreign_place_is_not_silently_ski
     following.ask_to_stop();
     let ended = following.end().await;
     assert!(
-        ended.err.contains("cannot go on from the place"),
+        ended.err.contains("cannot resume from this cursor"),
         "{ended:?}"
     );
     server.stop().await;

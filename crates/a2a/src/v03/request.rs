@@ -18,7 +18,7 @@ pub(super) const VALUE: &str = "value";
 
 /// What a request of 0.3 asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct ConvertedCall {
     /// The operation.
     pub operation: Operation,
     /// The members that 1.0 has for it.
@@ -27,7 +27,7 @@ pub struct Asked {
     pub answering: Answering,
 }
 
-impl Asked {
+impl ConvertedCall {
     /// A call of JSON-RPC; `None`: there is no such method.
     #[must_use]
     pub fn of_method(method: &str, params: Map<String, Value>) -> Option<Self> {

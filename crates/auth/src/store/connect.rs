@@ -5,7 +5,7 @@ use sqlx::migrate::Migrator;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-use taskledger_beside::{OpenError, Place, Settings, Survives};
+use taskledger_beside::{OpenError, Settings, StoreLocation, Survives};
 use taskledger_log::postgres as log;
 use taskledger_sql::migrations::migrator;
 
@@ -54,7 +54,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     ])
 });
 
-static PLACE: Place = Place {
+static PLACE: StoreLocation = StoreLocation {
     what: "the tokens",
     file: AUTH_FILE,
     migrations: &MIGRATIONS,

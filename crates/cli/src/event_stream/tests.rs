@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-async fn next(stream: &mut EventStream) -> Option<Told> {
+async fn next(stream: &mut EventStream) -> Option<StreamItem> {
     timeout(PATIENCE, stream.next())
         .await
         .expect("the stream says something")
@@ -68,8 +68,8 @@ async fn next(stream: &mut EventStream) -> Option<Told> {
 async fn pieces(stream: &mut EventStream) -> Vec<Piece> {
     loop {
         match next(stream).await.expect("the stream goes on") {
-            Told::Pieces(pieces) => return pieces,
-            Told::Opened { .. } | Told::Lost { .. } => {}
+            StreamItem::Pieces(pieces) => return pieces,
+            StreamItem::Opened { .. } | StreamItem::Lost { .. } => {}
         }
     }
 }
@@ -103,14 +103,14 @@ async fn a_stream_that_breaks_goes_on_behind_the_last_whole_event() {
     assert!(!asked.contains("last-event-id"), "{asked}");
     assert_eq!(
         next(&mut stream).await,
-        Some(Told::Opened {
+        Some(StreamItem::Opened {
             again: false,
             place: None
         })
     );
     assert_eq!(data(&pieces(&mut stream).await), ["a", "b"]);
     drop(socket);
-    let Some(Told::Lost { reason, .. }) = next(&mut stream).await else {
+    let Some(StreamItem::Lost { reason, .. }) = next(&mut stream).await else {
         panic!("the loss is told")
     };
     assert!(
@@ -128,7 +128,7 @@ async fn a_stream_that_breaks_goes_on_behind_the_last_whole_event() {
     let place = Some("2".to_owned());
     assert_eq!(
         next(&mut stream).await,
-        Some(Told::Opened { again: true, place })
+        Some(StreamItem::Opened { again: true, place })
     );
     assert_eq!(data(&pieces(&mut stream).await), ["c", "4"]);
     drop(socket);
@@ -141,7 +141,7 @@ async fn a_stream_that_breaks_goes_on_behind_the_last_whole_event() {
     loop {
         match next(&mut stream).await {
             None => break,
-            Some(Told::Lost { .. }) => {}
+            Some(StreamItem::Lost { .. }) => {}
             Some(other) => panic!("{other:?} after the end"),
         }
     }
@@ -158,7 +158,7 @@ async fn the_place_before_the_first_event_is_where_a_stream_goes_on_that_brought
     let place = Some("zero".to_owned());
     assert_eq!(
         next(&mut stream).await,
-        Some(Told::Opened {
+        Some(StreamItem::Opened {
             again: false,
             place
         })
@@ -219,7 +219,7 @@ async fn a_refusal_is_told_with_its_reason_and_a_busy_server_is_asked_again() {
         body.len()
     );
     drop(server.answer(&busy).await);
-    let Some(Told::Lost { reason, pause }) = next(&mut stream).await else {
+    let Some(StreamItem::Lost { reason, pause }) = next(&mut stream).await else {
         panic!("the refusal is told")
     };
     assert_eq!(reason, "Busy (-32013)");
@@ -262,11 +262,14 @@ async fn a_connection_that_falls_silent_is_given_up() {
         .await;
     assert_eq!(data(&pieces(&mut stream).await), ["a"]);
     tokio::time::pause();
-    let Ok(Some(Told::Lost { reason, .. })) = stream.next().await else {
+    let Ok(Some(StreamItem::Lost { reason, .. })) = stream.next().await else {
         panic!("the silence is told")
     };
     tokio::time::resume();
-    assert!(reason.contains("nothing was heard for 60 s"), "{reason}");
+    assert!(
+        reason.contains("the server sent nothing for 60 s"),
+        "{reason}"
+    );
     let (asked, _socket) = server.answer(STREAM).await;
     assert!(asked.contains("\r\nlast-event-id: 1\r\n"), "{asked}");
 }

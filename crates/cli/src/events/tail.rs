@@ -1,7 +1,7 @@
 //! `taskledger events tail`
 
-use crate::event_stream::{Door, Event, EventStream, JsonEvent, Piece, Told, Wanted};
-use crate::following::{Begin, Place, Remarks, place_of, say, stopped, types};
+use crate::event_stream::{Door, Event, EventStream, JsonEvent, Piece, StreamItem, Wanted};
+use crate::following::{Begin, LastCursor, Remarks, place_of, say, stopped, types};
 use crate::labels::selector;
 use crate::output::{Output, list, member};
 use crate::watch::lines::Lines;
@@ -122,7 +122,7 @@ async fn first_since(api: &dyn Api, since: Timestamp) -> Result<Option<u64>, Cli
 pub async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
     let lines = Lines::of(args.types.clone());
     let mut stream = EventStream::open(args.wanted(when).await?, clock())?;
-    let place = Place::default();
+    let place = LastCursor::default();
     tokio::select! {
         // First: a signal that comes with the first events must not end the program by itself.
         biased;
@@ -137,7 +137,7 @@ pub async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode,
 
 async fn write(
     stream: &mut EventStream,
-    place: &Place,
+    place: &LastCursor,
     mut lines: Lines,
     out: &mut Output,
 ) -> Result<(), CliError> {
@@ -147,7 +147,7 @@ async fn write(
             say(&remark);
         }
         match told {
-            Told::Pieces(pieces) => {
+            StreamItem::Pieces(pieces) => {
                 for piece in &pieces {
                     match piece {
                         Piece::Event(event) => show(event, &mut lines, out)?,
@@ -160,12 +160,12 @@ async fn write(
                 out.flush()?;
                 place.passed(&pieces);
             }
-            Told::Opened { again, place: at } => {
+            StreamItem::Opened { again, place: at } => {
                 if let (false, Some(at)) = (again, at) {
                     place.set(&at);
                 }
             }
-            Told::Lost { .. } => {}
+            StreamItem::Lost { .. } => {}
         }
     }
     Ok(())

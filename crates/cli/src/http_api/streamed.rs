@@ -2,7 +2,7 @@
 
 use crate::ApiError;
 use crate::api::run_events::{Begun, News, RunEvent, RunEvents};
-use crate::event_stream::{EventStream, JsonEvent as _, Piece, Told};
+use crate::event_stream::{EventStream, JsonEvent as _, Piece, StreamItem};
 use async_trait::async_trait;
 use std::collections::VecDeque;
 
@@ -18,9 +18,9 @@ impl Streamed {
     pub(super) async fn begun(mut stream: EventStream) -> Result<Begun, ApiError> {
         let pieces = loop {
             match stream.next().await? {
-                Some(Told::Opened { .. }) => {}
-                Some(Told::Pieces(pieces)) => break pieces,
-                Some(Told::Lost { reason, .. }) => return Err(ApiError::Connection(reason)),
+                Some(StreamItem::Opened { .. }) => {}
+                Some(StreamItem::Pieces(pieces)) => break pieces,
+                Some(StreamItem::Lost { reason, .. }) => return Err(ApiError::Connection(reason)),
                 None => {
                     let text = "the stream of the run has ended before it began".to_owned();
                     return Err(ApiError::Protocol(text));
@@ -49,9 +49,9 @@ impl RunEvents for Streamed {
             }
             match self.stream.next().await? {
                 None => return Ok(None),
-                Some(Told::Opened { .. }) => return Ok(Some(News::Found)),
-                Some(Told::Lost { reason, .. }) => return Ok(Some(News::Lost(reason))),
-                Some(Told::Pieces(pieces)) => self.waiting = events(pieces),
+                Some(StreamItem::Opened { .. }) => return Ok(Some(News::Found)),
+                Some(StreamItem::Lost { reason, .. }) => return Ok(Some(News::Lost(reason))),
+                Some(StreamItem::Pieces(pieces)) => self.waiting = events(pieces),
             }
         }
     }

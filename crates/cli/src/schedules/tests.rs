@@ -35,8 +35,8 @@ fn commands_to_paste_are_quoted_and_have_the_options_of_the_call() {
     );
     assert_eq!(
         lines[0],
-        "skipped: a run goes on; `taskledger schedules run-now 'a b' --overlap allow --owner ann --url http://h:1` \
-         starts another one beside it"
+        "skipped: a run is in progress; `taskledger schedules run-now 'a b' --overlap allow --owner ann --url http://h:1` \
+         starts another one at the same time"
     );
 }
 

@@ -4,7 +4,7 @@
 //! asked for; where neither says it, the new value stands alone. Values that look like secrets
 //! are masked.
 
-use crate::output::{list, member, printable};
+use crate::output::{list, member, printable, spaced};
 use crate::{Api, ApiError, CliError};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -143,9 +143,9 @@ impl Known {
                 Some(old) if PAYLOADS.contains(&name) => {
                     compare(name, Some(&old), Some(new), &mut parts);
                 }
-                Some(old) => parts.push(format!("{name} {} -> {}", shown(&old), shown(new))),
+                Some(old) => parts.push(format!("{name}: {} -> {}", shown(&old), shown(new))),
                 None if PAYLOADS.contains(&name) && new.is_null() => {}
-                None => parts.push(format!("{name} {}", value(name, new))),
+                None => parts.push(format!("{name}={}", value(name, new))),
             }
         }
         if parts.len() > MEMBERS_MAX {
@@ -175,7 +175,7 @@ fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, parts: &mut Vec
         }
         let name = path.rsplit('.').next().unwrap_or_default();
         let text = |v: Option<&Value>| v.map_or_else(|| "-".to_owned(), |v| value(name, v));
-        parts.push(format!("{path} {} -> {}", text(old), text(new)));
+        parts.push(format!("{path}: {} -> {}", text(old), text(new)));
     }
 }
 
@@ -214,17 +214,55 @@ fn is_secret(name: &str) -> bool {
 }
 
 fn shown(value: &Value) -> String {
-    let text = match value {
+    match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
-    };
-    let mut cut: String = text.chars().take(VALUE_CHARS_MAX).collect();
-    if cut.len() < text.len() {
-        cut.push('…');
+        Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => shortened(value, VALUE_CHARS_MAX),
     }
-    cut
+}
+
+/// A value of an event in at most `chars_max` characters. A text stands as it is if it is one word, else in quotes; of a
+/// list or an object that is too long only the size is shown, so that JSON is never cut.
+pub(super) fn shortened(value: &Value, chars_max: usize) -> String {
+    match value {
+        Value::String(text) => {
+            let mut cut: String = text.chars().take(chars_max).collect();
+            if cut.len() < text.len() {
+                cut.push('…');
+            }
+            let is_word = |c: char| !c.is_whitespace() && !c.is_control() && !"\"',=".contains(c);
+            if !cut.is_empty() && cut.chars().all(is_word) {
+                cut
+            } else {
+                Value::String(cut).to_string()
+            }
+        }
+        Value::Array(items) => sized(value, chars_max, || {
+            format!("[{}]", counted(items.len(), "item"))
+        }),
+        Value::Object(members) => sized(value, chars_max, || {
+            format!("{{{}}}", counted(members.len(), "member"))
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+fn sized(value: &Value, chars_max: usize, size: impl FnOnce() -> String) -> String {
+    let text = spaced(value);
+    if text.chars().count() <= chars_max {
+        text
+    } else {
+        size()
+    }
+}
+
+fn counted(count: usize, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{plural}")
 }
 
 #[cfg(test)]
@@ -290,11 +328,11 @@ mod tests {
     fn the_old_value_stands_beside_the_new_one_in_both_orders() {
         let expected = [
             None,
-            Some("name fetch -> load"),
-            Some("priority 2 -> 0"),
+            Some("name: fetch -> load"),
+            Some("priority: 2 -> 0"),
             Some(
-                "inputs.headers.Authorization *** -> ***, inputs.n 1 -> -, inputs.url a -> b, \
-                 params - -> {\"api_key\":\"***\"}",
+                "inputs.headers.Authorization: *** -> ***, inputs.n: 1 -> -, inputs.url: a -> b, \
+                 params: - -> {\"api_key\": \"***\"}",
             ),
             None,
         ];
@@ -319,8 +357,8 @@ mod tests {
         assert_eq!(
             told[0].as_deref(),
             Some(
-                "inputs {\"headers\":{\"Authorization\":\"***\"},\"url\":\"b\"}, \
-                 params {\"api_key\":\"***\"}"
+                "inputs={\"headers\": {\"Authorization\": \"***\"}, \"url\": \"b\"}, \
+                 params={\"api_key\": \"***\"}"
             )
         );
     }

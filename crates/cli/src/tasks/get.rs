@@ -3,7 +3,7 @@
 use super::as_of::AsOf;
 use super::read::Read;
 use super::{CliError, Output, Params, Request};
-use crate::output::members;
+use crate::output::{member, members};
 use serde_json::Value;
 use std::io;
 
@@ -39,6 +39,52 @@ impl Args {
 }
 
 pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
-    const FIRST: [&str; 6] = ["id", "name", "status", "progress", "error", "result"];
-    members(result, &FIRST, out)
+    const FIRST: [&str; 11] = [
+        "id",
+        "name",
+        "status",
+        "progress",
+        "error",
+        "result",
+        "attempt",
+        "created_at",
+        "started_at",
+        "completed_at",
+        "updated_at",
+    ];
+    let mut shown = result.clone();
+    if let Some(run) = shown.get_mut("run") {
+        *run = Value::String(in_words(run));
+    }
+    members(&shown, &FIRST, out)
+}
+
+/// A run in a line: `failed: 3 completed, 1 failed (018fad5b-..)`.
+fn in_words(run: &Value) -> String {
+    let counts = run.get("counts").and_then(Value::as_object);
+    let counts = counts.into_iter().flatten();
+    let some = counts.filter(|(_, count)| count.as_u64() != Some(0));
+    let some: Vec<String> = some
+        .map(|(status, count)| format!("{count} {status}"))
+        .collect();
+    let (state, id) = (member(run, "state"), member(run, "id"));
+    if some.is_empty() {
+        return format!("{state} ({id})");
+    }
+    format!("{state}: {} ({id})", some.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_is_a_line_with_the_counts_that_are_not_zero() {
+        let run = json!({"id": "r", "state": "failed",
+            "counts": {"completed": 3, "failed": 1, "pending": 0}});
+        assert_eq!(in_words(&run), "failed: 3 completed, 1 failed (r)");
+        let none = json!({"id": "r", "state": "running", "counts": {"completed": 0}});
+        assert_eq!(in_words(&none), "running (r)");
+    }
 }

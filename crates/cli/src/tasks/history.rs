@@ -1,8 +1,9 @@
 //! `taskledger tasks history`
 
-use super::{CliError, Output, Params, Request, changes};
+use super::changes::{self, shortened};
+use super::{CliError, Output, Params, Request};
 use crate::output::{
-    Column, Text, id, list, member, next_page, printable, show_table, spaced, style, time,
+    Column, Text, id, list, member, next_page, printable, show_table, style, time,
 };
 use clap::ValueEnum;
 use serde_json::Value;
@@ -173,24 +174,12 @@ fn what(data: &Value) -> String {
             continue;
         }
         if name == "status" {
-            let ends = ["from", "to"].map(|end| match member(value, end) {
-                none if none.is_empty() => "-".to_owned(),
-                status => status,
-            });
-            parts.insert(0, ends.join(" -> "));
+            let ends = ["from", "to"].map(|end| member(value, end));
+            let known: Vec<_> = ends.into_iter().filter(|end| !end.is_empty()).collect();
+            parts.insert(0, known.join(" -> "));
             continue;
         }
-        let text = match value {
-            Value::Array(_) | Value::Object(_) => spaced(value),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                member(data, name)
-            }
-        };
-        let mut cut: String = text.chars().take(MEMBER_CHARS_MAX).collect();
-        if cut.len() < text.len() {
-            cut.push('…');
-        }
-        parts.push(format!("{name} {cut}"));
+        parts.push(format!("{name}={}", shortened(value, MEMBER_CHARS_MAX)));
     }
     printable(&parts.join(", "))
 }
@@ -206,11 +195,23 @@ mod tests {
             "will_retry": true, "inputs": {"a": 1}, "parent_id": null, "dependencies": []});
         assert_eq!(
             what(&data),
-            "in_progress -> failed, attempt 1, error line break, will_retry true"
+            r#"in_progress -> failed, attempt=1, error="line\nbreak", will_retry=true"#
         );
         assert_eq!(
             what(&json!({"status": {"from": null, "to": "pending"}})),
-            "- -> pending"
+            "pending"
         );
+        let long = what(
+            &json!({"name": "use it", "reason": "group", "labels": {"team": "x".repeat(200)},
+            "error": format!("no {}", "e".repeat(200))}),
+        );
+        for part in [
+            r#"name="use it""#.to_owned(),
+            "reason=group".to_owned(),
+            "labels={1 member}".to_owned(),
+            format!(r#"error="no {}…""#, "e".repeat(117)),
+        ] {
+            assert!(long.split(", ").any(|it| it == part), "{long}");
+        }
     }
 }

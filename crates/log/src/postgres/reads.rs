@@ -15,7 +15,7 @@ use std::time::Duration;
 use taskledger_domain::Position;
 
 /// A statement with its arguments.
-pub(super) type Asked<'q> = Query<'q, Postgres, PgArguments>;
+pub(super) type PgStatement<'q> = Query<'q, Postgres, PgArguments>;
 
 /// The pool that reads.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Reads {
     /// All rows of a statement that may be repeated.
     pub(super) async fn rows<'q>(
         &self,
-        ask: impl Fn() -> Asked<'q> + Send,
+        ask: impl Fn() -> PgStatement<'q> + Send,
     ) -> Result<Vec<PgRow>, sqlx::Error> {
         match self.once(ask()).await {
             Err(error) if failure::is_broken(&error) => self.once(ask()).await,
@@ -94,7 +94,7 @@ impl Reads {
         }
     }
 
-    async fn once(&self, asked: Asked<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
+    async fn once(&self, asked: PgStatement<'_>) -> Result<Vec<PgRow>, sqlx::Error> {
         let mut lent = self.lend().await?;
         let asking = asked.fetch_all(&mut *lent.connection);
         // Silence is not an error of the connection: asking again would take as long again.

@@ -9,7 +9,7 @@ use super::{OpenError, Options, open, retention};
 use crate::chain::Mark;
 use crate::retention::Dropped;
 use crate::verify::{
-    PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk, name_missing_versions,
+    PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry, StreamRow, Walk, name_missing_versions,
 };
 use sqlx::{PgConnection, Row as _};
 use taskledger_domain::{FlowId, Position};
@@ -149,11 +149,13 @@ async fn streams(connection: &mut PgConnection, report: &mut Report) -> Result<(
                     .bind(after)
                     .fetch_all(&mut *connection)
                     .await?;
-                let found = found.into_iter().map(|(version, position, is_end)| Place {
-                    version: version.cast_unsigned(),
-                    position: position.cast_unsigned(),
-                    is_end,
-                });
+                let found = found
+                    .into_iter()
+                    .map(|(version, position, is_end)| StreamEntry {
+                        version: version.cast_unsigned(),
+                        position: position.cast_unsigned(),
+                        is_end,
+                    });
                 name_missing_versions(found, stream.flow, report);
             }
         }

@@ -10,7 +10,7 @@ use super::row::{Row, columns};
 use crate::chain::Mark;
 use crate::retention::Dropped;
 use crate::verify::{
-    FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Place, Report, StreamRow, Walk,
+    FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry, StreamRow, Walk,
     name_missing_versions,
 };
 use rusqlite::{Connection, Statement};
@@ -140,7 +140,7 @@ fn streams(connection: &Connection, report: &mut Report) -> rusqlite::Result<()>
         }
         for (number, flow) in suspects {
             let rows = versions.query_map([number], |row| {
-                Ok(Place {
+                Ok(StreamEntry {
                     version: row.get::<_, i64>(0)?.cast_unsigned(),
                     position: row.get::<_, i64>(1)?.cast_unsigned(),
                     is_end: row.get(2)?,

@@ -19,12 +19,12 @@ impl Serialize for Part {
 
 /// What a notice says of a contract that was not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct BreachReport {
     task: TaskId,
     breach: Breach,
 }
 
-impl Told {
+impl BreachReport {
     pub(super) const fn of(task: TaskId, breach: Breach) -> Self {
         Self { task, breach }
     }
@@ -36,7 +36,7 @@ impl Told {
     }
 }
 
-impl Serialize for Told {
+impl Serialize for BreachReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.breach.payload(self.task).serialize(serializer)
     }

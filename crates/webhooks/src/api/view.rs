@@ -117,7 +117,7 @@ pub struct Secrets {
     pub(super) secret: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) public_key: Option<String>,
-    /// Those that still sign beside it.
+    /// Old secrets that are still valid.
     pub(super) old: Vec<OldSecret>,
 }
 

@@ -9,7 +9,7 @@ use taskledger_domain::flow::{Event, RunKind, RunStage, RunStarted, TaskSuspende
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp, Version};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use taskledger_subscription::notice::{Kind, Notice, notices};
-use taskledger_subscription::run_fold::{Fold, Stand, Told, Wait};
+use taskledger_subscription::run_fold::{Fold, FoldChange, FoldStatus, Wait};
 
 /// What is said of a run that has failed though none of its own tasks says why.
 const NO_REASON: &str = "not all tasks of the run completed";
@@ -71,7 +71,7 @@ impl Made {
 
 /// A change, before what it takes to say so was read.
 struct Changed {
-    told: Told,
+    told: FoldChange,
     /// How the run stands then.
     stage: RunStage,
     since: Timestamp,
@@ -178,21 +178,21 @@ impl ReportedRun {
         } in changed
         {
             let change = match told {
-                Told::Status(stand) => Some(self.status(log, stand).await?),
-                Told::Output {
+                FoldChange::Status(stand) => Some(self.status(log, stand).await?),
+                FoldChange::Output {
                     task, number, part, ..
                 } => {
                     let piece = Piece::Part(part, number);
                     self.returned(task, &notice, piece).map(Change::Returned)
                 }
-                Told::Artifact { task, parts } => {
+                FoldChange::Artifact { task, parts } => {
                     let result = notice.result.clone();
                     let returned = result.and_then(|result| {
                         self.returned(task, &notice, Piece::Result(result, parts))
                     });
                     returned.map(Change::Returned)
                 }
-                Told::Node(_) => None,
+                FoldChange::Node(_) => None,
             };
             let Some((change, begun)) = change.zip(self.begun.as_ref()) else {
                 continue;
@@ -302,7 +302,7 @@ impl ReportedRun {
         });
     }
 
-    async fn status(&self, log: &dyn EventStore, stand: Stand) -> Result<Change, Error> {
+    async fn status(&self, log: &dyn EventStore, stand: FoldStatus) -> Result<Change, Error> {
         let error = || self.begun.as_ref().and_then(|begun| begun.error.clone());
         let said = match (stand.wait, stand.stage) {
             (Some(wait), _) => self.question(log, wait).await?,

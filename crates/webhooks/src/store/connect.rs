@@ -6,7 +6,7 @@ use sqlx::postgres::{PgListener, PgPool};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
-use taskledger_beside::{self as beside, Connections, Place, Settings, Survives};
+use taskledger_beside::{self as beside, Connections, Settings, StoreLocation, Survives};
 use taskledger_clock::SharedClock;
 use taskledger_log::postgres as log;
 use taskledger_sealing::{Keyring, KeysError};
@@ -71,7 +71,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 
 /// The schema, which is also the channel on which servers hear of new deliveries.
 const SCHEMA: &str = "taskledger_webhooks";
-static PLACE: Place = Place {
+static PLACE: StoreLocation = StoreLocation {
     what: "the webhooks",
     file: WEBHOOKS_FILE,
     migrations: &MIGRATIONS,

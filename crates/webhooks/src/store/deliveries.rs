@@ -3,8 +3,8 @@
 use super::row::{self, health};
 use super::{Error, Store, connect, for_update};
 use crate::delivery::{
-    Cause, Deliveries, DeliveryId, DeliveryState, Due, Health, Lease, Leased, Next, Recorded, Told,
-    Unavailable,
+    AttemptReport, Cause, Deliveries, DeliveryId, DeliveryState, Due, Health, Lease, Leased, Next,
+    Recorded, Unavailable,
 };
 use crate::endpoint::EndpointId;
 use async_trait::async_trait;
@@ -60,7 +60,7 @@ impl Deliveries for Store {
             .await?)
     }
 
-    async fn record(&self, lease: &Lease, told: Told) -> Result<Recorded, Unavailable> {
+    async fn record(&self, lease: &Lease, told: AttemptReport) -> Result<Recorded, Unavailable> {
         let says = told.say.is_some();
         let recorded = self.order(self.record_attempt(lease, &told)).await?;
         if recorded == Recorded::Yes && says {
@@ -205,7 +205,7 @@ impl Store {
         Ok(found)
     }
 
-    async fn record_attempt(&self, lease: &Lease, told: &Told) -> Result<Recorded, Error> {
+    async fn record_attempt(&self, lease: &Lease, told: &AttemptReport) -> Result<Recorded, Error> {
         let mut tx = self.write().await?;
         if told.say.is_some() {
             super::intake::hold_state(&mut tx).await?;
@@ -273,7 +273,7 @@ async fn end<T>(tx: Tx<'_>, outcome: T) -> Result<T, Error> {
 }
 
 /// When the attempt was over, by the clock of whoever made it.
-fn ended_at(told: &Told) -> Timestamp {
+fn ended_at(told: &AttemptReport) -> Timestamp {
     Timestamp(told.attempt.at.0 + i64::from(told.attempt.duration_ms) * 1000)
 }
 
@@ -332,7 +332,7 @@ pub(super) async fn promote(
     Ok(())
 }
 
-async fn note_attempt(tx: &mut Tx<'_>, told: &Told) -> Result<(), Error> {
+async fn note_attempt(tx: &mut Tx<'_>, told: &AttemptReport) -> Result<(), Error> {
     let attempt = &told.attempt;
     let mut args = tx.args();
     args.int(told.delivery.0);
@@ -356,7 +356,7 @@ async fn note_attempt(tx: &mut Tx<'_>, told: &Told) -> Result<(), Error> {
 /// Changes the delivery as the attempt says. Returns whether an open one has ended.
 async fn change(
     tx: &mut Tx<'_>,
-    told: &Told,
+    told: &AttemptReport,
     is_open: bool,
     now: Timestamp,
 ) -> Result<bool, Error> {
@@ -391,7 +391,7 @@ async fn change(
 async fn note_health(
     tx: &mut Tx<'_>,
     held: Held,
-    told: &Told,
+    told: &AttemptReport,
     now: Timestamp,
 ) -> Result<(), Error> {
     let Health {

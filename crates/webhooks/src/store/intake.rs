@@ -4,7 +4,7 @@ use super::lanes::lane;
 use super::row::{ordering, reports};
 use super::wants::wanted;
 use super::{Error, Store, connect, for_update};
-use crate::delivery::Told;
+use crate::delivery::AttemptReport;
 use crate::endpoint::{EndpointId, EventName, Ordering};
 use crate::reports::Form;
 use bytes::Bytes;
@@ -194,7 +194,7 @@ impl Store {
         tx: &mut Tx<'_>,
         event: EventName,
         (no, id): (i64, EndpointId),
-        told: &Told,
+        told: &AttemptReport,
     ) -> Result<(), Error> {
         let now = told.attempt.at;
         let mut args = tx.args();

@@ -2,7 +2,7 @@
 
 use crate::attempt::Outcome;
 use crate::breaker;
-use crate::delivery::{Cause, Next, Told};
+use crate::delivery::{AttemptReport, Cause, Next};
 use crate::endpoint::EndpointId;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -87,7 +87,7 @@ impl Counters {
     pub(super) fn count(
         &self,
         endpoint: EndpointId,
-        told: &Told,
+        told: &AttemptReport,
         outcome: Outcome,
         now: Timestamp,
     ) {

@@ -10,7 +10,7 @@ use super::verdict::told;
 use super::{STORE_AGAIN_AFTER, STORE_WAIT, Shared};
 use crate::attempt::{Begins, Outcome, attempt};
 use crate::breaker;
-use crate::delivery::{Attempt, Due, Health, Leased, Next, Recorded, Told, Unavailable};
+use crate::delivery::{Attempt, AttemptReport, Due, Health, Leased, Next, Recorded, Unavailable};
 use crate::endpoint::EventName;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -266,7 +266,7 @@ impl Turn {
             detail: Some(Arc::from(OWNER_CHANGED)),
             ..self.unsent(due, "owner")
         };
-        let told = Told {
+        let told = AttemptReport {
             delivery: due.id,
             attempt,
             next: Next::Dead,
@@ -306,7 +306,7 @@ impl Turn {
 
     /// Told again until the store has taken it, or the lease is over. A worker that stops does not wait for a store
     /// that fails: whoever has the endpoint next sends again what was not recorded.
-    async fn record(&self, told: &Told) -> Recorded {
+    async fn record(&self, told: &AttemptReport) -> Recorded {
         let begun = Instant::now();
         loop {
             let lease = self.holding.lease();
@@ -350,7 +350,7 @@ impl Turn {
     }
 
     /// Says in the log what changes for the endpoint; never its headers, nor what follows the host.
-    fn speak(&self, told: &Told) {
+    fn speak(&self, told: &AttemptReport) {
         let id = self.endpoint.lease.endpoint;
         let host = &*self.host.name;
         let reason = told.disable.map(|reason| reason.as_str());

@@ -2,7 +2,7 @@
 
 use crate::attempt::Outcome;
 use crate::breaker::{self, Ending};
-use crate::delivery::{Attempt, Cause, Due, Health, Next, Told};
+use crate::delivery::{Attempt, AttemptReport, Cause, Due, Health, Next};
 use crate::schedule;
 use taskledger_domain::Timestamp;
 
@@ -14,7 +14,7 @@ pub(super) fn told(
     attempt: Attempt,
     outcome: Outcome,
     now: Timestamp,
-) -> Told {
+) -> AttemptReport {
     let (ending, next) = match outcome {
         Outcome::Arrived => (Ending::Arrived, Next::Delivered),
         // A test is over, whatever came of it.
@@ -30,7 +30,7 @@ pub(super) fn told(
         }
     };
     let verdict = breaker::judge(health, now, ending);
-    Told {
+    AttemptReport {
         delivery: due.id,
         attempt,
         next,

@@ -5,7 +5,7 @@ use super::super::workflows::Start;
 use super::UnfitSchedule;
 use super::acting::{acting, acting_for, acting_for_unknown, scopes_of};
 use super::defining::Fit;
-use super::tasks::{Told, rooted, unfit_tasks};
+use super::tasks::{ScheduledTime, rooted, unfit_tasks};
 use crate::application::api::runs::{CancelRun, ReadRun};
 use crate::application::api::schedules::{Run, Schedule, Work};
 use crate::application::api::workflows::UnfitWorkflow;
@@ -125,7 +125,7 @@ impl Service {
                 }
             }
         };
-        let of = Told {
+        let of = ScheduledTime {
             id: id.to_string(),
             name: name.to_string(),
             at: at.to_string(),

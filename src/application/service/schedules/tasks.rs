@@ -12,7 +12,7 @@ const PLACEHOLDERS: [&str; 3] = ["$schedule.name", "$schedule.id", "$schedule.sc
 const PREFIX: &str = "$schedule.";
 
 /// Gives the root of a run its id, its owner and the mark of its schedule.
-pub(super) fn rooted(tasks: &mut [Value], flow: Uuid, owner: Option<&str>, of: &Told) {
+pub(super) fn rooted(tasks: &mut [Value], flow: Uuid, owner: Option<&str>, of: &ScheduledTime) {
     let is_root = |task: &&mut Value| task.get("parent_id").is_none_or(Value::is_null);
     let Some(root) = tasks.iter_mut().find(is_root) else {
         return;
@@ -61,13 +61,13 @@ fn renamed(task: &mut Value, alias: &str, id: &Value) {
 }
 
 /// What a run is told of its schedule.
-pub(super) struct Told {
+pub(super) struct ScheduledTime {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) at: String,
 }
 
-impl Told {
+impl ScheduledTime {
     /// Puts it where the inputs of a task and of those below it ask for it.
     pub(super) fn fill_in(&self, task: &mut Value) {
         if let Some(inputs) = task.get_mut("inputs") {

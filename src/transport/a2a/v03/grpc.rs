@@ -20,7 +20,7 @@ pub(in super::super::super) struct Shared(pub(in super::super::super) Arc<A2a>);
 const EXTENSIONS: [&str; 2] = [v03::EXTENSIONS, headers::EXTENSIONS];
 
 /// What a call leads to, and how it is answered.
-struct Asked {
+struct GrpcCall {
     outcome: Outcome,
     heard: Heard,
     agreed: Agreed,
@@ -32,7 +32,7 @@ impl Shared {
         &self,
         operation: Operation,
         request: Request<M>,
-    ) -> Result<Asked, Error> {
+    ) -> Result<GrpcCall, Error> {
         let (brought, message) = Brought::of(request)?;
         let announced = brought.announced(&EXTENSIONS);
         let agreed = self.0.agreed_v03(brought.version(), announced)?;
@@ -44,7 +44,7 @@ impl Shared {
             Some(card) => Outcome::Answer(card),
             None => in_time(deadline, self.0.call(&heard, call)).await?,
         };
-        Ok(Asked {
+        Ok(GrpcCall {
             outcome,
             heard,
             agreed,

@@ -5,7 +5,7 @@ use super::super::rest::{decoded, of_query};
 use super::card_of;
 use serde_json::{Map, Value};
 use taskledger_a2a::operation::Answer;
-use taskledger_a2a::v03::{Asked, Form};
+use taskledger_a2a::v03::{ConvertedCall, Form};
 use taskledger_a2a::{Error, ErrorKind, Operation};
 
 /// Begins all paths.
@@ -31,7 +31,7 @@ pub(in super::super::super) fn asked(
     path: &str,
     query: Option<&str>,
     body: &[u8],
-) -> Result<Asked, Error> {
+) -> Result<ConvertedCall, Error> {
     let below = path.strip_prefix(ROOT).unwrap_or(path);
     let segments: Vec<String> = below
         .trim_start_matches('/')
@@ -59,7 +59,7 @@ pub(in super::super::super) fn asked(
     for (name, id) in ids {
         members.insert(name.to_owned(), id.into());
     }
-    Ok(Asked::new(operation, members, Form::Proto))
+    Ok(ConvertedCall::new(operation, members, Form::Proto))
 }
 
 type Found<'p> = (Operation, Vec<(&'static str, &'p str)>);

@@ -1,6 +1,6 @@
 //! How answers are written: under which version of the protocol, in which binding.
 
-use crate::transport::a2a::{Agreed, Told, jsonrpc};
+use crate::transport::a2a::{Agreed, StreamEvent, jsonrpc};
 use crate::transport::http::json::json;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
@@ -65,14 +65,14 @@ impl Written {
     }
 
     /// What a stream tells, as an event.
-    pub(super) fn line(&self, told: Told, edition: Edition) -> Bytes {
+    pub(super) fn line(&self, told: StreamEvent, edition: Edition) -> Bytes {
         match told {
-            Told::Silence => Bytes::from_static(b":\n\n"),
-            Told::Item(None, it) => format!("data: {}\n\n", self.item(&it)).into(),
-            Told::Item(Some(cursor), it) => {
+            StreamEvent::Silence => Bytes::from_static(b":\n\n"),
+            StreamEvent::Item(None, it) => format!("data: {}\n\n", self.item(&it)).into(),
+            StreamEvent::Item(Some(cursor), it) => {
                 format!("id: {cursor}\ndata: {}\n\n", self.item(&it)).into()
             }
-            Told::Failed(error) => match self {
+            StreamEvent::Failed(error) => match self {
                 Self::Rpc(id) | Self::RpcV03(id, _) => {
                     let line = event::failed_rpc_line(id.get(), &error.to_rpc());
                     format!("data: {line}\n\n").into()

@@ -63,7 +63,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
         Method {
             name: "system.rebuild",
             title: "Rebuild",
-            summary: "Make the read models anew from the log, while they serve",
+            summary: "Rebuild the read models from the log, while the old ones serve",
             tags: &["system"],
             params: nothing::Params::declared(),
             changes: Changes::Nothing,

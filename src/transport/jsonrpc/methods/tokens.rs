@@ -59,7 +59,7 @@ fn tokens<C: HasAccess>() -> Vec<Method<C>> {
         Method {
             name: "tokens.rotate",
             title: "Rotate Token",
-            summary: "Give a token a new secret, beside the old one for a while",
+            summary: "Give a token a new secret; the old one stays valid for a while",
             tags: &["token"],
             params: rotate::Params::declared(),
             changes: Changes::Tokens,

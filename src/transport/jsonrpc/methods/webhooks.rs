@@ -149,7 +149,7 @@ fn endpoints() -> Vec<Method<Service>> {
         Method {
             name: "webhooks.disable",
             title: "Disable Webhook",
-            summary: "Send nothing to a webhook, and keep what it would get",
+            summary: "Disable a webhook, and keep its messages",
             tags: &["webhook"],
             params: one::Params::declared(),
             changes: Changes::Webhooks,
@@ -173,7 +173,7 @@ fn secrets() -> Vec<Method<Service>> {
         Method {
             name: "webhooks.rotate_secret",
             title: "Rotate Secret",
-            summary: "Let a new secret sign, beside the old one for a while",
+            summary: "Replace the secret; the old one stays valid for a while",
             tags: &["webhook"],
             params: rotate_secret::Params::declared(),
             changes: Changes::Webhooks,
@@ -270,7 +270,7 @@ fn sending() -> Vec<Method<Service>> {
         Method {
             name: "webhooks.recover",
             title: "Recover",
-            summary: "Let deliveries that were given up begin anew",
+            summary: "Deliver again messages that were given up",
             tags: &["webhook"],
             params: recover::Params::declared(),
             changes: Changes::Webhooks,

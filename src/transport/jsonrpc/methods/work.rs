@@ -131,7 +131,7 @@ fn of_tasks() -> Vec<Method<Service>> {
         Method {
             name: "tasks.suspend",
             title: "Suspend Task",
-            summary: "Ask a person, and give the claimed task up until somebody answers",
+            summary: "Ask a person, and suspend the claimed task until the answer",
             tags: &["task", "worker"],
             params: suspend::Params::declared(),
             changes: Changes::Work,

@@ -118,7 +118,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
         method!(
             "workflows.run",
             "Run Workflow",
-            "Create the tasks of one run of a workflow document that is kept, and begin it",
+            "Create the tasks of a saved workflow document, and run them",
             run,
             Flows,
             run,

@@ -19,7 +19,7 @@ pub(super) fn scope(reader: &mut Reader<'_>) -> Scope {
         "scope",
         SCOPE,
         Scope::Flow,
-        "`flow`: all tasks of its tree; `task`: this one alone. The end of a run is told in any case.",
+        "`flow`: all tasks of its tree; `task`: this one alone. The end of a run is sent in any case.",
     )
 }
 

@@ -15,7 +15,7 @@ const OUTPUT: &str = "output";
 /// What a trigger should be that gives no tasks.
 const TRIGGER: &str = "values of the types that inputs declare, with which no phase is skipped that another one needs; smaller if it is too large";
 /// What a document should be whose fault suggests nothing.
-const SOUND: &str = "a document without faults; `workflows.validate` tells each with its place";
+const SOUND: &str = "a document without faults; `workflows.validate` lists each with its position";
 
 /// -31022 to -31025: a contract of the task is not kept. The members beside `errors` are those of its history and of
 /// notices.
@@ -131,7 +131,7 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
         }
         UnfitWorkflow::NotKept(changed @ Refusal::Changed(newest)) => {
             let expected =
-                "the newest version, as `workflows.list` tells it, or 0 when none is kept";
+                "the newest version, as `workflows.list` shows it, or 0 if none is saved";
             let violation = Violation::of(
                 "expected_version",
                 changed.to_string(),

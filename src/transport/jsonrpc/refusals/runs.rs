@@ -67,7 +67,7 @@ impl Wording<'_> {
                 status_is(status, "a task that is pending or in_progress")
             }
             TransitionFault::NotClaimable { task: _, status } => {
-                let expected = "a pending task of a run that waits for nothing but a worker";
+                let expected = "a pending task of a run that is ready for a worker";
                 status_is(status, expected)
             }
             TransitionFault::NothingToExecute { task } => {

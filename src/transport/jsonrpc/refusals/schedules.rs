@@ -19,7 +19,7 @@ pub(in crate::transport::jsonrpc) fn unfit_schedule(unfit: &UnfitSchedule) -> Rp
             RpcError::new(ErrorKind::ScheduleNotFound, violations)
         }
         UnfitSchedule::NotKept(changed @ Refusal::Changed(version)) => {
-            let expected = "its version, as `schedules.get` tells it";
+            let expected = "its version, as `schedules.get` shows it";
             let violations = of("expected_version", changed.to_string(), expected);
             RpcError::new(ErrorKind::ScheduleChanged, violations).with("version", json!(version))
         }

@@ -33,8 +33,8 @@ pub(in crate::transport) fn entry() -> Value {
     let types: Vec<&str> = EventType::ALL.iter().map(|t| t.as_str()).collect();
     let entry = object(json!({
         "id": {"type": "string", "format": "uuid", "description": "The event's id."},
-        "sequence": {"type": "integer", "minimum": 1, "description": "Its place in the flow's history, without gaps."},
-        "position": {"type": "integer", "minimum": 1, "description": "Its place in the log; `as_of` takes it."},
+        "sequence": {"type": "integer", "minimum": 1, "description": "Its number in the flow's history, without gaps."},
+        "position": {"type": "integer", "minimum": 1, "description": "Its position in the log; `as_of` accepts it."},
         "timestamp": time("When it was decided."),
         "type": {"type": "string", "enum": types, "description": "What happened."},
         "task_id": at("TaskId"),
@@ -69,7 +69,7 @@ fn data() -> Value {
             "message": {"type": ["string", "object"], "description": "Of `task_progressed`: what its worker says; of `message_received`: the message."},
             "message_id": text("Of `message_received`: what its sender calls it."),
             "progress_data": {"type": "object", "description": "Of `task_progressed`: the same in detail."},
-            "output_number": {"type": "integer", "minimum": 1, "description": "Of `task_output_appended`: place of the part among those of the attempt."},
+            "output_number": {"type": "integer", "minimum": 1, "description": "Of `task_output_appended`: number of the part among those of the attempt."},
             "output_part": {"type": ["string", "object"], "description": "Of `task_output_appended`: what the attempt has made of its output since the part before."},
             "partial_result": {"type": "object", "description": "Of failures and cancellations: what there was of a result, as its worker says."},
             "execution_metadata": {"type": "object", "description": "Of ends: how the attempt was carried out, as its worker says."},
@@ -78,7 +78,7 @@ fn data() -> Value {
             "lineage": lineage("Of `task_started`: where inputs of the attempt came from; absent when all of them are literal."),
             "suspension_id": {"type": "string", "format": "uuid", "description": "Of questions to people: the wait."},
             "question": {"type": "object", "description": "Of `task_suspended`: what is asked."},
-            "expires_at": time("Of `task_suspended`: when nobody is waited for any more."),
+            "expires_at": time("Of `task_suspended`: when the wait ends."),
             "number": {"type": "integer", "minimum": 1, "description": "Of `task_reminded`: which one it is."},
             "of": number("Of `task_reminded`: how many there are."),
             "escalation": {"type": "object", "description": "Of `task_reminded`: the step of the ladder."},
@@ -94,7 +94,7 @@ fn data() -> Value {
             "expected_resume_at": {"type": ["string", "null"], "format": "date-time", "description": "Of `task_claim_rejected`: until when that task waited at the latest; null for no bound."},
             "covered_tasks": number("Tasks that a run covers."),
             "state": {"type": "string", "enum": ["completed", "failed", "cancelled"]},
-            "rejected": {"type": "boolean", "enum": [true], "description": "Of `run_ended`: it failed for nothing but that tasks were rejected by whoever was to carry them out."},
+            "rejected": {"type": "boolean", "enum": [true], "description": "Of `run_ended`: it failed only because workers or agents rejected tasks."},
             "counts": at("StatusCounts"),
             "dependencies": {"type": "array", "items": at("Dependency")},
             "labels": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Of `task_labels_changed`: all labels from then on; of `task_created`: absent when there are none."},
@@ -105,12 +105,12 @@ fn data() -> Value {
 /// Where inputs of an attempt came from.
 pub(in crate::transport) fn lineage(description: &str) -> Value {
     let origin = object(json!({
-        "input": text("Where the value stands in the inputs, as a JSON pointer."),
+        "input": text("Position of the value in the inputs, as a JSON pointer."),
         "reference": text("What `wiring` or the template says."),
         "task_id": at("TaskId"),
         "attempt": {"type": "integer", "minimum": 1, "description": "The attempt whose result has it."},
         "event_id": {"type": "string", "format": "uuid", "description": "The event with that result."},
-        "sequence": {"type": "integer", "minimum": 1, "description": "Its place in the history of the flow."},
+        "sequence": {"type": "integer", "minimum": 1, "description": "Its number in the history of the flow."},
     }));
     json!({"type": "array", "items": origin, "description": description})
 }
@@ -156,7 +156,7 @@ const NO_ATTEMPT: [&str; 5] = [
 pub(in crate::transport) fn reason() -> Value {
     let step = object(json!({
         "method": text("A method of this server."),
-        "params": {"type": "object", "description": "Parameters to begin with."},
+        "params": {"type": "object", "description": "Parameters of the call."},
         "why": text("What it is good for."),
         "when": {"type": "string", "enum": ["now", "after_run", "after_mending"], "description": "Whether the server accepts it now, only after the active run has ended, or only when the fault named in `why` is mended. Those of now come first."},
     }));
@@ -170,25 +170,25 @@ pub(in crate::transport) fn reason() -> Value {
         |description: &str| json!({"type": "array", "items": task, "description": description});
     let reason = object(json!({
         "code": {"type": "string", "enum": CODES, "description": "For programs; there may be more one day."},
-        "message": text("For people; goes on after the task's name."),
+        "message": text("For people; a sentence that continues after the task's name."),
     }));
     let details = json!({
         "chain": tasks("`blocked`: from the dependency to the root cause."),
         "root_cause": task,
         "dependencies": tasks("`waits_for_dependencies`: those that are not satisfied."),
         "open": tasks("`waits_for_descendants`: running ones first."),
-        "harmed_by": tasks("`failed`, of a group: the children that harmed it."),
+        "harmed_by": tasks("`failed`, of a group: the children that made it fail."),
         "not_done": tasks("`failed`, of a group: what is pending below it."),
         "retries": {"type": "string", "enum": RETRIES, "description": "`failed`: what became of its retries."},
         "no_attempt_because": {"type": "string", "enum": NO_ATTEMPT, "description": "`failed` with retries left: why no attempt follows."},
-        "max_elapsed_seconds": {"type": "number", "description": "`failed`, when `no_attempt_because` is `max_elapsed`: how long after the first attempt the last may begin."},
+        "max_elapsed_seconds": {"type": "number", "description": "`failed`, when `no_attempt_because` is `max_elapsed`: how long after the first attempt the last one may start."},
         "holders": {"type": "array", "items": {"type": "object"}, "description": "`waits_for_slot`: attempts that have one."},
         "limit": number("`waits_for_slot`: attempts that may run at once."),
         "running": number("`waits_for_slot` and `waits_for_worker`: attempts that do; absent for callers who see only their own flows, unless there are as many as there may be."),
         "ahead_in_flow": number("`waits_for_slot` and `waits_for_worker`: tasks of its flow that start before it."),
         "flows_ahead": number("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
         "more_flows_ahead": {"type": "boolean", "description": "`waits_for_slot`: there are more of them than were counted."},
-        "others_ahead": {"type": "string", "enum": ["few", "many"], "description": "`waits_for_slot` and `waits_for_worker`: flows, or tasks, of others that come first, for callers who see only their own: at most ten, or more. In place of `flows_ahead` and `tasks_ahead`, which are there when there are none."},
+        "others_ahead": {"type": "string", "enum": ["few", "many"], "description": "`waits_for_slot` and `waits_for_worker`: for callers who see only their own flows: whether few (at most ten) or many flows or tasks of other users come first. It replaces `flows_ahead` and `tasks_ahead`, which are present if there are none."},
         "fair_share": {"type": "boolean", "description": "`waits_for_slot` and `waits_for_worker`: true when users share the executor, or the workers, fairly; else absent."},
         "workers": number("`waits_for_worker`: workers that ask for its method now, or are busy."),
         "drained": number("`waits_for_worker`: workers of its method that get no new work."),

@@ -22,12 +22,12 @@ fn id(description: &str) -> Value {
 #[must_use]
 pub fn suspend() -> About {
     About {
-        description: "Asks a person, and gives the claimed task up: it stays `in_progress`, without lease and slot, for days if need be, until somebody answers with `tasks.respond`, the wait expires, or the task ends otherwise. Then it is ready again, and whoever claims it gets all questions and answers of the run in `context.answers`. A wait uses up none of the task's retries. Repetitions are as those of `tasks.complete`.",
+        description: "Asks a person, and suspends the claimed task: it stays `in_progress`, without lease and slot, for days if necessary, until a person answers with `tasks.respond`, the wait expires, or the task ends otherwise. Then it is ready again, and whoever claims it gets all questions and answers of the run in `context.answers`. A wait uses up none of the task's retries. Repetitions are as those of `tasks.complete`.",
         result: "suspended",
         schema: object(json!({
             "task_id": at("TaskId"),
             "suspension_id": id("Names the wait."),
-            "expires_at": time_or_null("When nobody will answer any more; null for never."),
+            "expires_at": time_or_null("When the wait ends; null for never."),
         })),
         errors: &[ErrorKind::LeaseNotHeld],
         examples: vec![Example {
@@ -51,10 +51,10 @@ pub fn respond() -> About {
         "resolution": {"type": "string", "enum": ["responded"]},
         "value": {"description": "The answer."},
         "responded_by": {"type": "string", "description": "The principal that answered."},
-        "status": {"type": "string", "enum": ["pending", "completed", "failed"], "description": "How the task stands: ready for a worker again, or ended by the answer when no worker asked."},
+        "status": {"type": "string", "enum": ["pending", "completed", "failed"], "description": "Status of the task: ready for a worker again, or ended by the answer if no worker asked."},
     }));
     About {
-        description: "Answers what a suspended task asks. The first valid answer counts; the same one again, by the same principal, gets the same result. A value that is no answer is refused, and the wait goes on.",
+        description: "Answers what a suspended task asks. The first valid answer counts; the same one again, by the same principal, gets the same result. An invalid answer is refused, and the task keeps waiting.",
         result: "responded",
         schema: with_optional(
             always,

@@ -36,13 +36,13 @@ fn schedule(more: Value) -> Value {
         "end_at": time_or_null("No run after."),
         "max_runs": {"type": ["integer", "null"], "description": "Runs in all."},
         "next_at": time_or_null("Its next time; null while it is paused, and when none is left."),
-        "runs_as": text("The principal in whose name it starts runs: whoever changed it last."),
+        "runs_as": text("The principal in whose name it starts runs: the one that changed it last."),
         "created_at": time("When it was made."),
         "updated_at": time("When it was changed last."),
         "counters": object(json!({
             "started": count("Runs started at its times."),
             "started_by_hand": count("Runs started by `schedules.run_now`."),
-            "skipped": count("Times skipped because a run was going on."),
+            "skipped": count("Times skipped because a run was in progress."),
             "missed": count("Times missed because no server ran."),
             "failed": count("Runs that could not be started."),
         })),
@@ -63,9 +63,9 @@ fn schedule(more: Value) -> Value {
 fn run() -> Value {
     object(json!({
         "scheduled_at": time("Its time."),
-        "by_hand": {"type": "boolean", "description": "Whether `schedules.run_now` asked for it."},
+        "by_hand": {"type": "boolean", "description": "Whether it was started by `schedules.run_now`."},
         "outcome": {"type": "string", "enum": ["waiting", "starting", "started", "skipped", "failed"]},
-        "status": text_or_null("How the run stands: `submitted`, `working`, `input_required`, `auth_required`, `completed`, `failed`, `cancelled` or `rejected`; `gone` for one that was deleted or archived."),
+        "status": text_or_null("Status of the run: `submitted`, `working`, `input_required`, `auth_required`, `completed`, `failed`, `cancelled` or `rejected`; `gone` for one that was deleted or archived."),
         "decided_at": time("When it was decided."),
         "error": text_or_null("Why it was not started."),
         "root_task_id": text_or_null("The root of the tasks, if it was started."),
@@ -76,7 +76,7 @@ fn run() -> Value {
 fn with_times() -> Value {
     schedule(json!({
         "next": {"type": "array", "items": {"type": "string", "format": "date-time"}, "description": "Its next times, at most 5."},
-        "runs": {"type": "array", "items": run(), "description": "What became of its last times, newest first, at most 20; told by `schedules.get`."},
+        "runs": {"type": "array", "items": run(), "description": "Results of its last times, newest first, at most 20; only in `schedules.get`."},
     }))
 }
 
@@ -204,7 +204,7 @@ pub fn delete() -> About {
                 "deleted": {"type": "boolean", "description": "Whether there was one."},
             })),
         ),
-        "Deletes a schedule. Runs that it has started go on.",
+        "Deletes a schedule. Runs that it has started continue.",
         &[ErrorKind::ScheduleChanged],
         ("one", json!({"name": "draft"}), json!({"deleted": false})),
     )
@@ -215,10 +215,10 @@ pub fn delete() -> About {
 pub fn run_now() -> About {
     About::with_example(
         ("run", run()),
-        "Starts a run of a schedule now, whether it is paused or not. A run that goes on is treated as the schedule says, or as `overlap` does. Repeated under an idempotency key it gets the answer of the first call.",
+        "Starts a run of a schedule now, whether it is paused or not. A run in progress is handled as the schedule says, or as `overlap` says. Repeated under an idempotency key it gets the answer of the first call.",
         ABSENT,
         (
-            "beside others",
+            "in addition to others",
             json!({"name": NAME, "overlap": "allow"}),
             json!({
                 "scheduled_at": TIME, "by_hand": true, "outcome": "started", "status": null,

@@ -34,7 +34,7 @@ fn about(
 #[must_use]
 pub fn set() -> About {
     about(
-        "Keeps a secret for the tasks of one user, or replaces it. Inputs of `http_executor` and `a2a_executor` \
+        "Stores or replaces a secret for the tasks of one user. Inputs of `http_executor` and `a2a_executor` \
          (values of `headers`, members of `auth`) and of `command_executor` (values of `env`) name it as \
          `{\"$secret\": \"name\"}`. It is resolved when an attempt starts, for the user of the flow's root, \
          and removed from what the attempt says. It is stored encrypted beside the log and no call shows it.",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const CURSOR: &str = "AQAAAAAAAAADAAAAAAAAAAMC3q2-7wAA";
 
 fn cursor() -> Value {
-    json!({"type": "string", "minLength": 1, "description": "The place before the first event, for `tasks.resubscribe`, `Last-Event-ID` and `last_event_id`."})
+    json!({"type": "string", "minLength": 1, "description": "The cursor before the first event, for `tasks.resubscribe`, `Last-Event-ID` and `last_event_id`."})
 }
 
 fn shown() -> Value {
@@ -21,7 +21,7 @@ fn shown() -> Value {
 pub fn subscribe() -> About {
     let always = object(json!({"root_task_id": at("TaskId"), "cursor": cursor()}));
     About {
-        description: "Shows a task as it is, then tells what happens in its flow from exactly there on, until nothing runs any more; in a flow that never ran, until its first run has ended, unless all of it was cancelled. Over HTTP the answer is `text/event-stream`: its first message is the JSON-RPC answer, the others are events, the last of which has `final: true`. On a socket the result has `subscription`, and the events are notifications. It stands alone: not in a batch, not without an id.",
+        description: "Shows a task, then streams the events of its flow from exactly that moment until it stops running; for a flow that never ran, until its first run has ended, or all its tasks were cancelled. Over HTTP the answer is `text/event-stream`: its first message is the JSON-RPC answer, the others are events, the last of which has `final: true`. On a socket the result has `subscription`, and the events are notifications. It stands alone: not in a batch, not without an id.",
         result: "subscribed",
         schema: with_optional(always, shown()),
         errors: &[ErrorKind::TaskNotFound, ErrorKind::QuotaExceeded],
@@ -42,21 +42,21 @@ pub fn resubscribe() -> About {
         "resumed": {"type": "boolean", "description": "Whether nothing is missing between `last_event_id` and the first event."},
         "cursor": cursor(),
     }));
-    let over = json!({"type": "boolean", "enum": [true], "description": "Nothing runs, and the end was told before: no event follows."});
+    let over = json!({"type": "boolean", "enum": [true], "description": "The flow does not run, and its end was sent before: no event follows."});
     let mut optional = shown();
     optional["final"] = over;
     optional["reason"] = json!({
         "type": "string",
         "enum": ["malformed", "another_log", "ahead_of_log", "archived"],
-        "description": "Why it is not resumed; then the task is shown, and the stream goes on from there.",
+        "description": "Why it is not resumed; then the task is shown, and the stream continues from there.",
     });
     About {
-        description: "Goes on with a stream of a flow behind the last event that arrived. Answered as `tasks.subscribe`, without the task. What cannot be resumed is begun anew, and says so.",
+        description: "Resumes a stream of a flow after the last event that arrived. The answer is that of `tasks.subscribe`, without the task. A stream that cannot be resumed starts again, and says so.",
         result: "resubscribed",
         schema: with_optional(always, optional),
         errors: &[ErrorKind::TaskNotFound, ErrorKind::QuotaExceeded],
         examples: vec![Example {
-            name: "something that is no cursor",
+            name: "an invalid cursor",
             description: "The task is shown again.",
             params: json!({"task_id": GROUP, "last_event_id": "lost"}),
             result: json!({

@@ -18,7 +18,7 @@ pub fn health() -> About {
     }));
     let rebuild = json!({
         "type": ["object", "null"],
-        "description": "How the last `system.rebuild` stands; null when there was none since the start.",
+        "description": "Status of the last `system.rebuild`; null if there was none since the start.",
         "required": ["state"],
         "properties": {
             "state": {"type": "string", "enum": ["running", "done", "failed"]},
@@ -98,10 +98,10 @@ pub fn executors() -> About {
         "idempotent": {"type": "boolean", "description": "Whether an interrupted attempt is simply repeated."},
         "pure": {"type": "boolean", "description": "Whether an attempt needs neither time nor anything outside: then its start and its end are one append."},
         "input_schema": {"type": ["object", "null"], "description": "What it takes as `inputs`, as JSON Schema (draft-07)."},
-        "params": {"type": ["array", "null"], "items": {"type": "string"}, "description": "The members of `params` that it reads beside `timeout_seconds`, `retry_count`, `retry` and `deadline`; others are refused. Null: it does not say, and any are taken."},
+        "params": {"type": ["array", "null"], "items": {"type": "string"}, "description": "The members of `params` that it reads in addition to `timeout_seconds`, `retry_count`, `retry` and `deadline`; others are refused. Null: it declares none, and all are accepted."},
         "limit": {"type": ["integer", "null"], "minimum": 0, "description": "Attempts at once; null for a method of workers without a limit."},
     }));
-    let remote = json!({"remote": {"type": "boolean", "enum": [true], "description": "Workers outside the server carry it out; `workers.methods` tells more."}});
+    let remote = json!({"remote": {"type": "boolean", "enum": [true], "description": "Workers outside the server run it; `workers.methods` has details."}});
     let executor = with_optional(executor, remote);
     About {
         description: "Lists what can run tasks here.",
@@ -146,9 +146,7 @@ pub fn drain() -> About {
 #[must_use]
 pub fn rebuild() -> About {
     About {
-        description: "Makes the read models anew from the log, beside those that serve, and puts them in \
-            their place when they have caught up. Answers at once; `system.health` shows how it stands. \
-            One at a time: a second call is -32013.",
+        description: "Rebuilds the read models from the log while the old ones serve, and replaces these when the new ones have caught up. Answers at once; `system.health` shows the status. Only one rebuild runs at a time: a second call is -32013.",
         result: "started",
         schema: object(json!({
             "started": {"type": "boolean", "enum": [true]},

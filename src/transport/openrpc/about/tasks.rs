@@ -14,7 +14,7 @@ fn constant(word: &str) -> Value {
 pub fn create() -> About {
     let created = object(json!({"id": at("TaskId"), "status": constant("pending")}));
     About {
-        description: "Stores tasks, and starts none. Takes one task; a task with `children`; a node of `task` and `children`; or `tasks`, a list whose members refer to each other by id or name. Without `parent_id` a new flow begins, else the tasks join the parent's flow. All are stored or none.",
+        description: "Stores tasks, and starts none. Takes one task; a task with `children`; a node of `task` and `children`; or `tasks`, a list whose members refer to each other by id or name. Without `parent_id` the tasks start a new flow, otherwise they join the parent's flow. All are stored or none.",
         result: "created",
         schema: with_optional(created, json!({"task_ids": at("TaskIds")})),
         errors: &[
@@ -27,7 +27,7 @@ pub fn create() -> About {
         examples: vec![
             Example {
                 name: "a task",
-                description: "A task of its own, which begins a flow.",
+                description: "A single task, which starts a flow.",
                 params: json!({
                     "name": "Echo", "user_id": "user-123", "priority": 1,
                     "inputs": {"text": "hello"}, "schemas": {"method": "echo_executor"},
@@ -94,14 +94,14 @@ pub fn update() -> About {
 #[must_use]
 pub fn delete() -> About {
     About {
-        description: "Removes a pending task that has no children and that nothing depends on; with `cascade`, everything below it too. It is gone from reads, never from history.",
+        description: "Removes a pending task that has no children and that nothing depends on; with `cascade`, everything below it too. Reads do not show it any more; the history keeps it.",
         result: "deleted",
         schema: object(json!({"success": {"type": "boolean", "enum": [true]}})),
         errors: &[ErrorKind::TaskNotFound, ErrorKind::NotDeletable],
         examples: vec![
             Example {
                 name: "a leaf",
-                description: "A task that nothing hangs on.",
+                description: "A task without children and dependents.",
                 params: json!({"task_id": COUNT}),
                 result: json!({"success": true}),
             },
@@ -132,7 +132,7 @@ fn started() -> Value {
 #[must_use]
 pub fn execute() -> About {
     About {
-        description: "Starts a run: of `tasks`, which are created first, or of the stored task `task_id` with everything below it and whatever that depends on. The answer comes at once; `run` in `tasks.get` of the root tells how it goes. A run always ends.",
+        description: "Starts a run: of `tasks`, which are created first, or of the stored task `task_id` with everything below it and all dependencies of these. The answer comes at once; `run` in `tasks.get` of the root shows the status. Every run ends.",
         result: "started",
         schema: started(),
         errors: &[
@@ -198,7 +198,7 @@ pub fn copy() -> About {
         "required": {"type": "boolean"},
     }));
     About {
-        description: "Copies a task, pending and with a new id; with `copy_children` everything that a run of it would cover. The copy begins a flow, or joins that of `parent_id`. Dependencies that leave the copy are kept within the same flow and otherwise listed as dropped.",
+        description: "Copies a task, pending and with a new id; with `copy_children` also all tasks that a run of it would cover. The copy starts a flow, or joins that of `parent_id`. Dependencies that leave the copy are kept within the same flow and otherwise listed as dropped.",
         result: "copied",
         schema: object(json!({
             "original_task_id": at("TaskId"),
@@ -220,7 +220,7 @@ pub fn copy() -> About {
         ],
         examples: vec![Example {
             name: "a task alone",
-            description: "Its dependency stays behind, in the other flow.",
+            description: "Its dependency is not copied, because it is in the other flow.",
             params: json!({"task_id": COUNT}),
             result: json!({
                 "original_task_id": COUNT, "copied_task_id": MINTED, "status": "pending",
@@ -235,7 +235,7 @@ pub fn copy() -> About {
 #[must_use]
 pub fn retry() -> About {
     About {
-        description: "Runs a failed task again, with the pending tasks behind it and the failed groups around them.",
+        description: "Retries a failed task, with the pending tasks that depend on it and the failed groups above them.",
         result: "started",
         schema: started(),
         errors: &[

@@ -29,7 +29,7 @@ fn scopes() -> Value {
 }
 
 fn agents() -> Value {
-    json!({"type": ["array", "null"], "items": {"type": "string"}, "description": "Agents of the broker for which it speaks beside its own name; null: no others."})
+    json!({"type": ["array", "null"], "items": {"type": "string"}, "description": "Further agents of the broker that it may act as; null: none."})
 }
 
 fn methods() -> Value {
@@ -126,9 +126,7 @@ pub fn create() -> About {
     let mut created = changed(ann);
     created["token"] = secret(OTHER)["token"].take();
     about(
-        "Makes a token. Its secret is in the answer and is stored nowhere. Needs the scope `admin`; nobody \
-         gives a scope that he lacks, and a token by which somebody else reaches tasks or webhooks needs \
-         `users:any`.",
+        "Makes a token. Its secret is in the answer and is stored nowhere. Needs the scope `admin`. Callers can only give scopes that they have; a token with which another user reaches tasks or webhooks needs `users:any`.",
         "token",
         with_secret(),
         &[],
@@ -223,8 +221,7 @@ pub fn deny() -> About {
 #[must_use]
 pub fn audit() -> About {
     about(
-        "Shows who did what, newest first: changes of tokens, secrets and schedules, failed logins, reads of flows of \
-         others, imports, rebuilds, retention and starts. Entries are kept for 400 days. Needs the scope \
+        "Shows the audit log, newest first: changes of tokens, secrets and schedules, failed logins, reads of other users' flows, imports, rebuilds, retention and starts. Entries are kept for 400 days. Needs the scope \
          `admin`.",
         "page",
         page("entries", entry()),

@@ -27,7 +27,7 @@ fn text_or_null(description: &str) -> Value {
 
 fn breaker() -> Value {
     object(json!({
-        "state": {"type": "string", "enum": ["closed", "open", "half_open"], "description": "`open`: after failures nothing is sent for a while. `half_open`: the next attempt decides."},
+        "state": {"type": "string", "enum": ["closed", "open", "half_open"], "description": "`open`: sending is paused after failures. `half_open`: the next attempt decides."},
         "failures": {"type": "integer", "minimum": 0, "description": "Failed attempts in a row."},
         "since": time_or_null("When the present pause began."),
         "next_try_at": time_or_null("When it ends."),
@@ -52,9 +52,9 @@ fn webhook() -> Value {
         "headers": {"type": "object", "additionalProperties": {"type": "string", "enum": ["***"]}},
         "signature": {"type": "string", "enum": ["v1", "v1a"]},
         "enabled": {"type": "boolean"},
-        "failing_since": time_or_null("Since when nothing has arrived."),
+        "failing_since": time_or_null("Since when no delivery has succeeded."),
         "breaker": breaker(),
-        "secrets": {"type": "array", "items": signing, "description": "How long each secret signs, the present one first; none: messages are not signed."},
+        "secrets": {"type": "array", "items": signing, "description": "How long each secret is valid, the current one first; none: messages are not signed."},
         "since": {"type": "integer", "minimum": 0, "description": "Events above this position are sent."},
         "created_at": time(),
         "updated_at": {"type": "string", "format": "date-time", "description": "When it was last updated, enabled or disabled by a call, or given a new secret; what becomes of deliveries does not count."},
@@ -106,11 +106,11 @@ fn attempt() -> Value {
         "at": time(),
         "duration_ms": {"type": "integer", "minimum": 0},
         "status": {"type": ["integer", "null"], "description": "Of the answer, if there was one."},
-        "error": text_or_null("What went wrong; null when it arrived. `owner`: not sent, because the task belongs to somebody else now."),
+        "error": text_or_null("What went wrong; null if it was delivered. `owner`: not sent, because the task now belongs to another user."),
         "detail": text_or_null("More about it."),
         "remote": text_or_null("The address it went to."),
         "response": text_or_null("The beginning of the answer."),
-        "trigger": {"type": "string", "enum": ["scheduled", "manual", "recovered", "test"], "description": "`manual`: by `webhooks.redeliver`; `recovered`: of a schedule that `webhooks.recover` has begun anew."},
+        "trigger": {"type": "string", "enum": ["scheduled", "manual", "recovered", "test"], "description": "`manual`: by `webhooks.redeliver`; `recovered`: of a schedule that `webhooks.recover` restarted."},
     }))
 }
 
@@ -208,7 +208,7 @@ pub fn list() -> About {
 #[must_use]
 pub fn update() -> About {
     about(
-        "Changes what is given and nothing else. Events before the change are sent as it was then.",
+        "Changes only the given members. Events before the change are sent with the old settings.",
         "webhook",
         webhook(),
         UNKNOWN,
@@ -255,7 +255,7 @@ pub fn enable() -> About {
 #[must_use]
 pub fn disable() -> About {
     about(
-        "Sends nothing more to a webhook; what it would get is kept for 30 days.",
+        "Disables a webhook; its messages are kept for 30 days.",
         "webhook",
         webhook(),
         UNKNOWN,
@@ -294,7 +294,7 @@ pub fn secret() -> About {
     let shown = object(json!({
         "id": at("TaskId"),
         "secret": {"type": "string"},
-        "old": {"type": "array", "items": old, "description": "Those that still sign beside it."},
+        "old": {"type": "array", "items": old, "description": "Old secrets that are still valid."},
     }));
     let more = json!({"public_key": {"type": "string"}});
     about(
@@ -314,9 +314,7 @@ pub fn secret() -> About {
 #[must_use]
 pub fn test() -> About {
     about(
-        "Sends a message `webhook.test` to a webhook at once, whatever it filters, and never again. Waits for \
-         what comes of it, for 20 seconds at most, and not for a breaker that is open: then `attempt` is \
-         null, and `webhooks.deliveries` shows it later.",
+        "Sends a message `webhook.test` to a webhook at once, whatever its filters, without retries. Waits for the result for 20 seconds at most. If the breaker is open, `attempt` is null, and `webhooks.deliveries` shows the result later.",
         "test",
         object(json!({
             "delivery_id": {"type": "integer", "minimum": 1},
@@ -362,8 +360,7 @@ pub fn deliveries() -> About {
 #[must_use]
 pub fn redeliver() -> About {
     about(
-        "Sends a message once more, now, whatever became of it: same `webhook-id`, same bytes. Its schedule \
-         goes on beside.",
+        "Sends a message once more, now, in whatever state its delivery is: same `webhook-id`, same bytes. Its schedule continues independently.",
         "delivery",
         of_delivery(),
         UNKNOWN,
@@ -379,8 +376,7 @@ pub fn redeliver() -> About {
 #[must_use]
 pub fn recover() -> About {
     about(
-        "Lets deliveries of a webhook begin their schedule anew, in their order: those that were given \
-         up, or all of a time. Tests are not among them.",
+        "Restarts the schedule of deliveries of a webhook, in their order: of those that were given up, or of all in a period. Tests are not among them.",
         "recovered",
         object(json!({"recovered": {"type": "integer", "minimum": 0}})),
         UNKNOWN,

@@ -66,10 +66,10 @@ pub(in crate::transport::openrpc) fn claim_schema() -> Value {
         "run_id": {"anyOf": [at("TaskId"), {"type": "null"}]},
         "user_id": {"type": ["string", "null"], "description": "To whom the flow belongs."},
         "deadline": time_or_null("When the task must have ended; deadlines of tasks above it count too."),
-        "timeout_seconds": {"type": ["number", "null"], "minimum": 0, "description": "How long the attempt may take, whoever renews its lease."},
+        "timeout_seconds": {"type": ["number", "null"], "minimum": 0, "description": "How long the attempt may take, even if its lease is renewed."},
     }));
     let optional = json!({"answers": {"type": "array", "items": {"type": "object"}, "description": "What the task has asked people in earlier attempts of the run: `suspension_id`, `question`, `value`, `resolution` (`responded` or `expired`), `responded_by`, `answered_at`."},
-        "traceparent": {"type": "string", "description": "The W3C trace context of whoever started the run."}});
+        "traceparent": {"type": "string", "description": "The W3C trace context of the call that started the run."}});
     let lease = object(json!({
         "token": name("Names the lease in everything that the worker says of the task."),
         "attempt": {"type": "integer", "minimum": 1},
@@ -121,11 +121,11 @@ fn claimed() -> Value {
 #[must_use]
 pub fn claim() -> About {
     let claims = object(
-        json!({"claims": {"type": "array", "items": at("Claim"), "description": "Empty when there was no work in time."}}),
+        json!({"claims": {"type": "array", "items": at("Claim"), "description": "Empty if there was no task in time."}}),
     );
     let draining = json!({"draining": {"type": "boolean", "enum": [true], "description": "An operator drains this worker: it gets no more work, and should end what it has and then itself."}});
     About {
-        description: "Gives a worker tasks that are ready: of some methods, the most urgent and then the oldest first, or one task by its id. A call without an id claims nothing. Each claim begins an attempt, for one worker alone, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
+        description: "Gives a worker ready tasks: of some methods, by priority and then by age, or one task by its id. A call without an id claims nothing. Each claim starts an attempt, for one worker only, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
         result: "claims",
         schema: with_optional(claims, draining),
         errors: &[
@@ -156,11 +156,11 @@ pub fn claim() -> About {
 pub fn renew() -> About {
     let renewed = object(json!({
         "expires_at": time("The lease ends then unless it is renewed again."),
-        "cancel_requested": {"type": "boolean", "description": "The attempt was taken back: the worker stops within `params.cancel_grace_seconds`, and nothing that it says changes anything any more."},
+        "cancel_requested": {"type": "boolean", "description": "The attempt was cancelled or lost: the worker must stop within `params.cancel_grace_seconds`, and further calls about it have no effect."},
     }));
     let reason = json!({"reason": {"type": "string", "enum": ["cancelled", "timed_out", "deadline"], "description": "Why the worker is to stop."}});
     About {
-        description: "Holds a claimed task for longer, says how far it is, and hears whether to stop. `tasks.release` ends a lease. Renewals are no history; each part of the output is, and progress at most once a second. A lease is good only together with the principal that claimed the task.",
+        description: "Extends the lease of a claimed task, reports progress, and returns whether to stop. `tasks.release` ends a lease. Renewals are no history; each part of the output is, and progress at most once a second. A lease is good only together with the principal that claimed the task.",
         result: "renewed",
         schema: with_optional(renewed, reason),
         errors: &[ErrorKind::LeaseNotHeld],
@@ -194,7 +194,7 @@ fn ended(statuses: &[&str]) -> Value {
 #[must_use]
 pub fn complete() -> About {
     About {
-        description: "Ends a claimed task with its result. The first outcome of an attempt is the only one: the same again gets the same answer, anything else under its lease is refused and changes nothing. On a socket a message has at most 64 KiB; send larger outputs over POST.",
+        description: "Ends a claimed task with its result. The first outcome of an attempt counts: repeating it gets the same answer, another outcome under its lease is refused and changes nothing. On a socket a message has at most 64 KiB; send larger outputs over POST.",
         result: "completed",
         schema: ended(&["completed"]),
         errors: &[
@@ -239,7 +239,7 @@ pub fn release() -> About {
         errors: &[ErrorKind::LeaseNotHeld],
         examples: one(
             "a worker that ends",
-            "Somebody else goes on.",
+            "Another worker continues.",
             json!({"task_id": PRINTED, "lease": LEASE}),
             json!({"task_id": PRINTED, "status": "pending"}),
         ),
@@ -272,7 +272,7 @@ pub fn sibling_output() -> About {
 fn method() -> Value {
     let always = object(json!({
         "method": name("What tasks say in `schemas.method`."),
-        "declared": {"type": "boolean", "description": "Whether somebody has declared it; else workers only ask for it."},
+        "declared": {"type": "boolean", "description": "Whether it was declared; otherwise workers only ask for it."},
         "workers": count("Workers that ask for it now."),
         "running": count("Attempts under way."),
         "waiting": count("Tasks that are ready and wait for a worker."),
@@ -321,7 +321,7 @@ pub fn declare() -> About {
 #[must_use]
 pub fn undeclare() -> About {
     About {
-        description: "Takes the declaration of a method back. Attempts under way go on, and workers may still ask for the method.",
+        description: "Removes the declaration of a method. Attempts in progress continue, and workers may still ask for the method.",
         result: "undeclared",
         schema: object(json!({
             "method": name("The method."),

@@ -50,7 +50,7 @@ pub fn validate() -> About {
         "not_acted_on": names("Paths of keys that have no effect here."),
     }));
     About {
-        description: "Reads a workflow document of RFC-0024 and says everything that is wrong with it, each fault with its place. Stores nothing.",
+        description: "Reads a workflow document of RFC-0024 and reports all faults with their positions. Stores nothing.",
         result: "report",
         schema: with_optional(report, json!({"workflow": workflow})),
         errors: &[],
@@ -76,7 +76,7 @@ pub fn create() -> About {
     let phase = object(json!({
         "phase_name": {"type": "string", "description": "Its name in the document."},
         "task_id": {"anyOf": [at("TaskId"), {"type": "null"}], "description": "Its task; null for a phase that is skipped."},
-        "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "failed", "cancelled", "skipped", "deleted"], "description": "How the phase stands; with `execute` an executor of the server may have begun or ended it already. `skipped`: `skip_when` holds, and there is no task. `deleted`: of a call that was repeated with its key, the task is gone."},
+        "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "failed", "cancelled", "skipped", "deleted"], "description": "Status of the phase; with `execute` an executor of the server may have started or ended it already. `skipped`: `skip_when` is true, and there is no task. `deleted`: the task was deleted before the call was repeated with its key."},
     }));
     let created = object(json!({
         "root_task_id": at("TaskId"),
@@ -91,7 +91,7 @@ pub fn create() -> About {
         schema: with_optional(created, run),
         errors: &[ErrorKind::InputWiring],
         examples: vec![Example {
-            name: "a run that begins at once",
+            name: "a run that starts at once",
             description: "Workers of `data-agent` may claim the first phase.",
             params: json!({"document": DOCUMENT, "trigger": {"quarter": "2026-Q1"}, "execute": true}),
             result: json!({
@@ -170,7 +170,7 @@ pub fn dry_run() -> About {
         json!({"reason": text("What it waits for.")}),
     );
     about(
-        "Plays a run of a workflow document with outputs that were made up, by the rules of tasks: in each turn the first phase that is ready is claimed and gives its outputs. Stores nothing.",
+        "Simulates a run of a workflow document with given outputs, by the rules of tasks: in each step the first ready phase is claimed and completed with its output. Stores nothing.",
         (
             "played",
             object(json!({
@@ -201,7 +201,7 @@ pub fn dry_run() -> About {
 #[must_use]
 pub fn run() -> About {
     let mut about = create();
-    about.description = "Creates the tasks of one run of a workflow document that is kept, and begins it, as `workflows.create` does with a document. Repeated under an idempotency key it runs the version that the first call ran, and gets its answer.";
+    about.description = "Creates the tasks of one run of a saved workflow document, and starts it, as `workflows.create` does with a document. A call that is repeated under its idempotency key gets the first answer, for the version that the first call ran.";
     about.errors = ABSENT;
     about.schema = with_optional(
         about.schema,
@@ -250,7 +250,7 @@ pub fn schemas() -> About {
 pub fn progress() -> About {
     let counts = object(json!({
         "total": count("All of them."),
-        "pending": count("Not begun."),
+        "pending": count("Not started."),
         "ready": count("Of these: only a worker or a slot is missing."),
         "in_progress": count("Begun."),
         "suspended": count("Of these: they wait for a person."),
@@ -269,7 +269,7 @@ pub fn progress() -> About {
         json!({
             "suspension_id": {"type": "string", "format": "uuid", "description": "What `tasks.respond` names."},
             "suspended_since": time("When the question was asked."),
-            "expires_at": {"type": ["string", "null"], "format": "date-time", "description": "When nobody is waited for any more; null for never."},
+            "expires_at": {"type": ["string", "null"], "format": "date-time", "description": "When the wait ends; null for never."},
         }),
     ));
     let lacking = object(merged(
@@ -312,7 +312,7 @@ pub fn progress() -> About {
         ),
         &[ErrorKind::TaskNotFound],
         (
-            "a run that has not begun",
+            "a run that has not started",
             json!({"root_task_id": GROUP}),
             json!({
                 "root_task_id": GROUP, "status": "pending", "progress": 0.0,

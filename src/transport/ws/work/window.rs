@@ -31,7 +31,7 @@ struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The worker does not know of it yet.
-    Untold,
+    Undelivered,
     /// The worker has it.
     Told,
     /// It ended before the worker was told of it.
@@ -73,7 +73,7 @@ impl Window {
         let held = Held {
             attempt,
             lease,
-            state: State::Untold,
+            state: State::Undelivered,
         };
         inner.held.insert(task, held);
     }
@@ -89,7 +89,7 @@ impl Window {
             return None;
         }
         match entry.get().state {
-            State::Untold => {
+            State::Undelivered => {
                 entry.get_mut().state = State::Told;
                 None
             }

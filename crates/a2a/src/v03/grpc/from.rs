@@ -5,18 +5,18 @@ use crate::grpc::json::Json;
 use crate::grpc::pb;
 use crate::operation::{Given, Operation};
 use crate::read::Fault;
-use crate::v03::{Answering, Asked, Form};
+use crate::v03::{Answering, ConvertedCall, Form};
 use prost_types::value::Kind;
 use serde_json::{Map, Value};
 
 /// A request of 0.3.
 pub trait Old {
     /// What it asks for, as an operation that was called by it.
-    fn asked(self, operation: Operation) -> Asked;
+    fn asked(self, operation: Operation) -> ConvertedCall;
 }
 
-fn asked(operation: Operation, given: impl Into<Given>) -> Asked {
-    Asked {
+fn asked(operation: Operation, given: impl Into<Given>) -> ConvertedCall {
+    ConvertedCall {
         operation,
         given: given.into(),
         answering: Answering::new(operation, Form::Proto),
@@ -24,7 +24,7 @@ fn asked(operation: Operation, given: impl Into<Given>) -> Asked {
 }
 
 impl Old for old::SendMessageRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         let configuration = self.configuration.unwrap_or_default();
         let push = configuration.push_notification;
         let request = pb::SendMessageRequest {
@@ -127,7 +127,7 @@ const OF_TASK: [(&str, &str); 1] = [("tasks", "taskId")];
 const CONFIG: [(&str, &str); 2] = [("tasks", "taskId"), ("pushNotificationConfigs", "id")];
 
 impl Old for old::GetTaskRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         let mut given = named("name", &self.name, &TASK);
         if self.history_length != 0 {
             let length = self.history_length.into();
@@ -138,19 +138,19 @@ impl Old for old::GetTaskRequest {
 }
 
 impl Old for old::CancelTaskRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         asked(operation, named("name", &self.name, &TASK))
     }
 }
 
 impl Old for old::TaskSubscriptionRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         asked(operation, named("name", &self.name, &TASK))
     }
 }
 
 impl Old for old::CreateTaskPushNotificationConfigRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         // Its pattern ends with the name of the collection; clients leave that out.
         let parent = self.parent.strip_suffix("/pushNotificationConfigs");
         let parent = parent.unwrap_or(&self.parent);
@@ -167,19 +167,19 @@ impl Old for old::CreateTaskPushNotificationConfigRequest {
 }
 
 impl Old for old::GetTaskPushNotificationConfigRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         asked(operation, named("name", &self.name, &CONFIG))
     }
 }
 
 impl Old for old::DeleteTaskPushNotificationConfigRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         asked(operation, named("name", &self.name, &CONFIG))
     }
 }
 
 impl Old for old::ListTaskPushNotificationConfigRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         let mut given = named("parent", &self.parent, &OF_TASK);
         if self.page_size != 0 {
             let size = self.page_size.into();
@@ -194,7 +194,7 @@ impl Old for old::ListTaskPushNotificationConfigRequest {
 }
 
 impl Old for old::GetAgentCardRequest {
-    fn asked(self, operation: Operation) -> Asked {
+    fn asked(self, operation: Operation) -> ConvertedCall {
         asked(operation, Map::new())
     }
 }

@@ -72,7 +72,7 @@ fn about() -> About {
         schema: with_optional(explanation, optional),
         errors: &[ErrorKind::TaskNotFound],
         examples: vec![Example {
-            name: "a task that nobody executed",
+            name: "a task that was not executed",
             description: "Creating tasks runs nothing.",
             params: json!({"task_id": FETCH}),
             result: json!({

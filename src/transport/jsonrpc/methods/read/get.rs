@@ -82,7 +82,7 @@ pub(super) fn method() -> Method<Service> {
 
 fn about() -> About {
     About {
-        description: "Shows a task with all its members; the root of a run with `run`, how that stands. With `as_of`, what would have been answered then: rebuilt from the flow's events, which takes time in proportion to them.",
+        description: "Shows a task with all its members; for the root of a run, `run` shows the status of the run. With `as_of`, the answer is rebuilt from the flow's events up to then, which takes time in proportion to their number.",
         result: "task",
         schema: json!({"allOf": [at("Task"), {"type": "object", "properties": {
             "attempt_input": {"type": "object", "description": "With `include_input`: what the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},

@@ -197,14 +197,14 @@ fn about() -> About {
         "next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there may be more; a page may have few events, or none, although more follow."},
     });
     About {
-        description: "Shows what happened to a task, and to the runs that covered it, or to its whole flow; to tasks that were deleted, too. Pages follow by `cursor`, and nothing that happens meanwhile moves them.",
+        description: "Shows what happened to a task, and to the runs that covered it, or to its whole flow; to tasks that were deleted, too. Further pages follow by `cursor`; later events do not change them.",
         result: "history",
         schema: with_optional(page, more),
         errors: &[ErrorKind::TaskNotFound],
         examples: vec![
             Example {
                 name: "of a task",
-                description: "It was created, and nothing else happened to it.",
+                description: "It was created, and has no other events.",
                 params: json!({"task_id": FETCH}),
                 result: json!({"task_id": FETCH, "root_task_id": GROUP, "events": [created()]}),
             },

@@ -252,7 +252,7 @@ fn about() -> About {
             },
             Example {
                 name: "by labels",
-                description: "A key with null stands for any value; no task has these.",
+                description: "A key with null matches any value; no task has these labels.",
                 params: json!({"labels": {"team": "data", "stage": null}}),
                 result: json!({"tasks": [], "total": 0, "limit": 100, "offset": 0}),
             },

@@ -17,8 +17,7 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let named = named(&mut reader);
-        let about =
-            "The version that the caller knows: if it is another one by now, nothing is deleted.";
+        let about = "The version that the caller expects: if the schedule has another version, nothing is deleted.";
         let expected_version = expected_version(&mut reader, about);
         reader.finish(|| {
             Some(Self {

@@ -202,7 +202,7 @@ pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",
         OwnerKind,
-        "The user whose schedule is meant; needs `users:any` unless it is the caller. Empty: that of nobody, which is also what is meant without authentication.",
+        "The owner of the schedule; needs `users:any` unless it is the caller. Empty: no owner; this is also the default without authentication.",
     )
 }
 

@@ -27,7 +27,7 @@ impl Parameters for Params {
         let about = "Schedules in the page, at most.";
         let range = integer(1..=LIMIT_MAX);
         let limit = reader.with_default("limit", range, u64::from(LIMIT_DEFAULT), about);
-        let about = "`next_after` of the page before: names behind this one.";
+        let about = "`next_after` of the previous page: only names after this one.";
         let after = reader.optional("after", NameText, about);
         let owner = owner(&mut reader);
         reader.finish(|| {

@@ -18,7 +18,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let name = name(&mut reader);
         let about =
-            "What happens while a run of the schedule goes on; without it, as the schedule says.";
+            "What to do while a run of the schedule is in progress; default: as the schedule says.";
         let overlap = reader.optional("overlap", OVERLAP, about);
         let owner = owner(&mut reader);
         reader.finish(|| {

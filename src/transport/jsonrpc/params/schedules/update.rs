@@ -21,8 +21,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let name = name(&mut reader);
         let changes = changes(&mut reader, false);
-        let about =
-            "The version that the caller knows: if it is another one by now, nothing is changed.";
+        let about = "The version that the caller expects: if the schedule has another version, nothing is changed.";
         let expected_version = expected_version(&mut reader, about);
         let owner = owner(&mut reader);
         reader.finish(|| {

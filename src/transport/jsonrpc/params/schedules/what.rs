@@ -25,7 +25,7 @@ pub(super) fn changes(reader: &mut Reader<'_>, is_new: bool) -> ScheduleChanges 
     let rrule = reader.optional(
         "rrule",
         expression(),
-        "When, as an RFC 5545 recurrence rule, such as `FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=9;BYMINUTE=0;BYSECOND=0`, with a line `DTSTART` before it or without: then it begins at `start_at`, or when the schedule is made.",
+        "When, as an RFC 5545 recurrence rule, such as `FREQ=WEEKLY;BYDAY=MO,TH;BYHOUR=9;BYMINUTE=0;BYSECOND=0`, optionally with a line `DTSTART` before it. Without that line, it starts at `start_at`, or when the schedule is created.",
     );
     let every = reader.optional(
         "every_seconds",
@@ -35,7 +35,7 @@ pub(super) fn changes(reader: &mut Reader<'_>, is_new: bool) -> ScheduleChanges 
     let zone = reader.optional(
         "time_zone",
         expression(),
-        "The zone by whose clock `cron` and `rrule` are meant: a name of the IANA database; UTC without it.",
+        "The time zone of `cron` and `rrule`: a name of the IANA database; default: UTC.",
     );
     one_of(
         reader,
@@ -64,7 +64,7 @@ pub(super) fn changes(reader: &mut Reader<'_>, is_new: bool) -> ScheduleChanges 
     let overlap = reader.optional(
         "overlap",
         OVERLAP,
-        "What happens at a time while a run of the schedule goes on: `skip` (unless said otherwise), `queue` (one waits for its end), `allow`, `cancel_previous`.",
+        "What to do at a time of the schedule while a run is in progress: `skip` (the default), `queue` (one start waits for its end), `allow`, `cancel_previous`.",
     );
     let catch_up_seconds = reader.optional(
         "catch_up_seconds",

@@ -76,6 +76,6 @@ pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",
         OwnerKind,
-        "The user whose flows may use it; needs `users:any` unless it is the caller. Empty: flows without a user, which is also what is meant without authentication.",
+        "The user whose flows may use it; needs `users:any` unless it is the caller. Empty: flows without a user; this is also the default without authentication.",
     )
 }

@@ -21,7 +21,7 @@ impl Parameters for Params {
         let scopes = reader.required(
             "scopes",
             ScopeList,
-            "What the token allows. The caller needs each of them too, and `users:any` to give somebody else's name a scope of tasks or webhooks.",
+            "What the token allows. The caller needs each of these scopes too, and `users:any` to give another user a scope of tasks or webhooks.",
         );
         let kind = reader.with_default("kind", KIND, Kind::User, "What the name is the name of.");
         let methods = reader.optional(
@@ -43,7 +43,7 @@ impl Parameters for Params {
         let agents = reader.optional(
             "agents",
             Agents,
-            "Agents of the broker for which it speaks beside the name. The caller needs `users:any` to name others than its own.",
+            "Further agents of the broker that the token may act as. The caller needs `users:any` to name agents that are not its own.",
         );
         reader.finish(|| {
             Some(Self(New {

@@ -23,7 +23,7 @@ pub fn schema() -> Value {
             "url": {"type": "string", "minLength": 1, "maxLength": URL_CHARS_MAX},
             "headers": headers_schema(),
             "method": {"type": ["string", "null"], "enum": ["POST", null]},
-            "secret": {"type": ["string", "null"], "description": "`whsec_...` or `whsk_...`: what signs. Without it the notices carry no signature, and a receiver cannot tell who sent them: give one, or a header that only you know."},
+            "secret": {"type": ["string", "null"], "description": "The signing secret, `whsec_...` or `whsk_...`. Without it the notices are not signed, and a receiver cannot know who sent them: give a secret, or a header that only you know."},
         },
     })
 }

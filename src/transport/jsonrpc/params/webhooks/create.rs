@@ -25,7 +25,7 @@ impl Parameters for Params {
         let events = reader.optional(
             "events",
             Events,
-            "Only these; without it everything about tasks. What becomes of other webhooks is told only to those that name it.",
+            "Only these; default: all events of tasks. Events about other webhooks are sent only if they are named.",
         );
         let flow = reader.optional(
             "flow_id",

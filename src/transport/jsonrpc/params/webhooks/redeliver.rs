@@ -19,7 +19,7 @@ impl Parameters for Params {
         let id = reader.required(
             "delivery_id",
             integer(1..=i64::MAX as u64),
-            "The delivery, whatever its state.",
+            "The delivery, in any state.",
         );
         let key = reader.optional(
             "request_key",

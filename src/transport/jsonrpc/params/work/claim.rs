@@ -51,7 +51,7 @@ impl Parameters for Params {
             "wait_seconds",
             seconds(WAIT_SECONDS_MAX),
             0,
-            "How long the call waits while there is no work; it is answered as soon as there is some.",
+            "How long the call waits for a task; it is answered as soon as there is one.",
         );
         let named = (reader.given("methods"), reader.given("task_id"));
         let expected = "exactly one of `methods` and `task_id`";

@@ -19,7 +19,7 @@ pub struct Params {
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let (task, lease) = held(&mut reader);
-        let about = "Becomes the `result` of the task. At most 1 MiB of JSON and 100 levels; an attempt whose output is refused goes on, and its history tells the refusal. On a socket the whole message has at most 64 KiB; larger ones go over POST.";
+        let about = "Becomes the `result` of the task. At most 1 MiB of JSON and 100 levels; if the output is refused, the attempt continues, and the history shows the refusal. On a socket the whole message has at most 64 KiB; larger ones go over POST.";
         let output = reader.required("output", Outcome, about);
         reader.finish(|| {
             Some(Self {

@@ -40,7 +40,7 @@ impl Parameters for Params {
             "rejected",
             BOOLEAN,
             false,
-            "Whether the worker does not do the task, by a policy and not for a fault: no attempt follows, and a run that failed for nothing else is rejected.",
+            "Whether the worker rejects the task because of a policy and not because of a fault: no attempt follows, and a run that failed only for this reason is rejected.",
         );
         reader.finish(|| {
             Some(Self {

@@ -44,18 +44,18 @@ impl Parameters for Params {
         let output_part = reader.optional(
             "output_part",
             OutputText,
-            "What the worker has made of its output since the last part, a text or an object: recorded at once, told by streams, and shown by A2A before the result. At most 64 KiB; all parts of an attempt together at most 1000 and 1 MiB. The lease is renewed also where a part is refused.",
+            "The next part of the output, a text or an object: recorded at once, sent by streams, and shown by A2A before the result. At most 64 KiB; all parts of an attempt together at most 1000 and 1 MiB. The lease is renewed also where a part is refused.",
         );
         let output_number = reader.optional(
             "output_number",
             integer(1..=u64::from(OUTPUT_PARTS_MAX)),
-            "The place of `output_part` among the parts of the attempt, from 1. One that is recorded already changes nothing, so a call whose answer was lost can be repeated; one that leaves a gap is refused. Each part needs it.",
+            "The number of `output_part` among the parts of the attempt, from 1. Sending a recorded number again changes nothing, so a call can be repeated after a lost answer; a number that leaves a gap is refused. Required with each part.",
         );
         let fault = |expected| Fault::new("missing", expected);
         match (reader.given("output_part"), reader.given("output_number")) {
             (true, false) => reader.report(
                 "output_number",
-                fault("the place of `output_part`, from 1"),
+                fault("the number of `output_part`, from 1"),
                 &Value::Null,
             ),
             (false, true) => reader.report(

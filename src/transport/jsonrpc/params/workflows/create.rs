@@ -19,7 +19,7 @@ impl Parameters for Params {
             "execute",
             BOOLEAN,
             false,
-            "Whether the run begins at once; else `tasks.execute` with `root_task_id` begins it.",
+            "Whether the run starts at once; otherwise start it with `tasks.execute` and `root_task_id`.",
         );
         let labels = labels(&mut reader);
         reader.finish(|| {

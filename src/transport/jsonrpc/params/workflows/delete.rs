@@ -18,7 +18,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let name = name(&mut reader);
         let owner = owner(&mut reader);
-        let about = "The newest version that the caller knows: if another one is kept by now, nothing is deleted.";
+        let about = "The newest version that the caller expects: if another version is the newest, nothing is deleted.";
         let expected_version = expected_version(&mut reader, about);
         reader.finish(|| {
             Some(Self {

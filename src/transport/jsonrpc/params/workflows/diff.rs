@@ -28,7 +28,7 @@ impl Parameters for Params {
         let document = reader.optional(
             "document",
             DocumentKind,
-            "A document to compare with, in place of `to`: its text in YAML 1.2 or JSON, or the document itself as an object.",
+            "A document to compare with, instead of `to`: its text in YAML 1.2 or JSON, or the document itself as an object.",
         );
         if let (Some(to), Some(_)) = (to, &document) {
             let fault = Fault::new("given beside `document`", "only one of them");

@@ -107,7 +107,7 @@ pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",
         OwnerKind,
-        "The user whose workflows are meant; needs `users:any` unless it is the caller. Empty: those of nobody, which is also what is meant without authentication.",
+        "The owner of the workflows; needs `users:any` unless it is the caller. Empty: no owner; this is also the default without authentication.",
     )
 }
 

@@ -23,7 +23,7 @@ impl Parameters for Params {
         let after = reader.optional(
             "after",
             NameText,
-            "`next_after` of the page before: names behind this one.",
+            "`next_after` of the previous page: only names after this one.",
         );
         let owner = owner(&mut reader);
         reader.finish(|| {

@@ -20,7 +20,7 @@ impl Parameters for Params {
             "execute",
             BOOLEAN,
             true,
-            "Whether the run begins at once; else `tasks.execute` with `root_task_id` begins it.",
+            "Whether the run starts at once; otherwise start it with `tasks.execute` and `root_task_id`.",
         );
         let owner = owner(&mut reader);
         let labels = labels(&mut reader);

@@ -14,7 +14,7 @@ impl Parameters for Params {
         let document = document(&mut reader);
         let strict = strict(&mut reader);
         let owner = owner(&mut reader);
-        let about = "The newest version that the caller knows, 0 for none: if another one is kept by now, nothing is saved, unless that is equal to the document.";
+        let about = "The newest version that the caller expects, 0 for none: if another version is the newest, nothing is saved, unless it is equal to the document.";
         let expected_version = expected_version(&mut reader, about);
         reader.finish(|| {
             Some(Self(SaveWorkflow {

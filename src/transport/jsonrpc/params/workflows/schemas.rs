@@ -24,7 +24,7 @@ impl Parameters for Params {
             DocumentKind,
             "The workflow document: its text in YAML 1.2 or JSON, or the document itself as an object.",
         );
-        let about = "A workflow that is kept, in place of `document`: `info.name` of its document.";
+        let about = "A saved workflow, instead of `document`: `info.name` of its document.";
         let name = reader.optional("name", NameText, about);
         let about = "The version of `name`; without it the newest.";
         let version = reader.optional("version", version(), about);

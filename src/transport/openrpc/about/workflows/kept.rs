@@ -37,15 +37,15 @@ fn differences() -> Value {
     let change = object(json!({
         "path": text("Where in the document."),
         "change": {"type": "string", "enum": ["added", "removed", "changed"]},
-        "before": {"type": ["string", "null"], "description": "What was there, shortened; null for nothing."},
-        "after": {"type": ["string", "null"], "description": "What is there, shortened; null for nothing."},
+        "before": {"type": ["string", "null"], "description": "The old value, shortened; null if there was none."},
+        "after": {"type": ["string", "null"], "description": "The new value, shortened; null if there is none."},
         "breaking": {"type": "boolean", "description": "Whether callers, workers or readers of results may break."},
         "reason": {"type": ["string", "null"], "description": "Whom it breaks and how."},
     }));
     json!({
-        "changes": {"type": "array", "items": change, "description": "Those that break somebody first; at most 1000."},
+        "changes": {"type": "array", "items": change, "description": "Breaking ones first; at most 1000."},
         "count": count("How many there are in all."),
-        "breaking": count("How many of them break somebody."),
+        "breaking": count("How many of them are breaking."),
     })
 }
 
@@ -53,7 +53,7 @@ fn differences() -> Value {
 fn or_null(members: Value) -> Value {
     let members = members.as_object().into_iter().flatten();
     let nullable = members.map(|(name, schema)| {
-        let schema = json!({"anyOf": [schema, {"type": "null"}], "description": "Null when there is no version before to compare with."});
+        let schema = json!({"anyOf": [schema, {"type": "null"}], "description": "Null if there is no earlier version to compare with."});
         (name.clone(), schema)
     });
     Value::Object(nullable.collect())
@@ -191,7 +191,7 @@ pub fn diff() -> About {
 #[must_use]
 pub fn delete() -> About {
     about(
-        "Deletes all versions of a workflow document. Runs go on: their tasks hold all that they need. What happened to the name stays listed.",
+        "Deletes all versions of a workflow document. Runs continue: their tasks contain all that they need. `workflows.versions` still lists the changes of the name.",
         (
             "deleted",
             object(json!({

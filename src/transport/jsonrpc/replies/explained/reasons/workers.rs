@@ -168,23 +168,22 @@ mod tests {
             (there.clone(), "all workers of `m` are busy".to_owned()),
             (
                 behind(1, false),
-                "its turn is behind 1 other task of `m`".to_owned(),
+                "1 other task of `m` must start first".to_owned(),
             ),
             (
                 behind(9, true),
-                "its turn is behind more than 9 other tasks of `m`".to_owned(),
+                "more than 9 other tasks of `m` must start first".to_owned(),
             ),
             (
                 AwaitedWorkers {
                     fair_share: true,
                     ..behind(2, false)
                 },
-                "its turn is behind 2 other tasks of `m`; users share its workers fairly"
-                    .to_owned(),
+                "2 other tasks of `m` must start first; users share its workers fairly".to_owned(),
             ),
             (
                 full,
-                "as many attempts of `m` are under way as its limit allows".to_owned(),
+                "the limit of attempts of `m` at the same time is reached".to_owned(),
             ),
         ] {
             assert_eq!(why("m", Some(&workers), 0), expected);
