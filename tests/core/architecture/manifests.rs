@@ -221,33 +221,6 @@ fn projections_know_no_door() {
     assert_eq!(beginning_with(&names, &NOT_IN_PROJECTIONS), [""; 0]);
 }
 
-/// What a profile says of single packages, a line each.
-fn packages_of<'a>(manifest: &'a str, profile: &str) -> Vec<&'a str> {
-    let table = format!("[profile.{profile}.package]");
-    manifest
-        .lines()
-        .skip_while(|line| *line != table)
-        .skip(1)
-        .take_while(|line| line.contains(" = "))
-        .collect()
-}
-
-/// Building for size takes longer (decision 0188).
-#[test]
-fn the_quickstart_builds_nothing_for_size() {
-    let manifest = manifest(".");
-    let small = packages_of(&manifest, "release");
-    assert!(
-        small.contains(&"rustls = { opt-level = \"s\" }"),
-        "{small:?}"
-    );
-    let quick: Vec<String> = small
-        .iter()
-        .map(|line| line.replace("\"s\"", "1"))
-        .collect();
-    assert_eq!(packages_of(&manifest, "quickstart"), quick);
-}
-
 #[test]
 fn a_crate_that_uses_another_without_leave_is_found() {
     let bad = "\
