@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use taskledger_eventbus::{TaskMessage, TaskResult, TaskStatus};
 use taskledger_testkit::cluster::Cluster;
 use taskledger_testkit::server::Server;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::{Code, Status, Streaming};
@@ -203,13 +203,16 @@ async fn an_agent_and_a_requester_go_on_at_other_nodes_when_theirs_end_on_postgr
     nothing(&mut results).await;
 }
 
-/// A request that is never finished: a server that stops waits for it.
+/// A request that is never finished, and that the server has begun to read: one that stops waits for it.
 async fn unfinished(server: &Server) -> TcpStream {
     let address = server.api.url.trim_start_matches("http://");
     let address = address.trim_end_matches('/');
     let mut connection = TcpStream::connect(address).await.unwrap();
-    let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+    let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\nexpect: 100-continue\r\n\r\n";
     connection.write_all(head.as_bytes()).await.unwrap();
+    let mut told = [0; 12];
+    connection.read_exact(&mut told).await.unwrap();
+    assert_eq!(told, *b"HTTP/1.1 100");
     connection
 }
 
