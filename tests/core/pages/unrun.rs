@@ -165,7 +165,9 @@ fn faults(pages: &[Page], sources: &str) -> Vec<String> {
                     })
                     .copied();
                 match row {
-                    Some(row) => drop(unused.remove(&row)),
+                    Some(row) => {
+                        unused.remove(&row);
+                    }
                     None => faults.push(format!("{place}: `no-run` without a reason in `UNRUN`")),
                 }
             } else if has("postgres") && !is_typed_on_postgres {

@@ -49,11 +49,8 @@ impl Speaker<'_> {
             true => "its method",
             false => "the method of a task below it,",
         };
-        said.message.push_str(&format!(
-            ", and no executor has {whose} `{}`{}",
-            unknown.method,
-            unknown.question()
-        ));
+        let (method, question) = (unknown.method, unknown.question());
+        said.message += &format!(", and no executor has {whose} `{method}`{question}");
         let mut add = |name: &str, value: &str| said.details.insert(name.to_owned(), json!(value));
         add("unknown_executor", unknown.method);
         if let Some(meant) = unknown.meant {
