@@ -164,7 +164,7 @@ async fn a_forged_export_is_refused_unless_its_chain_is_given_up() {
         imported.contains("starts with the next append"),
         "{imported}"
     );
-    assert!(before.contains("no event has a hash yet"), "{before}");
+    assert!(before.contains("there is no hash chain"), "{before}");
     assert!(
         after.contains("events before position 3 have no hash"),
         "{after}"

@@ -113,7 +113,8 @@ async fn the_same_refusal_has_the_same_exit_code() {
         &["events", "export"],
         &["events", "verify"],
     ] {
-        let words = words.iter().chain(&["--data-dir", data]);
+        let place = ["--data-dir", data];
+        let words = words.iter().chain(&place);
         let said = run(words).await.refused(1);
         assert!(said.contains("there is no log in"), "{said}");
     }
