@@ -72,14 +72,55 @@ const KEYED: ReadonlySet<string> = new Set([
   "schedules.run_now",
 ]);
 
-/** Methods that may be repeated without a key: they only read, or doing them twice is doing them once. */
+// Made from the server's table of methods by tests/core/pages/clients.rs.
+// generated: methods that read
+const READS: ReadonlySet<string> = new Set([
+  "audit.list",
+  "events.query",
+  "rpc.discover",
+  "schedules.get",
+  "schedules.list",
+  "secrets.list",
+  "system.drain",
+  "system.executors",
+  "system.health",
+  "system.rebuild",
+  "system.whoami",
+  "tasks.children",
+  "tasks.explain",
+  "tasks.get",
+  "tasks.history",
+  "tasks.list",
+  "tasks.resubscribe",
+  "tasks.sibling_output",
+  "tasks.subscribe",
+  "tasks.tree",
+  "tokens.list",
+  "webhooks.deliveries",
+  "webhooks.get",
+  "webhooks.list",
+  "webhooks.secret",
+  "workers.list",
+  "workers.methods",
+  "workflows.diff",
+  "workflows.dry_run",
+  "workflows.get",
+  "workflows.list",
+  "workflows.progress",
+  "workflows.schemas",
+  "workflows.validate",
+  "workflows.versions",
+]);
+// end of methods that read
+
+/** Methods that change something and may be repeated without a key: doing them twice is doing them once. */
 const REPEATABLE =
-  /^(schedules\.(list|get|update|pause|delete)|workflows\.(validate|dry_run|get|list|versions|diff|progress|schemas|save|delete)|tasks\.(get|tree|children|list|history|explain|claim|renew|complete|fail|release|suspend|respond|sibling_output)|workers\..*|system\..*|rpc\..*|audit\.list|secrets\..*|webhooks\.(get|list|deliveries|secret|update|enable|disable)|tokens\.list)$/;
+  /^(schedules\.(update|pause|delete)|workflows\.(save|delete)|tasks\.(claim|renew|complete|fail|release|suspend|respond)|workers\..*|system\..*|rpc\..*|secrets\..*|webhooks\.(update|enable|disable))$/;
 
 /** Whether doing a call twice is doing it once. A change of a version that is expected makes another one, so it is not. */
 function isRepeatable(method: string, params: object): boolean {
   if (method === "schedules.update" && (params as { expected_version?: number }).expected_version !== undefined) return false;
-  return REPEATABLE.test(method);
+  return READS.has(method) || REPEATABLE.test(method);
 }
 
 /** Calls a taskledger server. Keeps no connection of its own and needs no closing. */

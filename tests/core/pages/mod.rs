@@ -3,6 +3,7 @@
 //! commands.)
 
 mod book;
+mod clients;
 mod examples;
 mod links;
 mod numbers;

@@ -13,7 +13,7 @@ use taskledger_auth::Scope;
 use taskledger_testkit::pages::pages;
 
 /// Set to write the parts instead of comparing them.
-const WRITE: &str = "TASKLEDGER_WRITE_PAGES";
+pub(super) const WRITE: &str = "TASKLEDGER_WRITE_PAGES";
 /// Characters of an example that stands on one line.
 const LINE_CHARS_MAX: usize = 120;
 

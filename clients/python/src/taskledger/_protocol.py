@@ -32,17 +32,57 @@ _KEYED = frozenset(
 )
 """Methods that take an idempotency key; others refuse one."""
 
-# They read, or their effect is the same the second time.
+# Made from the server's table of methods by tests/core/pages/clients.rs.
+# generated: methods that read
+_READS = frozenset(
+    {
+        "audit.list",
+        "events.query",
+        "rpc.discover",
+        "schedules.get",
+        "schedules.list",
+        "secrets.list",
+        "system.drain",
+        "system.executors",
+        "system.health",
+        "system.rebuild",
+        "system.whoami",
+        "tasks.children",
+        "tasks.explain",
+        "tasks.get",
+        "tasks.history",
+        "tasks.list",
+        "tasks.resubscribe",
+        "tasks.sibling_output",
+        "tasks.subscribe",
+        "tasks.tree",
+        "tokens.list",
+        "webhooks.deliveries",
+        "webhooks.get",
+        "webhooks.list",
+        "webhooks.secret",
+        "workers.list",
+        "workers.methods",
+        "workflows.diff",
+        "workflows.dry_run",
+        "workflows.get",
+        "workflows.list",
+        "workflows.progress",
+        "workflows.schemas",
+        "workflows.validate",
+        "workflows.versions",
+    }
+)
+# end of methods that read
+
+# Their effect is the same the second time.
 _REPEATABLE = frozenset(
-    [f"tasks.{name}" for name in ("get", "list", "tree", "children", "history", "explain")]
-    + [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
-    + [f"tasks.{name}" for name in ("suspend", "respond", "sibling_output")]
-    + [f"workflows.{name}" for name in ("validate", "dry_run", "get", "list", "versions", "diff")]
-    + [f"workflows.{name}" for name in ("progress", "save", "delete", "schemas")]
-    + [f"schedules.{name}" for name in ("list", "get", "update", "pause", "delete")]
-    + [f"webhooks.{name}" for name in ("get", "list", "secret", "deliveries", "update")]
-    + [f"webhooks.{name}" for name in ("delete", "enable", "disable")]
-    + ["tokens.list", "tokens.revoke", "audit.list", "rpc.discover"]
+    [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
+    + [f"tasks.{name}" for name in ("suspend", "respond")]
+    + [f"workflows.{name}" for name in ("save", "delete")]
+    + [f"schedules.{name}" for name in ("update", "pause", "delete")]
+    + [f"webhooks.{name}" for name in ("update", "delete", "enable", "disable")]
+    + ["tokens.revoke"]
 )
 _REPEATABLE_OF = ("workers.", "system.", "secrets.")
 # With these members a repetition would be refused, as the first time has made another version.
@@ -207,6 +247,7 @@ def is_repeatable(method: str, params: JsonObject, idempotency_key: str | None) 
     return (
         idempotency_key is not None
         or method in _KEYED
+        or method in _READS
         or method in _REPEATABLE
         or method.startswith(_REPEATABLE_OF)
         or params.get(_NAMED_BY.get(method, "")) is not None
