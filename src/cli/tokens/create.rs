@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// An agent of the broker for which it speaks beside NAME; may be repeated
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
-    /// How long it lasts, such as 12h or 30d; without it 90 days for a user, without end for a service
+    /// How long it lasts, such as 12h or 30d, at most 3653d; without it 90 days for a user, without end for a service
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     expires_in: Option<u64>,
     /// For people
