@@ -45,7 +45,7 @@ pub enum Error {
         retry_after_ms: u64,
     },
     /// The caller has as much of something as it may; nothing was done.
-    #[error("quota exceeded: {used} of {limit} {}", quota.as_str())]
+    #[error("quota exceeded: {used} of {limit} {} and {requested} more", quota.as_str())]
     QuotaExceeded {
         /// What there is enough of.
         quota: Quota,
@@ -53,6 +53,8 @@ pub enum Error {
         limit: u64,
         /// How much there is.
         used: u64,
+        /// How much more the call asks for.
+        requested: u64,
     },
     /// Another node decides about the flow, or none at the moment (`None`); nothing was done.
     #[error("the flow belongs to another node: {0:?}")]

@@ -403,7 +403,7 @@ export class WorkersClient {
   }
 
   /** Gives a worker no new work, so that it finishes what it has and ends; `drain: false` takes that back. */
-  drain(worker: string, drain = true, options?: CallOptions): Promise<{ worker: string; draining: boolean; held: number }> {
+  drain(worker: string, drain = true, options?: CallOptions): Promise<{ worker: string; draining: boolean; held: number; present: boolean }> {
     return this.#client.call("workers.drain", { worker, drain }, options);
   }
 }

@@ -16,8 +16,25 @@ pub struct Request {
     pub show: fn(&Value, &mut Output) -> io::Result<()>,
 }
 
+/// Calls that take something away, the member that says whether it was there, and what it is. The methods may be repeated;
+/// somebody who names what is not there has mistyped it.
+const TAKEN_AWAY: [(&str, &str, &str); 3] = [
+    ("secrets.delete", "deleted", "there is no such secret"),
+    ("workers.undeclare", "removed", "the method is not declared"),
+    ("workflows.delete", "deleted", "there is no such workflow"),
+];
+
+/// Why a call had nothing to take away.
+fn absent(method: &str, result: &Value) -> Option<&'static str> {
+    let (_, member, text) = TAKEN_AWAY.iter().find(|(it, ..)| *it == method)?;
+    (result.get(*member) == Some(&Value::Bool(false))).then_some(text)
+}
+
 impl Request {
     /// Makes the call, and shows the result.
+    ///
+    /// # Errors
+    /// [`CliError`]; `Usage`: what was to be taken away is not there.
     pub(crate) async fn answered(
         self,
         remote: &Remote,
@@ -26,6 +43,9 @@ impl Request {
         let api = remote.api()?;
         out.calls_with(api.options().to_owned());
         let result = api.call(self.method, self.params.clone()).await?;
+        if let Some(text) = absent(self.method, &result) {
+            return Err(CliError::Usage(text.to_owned()));
+        }
         shown_or_said(self.method, &self.params, &result, self.show, out)?;
         Ok(result)
     }
@@ -112,7 +132,24 @@ pub(crate) fn json_object(text: &str) -> Result<Object, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{actor, principal};
+    use super::{absent, actor, principal};
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_there_cannot_be_taken_away() {
+        let of = |method, result| absent(method, &result);
+        let secret = of("secrets.delete", json!({"deleted": false}));
+        assert_eq!(secret, Some("there is no such secret"));
+        let method = of(
+            "workers.undeclare",
+            json!({"method": "m", "removed": false}),
+        );
+        assert_eq!(method, Some("the method is not declared"));
+        let workflow = of("workflows.delete", json!({"deleted": false}));
+        assert_eq!(workflow, Some("there is no such workflow"));
+        assert_eq!(of("secrets.delete", json!({"deleted": true})), None);
+        assert_eq!(of("tasks.delete", json!({"deleted": false})), None);
+    }
 
     #[test]
     fn a_principal_has_a_kind() {

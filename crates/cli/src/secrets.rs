@@ -153,12 +153,8 @@ fn list(result: &Value, out: &mut Output) -> io::Result<()> {
     show_table(&columns, &rows, out)
 }
 
-fn deleted(result: &Value, out: &mut Output) -> io::Result<()> {
-    let deleted = result.get("deleted").and_then(Value::as_bool);
-    out.line(match deleted {
-        Some(true) => "deleted",
-        Some(false) | None => "there was no such secret",
-    })
+fn deleted(_: &Value, out: &mut Output) -> io::Result<()> {
+    out.line("deleted")
 }
 
 #[cfg(test)]

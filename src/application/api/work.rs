@@ -467,4 +467,6 @@ pub struct Drained {
     pub draining: bool,
     /// Attempts that it holds.
     pub held: usize,
+    /// Whether a worker of this name is known now, or holds something.
+    pub present: bool,
 }

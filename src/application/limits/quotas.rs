@@ -303,6 +303,7 @@ fn exceeded(quota: Quota, limit: Option<NonZeroU32>, used: u64, added: u64) -> R
                 quota,
                 limit: limit.get().into(),
                 used,
+                requested: added,
             })
         }
         Some(_) | None => Ok(()),

@@ -31,6 +31,7 @@ impl Streams {
                 quota: Quota::Streams,
                 limit: max.get().into(),
                 used: (*used).into(),
+                requested: 1,
             });
         }
         *used += 1;
@@ -77,7 +78,10 @@ mod tests {
         let take = |owner: &str| streams.take(Arc::from(owner));
         let first = take("ann").expect("the first");
         let _second = take("ann").expect("the second");
-        let Err(Error::QuotaExceeded { quota, limit, used }) = take("ann") else {
+        let Err(Error::QuotaExceeded {
+            quota, limit, used, ..
+        }) = take("ann")
+        else {
             panic!("two is the limit");
         };
         assert_eq!((quota, limit, used), (Quota::Streams, 2, 2));

@@ -177,6 +177,7 @@ enum SentError {
         quota: Quota,
         limit: u64,
         used: u64,
+        requested: u64,
     },
     Forbidden {
         scope: Scope,
@@ -241,9 +242,17 @@ pub(in crate::application) fn written_outcome(
             Error::OutcomeUnknown => SentError::OutcomeUnknown,
             Error::Unanswered { retry_after_ms } => SentError::Unanswered { retry_after_ms },
             Error::RateLimited { retry_after_ms } => SentError::RateLimited { retry_after_ms },
-            Error::QuotaExceeded { quota, limit, used } => {
-                SentError::QuotaExceeded { quota, limit, used }
-            }
+            Error::QuotaExceeded {
+                quota,
+                limit,
+                used,
+                requested,
+            } => SentError::QuotaExceeded {
+                quota,
+                limit,
+                used,
+                requested,
+            },
             Error::OutOfTime { changes } => SentError::OutOfTime { changes },
             Error::Failed(Failure::ShuttingDown) => SentError::ShuttingDown,
             Error::Failed(failure) => SentError::Failed {
@@ -296,9 +305,17 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         Outcome::Error(SentError::RateLimited { retry_after_ms }) => {
             Error::RateLimited { retry_after_ms }
         }
-        Outcome::Error(SentError::QuotaExceeded { quota, limit, used }) => {
-            Error::QuotaExceeded { quota, limit, used }
-        }
+        Outcome::Error(SentError::QuotaExceeded {
+            quota,
+            limit,
+            used,
+            requested,
+        }) => Error::QuotaExceeded {
+            quota,
+            limit,
+            used,
+            requested,
+        },
         Outcome::Error(SentError::OutOfTime { changes }) => Error::OutOfTime { changes },
         Outcome::Error(SentError::ShuttingDown) => Failure::ShuttingDown.into(),
         Outcome::Error(SentError::Failed { id, reason }) => Failure::OfNode { id, reason }.into(),

@@ -327,6 +327,7 @@ fn refused(refusal: Refusal, id: Option<&TokenId>) -> Error {
             "methods to which your own credential is narrowed",
         ),
         Refusal::NarrowedTo => ("methods", "a list of methods"),
+        Refusal::NoWorker => ("methods", "the scope `worker` too, or no methods"),
         Refusal::Agents => ("agents", "agents for which the caller speaks"),
         Refusal::Named => ("agents", "a list of agents"),
         Refusal::Unknown => ("id", "the id of a token, as `tokens.list` shows it"),

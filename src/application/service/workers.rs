@@ -205,10 +205,15 @@ impl Service {
             let own = of.as_ref().is_some_and(|of| principals.contains(of));
             &**name == worker && own
         });
+        let held = of_worker.map(|(_, (count, _))| count).sum();
+        let mut known = self.workers.workers().into_iter();
+        let is_known =
+            known.any(|known| &*known.worker == worker && principals.contains(&known.principal));
         Ok(Drained {
             worker: Arc::from(worker),
             draining: is_drained,
-            held: of_worker.map(|(_, (count, _))| count).sum(),
+            held,
+            present: is_known || held > 0,
         })
     }
 

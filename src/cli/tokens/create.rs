@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// A further agent of the broker that the token may act as; may be repeated
     #[arg(long = "agent", value_name = "NAME")]
     agents: Vec<String>,
-    /// How long it lasts, such as 12h or 30d; default: 90 days for a user, no expiry for a service
+    /// How long it lasts, such as 12h or 30d, at most 3653d; default: 90 days for a user, no expiry for a service
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     expires_in: Option<u64>,
     /// For people

@@ -16,8 +16,7 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
         let count: u64 = digits.parse().ok().filter(|_| plain)?;
         count.checked_mul(unit)
     };
-    let expected =
-        "expected a whole number of days, hours, minutes or seconds, such as `30d` or `12h`";
+    let expected = "expected a whole number of days, hours, minutes or seconds, such as `30d` or `12h`; a year is `365d`";
     read().ok_or_else(|| expected.to_owned())
 }
 

@@ -355,10 +355,16 @@ impl RpcError {
         ms.filter(|_| is_rate && self.code == ErrorKind::Busy.row().0)
     }
 
-    /// -32015: the caller has `used` of `limit` of something.
+    /// -32015: the caller has `used` of `limit` of something, and asks for so many more.
     #[must_use]
-    pub fn quota_exceeded(quota: &str, limit: u64, used: u64) -> Self {
-        let expected = format!("at most {limit}; what ends or is deleted makes room");
+    pub fn quota_exceeded(quota: &str, limit: u64, (used, requested): (u64, u64)) -> Self {
+        let expected = if requested > limit {
+            format!("at most {limit}, of which this call alone asks for {requested}")
+        } else {
+            format!(
+                "at most {limit}, and this call asks for {requested} more; what ends or is deleted makes room"
+            )
+        };
         Self::of(
             ErrorKind::QuotaExceeded,
             quota,
@@ -369,6 +375,7 @@ impl RpcError {
         .with("quota", quota)
         .with("limit", limit)
         .with("used", used)
+        .with("requested", requested)
     }
 
     /// -32014 for the member `field` that names the webhook or the delivery.

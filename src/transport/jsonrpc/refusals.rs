@@ -49,9 +49,12 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
             retry_after_ms,
         } => RpcError::busy(&reason, retry_after_ms),
         Error::RateLimited { retry_after_ms } => RpcError::rate_limited(retry_after_ms),
-        Error::QuotaExceeded { quota, limit, used } => {
-            RpcError::quota_exceeded(quota.as_str(), limit, used)
-        }
+        Error::QuotaExceeded {
+            quota,
+            limit,
+            used,
+            requested,
+        } => RpcError::quota_exceeded(quota.as_str(), limit, (used, requested)),
         Error::Elsewhere(_) => RpcError::busy(
             "the flow is changing over to another server",
             RETRY_AFTER_MOVE_MS,

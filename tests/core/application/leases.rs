@@ -425,3 +425,31 @@ async fn explanations_name_the_worker_that_is_missing_and_the_attempt_that_runs(
     assert_eq!(runs["reasons"][0]["code"], "running", "{runs}");
     assert_eq!(runs["attempts"].as_array().unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn an_explanation_says_that_a_lost_attempt_uses_up_no_retry() {
+    let mut b = Broker::new().await;
+    b.w.run_read_models();
+    b.w.run_flows();
+    b.execute(json!([task("a", "resize")])).await;
+    let _ = b.claim("a").await;
+    b.w.clock.advance_ms(LEASE_MS);
+    while b.w.status("a").await != Some(Status::Pending) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let explain =
+        b.w.call(|app| async move { app.explain(&caller(), id("a")).await });
+    let rests = soon(explain).await.unwrap().unwrap();
+    let reason = &rests["reasons"][0];
+    assert_eq!(
+        (
+            &reason["code"],
+            &reason["attempt"],
+            &reason["attempt_of_run"]
+        ),
+        (&json!("waits_for_retry"), &json!(2), &json!(1))
+    );
+    let message = reason["message"].as_str().unwrap();
+    let said = "for another attempt; the last one uses up no retry: lost by worker `worker`";
+    assert!(message.contains(said), "{message}");
+}

@@ -15,8 +15,12 @@ fn quotas() -> QuotaOptions {
     }
 }
 
+/// Code, quota, limit and what is used; one more was asked for.
 fn told(refusal: &Value) -> (i64, &str, u64, u64) {
     let data = &refusal["data"];
+    assert_eq!(data["requested"], 1, "{refusal}");
+    let expected = data["expected"].as_str().unwrap();
+    assert!(expected.contains("asks for 1 more; what ends or is deleted makes room"));
     (
         refusal["code"].as_i64().unwrap(),
         data["quota"].as_str().unwrap(),

@@ -428,7 +428,7 @@ async fn every_documented_error_is_given_in_the_documented_form_and_no_other() {
         }
         given.extend(NOT_BY_A_CALL.map(|kind| (name.to_owned(), kind.row().0)));
         if WITH_QUOTAS.contains(&name) {
-            let error = RpcError::quota_exceeded("open_flows", 10, 10);
+            let error = RpcError::quota_exceeded("open_flows", 10, (10, 1));
             check_error(&document, name, &json!(error));
             given.insert((name.to_owned(), error.code));
         }

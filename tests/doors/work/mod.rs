@@ -6,6 +6,7 @@
 mod callers;
 mod claims;
 mod documents;
+mod guide;
 mod lineage;
 mod nodes;
 mod outcomes;

@@ -225,8 +225,9 @@ async fn a_cancelled_task_ends_its_program(folder: Folder) {
         "trap 'echo > {}; exit' TERM; sleep 1000 & wait",
         mark.display()
     );
-    let mut worker = Worker::start(&server.api.url, &["--lease-seconds", "5"], &script);
-    let task = given_task(&server, json!({})).await;
+    // It hears of the cancellation while the grace lasts, however long the lease is.
+    let mut worker = Worker::start(&server.api.url, &["--lease-seconds", "3600"], &script);
+    let task = given_task(&server, json!({"cancel_grace_seconds": 15})).await;
     when(&server, &task, "in_progress").await;
     server
         .api
@@ -335,7 +336,14 @@ async fn methods_are_declared_and_listed(folder: Folder) {
     assert!(built_in.contains("(-32602)"), "{built_in}");
     let undeclared = workers(&["undeclare", "m"]).await.done();
     assert_eq!(undeclared, "m is not declared any more\n");
-    let again = workers(&["undeclare", "m"]).await.done();
-    assert_eq!(again, "m was not declared\n");
+    let again = workers(&["undeclare", "m"]).await.refused(2);
+    assert!(again.contains("the method is not declared"), "{again}");
+    let absent = workers(&["drain", "nobody"]).await.done();
+    assert!(
+        absent.starts_with("no worker `nobody` is there"),
+        "{absent}"
+    );
+    let off = workers(&["drain", "nobody", "--off"]).await.done();
+    assert_eq!(off, "nobody gets tasks\n");
     server.stop().await;
 }

@@ -288,6 +288,7 @@ fn allowed(caller: &Caller, new: &New) -> Result<(), Refusal> {
         Some(methods) if !(1..=METHODS_MAX).contains(&methods.len()) => {
             return Err(Refusal::NarrowedTo);
         }
+        Some(_) if !new.scopes.has(Scope::Worker) => return Err(Refusal::NoWorker),
         Some(_) | None => {}
     }
     match &new.agents {

@@ -8,7 +8,7 @@ use taskledger_domain::Timestamp;
 
 /// How long a user's token lasts unless something else is said: 90 days.
 pub const USER_LIFETIME_S: u64 = 90 * 24 * 3_600;
-/// How long a token can be made to last: ten years.
+/// How long a token can be made to last: ten years, which are 3653 days.
 pub const LIFETIME_MAX_S: u64 = 3_653 * 24 * 3_600;
 /// How long the old secret is accepted after a rotation unless something else is said.
 pub const GRACE_DEFAULT_S: u64 = 24 * 3_600;
@@ -53,7 +53,7 @@ pub enum Refusal {
     #[error("there is a token with this id")]
     Taken,
     /// It would last too long, or not at all.
-    #[error("a token lasts between 1 and {LIFETIME_MAX_S} seconds")]
+    #[error("a token lasts between 1 and {LIFETIME_MAX_S} seconds, which are 3653 days")]
     Lifetime,
     /// The old secret would be accepted too long.
     #[error("the old secret is accepted for at most {GRACE_MAX_S} seconds")]
@@ -64,6 +64,9 @@ pub enum Refusal {
     /// It is narrowed to no method or to too many.
     #[error("a token is narrowed to between 1 and {METHODS_MAX} methods")]
     NarrowedTo,
+    /// It is narrowed to methods, which says nothing but of the scope that it lacks.
+    #[error("methods narrow the scope `worker`, which the token does not have")]
+    NoWorker,
     /// It names no agent or too many.
     #[error("a token names between 1 and {AGENTS_MAX} agents")]
     Named,

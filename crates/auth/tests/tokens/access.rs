@@ -4,7 +4,7 @@ use crate::on_both_engines;
 use crate::world::{DAY, SECOND, World, reader, root, service, user};
 use std::sync::Arc;
 use taskledger_auth::tokens::{GRACE_MAX_S, New};
-use taskledger_auth::{Denial, Kind, Malformed, Origin, Token};
+use taskledger_auth::{Denial, Kind, Malformed, Origin, Scope, Scopes, Token};
 use taskledger_clock::SystemClock;
 
 on_both_engines!(
@@ -23,7 +23,7 @@ async fn a_token_tells_who_shows_it(world: World) {
     let narrowed = New {
         methods: Some([Arc::from("pdf")].into()),
         agents: Some([Arc::from("robot")].into()),
-        ..service("ci", reader())
+        ..service("ci", Scopes::of([Scope::Worker]))
     };
     let created = world.made(narrowed).await;
 
@@ -31,7 +31,7 @@ async fn a_token_tells_who_shows_it(world: World) {
 
     assert_eq!(caller.kind(), Kind::Service);
     assert_eq!(&**caller.actor(), "service:ci");
-    assert_eq!(caller.scopes(), reader());
+    assert_eq!(caller.scopes(), Scopes::of([Scope::Worker]));
     assert_eq!(caller.methods().unwrap()[..], [Arc::from("pdf")]);
     assert_eq!(caller.agents().unwrap()[..], [Arc::from("robot")]);
     assert_eq!(caller.credential(), Some(created.token.id().as_str()));

@@ -126,6 +126,13 @@ async fn what_no_token_can_be_is_refused(world: World) {
         ),
         (
             New {
+                methods: methods(1),
+                ..ann()
+            },
+            Refusal::NoWorker,
+        ),
+        (
+            New {
                 agents: methods(0),
                 ..ann()
             },

@@ -117,7 +117,9 @@ async fn kept(
     claim: &Claim,
     mut latest: watch::Receiver<Option<Progress>>,
 ) -> Change {
-    let patience = claim.third_of_lease().clamp(RENEWAL_TIME_MIN, RENEWAL_TIME_MAX);
+    let patience = claim
+        .third_of_lease()
+        .clamp(RENEWAL_TIME_MIN, RENEWAL_TIME_MAX);
     let mut pace = Pace::new(shared.clock.clone());
     let mut due = Instant::now() + claim.renewal();
     let mut earliest = Instant::now();

@@ -91,9 +91,5 @@ fn declared(result: &Value, out: &mut Output) -> io::Result<()> {
 
 fn undeclared(result: &Value, out: &mut Output) -> io::Result<()> {
     let method = member(result, "method");
-    let removed = result.get("removed").and_then(Value::as_bool);
-    out.line(match removed {
-        Some(true) => format!("{method} is not declared any more"),
-        Some(false) | None => format!("{method} was not declared"),
-    })
+    out.line(format!("{method} is not declared any more"))
 }

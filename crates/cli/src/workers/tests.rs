@@ -94,12 +94,16 @@ fn changes_are_told_in_a_sentence() {
         )
     };
     assert_eq!(drained(true, 0), "w gets no more tasks and holds none\n");
+    let absent = json!({"worker": "w", "draining": true, "held": 0, "present": false});
+    assert_eq!(
+        shown("drain|w", &absent),
+        "no worker `w` is there; one that starts under this name gets no tasks until `taskledger workers drain w --off`\n"
+    );
     assert_eq!(drained(true, 2), "w gets no more tasks; it holds 2 tasks\n");
     assert_eq!(drained(false, 2), "w gets tasks\n");
-    let undeclared =
-        |removed: bool| shown("undeclare|m", &json!({"method": "m", "removed": removed}));
-    assert_eq!(undeclared(true), "m is not declared any more\n");
-    assert_eq!(undeclared(false), "m was not declared\n");
+    let undeclared = json!({"method": "m", "removed": true});
+    let undeclared = shown("undeclare|m", &undeclared);
+    assert_eq!(undeclared, "m is not declared any more\n");
     let declared = json!({"method": "m", "declared": true, "defaults": {"retry_count": 2}, "declared_by": "user:ann"});
     assert_eq!(
         shown("declare|m", &declared),

@@ -307,12 +307,8 @@ fn changes(result: &Value, out: &mut Output) -> io::Result<()> {
     out.line(format!("{all}, {} breaking", count("breaking")))
 }
 
-fn deleted(result: &Value, out: &mut Output) -> io::Result<()> {
-    let deleted = result.get("deleted").and_then(Value::as_bool);
-    out.line(match deleted {
-        Some(true) => "deleted",
-        Some(false) | None => "there was no such workflow",
-    })
+fn deleted(_: &Value, out: &mut Output) -> io::Result<()> {
+    out.line("deleted")
 }
 
 fn counts(result: &Value, out: &mut Output) -> io::Result<()> {

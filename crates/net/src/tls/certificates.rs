@@ -72,7 +72,7 @@ pub enum Error {
         reason: String,
     },
     /// The key is not read: there is no such file, or it is no secret.
-    #[error("the key file {0}")]
+    #[error("cannot use the key file: {0}")]
     KeyFile(#[source] secret_file::Error),
     /// Certificate and key do not belong together.
     #[error(

@@ -49,6 +49,7 @@ fn quotas() -> (Quotas, Arc<Rows>, Arc<ManualClock>) {
     (quotas, rows, clock)
 }
 
+/// The quota that is exceeded, with its limit and what is used.
 async fn take(quotas: &Quotas, open_flows: u64, waiting_tasks: u64) -> Option<(Quota, u64, u64)> {
     let added = InUse {
         open_flows,
@@ -56,7 +57,20 @@ async fn take(quotas: &Quotas, open_flows: u64, waiting_tasks: u64) -> Option<(Q
     };
     match quotas.take(&Arc::from("ann"), added).await {
         Ok(()) => None,
-        Err(Error::QuotaExceeded { quota, limit, used }) => Some((quota, limit, used)),
+        Err(Error::QuotaExceeded {
+            quota,
+            limit,
+            used,
+            requested,
+        }) => {
+            let asked = match quota {
+                Quota::OpenFlows => open_flows,
+                Quota::WaitingTasks => waiting_tasks,
+                Quota::Webhooks | Quota::Streams | Quota::Callbacks => 0,
+            };
+            assert_eq!(requested, asked);
+            Some((quota, limit, used))
+        }
         Err(other) => panic!("{other}"),
     }
 }

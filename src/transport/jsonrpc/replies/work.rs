@@ -182,6 +182,7 @@ pub(in crate::transport::jsonrpc) fn drained(drained: &Drained) -> Box<RawValue>
         "worker": drained.worker,
         "draining": drained.draining,
         "held": drained.held,
+        "present": drained.present,
     }))
 }
 

@@ -121,7 +121,7 @@ fn claimed() -> Value {
 #[must_use]
 pub fn claim() -> About {
     let claims = object(
-        json!({"claims": {"type": "array", "items": at("Claim"), "description": "Empty if there was no task in time."}}),
+        json!({"claims": {"type": "array", "items": at("Claim"), "description": "Empty if there was no task in time, or if the worker lost a lease while it waited: it asks again."}}),
     );
     let draining = json!({"draining": {"type": "boolean", "enum": [true], "description": "An operator drains this worker: it gets no more work, and should end what it has and then itself."}});
     About {
@@ -396,14 +396,15 @@ pub fn drain() -> About {
         schema: object(json!({
             "worker": name("The worker."),
             "draining": {"type": "boolean", "description": "Whether it gets no more work."},
-            "held": count("Tasks that it still holds."),
+            "held": count("Tasks that it still holds, under leases."),
+            "present": {"type": "boolean", "description": "Whether a worker of this name is there now. Else the drain waits for one that starts under it."},
         })),
         errors: &[],
         examples: one(
             "a worker",
             "By its name.",
             json!({"worker": WORKER}),
-            json!({"worker": WORKER, "draining": true, "held": 0}),
+            json!({"worker": WORKER, "draining": true, "held": 0, "present": true}),
         ),
     }
 }

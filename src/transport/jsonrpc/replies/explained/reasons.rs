@@ -21,6 +21,8 @@ use taskledger_domain::task::Status;
 
 /// Bytes of an error in a sentence; the whole one is beside it.
 const ERROR_BYTES_MAX: usize = 200;
+/// The reason of an attempt that ended because the server stopped or the lease of its worker ended.
+const LOST: &str = "interrupted";
 /// Names in one sentence; all are in the list beside it.
 const NAMES_MAX: usize = 3;
 
@@ -235,17 +237,30 @@ impl Speaker<'_> {
     fn retry(&self, at: Timestamp) -> Said {
         let budget = self.e.attempts;
         let next = budget.used + 1;
-        let last = self.latest().and_then(|a| a.error.as_deref());
+        let latest = self.latest();
+        let last = latest.and_then(|a| a.error.as_deref());
+        let is_lost = latest.is_some_and(|a| a.reason.as_deref() == Some(LOST));
+        let error = short(last);
         said(
             "waits_for_retry",
-            format!(
-                "waits until {at} for attempt {next} of {}{}",
-                budget.max.max(next),
-                last.map_or_else(String::new, |error| format!(
-                    "; the last one failed{}",
-                    short(Some(error))
-                ))
-            ),
+            match (is_lost, last) {
+                // It is not one of those that `retry_count` allows.
+                (true, _) => {
+                    format!(
+                        "waits until {at} for another attempt; the last one uses up no retry{error}"
+                    )
+                }
+                (false, None) => {
+                    format!(
+                        "waits until {at} for attempt {next} of {}",
+                        budget.max.max(next)
+                    )
+                }
+                (false, Some(_)) => format!(
+                    "waits until {at} for attempt {next} of {}; the last one failed{error}",
+                    budget.max.max(next)
+                ),
+            },
             json!({"at": at, "attempt": self.e.attempt + 1, "attempt_of_run": next,
                 "max_attempts": budget.max, "last_error": last}),
         )
