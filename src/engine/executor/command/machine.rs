@@ -135,10 +135,10 @@ async fn stop(all: &Path) -> io::Result<usize> {
         let own = lock.with_extension("");
         stopped += stop_orphans(&own).await?;
         for removed in [std::fs::remove_dir(&own), std::fs::remove_file(lock)] {
-            removed.or_else(|error| match error.kind() {
-                io::ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })?;
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
         }
     }
     Ok(stopped)
