@@ -15,6 +15,7 @@ mod given_away;
 mod inboxes;
 mod issuer;
 mod matrix;
+mod methods;
 mod owners;
 mod quotas;
 mod random;
