@@ -86,7 +86,7 @@ fn the_best_offer_goes_to_the_worker_that_has_waited_for_the_longest_time() {
     set(&offers, "two", vec![offer("a", rank(9), 1)]);
     let other = gets(&mut second, "two");
     assert_eq!((held.many, other.many), (1, 1));
-    assert_eq!((&*held.method, held.until), ("a", None));
+    assert_eq!((&*held.method.name, held.until), ("a", None));
 }
 
 #[test]
@@ -255,12 +255,12 @@ fn a_worker_of_several_methods_gets_the_best_of_a_flow_that_offers_both() {
         gets(&mut wait(&offers, &["a", "b"], 1), "f"),
         gets(&mut wait(&offers, &["a", "b"], 1), "f"),
     );
-    assert_eq!((&*first.method, &*second.method), ("b", "a"));
+    assert_eq!((&*first.method.name, &*second.method.name), ("b", "a"));
     // One that waited already does so too.
     let mut waiting = wait(&offers, &["a", "b"], 1);
     let both = vec![offer("a", rank(5), 9), offer("b", rank(0), 9)];
     set(&offers, "f", both);
-    assert_eq!(&*gets(&mut waiting, "f").method, "b");
+    assert_eq!(&*gets(&mut waiting, "f").method.name, "b");
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod asked;
 mod audited;
 mod bus;
 mod columns;
+mod covered;
 mod credentials;
 mod cursors;
 mod events;
