@@ -9,7 +9,7 @@ use super::ports::Standing;
 use super::slots::View;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use taskledger_domain::FlowId;
 
 /// The flows that wait, by executor. Memory: one entry for each flow and method that it waits for.
@@ -21,25 +21,38 @@ pub(super) struct Awaited {
 }
 
 /// How the directory stood to a method when a flow came to rest.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Stood {
+    /// Whose flow it is.
+    owner: Option<Arc<str>>,
     standing: Standing,
+    /// Its owner had declared the method for themselves.
+    is_own: bool,
     /// All ready tasks of it say that they are remote: whether a worker asks for the method changes nothing.
     is_said: bool,
 }
 
 impl Stood {
-    pub(super) fn of(view: &View, method: &str, is_said: bool) -> Self {
-        let standing = view.standing(method);
-        Self { standing, is_said }
+    /// `view`: for flows of that owner.
+    pub(super) fn of(
+        (view, owner): (&View, Option<&Arc<str>>),
+        method: &str,
+        is_said: bool,
+    ) -> Self {
+        Self {
+            owner: owner.cloned(),
+            standing: view.standing(method),
+            is_own: view.is_own(method),
+            is_said,
+        }
     }
 
-    fn is_other(self, now: Standing) -> bool {
+    fn is_other(&self, (now, is_own): (Standing, bool)) -> bool {
         let seen = |standing| match standing {
             Standing::Unknown if self.is_said => Standing::Remote,
             Standing::Unknown | Standing::BuiltIn | Standing::Remote => standing,
         };
-        seen(now) != seen(self.standing)
+        seen(now) != seen(self.standing) || is_own != self.is_own
     }
 }
 
@@ -128,14 +141,21 @@ impl Awaited {
         self.flows.store(index.methods.len(), Ordering::Release);
     }
 
-    /// Flows that wait for an executor to which the directory stands otherwise now. Cost: O(methods +
-    /// flows that wait for those that changed).
-    pub(super) fn changed(&self, view: &View) -> Vec<FlowId> {
+    /// Flows that wait for an executor to which the directory stands otherwise now: `view` for everybody, `of` for
+    /// flows of an owner. Cost: O(methods + flows that wait).
+    pub(super) fn changed(&self, view: &View, of: impl Fn(Option<&str>) -> View) -> Vec<FlowId> {
         let index = self.index();
         let mut changed = Vec::new();
         for (method, flows) in &index.flows {
-            let now = view.standing(method);
-            let other = flows.iter().filter(|(_, then)| then.is_other(now));
+            let shared = (view.standing(method), false);
+            let now = |then: &Stood| match &then.owner {
+                Some(owner) if view.has_owners() => {
+                    let view = of(Some(owner));
+                    (view.standing(method), view.is_own(method))
+                }
+                Some(_) | None => shared,
+            };
+            let other = flows.iter().filter(|(_, then)| then.is_other(now(then)));
             changed.extend(other.map(|(flow, _)| *flow));
         }
         changed

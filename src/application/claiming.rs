@@ -8,15 +8,18 @@ use super::guard::Guard;
 use super::leases::{Holding, Term};
 use super::leasing;
 use super::offers::{Ask, Reservation, Waiting, Wakeup};
+use super::ports::ExecutorSnapshot;
 use super::sending::metadata;
 use super::task_names::TaskNames;
 use super::undelivered::UndeliveredClaims;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::Reach;
 use taskledger_domain::contract::Broken;
 use taskledger_domain::flow::{Argument, Claimable, Command, Flow, Refusal};
 use taskledger_domain::{FlowId, TaskId, Timestamp};
+use taskledger_workers::MethodKey;
 use tokio::sync::oneshot;
 
 /// Offers in a row that turn out to be none, after which a worker that does not wait gets nothing.
@@ -152,15 +155,55 @@ impl App {
         methods: &Arc<[Arc<str>]>,
         max: usize,
     ) -> Result<Waiting, Error> {
-        let ask = Ask {
-            methods: methods.clone(),
-            reach: context.caller.reach(),
-            max,
+        let reach = context.caller.reach();
+        let mut executors = self.validation.executors();
+        loop {
+            let ask = Ask {
+                methods: self.asked_for(&*executors, methods, &reach),
+                reach: reach.clone(),
+                max,
+            };
+            let waiting = self.flows.offers.ask(ask).map_err(|_| Error::Busy {
+                reason: "too many workers wait on this node".to_owned(),
+                retry_after_ms: RETRY_AFTER_MS,
+            })?;
+            // Whoever waits when somebody declares a method for themselves is told to look; this one may have come
+            // too late for that.
+            let newest = self.validation.executors();
+            if newest.declared_since() == executors.declared_since() {
+                return Ok(waiting);
+            }
+            executors = newest;
+        }
+    }
+
+    /// The methods under every declaration that holds for flows in reach. Cost: O(methods + their declarations).
+    fn asked_for(
+        &self,
+        executors: &dyn ExecutorSnapshot,
+        methods: &[Arc<str>],
+        reach: &Reach,
+    ) -> Arc<[MethodKey]> {
+        let shared = |name: &Arc<str>| MethodKey::shared(name.clone());
+        if !executors.has_owners() {
+            return methods.iter().map(shared).collect();
+        }
+        let own = |name: &Arc<str>, owner: &Arc<str>| MethodKey {
+            name: name.clone(),
+            owner: Some(owner.clone()),
         };
-        self.flows.offers.ask(ask).map_err(|_| Error::Busy {
-            reason: "too many workers wait on this node".to_owned(),
-            retry_after_ms: RETRY_AFTER_MS,
-        })
+        let of_method = |name: &Arc<str>| -> Vec<MethodKey> {
+            let owners = executors.owners_of(name);
+            match reach {
+                Reach::All => {
+                    let own = owners.iter().map(|owner| own(name, owner));
+                    std::iter::once(shared(name)).chain(own).collect()
+                }
+                Reach::Of(owner) if owners.contains(owner) => vec![own(name, owner)],
+                Reach::Of(_) => vec![shared(name)],
+            }
+        };
+        methods.iter().flat_map(of_method).collect()
     }
 
     /// Gives workers nothing more, because the server stops: those that wait are answered at once, so that their
@@ -180,7 +223,7 @@ impl App {
         mut reservation: Reservation,
     ) -> Result<UndeliveredClaims, Error> {
         let next = Claimable::Next {
-            method: reservation.method.as_ref().to_owned(),
+            method: reservation.method.name.as_ref().to_owned(),
             until: reservation.until,
         };
         let method = Some(reservation.method.clone());
@@ -256,13 +299,13 @@ impl App {
                 let is_silent = !is_single && held.expires_at <= silent;
                 let mut beginnings = beginnings.iter();
                 (is_silent || is_alone && is_inherited)
-                    && (methods.contains(&held.method)
-                        || beginnings.any(|it| held.method.starts_with(&**it)))
+                    && (methods.contains(&held.method.name)
+                        || beginnings.any(|it| held.method.name.starts_with(&**it)))
             }
         };
         let is_allowed = |held: &Holding| {
             let allowed = caller.methods();
-            allowed.is_none_or(|allowed| allowed.contains(&held.method))
+            allowed.is_none_or(|allowed| allowed.contains(&held.method.name))
         };
         let worker = (claim.worker.clone(), Some(caller.actor().clone()));
         let times = (now, now.plus_ms(claim.lease_ms));
@@ -306,9 +349,10 @@ impl App {
     ) -> Result<UndeliveredClaims, Error> {
         let flow = self.flow_of(Argument::Task, task).await?;
         let reach = context.caller.reach();
+        let slots = self.flows.slots().clone();
         let look = move |state: &Flow| {
-            let method = state.method(task).map(Arc::<str>::from);
-            method.filter(|_| reach.covers(state.owner()))
+            let method = state.method(task).filter(|_| reach.covers(state.owner()))?;
+            Some(slots.view(state.owner()).key(method))
         };
         let method = self.flows.look(flow, metadata(context), look).await?;
         let reservation = match &method {
@@ -357,7 +401,7 @@ impl App {
 fn wanted(
     context: &Context,
     claim: &ClaimHere,
-    (flow, method, of): (FlowId, Option<Arc<str>>, Claimable),
+    (flow, method, of): (FlowId, Option<MethodKey>, Claimable),
     many: usize,
 ) -> leasing::Wanted {
     leasing::Wanted {

@@ -79,7 +79,9 @@ impl App {
         let single = list.len() == 1;
         let taken = self.taken(&list).await?.into_iter();
         let taken = taken.map(|(task, id)| Fault::IdTaken { task, id });
-        let (mut resolved, names) = self.resolve(list, taken.collect()).await?;
+        let owner = self.owner_of_call(context, &list).await?;
+        let taken = taken.collect();
+        let (mut resolved, names) = self.resolve(owner.as_deref(), list, taken).await?;
         let flow = self.flow_for(&resolved).await?;
         let foreign = match resolved.joins {
             Some(parent) => Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]),
@@ -133,7 +135,8 @@ impl App {
                 let unknown = if options.allow_unknown_executors {
                     Vec::new()
                 } else {
-                    self.validation.unknown_executors(&list)
+                    let owner = self.owner_of_call(context, &list).await?;
+                    self.validation.unknown_executors(owner.as_deref(), &list)
                 };
                 let is_faulty = list.is_faulty();
                 let key = Key::of(context, UseCase::ExecuteTasks, list.first_user());
@@ -166,7 +169,8 @@ impl App {
             let taken = self.taken(&list).await?.into_iter();
             faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
         }
-        let (mut resolved, names) = self.resolve(list, faults).await?;
+        let owner = self.owner_of_call(context, &list).await?;
+        let (mut resolved, names) = self.resolve(owner.as_deref(), list, faults).await?;
         Self::refuse_stored_parent(&resolved)
             .and_then(|()| self.admit(context, &mut resolved.tasks))
             .map_err(|error| error.with_names(&names))?;
@@ -355,7 +359,8 @@ impl App {
         list: TaskList,
     ) -> Result<(), Error> {
         let faults = list.passed_deadlines(self.clock.now());
-        let (mut resolved, names) = self.resolve(list, faults).await?;
+        let owner = self.owner_of_call(context, &list).await?;
+        let (mut resolved, names) = self.resolve(owner.as_deref(), list, faults).await?;
         Self::refuse_stored_parent(&resolved)
             .and_then(|()| self.admit(context, &mut resolved.tasks))
             .map_err(|error| error.with_names(&names))
@@ -366,6 +371,7 @@ impl App {
     /// told in one answer, before what is wrong with the tree.
     async fn resolve(
         &self,
+        owner: Option<&str>,
         mut list: TaskList,
         mut faults: Vec<Fault>,
     ) -> Result<(ResolvedTasks, CallNames), Error> {
@@ -378,7 +384,7 @@ impl App {
             .specifications()
             .map(|(path, s)| (path.to_vec(), s.clone()))
             .collect();
-        let violations = self.validation.check_call(specifications).await;
+        let violations = self.validation.check_call(owner, specifications).await;
         faults.extend(violations.into_iter().map(Fault::from));
         let (names, resolved) = maybe_block_in_place(list.len(), || {
             let names = CallNames::written_at(list.take_paths());
@@ -386,7 +392,7 @@ impl App {
         });
         let refusal = match resolved {
             Ok(mut resolved) if faults.is_empty() => {
-                let executors = self.validation.executors();
+                let executors = self.validation.executors_for(owner);
                 defaults::fill_in(&mut resolved.tasks, &*executors);
                 let names = names.resolved(&mut resolved);
                 return Ok((resolved, names));
@@ -414,20 +420,20 @@ impl App {
         context: &Context,
         flow: FlowId,
         task: TaskId,
-    ) -> Result<(Version, Specification), Error> {
+    ) -> Result<(Version, Specification, Option<Arc<str>>), Error> {
         let reach = context.caller.reach();
         let at = self
             .flows
             .look(flow, engine_metadata(), move |state| {
                 let task = state.task(task).filter(|_| sees(&reach, state));
-                task.map(|task| task.spec_at)
+                task.map(|task| (task.spec_at, state.owner().map(Arc::<str>::from)))
             })
             .await?;
-        let at = at.ok_or_else(|| Refusal::not_found(Argument::Task, task))?;
+        let (at, owner) = at.ok_or_else(|| Refusal::not_found(Argument::Task, task))?;
         let events = self.store.read_versions(flow, &[at]).await?;
         let found = events.first().and_then(|e| facts::specification(&e.event));
         let broken =
             || Failure::Broken(format!("event {at} of flow {flow} holds no specification"));
-        Ok((at, found.ok_or_else(broken)?.clone()))
+        Ok((at, found.ok_or_else(broken)?.clone(), owner))
     }
 }

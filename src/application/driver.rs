@@ -62,6 +62,7 @@ mod belonging;
 mod claims;
 mod counting;
 mod ends;
+mod owners;
 mod resting;
 
 type InFlight<'a> = (Batch, BoxFuture<'a, Result<Outcome, store::Error>>);
@@ -260,7 +261,8 @@ impl<'a> Driver<'a> {
             .as_ref()
             .expect("an order is a command or a look");
         let now = self.flows.clock.now();
-        let mut turn = self.flows.slots.turn(self.mailbox.flow);
+        let (mut turn, owner) =
+            owners::turn(self.flows, self.mailbox.flow, &resident.flow, command);
         // The attempt whose end this is runs no more, so what becomes ready may have its slot.
         drop(order.slot.take());
         let tasks = reach(command, resident.flow.size());
@@ -280,7 +282,7 @@ impl<'a> Driver<'a> {
             Ok((events, done)) => {
                 let (figures, ended) = (&self.flows.figures, &mut self.next.ended);
                 figures.note_ends(&resident.flow, &order, &events, &turn, ended);
-                resident.asked = turn.number();
+                resident.asked = owners::asked(&turn, &resident.flow, owner.as_deref());
                 let held = turn.end();
                 resident.settled_at = now;
                 let changes = !events.is_empty();

@@ -13,15 +13,17 @@ use super::offers::{Coming, Offer};
 use super::slots::View;
 pub(super) use entered::Entered;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Flow;
 use taskledger_domain::schedule::{self, Outside, Waiting};
+use taskledger_workers::MethodKey;
 
 impl Flows {
     /// Enters what a flow has now; the claims that follow at once are `coming`. Cost: O(what has changed), but at
     /// first, under another directory and for another owner O(methods with ready tasks).
     pub(super) fn enter(&self, id: FlowId, state: &mut Resident, coming: &Arc<Coming>) {
-        let view = self.slots.view();
+        let view = self.slots.view(state.flow.owner());
         let Resident { flow, entered, .. } = state;
         if !entered.holds(flow, &view) || !self.enter_changes(id, flow, entered, &view, coming) {
             self.enter_all(id, flow, entered, &view, coming);
@@ -32,7 +34,7 @@ impl Flows {
     /// last turn asked: whoever published that may have come too early to find it.
     pub(super) fn rests(self: &Arc<Self>, id: FlowId, state: &mut Resident) {
         self.enter(id, state, &Arc::default());
-        let newest = self.slots.view().number();
+        let newest = self.slots.view(None).number();
         if schedule::has_ready(&state.flow) && state.asked != 0 && state.asked != newest {
             self.wake(id);
         }
@@ -44,7 +46,13 @@ impl Flows {
         self.slots.follow();
         let limited = self.offers.limit(&self.slots.claim_limits());
         self.count_attempts_of(&limited);
-        let changed = self.awaited.changed(&self.slots.view());
+        let of = |owner: Option<&str>| self.slots.view(owner);
+        let changed = self.awaited.changed(&of(None), of);
+        // What workers wait for depends on whose declarations there are.
+        let since = self.slots.declared_since();
+        if self.declared_since.swap(since, Ordering::AcqRel) != since {
+            self.offers.look();
+        }
         changed.into_iter().for_each(|flow| self.wake(flow));
     }
 
@@ -63,12 +71,13 @@ impl Flows {
             return true;
         }
         let awaited = changed.iter().map(|(method, waiting)| {
-            let stood = waiting.map(|waiting| Stood::of(view, method, waiting.is_said));
+            let of = (view, entered.owner.as_ref());
+            let stood = waiting.map(|waiting| Stood::of(of, method, waiting.is_said));
             (Box::from(*method), stood)
         });
         let awaited = self.awaited.change(id, awaited.collect());
         let offers = changed.iter().map(|(method, waiting)| {
-            let method: Arc<str> = Arc::from(*method);
+            let method = view.key(method);
             let offer = waiting.and_then(|waiting| offer(&method, waiting));
             (method, offer)
         });
@@ -85,26 +94,28 @@ impl Flows {
         view: &View,
         coming: &Arc<Coming>,
     ) {
-        let owner = flow.owner().map(Box::from);
+        let owner: Option<Arc<str>> = flow.owner().map(Arc::from);
         let (outside, all) = Outside::renewed(flow, self.clock.now(), view);
         let awaited = all.iter().filter_map(|(method, waiting)| {
-            let stood = Stood::of(view, method, waiting.as_ref()?.is_said);
+            let of = (view, owner.as_ref());
+            let stood = Stood::of(of, method, waiting.as_ref()?.is_said);
             Some((Box::from(*method), stood))
         });
         self.awaited.set(id, awaited.collect());
         let offers = all
             .iter()
-            .filter_map(|(method, waiting)| offer(&Arc::from(*method), (*waiting)?));
+            .filter_map(|(method, waiting)| offer(&view.key(method), (*waiting)?));
         let offers = offers.collect();
         *entered = Entered {
             outside,
-            of: Some((view.number(), owner)),
+            number: Some(view.number()),
+            owner,
         };
         self.offers.set((id, entered.owner()), offers, coming);
     }
 }
 
-fn offer(method: &Arc<str>, waiting: Waiting) -> Option<Offer> {
+fn offer(method: &MethodKey, waiting: Waiting) -> Option<Offer> {
     let offered = waiting.offered?;
     Some(Offer {
         method: method.clone(),

@@ -47,7 +47,7 @@ impl App {
             if !sees(&reach, state) {
                 return None;
             }
-            let explanation = state.explain(task, now, &slots.view())?;
+            let explanation = state.explain(task, now, &slots.view(state.owner()))?;
             Some((explanation, state.owner().map(Arc::<str>::from)))
         };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
@@ -61,7 +61,7 @@ impl App {
         let queue = self
             .queue_of(context, (flow, owner.as_deref()), &explanation)
             .await?;
-        let workers = self.workers_of(context, flow, &explanation);
+        let workers = self.workers_of(context, (flow, owner.as_ref()), &explanation);
         let lineage = self.lineage_of(flow, &explanation).await?;
         let (lineage, input) = lineage.map_or((None, None), |it| (Some(it.origins), it.input));
         Ok(Explained {
@@ -208,7 +208,7 @@ impl App {
     fn workers_of(
         &self,
         context: &Context,
-        flow: FlowId,
+        (flow, owner): (FlowId, Option<&Arc<str>>),
         e: &Explanation,
     ) -> Option<AwaitedWorkers> {
         let rank = e.reasons.iter().find_map(|reason| {
@@ -218,12 +218,15 @@ impl App {
                 None
             }
         })?;
-        let method = e.method.as_deref()?;
+        let slots = self.flows.slots();
+        let view = slots.view(owner.map(|owner| &**owner));
+        let method = &view.key(e.method.as_deref()?);
         let offers = &self.flows.offers;
         let figures = offers.figures().get(method).copied().unwrap_or_default();
         let ahead = offers.ahead(method, rank, flow, TASKS_AHEAD_MAX + 1);
-        let limit = self.flows.slots().claim_limits().get(method).copied();
+        let limit = slots.claim_limits().get(method).copied();
         let workers = AwaitedWorkers {
+            owner: owner.cloned(),
             asking: 0,
             drained: 0,
             last_asked_at: None,

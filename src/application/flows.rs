@@ -21,7 +21,7 @@ use crate::clock::SharedClock;
 use crate::store::{EventStore, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use taskledger_domain::codec::snapshot;
@@ -50,6 +50,8 @@ pub struct Flows {
     pub(super) slots: Arc<Slots>,
     pub(super) timers: Timers,
     pub(super) awaited: Awaited,
+    /// Since which snapshot of the directory the workers that wait have asked for what users have declared.
+    pub(super) declared_since: AtomicU64,
     /// Attempts outside the server, of the flows that this node owns.
     pub(super) leases: Leases,
     /// What workers may claim of them.
@@ -131,6 +133,7 @@ impl Flows {
         let flows = Self {
             timers: Timers::new(parts.clock.clone()),
             awaited: Awaited::default(),
+            declared_since: AtomicU64::new(0),
             leases: Leases::new(parts.renewals, parts.tickets, offers.clone()),
             offers,
             store: parts.store,
@@ -190,7 +193,12 @@ impl Flows {
     /// What there is for workers outside the server, by method. Cost: O(offers).
     #[must_use]
     pub fn remote_work(&self) -> HashMap<Arc<str>, RemoteWork> {
-        self.offers.figures()
+        let mut all: HashMap<Arc<str>, RemoteWork> = HashMap::new();
+        for (method, of) in self.offers.figures() {
+            let known = all.entry(method.name).or_default();
+            *known = known.beside(of);
+        }
+        all
     }
 
     /// Says in which order flows of different owners come that wait for the same executor, or for workers of the same

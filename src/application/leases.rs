@@ -24,6 +24,7 @@ use taskledger_domain::flow::Turn;
 use taskledger_domain::schedule::Leased;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp, Version, limits};
+use taskledger_workers::MethodKey;
 
 /// Milliseconds between two reports of progress of an attempt that are recorded.
 const PROGRESS_EVERY_MS: u64 = 1000;
@@ -43,7 +44,8 @@ pub(super) struct Holding {
     pub(super) task: TaskId,
     pub(super) attempt: u32,
     pub(super) lease: LeaseId,
-    pub(super) method: Arc<str>,
+    /// Its method, as it was offered and is counted.
+    pub(super) method: MethodKey,
     /// Its worker, by its name.
     pub(super) worker: Arc<str>,
     /// The principal that may use it; `None` for anybody.
@@ -64,14 +66,14 @@ pub(super) struct Holding {
 }
 
 impl Holding {
-    fn of(flow: FlowId, leased: &Leased) -> Self {
+    fn of((flow, method): (FlowId, MethodKey), leased: &Leased) -> Self {
         let grace = leased.cancel_grace_ms;
         Self {
             flow,
             task: leased.task,
             attempt: leased.attempt,
             lease: leased.lease,
-            method: Arc::from(leased.method.as_str()),
+            method,
             worker: Arc::from(leased.worker.as_str()),
             holder: leased.holder.as_deref().map(Arc::from),
             expires_at: leased.expires_at,
@@ -211,14 +213,20 @@ impl Leases {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Keeps a lease from now on, with the slot of its attempt. One that is kept already stays as it is.
-    pub(super) fn hold(&self, flow: FlowId, leased: &Leased, slot: Held, source: Source) {
+    /// Keeps a lease from now on, with the slot of its attempt and its method. One that is kept stays as it is.
+    pub(super) fn hold(
+        &self,
+        of: (FlowId, MethodKey),
+        leased: &Leased,
+        slot: Held,
+        source: Source,
+    ) {
         let mut inner = self.inner();
         if inner.records.contains_key(&leased.lease) {
             // The slot is the same one.
             return slot.keep();
         }
-        let holding = Holding::of(flow, leased);
+        let holding = Holding::of(of, leased);
         let method = holding.method.clone();
         let worker = (holding.worker.clone(), holding.holder.clone());
         *inner.counts.entry(worker).or_default() += 1;
@@ -410,7 +418,7 @@ impl Leases {
     }
 
     /// The leases of attempts of these methods. Cost: O(leases).
-    pub(super) fn of_methods(&self, methods: &[Arc<str>]) -> TicketsOf {
+    pub(super) fn of_methods(&self, methods: &[MethodKey]) -> TicketsOf {
         let inner = self.inner();
         let held = inner.records.values().map(|record| &record.holding);
         let of_methods = held.filter(|held| methods.contains(&held.method));
@@ -433,13 +441,13 @@ impl Leases {
         for Record { holding, .. } in inner.records.values() {
             let worker = (holding.worker.clone(), holding.holder.clone());
             let methods = workers.entry(worker).or_default();
-            methods.insert(holding.method.clone());
+            methods.insert(holding.method.name.clone());
         }
         workers
     }
 
     /// Attempts under leases of this principal, by method. Cost: O(leases).
-    pub(super) fn running_of(&self, holder: &str) -> HashMap<Arc<str>, usize> {
+    pub(super) fn running_of(&self, holder: &str) -> HashMap<MethodKey, usize> {
         let inner = self.inner();
         let mut methods = HashMap::new();
         for Record { holding, .. } in inner.records.values() {

@@ -19,6 +19,7 @@ use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureRea
 use taskledger_domain::schedule;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, LeaseId, Metadata, Recorded, TaskId, Timestamp};
+use taskledger_workers::MethodKey;
 
 /// Leases whose ends are recorded at a time.
 const EXPIRED_BATCH: usize = 1000;
@@ -37,7 +38,7 @@ pub(super) struct Wanted {
     /// The flow.
     pub(super) flow: FlowId,
     /// Of which method; `None` when nothing can be claimed.
-    pub(super) method: Option<Arc<str>>,
+    pub(super) method: Option<MethodKey>,
     /// Which tasks of it.
     pub(super) of: Claimable,
     /// At most so many.
@@ -285,6 +286,7 @@ impl Flows {
         // Who owns it now reads the same.
         self.stay(id)?;
         let grace = self.clock.now().plus_ms(ARRIVAL_GRACE_MS);
+        let view = self.slots.view(flow.owner());
         let mut tickets = Vec::new();
         for mut leased in unknown {
             let until = renewed.get(&leased.lease).copied();
@@ -292,13 +294,13 @@ impl Flows {
             let slot = self
                 .slots
                 .occupy(&leased.method, leased.task, leased.attempt);
-            if self.shares_limit_of(&leased.method) {
-                let method = Arc::from(leased.method.as_str());
-                tickets.push((method, leased.lease, leased.expires_at));
+            let method = view.key(&leased.method);
+            if self.shares_limit_of(&method) {
+                tickets.push((method.clone(), leased.lease, leased.expires_at));
             }
             let is_renewed = until.is_some();
             self.leases
-                .hold(id, &leased, slot, Source::Loaded { is_renewed });
+                .hold((id, method), &leased, slot, Source::Loaded { is_renewed });
         }
         self.keep_tickets(tickets);
         Ok(())

@@ -7,6 +7,9 @@
 //! turn, so an offer that is out of date costs a turn and nothing else. Where owners share fairly, the best offer is
 //! that of the owner who has had least (`turns.rs`), and a worker is given one task at a time while others wait.
 //!
+//! A method that a user has declared for themselves is a method of its own here ([`MethodKey`]): what it offers, the workers
+//! that wait for it and what counts against its limit are apart from what others have under the same name.
+//!
 //! Cost of a change: O(log offers + methods of the flow); memory: about 300 bytes for each flow and method.
 
 mod coming;
@@ -15,6 +18,7 @@ mod method;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod work;
 
 use super::ownership::Partitions;
 use super::slots::Sharing;
@@ -27,7 +31,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskledger_auth::Reach;
 use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, Timestamp};
+use taskledger_workers::MethodKey;
 use tokio::sync::{Notify, broadcast, oneshot};
+pub use work::RemoteWork;
 
 /// Workers that may wait on a node at once.
 pub(super) const WAITING_MAX: usize = 20_000;
@@ -47,7 +53,7 @@ pub(super) type Rank = (Priority, Timestamp);
 /// What a flow has of one method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
-    pub(super) method: Arc<str>,
+    pub(super) method: MethodKey,
     pub(super) rank: Rank,
     /// Tasks.
     pub(super) ready: usize,
@@ -56,7 +62,7 @@ pub(super) struct Offer {
 /// What a worker asks for.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
-    pub(super) methods: Arc<[Arc<str>]>,
+    pub(super) methods: Arc<[MethodKey]>,
     /// Whose flows.
     pub(super) reach: Reach,
     /// At most so many tasks.
@@ -68,7 +74,7 @@ pub(super) struct Ask {
 pub(super) struct Reservation {
     offers: Arc<Offers>,
     pub(super) flow: FlowId,
-    pub(super) method: Arc<str>,
+    pub(super) method: MethodKey,
     /// At most so many.
     pub(super) many: usize,
     /// Tasks behind this rank are for others, but for the first one.
@@ -172,7 +178,7 @@ impl Offers {
     pub(super) fn change(
         self: &Arc<Self>,
         (flow, owner): (FlowId, Option<&str>),
-        offers: Vec<(Arc<str>, Option<Offer>)>,
+        offers: Vec<(MethodKey, Option<Offer>)>,
         coming: &Arc<Coming>,
     ) -> usize {
         let mut inner = self.inner();
@@ -186,14 +192,14 @@ impl Offers {
         self: &Arc<Self>,
         mut inner: MutexGuard<'_, Inner>,
         flow: FlowId,
-        methods: &[Arc<str>],
+        methods: &[MethodKey],
         coming: &Arc<Coming>,
     ) {
         self.flows.store(inner.flows(), Ordering::Release);
         let matches = self.matches(&mut inner, methods.iter());
         let appeared = inner.take_appeared();
         drop(inner);
-        for (method, owner) in appeared {
+        for (MethodKey { name: method, .. }, owner) in appeared {
             let of = Whose::Owner(owner);
             // Nobody need listen.
             let _ = self.appeared.send(Appeared { method, of });
@@ -236,10 +242,10 @@ impl Offers {
 
     /// How many attempts of a method may be under way at once; a method that is not there has no limit. Gives
     /// those that had none before.
-    pub(super) fn limit(self: &Arc<Self>, limits: &HashMap<Arc<str>, usize>) -> Vec<Arc<str>> {
+    pub(super) fn limit(self: &Arc<Self>, limits: &HashMap<MethodKey, usize>) -> Vec<MethodKey> {
         let mut inner = self.inner();
         let limited = limits.keys().filter(|name| !inner.is_limited(name));
-        let limited: Vec<Arc<str>> = limited.cloned().collect();
+        let limited: Vec<MethodKey> = limited.cloned().collect();
         let changed = inner.limit(limits);
         let matches = self.matches(&mut inner, changed.iter());
         drop(inner);
@@ -248,28 +254,28 @@ impl Offers {
     }
 
     /// Whether attempts of a method count against a limit.
-    pub(super) fn is_limited(&self, method: &str) -> bool {
+    pub(super) fn is_limited(&self, method: &MethodKey) -> bool {
         self.inner().is_limited(method)
     }
 
     /// Other nodes have taken all places under the limit of a method: nothing of it is given out until
     /// [`Self::resume`]. Says whether it was given out before.
-    pub(super) fn pause(&self, method: &Arc<str>) -> bool {
+    pub(super) fn pause(&self, method: &MethodKey) -> bool {
         self.inner().pause(method, true)
     }
 
     /// Whether a method is paused.
-    pub(super) fn is_paused(&self, method: &str) -> bool {
+    pub(super) fn is_paused(&self, method: &MethodKey) -> bool {
         self.inner().is_paused(method)
     }
 
     /// Whether no attempt of a method may begin now because of its limit.
-    pub(super) fn is_full(&self, method: &str) -> bool {
+    pub(super) fn is_full(&self, method: &MethodKey) -> bool {
         self.inner().is_full(method)
     }
 
     /// Gives a method out again that was paused.
-    pub(super) fn resume(self: &Arc<Self>, method: &Arc<str>) {
+    pub(super) fn resume(self: &Arc<Self>, method: &MethodKey) {
         let mut inner = self.inner();
         inner.pause(method, false);
         let matches = self.matches(&mut inner, [method].into_iter());
@@ -282,7 +288,7 @@ impl Offers {
     pub(super) fn reserve(
         self: &Arc<Self>,
         flow: FlowId,
-        method: &Arc<str>,
+        method: &MethodKey,
     ) -> Option<Reservation> {
         let is_free = !self.gives_nothing() && self.inner().reserve(flow, method);
         is_free.then(|| Reservation {
@@ -296,12 +302,12 @@ impl Offers {
     }
 
     /// An attempt has begun.
-    pub(super) fn began(&self, method: &Arc<str>) {
+    pub(super) fn began(&self, method: &MethodKey) {
         self.inner().began(method);
     }
 
     /// An attempt has ended: somebody else may begin one.
-    pub(super) fn ended(self: &Arc<Self>, method: &Arc<str>) {
+    pub(super) fn ended(self: &Arc<Self>, method: &MethodKey) {
         let mut inner = self.inner();
         if inner.ended(method) {
             let matches = self.matches(&mut inner, [method].into_iter());
@@ -341,17 +347,17 @@ impl Offers {
     }
 
     /// Tasks that wait for a worker, and workers that wait for tasks, by method.
-    pub(super) fn figures(&self) -> HashMap<Arc<str>, RemoteWork> {
+    pub(super) fn figures(&self) -> HashMap<MethodKey, RemoteWork> {
         self.inner().figures()
     }
 
     /// Tasks that wait for a worker, by method, of the flows that are in reach. Cost: O(methods * flows of each).
-    pub(super) fn ready_of(&self, reach: &Reach) -> HashMap<Arc<str>, usize> {
+    pub(super) fn ready_of(&self, reach: &Reach) -> HashMap<MethodKey, usize> {
         self.inner().ready_of(reach)
     }
 
     /// Offers of a method that go before this rank, counted up to `most`, for flows of anybody.
-    pub(super) fn ahead(&self, method: &str, rank: Rank, flow: FlowId, most: usize) -> usize {
+    pub(super) fn ahead(&self, method: &MethodKey, rank: Rank, flow: FlowId, most: usize) -> usize {
         self.inner().ahead(method, rank, flow, most)
     }
 
@@ -361,7 +367,7 @@ impl Offers {
     }
 
     /// Methods with offers that nobody here wants, each with how many tasks there are.
-    pub(super) fn unwanted(&self) -> Vec<(Arc<str>, usize)> {
+    pub(super) fn unwanted(&self) -> Vec<(MethodKey, usize)> {
         self.inner().unwanted()
     }
 
@@ -379,9 +385,9 @@ impl Offers {
     }
 
     /// Tells workers here that another node has offers of these methods, as many as there are.
-    pub(super) fn hint(&self, elsewhere: uuid::Uuid, methods: &[(Arc<str>, usize)]) {
+    pub(super) fn hint(&self, elsewhere: uuid::Uuid, methods: &[(MethodKey, usize)]) {
         for (method, _) in methods {
-            let (method, of) = (method.clone(), Whose::Elsewhere);
+            let (method, of) = (method.name.clone(), Whose::Elsewhere);
             let _ = self.appeared.send(Appeared { method, of });
         }
         let told = self.inner().hint(methods);
@@ -390,7 +396,7 @@ impl Offers {
         }
     }
 
-    fn give_back(self: &Arc<Self>, flow: FlowId, method: &Arc<str>, many: usize) {
+    fn give_back(self: &Arc<Self>, flow: FlowId, method: &MethodKey, many: usize) {
         let mut inner = self.inner();
         inner.give_back(flow, method, many);
         let matches = self.matches(&mut inner, [method].into_iter());
@@ -401,7 +407,7 @@ impl Offers {
     fn matches<'a>(
         &self,
         inner: &mut Inner,
-        methods: impl Iterator<Item = &'a Arc<str>>,
+        methods: impl Iterator<Item = &'a MethodKey>,
     ) -> Vec<Match> {
         if self.gives_nothing() {
             return Vec::new();
@@ -455,19 +461,6 @@ pub(super) enum Wakeup {
 /// As many workers wait on this node as may.
 #[derive(Debug)]
 pub(super) struct TooManyWait;
-
-/// What there is of a method, of the flows of this node.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RemoteWork {
-    /// Tasks that nobody has claimed.
-    pub ready: usize,
-    /// Since when the oldest of them waits, of those that each flow would give away next.
-    pub oldest: Option<Timestamp>,
-    /// Attempts under way.
-    pub leased: usize,
-    /// Workers that wait for tasks at this node.
-    pub workers_waiting: usize,
-}
 
 /// See [`Offers::ask`].
 #[derive(Debug)]

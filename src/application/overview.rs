@@ -24,7 +24,7 @@ impl App {
         let reach = context.caller.reach();
         let look = move |state: &taskledger_domain::flow::Flow| {
             let is_seen = sees(&reach, state);
-            is_seen.then(|| state.overview(task, now, &slots.view()))?
+            is_seen.then(|| state.overview(task, now, &slots.view(state.owner())))?
         };
         let found = self.flows.look(flow, engine_metadata(), look).await?;
         let Some(overview) = found else {

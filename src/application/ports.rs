@@ -16,13 +16,14 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use taskledger_auth::SecretName;
+use taskledger_auth::{Reach, SecretName};
 use taskledger_domain::flow::{Command, Event};
 use taskledger_domain::schedule::Launch;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{
     EventId, FlowId, LeaseId, Metadata, Payload, TaskId, Timestamp, Version, Violation,
 };
+use taskledger_workers::MethodKey;
 use tokio::sync::watch;
 
 /// The directory of executors, whose contents may change while the server runs.
@@ -30,8 +31,13 @@ use tokio::sync::watch;
 /// Whoever decides takes one snapshot and asks nothing else until the decision is made, so that a
 /// decision never rests on two states of the directory.
 pub trait Executors: Send + Sync + fmt::Debug + 'static {
-    /// The newest snapshot. Cost: O(1).
+    /// The newest snapshot, as it is for whoever has declared nothing for themselves. Cost: O(1).
     fn snapshot(&self) -> Arc<dyn ExecutorSnapshot>;
+    /// The newest snapshot as it is for flows of `owner`, with what that user has declared and asks for; `None` for
+    /// flows of nobody. Cost: O(1), without an allocation.
+    fn snapshot_for(&self, _owner: Option<&str>) -> Arc<dyn ExecutorSnapshot> {
+        self.snapshot()
+    }
     /// The number of the newest snapshot, for whoever has to act when it changes.
     fn changes(&self) -> watch::Receiver<u64>;
 }
@@ -71,8 +77,26 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn params(&self, _method: &str) -> Option<Arc<[String]>> {
         None
     }
-    /// How many attempts of methods that workers claim may be under way at once, of those that have a limit.
-    fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+    /// The owner of the flows that it is for, if that user has declared the method for themselves: their tasks of it
+    /// are offered and counted apart from those of others.
+    fn declared_for(&self, _method: &str) -> Option<&Arc<str>> {
+        None
+    }
+    /// Whether any user has declared a method for themselves.
+    fn has_owners(&self) -> bool {
+        false
+    }
+    /// The number of the first snapshot in which the same users have declared the same methods for themselves.
+    fn declared_since(&self) -> u64 {
+        0
+    }
+    /// The users who have declared the method for themselves. Only of the snapshot for everybody.
+    fn owners_of(&self, _method: &str) -> &[Arc<str>] {
+        &[]
+    }
+    /// How many attempts of methods that workers claim may be under way at once, of those that have a limit, whoever
+    /// has declared it. Only of the snapshot for everybody.
+    fn claim_limits(&self) -> HashMap<MethodKey, usize> {
         HashMap::new()
     }
     /// What inputs must conform to.
@@ -138,7 +162,7 @@ pub trait Renewals: Send + Sync + fmt::Debug + 'static {
 }
 
 /// A method, the lease of an attempt of it, and until when that holds if it is not renewed.
-pub type TicketsOf = Vec<(Arc<str>, LeaseId, Timestamp)>;
+pub type TicketsOf = Vec<(MethodKey, LeaseId, Timestamp)>;
 
 /// The right of an attempt to count under the limit of its method, where several nodes share the limit. A ticket
 /// counts while its lease holds, so a node that is gone keeps nobody from work for longer than that.
@@ -151,7 +175,7 @@ pub trait Tickets: Send + Sync + fmt::Debug + 'static {
     /// It cannot be written; whether there are tickets is not known then.
     async fn take(
         &self,
-        method: &Arc<str>,
+        method: &MethodKey,
         leases: (&[LeaseId], Timestamp),
         now: Timestamp,
     ) -> Result<usize, store::Error>;
@@ -205,8 +229,9 @@ pub enum SecretsError {
 
 /// The executors as callers see them.
 pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
-    /// All of them, by name.
-    fn list(&self) -> Vec<ExecutorView>;
+    /// All of them that whoever has this reach may know, by name: the server's own, the shared ones, and those of one's
+    /// own flows.
+    fn list(&self, reach: &Reach) -> Vec<ExecutorView>;
 }
 
 /// The figures of the whole server, for monitoring.

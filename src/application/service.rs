@@ -53,6 +53,7 @@ use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
 use taskledger_schedules::ScheduleStore;
+use taskledger_workers::MethodKey;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -363,7 +364,11 @@ impl Service {
                 Ok(Reply::Claimed(begun.delivered()))
             }
             Request::Hint(hint) => {
-                app.flows.offers.hint(hint.node, &hint.methods);
+                let methods = hint.methods.into_iter();
+                let methods = methods
+                    .map(|(name, many, owner)| (MethodKey { name, owner }, many))
+                    .collect::<Vec<_>>();
+                app.flows.offers.hint(hint.node, &methods);
                 Ok(Reply::Hinted)
             }
             Request::TasksHeld(worker) => {

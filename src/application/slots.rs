@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use taskledger_domain::flow::{Capacity, SlotRequest};
 use taskledger_domain::task::Priority;
 use taskledger_domain::{FlowId, TaskId, Timestamp};
+use taskledger_workers::MethodKey;
 use tokio::sync::{Notify, mpsc, watch};
 use waiting::{Place, Waiting};
 
@@ -186,9 +187,8 @@ impl Slots {
         lane.limit(limit, number);
         let held_back = self.is_held_back();
         if request.is_claimed {
-            // Whoever names a task gets it within the limit of its method too.
-            let is_full = held_back || (executors.is_remote(name) && lane.free() == 0);
-            return (!is_full).then(|| lane.hold(request));
+            // Whoever lets it claim has counted it.
+            return (!held_back).then(|| lane.hold(request));
         }
         let rank = (request.priority, request.since, flow);
         let owner = lane.waiting.account(request.owner);
@@ -255,8 +255,13 @@ impl Slots {
         }
     }
 
+    /// Since which snapshot the same users have declared the same methods for themselves.
+    pub(super) fn declared_since(&self) -> u64 {
+        self.executors.snapshot().declared_since()
+    }
+
     /// How many attempts of methods that workers claim may be under way at once.
-    pub(super) fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+    pub(super) fn claim_limits(&self) -> HashMap<MethodKey, usize> {
         self.executors.snapshot().claim_limits()
     }
 
@@ -341,10 +346,10 @@ impl Slots {
             .wake_first(free, |flow| self.wake.send(flow).is_ok());
     }
 
-    /// What the newest snapshot knows of executors, for looking ahead: never grants a slot.
+    /// What the newest snapshot knows of executors for flows of this owner, for looking ahead: never grants a slot.
     #[must_use]
-    pub fn view(&self) -> View {
-        View::of(self.executors.snapshot())
+    pub fn view(&self, owner: Option<&str>) -> View {
+        View::of(self.executors.snapshot_for(owner))
     }
 
     /// Attempts under way, and the limit, by executor.
@@ -391,12 +396,12 @@ impl Slots {
         }
     }
 
-    /// The pool as the rules see it during a turn of `flow`, which asks one snapshot only.
+    /// The pool as the rules see it during a turn of `flow` of this owner, which asks one snapshot only.
     #[must_use]
-    pub fn turn(self: &Arc<Self>, flow: FlowId) -> Turn<'_> {
+    pub fn turn(self: &Arc<Self>, flow: FlowId, owner: Option<&str>) -> Turn<'_> {
         Turn {
             slots: self,
-            executors: self.executors.snapshot(),
+            executors: self.executors.snapshot_for(owner),
             flow,
             had: self.look(flow),
             held: Vec::new(),
@@ -420,6 +425,11 @@ impl Turn<'_> {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.executors.number()
+    }
+
+    /// Whether any user has declared a method for themselves.
+    pub(super) fn has_owners(&self) -> bool {
+        self.executors.has_owners()
     }
 
     /// The command was refused, so nothing has changed: the flow waits where it waited before.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use taskledger_domain::flow::{Done, Flow};
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, LeaseId, Timestamp};
+use taskledger_workers::MethodKey;
 use tokio::time::sleep;
 
 /// How long a node gives nothing of a method out whose places all nodes together have taken. Then it tries again:
@@ -19,7 +20,7 @@ const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 impl Flows {
     /// Whether attempts of a method take tickets.
-    pub(super) fn shares_limit_of(&self, method: &str) -> bool {
+    pub(super) fn shares_limit_of(&self, method: &MethodKey) -> bool {
         self.leases.tickets.is_some() && self.offers.is_limited(method)
     }
 
@@ -30,7 +31,7 @@ impl Flows {
     /// The tickets cannot be written.
     pub(super) async fn tickets_for(
         self: &Arc<Self>,
-        method: &Arc<str>,
+        method: &MethodKey,
         (leases, expires_at): (&[LeaseId], Timestamp),
     ) -> Result<usize, Error> {
         let Some(tickets) = &self.leases.tickets else {
@@ -129,7 +130,7 @@ impl Flows {
     }
 
     /// These methods have a limit from now on: attempts that are under way count.
-    pub(super) fn count_attempts_of(&self, methods: &[Arc<str>]) {
+    pub(super) fn count_attempts_of(&self, methods: &[MethodKey]) {
         if self.leases.tickets.is_some() && !methods.is_empty() && !self.leases.is_empty() {
             self.keep_tickets(self.leases.of_methods(methods));
         }

@@ -14,6 +14,7 @@ use taskledger_domain::task::inputs::OutOfSteps;
 use taskledger_domain::task::spec::unknown_params;
 use taskledger_domain::task::wiring::is_wired;
 use taskledger_domain::violation::{PathSegment, Violation};
+use taskledger_workers::MethodKey;
 
 /// Bytes of inputs and schemas beyond which a check leaves the threads that serve sockets.
 const INLINE_BYTES_MAX: usize = 16 * 1024;
@@ -47,22 +48,32 @@ impl Validation {
         Self { schemas, executors }
     }
 
-    /// The executors as they stand now.
+    /// The executors as they stand now, for whoever has declared nothing for themselves.
     #[must_use]
     pub fn executors(&self) -> Arc<dyn ExecutorSnapshot> {
         self.executors.snapshot()
     }
 
-    /// All violations of the specifications of a call: inputs that do not conform, and members of
+    /// The same for flows of this owner.
+    #[must_use]
+    pub fn executors_for(&self, owner: Option<&str>) -> Arc<dyn ExecutorSnapshot> {
+        self.executors.snapshot_for(owner)
+    }
+
+    /// All violations of the specifications of a call, for a flow of this owner: inputs that do not conform, and members of
     /// `params` that nobody reads. Stored tasks are not asked for the latter again when they run: they
     /// may be older than a declaration. Cost: as [`Self::check`], and O(`params`).
-    pub async fn check_call(self: &Arc<Self>, list: Vec<Checked>) -> Vec<Violation> {
+    pub async fn check_call(
+        self: &Arc<Self>,
+        owner: Option<&str>,
+        list: Vec<Checked>,
+    ) -> Vec<Violation> {
         let bytes: usize = list
             .iter()
             .filter_map(|(_, s)| s.params.as_ref())
             .map(|params| params.as_str().len())
             .sum();
-        let executors = self.executors.snapshot();
+        let executors = self.executors.snapshot_for(owner);
         let mut violations = maybe_block_in_place(bytes / PARAMS_BYTES_PER_TASK, || {
             let found = list
                 .iter()
@@ -74,17 +85,22 @@ impl Validation {
         violations
     }
 
-    /// Methods of new tasks for which there is no executor. Cost: O(tasks).
+    /// Methods of new tasks of a flow of this owner for which there is no executor. Cost: O(tasks).
     #[must_use]
-    pub fn unknown_executors(&self, list: &TaskList) -> Vec<UnknownMethod> {
-        let executors = self.executors.snapshot();
+    pub fn unknown_executors(&self, owner: Option<&str>, list: &TaskList) -> Vec<UnknownMethod> {
+        let executors = self.executors.snapshot_for(owner);
         list.unknown_executors(|method| executors.knows(method))
     }
 
-    /// All violations of these specifications, at the paths given with them. Cost: O(size), bounded
+    /// All violations of these specifications of tasks of a flow of this owner, at the paths given with them. Cost: O(size), bounded
     /// by the limits of the schema check; long checks run on the blocking pool.
-    pub async fn check(self: &Arc<Self>, list: Vec<Checked>) -> Vec<Violation> {
-        self.check_by(self.executors.snapshot(), list).await
+    pub async fn check(
+        self: &Arc<Self>,
+        owner: Option<&str>,
+        list: Vec<Checked>,
+    ) -> Vec<Violation> {
+        self.check_by(self.executors.snapshot_for(owner), list)
+            .await
     }
 
     async fn check_by(
@@ -110,8 +126,9 @@ impl Validation {
 
     /// What is wrong with the output of a worker, by what its method declares; below `output`. Cost: O(output)
     /// when there is a declaration, on the blocking pool unless it is small.
-    pub async fn check_output(&self, method: &str, output: &Payload) -> Vec<Violation> {
-        let Some(schema) = self.executors.snapshot().output_schema(method) else {
+    pub async fn check_output(&self, method: &MethodKey, output: &Payload) -> Vec<Violation> {
+        let executors = self.executors.snapshot_for(method.owner.as_deref());
+        let Some(schema) = executors.output_schema(&method.name) else {
             return Vec::new();
         };
         let output = output.clone();
@@ -361,7 +378,7 @@ mod tests {
     #[tokio::test]
     async fn many_tasks_that_are_costly_together_are_refused_where_the_steps_end() {
         let validation = Arc::new(Validation::new(Arc::new(Nobody)));
-        let few = validation.check(tasks(100, &costly())).await;
+        let few = validation.check(None, tasks(100, &costly())).await;
         assert!(few.is_empty(), "{few:?}");
         let many = validation.check_now(&Nobody, &tasks(100, &costly()), 1_000_000);
         assert_eq!(many.len(), 1, "{many:?}");
@@ -380,7 +397,7 @@ mod tests {
         let inline = validation.check_all(&Nobody, &endless, INLINE_STEPS_MAX);
         assert!(inline.is_err());
         // Elsewhere it is found to be the schema's fault.
-        let refused = validation.check(endless).await;
+        let refused = validation.check(None, endless).await;
         assert_eq!(
             refused[0].reason,
             "is too costly to check these inputs against"

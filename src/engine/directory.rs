@@ -10,9 +10,11 @@ use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use taskledger_auth::Reach;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{Payload, Violation};
+use taskledger_workers::MethodKey;
 use tokio::sync::watch;
 
 /// Slots of an executor that does not exist: none can be taken, because nothing starts.
@@ -43,6 +45,9 @@ pub enum DirectoryError {
     },
 }
 
+/// Methods whose tasks workers claim, by name; `None`: nobody has declared it, somebody asks for it.
+pub type Own = HashMap<Arc<str>, Option<Remote>>;
+
 /// A method whose tasks workers claim. One that nobody declared has nothing but its name.
 #[derive(Debug, Clone, Default)]
 pub struct Remote {
@@ -67,11 +72,17 @@ pub struct Contents {
     pub built_in: Registry,
     /// Methods whose tasks workers claim, by name. None of them is built in.
     pub remote: HashMap<Arc<str>, Remote>,
+    /// What users have declared for themselves, and what their workers ask for, for their own flows alone.
+    pub own: HashMap<Arc<str>, Arc<Own>>,
 }
 
 impl Contents {
     fn check(&self) -> Result<(), DirectoryError> {
-        for (name, remote) in &self.remote {
+        let own = self.own.values().flat_map(|own| own.iter());
+        let own = own.map(|(name, remote)| (name, remote.as_ref()));
+        let shared = self.remote.iter();
+        let shared = shared.map(|(name, remote)| (name, Some(remote)));
+        for (name, remote) in shared.chain(own) {
             if name.trim().is_empty() || name.chars().count() > KEY_CHARS_MAX {
                 let name = name.chars().take(KEY_CHARS_MAX).collect();
                 return Err(DirectoryError::InvalidName { name });
@@ -80,7 +91,7 @@ impl Contents {
             if self.built_in.get(&name()).is_some() {
                 return Err(DirectoryError::BuiltIn { name: name() });
             }
-            if remote.limit == Some(0) {
+            if remote.and_then(|remote| remote.limit) == Some(0) {
                 return Err(DirectoryError::NoLimit { name: name() });
             }
         }
@@ -88,14 +99,68 @@ impl Contents {
     }
 }
 
-/// The directory at one moment.
+/// The directory at one moment, for everybody or for the flows of one user.
 #[derive(Debug)]
 pub struct Snapshot {
     number: u64,
-    contents: Contents,
+    contents: Arc<Contents>,
+    /// Whose flows it is for, and what only they have; `None`: it is for everybody.
+    owner: Option<(Arc<str>, Arc<Own>)>,
+    /// The same moment for users who have something of their own. Empty but in the snapshot for everybody.
+    owners: HashMap<Arc<str>, Arc<Snapshot>>,
+    /// Who has declared each method for themselves. As above.
+    declared_by: HashMap<Arc<str>, Vec<Arc<str>>>,
+    /// The number of the first snapshot with that.
+    declared_since: u64,
 }
 
 impl Snapshot {
+    fn new(number: u64, contents: Contents, before: Option<&Self>) -> Self {
+        let contents = Arc::new(contents);
+        let mut declared_by: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::new();
+        let mut owners = HashMap::new();
+        for (owner, own) in &contents.own {
+            let declared = own.iter().filter(|(_, remote)| remote.is_some());
+            for (method, _) in declared {
+                let all = declared_by.entry(method.clone()).or_default();
+                all.push(owner.clone());
+            }
+            let of_owner = Self {
+                number,
+                contents: contents.clone(),
+                owner: Some((owner.clone(), own.clone())),
+                owners: HashMap::new(),
+                declared_by: HashMap::new(),
+                declared_since: number,
+            };
+            owners.insert(owner.clone(), Arc::new(of_owner));
+        }
+        declared_by.values_mut().for_each(|all| all.sort_unstable());
+        let same = before.filter(|before| before.declared_by == declared_by);
+        Self {
+            number,
+            contents,
+            owner: None,
+            owners,
+            declared_since: same.map_or(number, |before| before.declared_since),
+            declared_by,
+        }
+    }
+
+    /// What its owner has of a method.
+    fn own(&self, method: &str) -> Option<&Option<Remote>> {
+        let (_, own) = self.owner.as_ref()?;
+        own.get(method)
+    }
+
+    /// The declaration that holds: the owner's, or else the shared one.
+    fn declared(&self, method: &str) -> Option<&Remote> {
+        match self.own(method) {
+            Some(Some(remote)) => Some(remote),
+            Some(None) | None => self.contents.remote.get(method),
+        }
+    }
+
     /// The executor of this process with this name or alias.
     #[must_use]
     pub fn get(&self, method: &str) -> Option<&Registered> {
@@ -107,10 +172,13 @@ impl Snapshot {
         self.contents.built_in.iter()
     }
 
-    /// All methods whose tasks workers claim, in no order.
-    pub fn remote(&self) -> impl Iterator<Item = (&str, &Remote)> {
-        let remote = self.contents.remote.iter();
-        remote.map(|(name, remote)| (&**name, remote))
+    /// All methods whose tasks workers claim, in no order, with what is declared of them.
+    pub fn remote(&self) -> impl Iterator<Item = (&str, Option<&Remote>)> {
+        let shared = self.contents.remote.keys();
+        let shared = shared.filter(|name| self.own(name).is_none());
+        let own = self.owner.iter().flat_map(|(_, own)| own.keys());
+        let all = shared.chain(own);
+        all.map(|name| (&**name, self.declared(name)))
     }
 }
 
@@ -129,7 +197,7 @@ impl ExecutorSnapshot for Snapshot {
             .collect()
     }
     fn is_remote(&self, method: &str) -> bool {
-        self.contents.remote.contains_key(method)
+        self.contents.remote.contains_key(method) || self.own(method).is_some()
     }
     fn starts_programs(&self, method: &str) -> bool {
         let executor = self.get(method).map(Registered::executor);
@@ -142,15 +210,43 @@ impl ExecutorSnapshot for Snapshot {
         self.get(method).map_or(method, Registered::name)
     }
     fn slot_limit(&self, method: &str) -> usize {
-        match self.contents.remote.get(method) {
-            Some(remote) => remote.limit.unwrap_or(UNBOUNDED),
-            None => self.get(method).map_or(UNKNOWN_SLOTS, Registered::limit),
+        if let Some(remote) = self.contents.remote.get(method) {
+            return remote.limit.unwrap_or(UNBOUNDED);
         }
+        // What a user has declared for themselves is counted where it is offered.
+        if self.own(method).is_some() {
+            return UNBOUNDED;
+        }
+        self.get(method).map_or(UNKNOWN_SLOTS, Registered::limit)
     }
-    fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
-        let remote = self.contents.remote.iter();
-        let limits = remote.filter_map(|(name, remote)| Some((name.clone(), remote.limit?)));
-        limits.collect()
+    fn declared_for(&self, method: &str) -> Option<&Arc<str>> {
+        let (owner, own) = self.owner.as_ref()?;
+        own.get(method)?.as_ref().map(|_| owner)
+    }
+    fn has_owners(&self) -> bool {
+        !self.contents.own.is_empty()
+    }
+    fn declared_since(&self) -> u64 {
+        self.declared_since
+    }
+    fn owners_of(&self, method: &str) -> &[Arc<str>] {
+        self.declared_by.get(method).map_or(&[], Vec::as_slice)
+    }
+    fn claim_limits(&self) -> HashMap<MethodKey, usize> {
+        let shared = self.contents.remote.iter();
+        let shared = shared
+            .filter_map(|(name, remote)| Some((MethodKey::shared(name.clone()), remote.limit?)));
+        let own = self.contents.own.iter();
+        let own = own.flat_map(|(owner, own)| {
+            own.iter().filter_map(|(name, remote)| {
+                let key = MethodKey {
+                    name: name.clone(),
+                    owner: Some(owner.clone()),
+                };
+                Some((key, remote.as_ref()?.limit?))
+            })
+        });
+        shared.chain(own).collect()
     }
     fn check(&self, method: &str, inputs: &Map<String, Value>) -> Vec<Violation> {
         let executor = self.get(method).map(Registered::executor);
@@ -160,16 +256,16 @@ impl ExecutorSnapshot for Snapshot {
         self.get(method)?.params().cloned()
     }
     fn input_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
-        match self.contents.remote.get(method) {
+        match self.declared(method) {
             Some(remote) => remote.input_schema.clone(),
             None => self.get(method)?.input_schema().cloned(),
         }
     }
     fn output_schema(&self, method: &str) -> Option<Arc<CompiledSchema>> {
-        self.contents.remote.get(method)?.output_schema.clone()
+        self.declared(method)?.output_schema.clone()
     }
     fn defaults(&self, method: &str) -> Option<Payload> {
-        self.contents.remote.get(method)?.defaults.clone()
+        self.declared(method)?.defaults.clone()
     }
 }
 
@@ -190,19 +286,28 @@ impl ExecutorDirectory {
         let contents = Contents {
             built_in,
             remote: HashMap::new(),
+            own: HashMap::new(),
         };
         let number = 1;
         Self {
-            newest: watch::Sender::new(Arc::new(Snapshot { number, contents })),
+            newest: watch::Sender::new(Arc::new(Snapshot::new(number, contents, None))),
             number: watch::Sender::new(number),
             changing: Mutex::new(()),
         }
     }
 
-    /// The newest snapshot. Cost: O(1).
+    /// The newest snapshot for everybody. Cost: O(1).
     #[must_use]
     pub fn newest(&self) -> Arc<Snapshot> {
         self.newest.borrow().clone()
+    }
+
+    /// The newest snapshot for flows of this owner. Cost: O(1).
+    #[must_use]
+    pub fn newest_for(&self, owner: Option<&str>) -> Arc<Snapshot> {
+        let newest = self.newest.borrow();
+        let own = owner.and_then(|owner| newest.owners.get(owner));
+        own.unwrap_or(&newest).clone()
     }
 
     /// Changes the contents and publishes them as a new snapshot, whose number is returned. Flows whose
@@ -214,12 +319,12 @@ impl ExecutorDirectory {
         // A change that panicked has published nothing.
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let newest = self.newest();
-        let mut contents = newest.contents.clone();
+        let mut contents = Contents::clone(&newest.contents);
         change(&mut contents);
         contents.check()?;
         let number = newest.number + 1;
-        self.newest
-            .send_replace(Arc::new(Snapshot { number, contents }));
+        let snapshot = Snapshot::new(number, contents, Some(&newest));
+        self.newest.send_replace(Arc::new(snapshot));
         self.number.send_replace(number);
         Ok(number)
     }
@@ -229,13 +334,16 @@ impl Executors for ExecutorDirectory {
     fn snapshot(&self) -> Arc<dyn ExecutorSnapshot> {
         self.newest()
     }
+    fn snapshot_for(&self, owner: Option<&str>) -> Arc<dyn ExecutorSnapshot> {
+        self.newest_for(owner)
+    }
     fn changes(&self) -> watch::Receiver<u64> {
         self.number.subscribe()
     }
 }
 
 impl ExecutorList for ExecutorDirectory {
-    fn list(&self) -> Vec<ExecutorView> {
+    fn list(&self, reach: &Reach) -> Vec<ExecutorView> {
         let view = |registered: &Registered| {
             let description = registered.description();
             let schema = description.input_schema.as_ref().and_then(Value::as_object);
@@ -251,7 +359,7 @@ impl ExecutorList for ExecutorDirectory {
                 remote: false,
             }
         };
-        let newest = self.newest();
+        let newest = self.newest_for(reach.owner().map(|owner| &**owner));
         let built_in = newest.built_in().map(view);
         let mut all: Vec<_> = built_in.chain(newest.remote().map(remote_view)).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -259,126 +367,20 @@ impl ExecutorList for ExecutorDirectory {
     }
 }
 
-fn remote_view((name, remote): (&str, &Remote)) -> ExecutorView {
-    let description = remote.description.as_deref();
+fn remote_view((name, remote): (&str, Option<&Remote>)) -> ExecutorView {
+    let description = remote.and_then(|remote| remote.description.as_deref());
     ExecutorView {
         name: name.to_owned(),
         aliases: Vec::new(),
         summary: description.unwrap_or("Done by workers.").to_owned(),
         idempotent: false,
         pure: false,
-        input_schema: remote.declared_input_schema.clone(),
+        input_schema: remote.and_then(|remote| remote.declared_input_schema.clone()),
         params: None,
-        limit: remote.limit,
+        limit: remote.and_then(|remote| remote.limit),
         remote: true,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Contents, DirectoryError, ExecutorDirectory, Remote, UNBOUNDED};
-    use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors, Standing};
-    use crate::engine::executor::{BuiltInOptions, Registry, with_built_ins};
-    use serde_json::json;
-    use std::sync::Arc;
-    use taskledger_domain::Payload;
-    use taskledger_domain::task::inputs::compile;
-
-    fn directory() -> ExecutorDirectory {
-        let builder = with_built_ins(Registry::builder(), BuiltInOptions::default());
-        let registry = builder.expect("unique names").build();
-        ExecutorDirectory::new(registry.expect("no limits"))
-    }
-
-    fn remote(name: &str, limit: usize) -> impl FnOnce(&mut Contents) {
-        let name = Arc::from(name);
-        let limit = Some(limit);
-        move |contents| {
-            let remote = Remote {
-                limit,
-                ..Remote::default()
-            };
-            contents.remote.insert(name, remote);
-        }
-    }
-
-    #[test]
-    fn a_declared_method_has_its_schema_and_defaults_and_is_listed_by_name() {
-        let directory = directory();
-        let schema = json!({"type": "object", "required": ["page"]});
-        let text =
-            |value: &serde_json::Value| Payload::from_map(value.as_object().expect("an object"));
-        let declared = Remote {
-            input_schema: Some(Arc::new(compile(&schema).expect("a schema"))),
-            declared_input_schema: Some(text(&schema)),
-            defaults: Some(text(&json!({"retry_count": 2}))),
-            ..Remote::default()
-        };
-        let change = |contents: &mut Contents| {
-            contents.remote.insert(Arc::from("scrape"), declared);
-            contents.remote.insert(Arc::from("aaa"), Remote::default());
-        };
-        assert_eq!(directory.change(change), Ok(2));
-        let snapshot = directory.snapshot();
-        assert_eq!(snapshot.slot_limit("scrape"), UNBOUNDED);
-        assert!(snapshot.input_schema("scrape").is_some());
-        assert!(snapshot.input_schema("aaa").is_none());
-        let defaults = snapshot.defaults("scrape").expect("it was declared");
-        assert_eq!(defaults.as_str(), r#"{"retry_count":2}"#);
-        let listed = directory.list();
-        assert_eq!((listed[0].name.as_str(), listed[0].remote), ("aaa", true));
-        assert!(listed.is_sorted_by(|a, b| a.name < b.name));
-        let declared = listed.iter().find(|view| view.name == "scrape");
-        let declared = declared.expect("it is listed");
-        assert_eq!(declared.limit, None);
-        assert!(declared.input_schema.is_some());
-    }
-
-    #[test]
-    fn a_snapshot_stays_as_it_is_when_the_directory_changes() {
-        let directory = directory();
-        let (before, changes) = (directory.newest(), directory.changes());
-        assert_eq!(directory.change(remote("resize", 3)), Ok(2));
-        assert_eq!((before.number(), before.knows("resize")), (1, false));
-        let after = directory.snapshot();
-        assert_eq!((after.number(), *changes.borrow()), (2, 2));
-        assert_eq!(Standing::of(&*after, "resize"), Standing::Remote);
-        assert_eq!(Standing::of(&*after, "echo_executor"), Standing::BuiltIn);
-        assert_eq!(Standing::of(&*after, "nobody"), Standing::Unknown);
-        assert_eq!(
-            (after.slot_limit("resize"), after.slot_limit("nobody")),
-            (3, 0)
-        );
-    }
-
-    #[test]
-    fn a_limit_of_an_executor_of_this_process_can_be_changed() {
-        let directory = directory();
-        let change =
-            |c: &mut Contents| c.built_in.set_limit("echo_executor", 7).expect("it exists");
-        assert_eq!(directory.change(change), Ok(2));
-        assert_eq!(directory.snapshot().slot_limit("echo_executor"), 7);
-        assert!(directory.newest().built_in().any(|r| r.limit() == 7));
-    }
-
-    #[test]
-    fn contents_that_cannot_be_are_refused_and_nothing_is_published() {
-        let directory = directory();
-        let name = || "echo_executor".to_owned();
-        assert_eq!(
-            directory.change(remote("echo_executor", 1)),
-            Err(DirectoryError::BuiltIn { name: name() })
-        );
-        let name = String::from("resize");
-        assert_eq!(
-            directory.change(remote("resize", 0)),
-            Err(DirectoryError::NoLimit { name })
-        );
-        assert!(matches!(
-            directory.change(remote(" ", 1)),
-            Err(DirectoryError::InvalidName { .. })
-        ));
-        assert_eq!(directory.newest().number(), 1);
-        assert_eq!(directory.newest().remote().count(), 0);
-    }
-}
+mod tests;

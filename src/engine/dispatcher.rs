@@ -225,7 +225,7 @@ impl Dispatcher {
         };
         let faults = self
             .validation
-            .check(vec![(Vec::new(), material.specification.clone())])
+            .check(None, vec![(Vec::new(), material.specification.clone())])
             .await;
         if !faults.is_empty() {
             let list: Vec<_> = faults

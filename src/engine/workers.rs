@@ -6,6 +6,7 @@
 //! tasks. A worker that comes to claim in the moment in which it is swept is in the directory again when its
 //! call goes on: both happen under one lock.
 
+mod by_owner;
 mod known;
 mod renewals;
 mod tickets;
@@ -19,17 +20,21 @@ use crate::application::ports::{
     ASKED_FOR_MS, AskRefusal, Asking, Asks, DeclareRefusal, KnownMethod, Workers,
 };
 use crate::clock::SharedClock;
+use crate::engine::directory::Own;
 use crate::store;
 use async_trait::async_trait;
 use known::{AllDeclared, Declared, Known};
 use renewals::unavailable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use taskledger_auth::Reach;
 use taskledger_domain::Timestamp;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_workers::store::{Changes, Error, News, PRESENCE_KEPT_MS, TooManyDrains};
-use taskledger_workers::{LIMIT_MAX, Method, Refusal, Rights, Worker, WorkerStore};
+use taskledger_workers::{
+    LIMIT_MAX, Method, MethodKey, Refusal, Rights, Worker, WorkerStore, is_hidden,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -42,7 +47,7 @@ const SHARE_EVERY: Duration = Duration::from_secs(5);
 const CLEAN_EVERY: Duration = Duration::from_secs(600);
 
 /// The methods in the directory, with what was declared of them.
-type Published = BTreeMap<Arc<str>, Option<Arc<Declared>>>;
+type Published = BTreeMap<MethodKey, Option<Arc<Declared>>>;
 
 /// What one server knows of the workers outside of it. Lasts as long as the server.
 pub struct WorkerRegistry {
@@ -241,17 +246,17 @@ impl WorkerRegistry {
     fn compiled(&self, methods: Vec<Method>, before: &AllDeclared) -> AllDeclared {
         let mut all = AllDeclared::new();
         for method in methods {
-            let name = method.name.clone();
-            let known = before.get(&name).filter(|known| *known.method == method);
+            let key = method.key();
+            let known = before.get(&key).filter(|known| *known.method == method);
             let declared = match known {
                 Some(known) => Ok(known.clone()),
                 None => Declared::of(method).map(Arc::new),
             };
             match declared {
-                Ok(declared) => _ = all.insert(name, declared),
+                Ok(declared) => _ = all.insert(key, declared),
                 // It was checked by a program that allowed more.
                 Err((member, _)) => {
-                    tracing::warn!(method = %name, member, "a declared method is left out: its schema cannot be used");
+                    tracing::warn!(method = %key.name, member, "a declared method is left out: its schema cannot be used");
                 }
             }
         }
@@ -263,7 +268,7 @@ impl WorkerRegistry {
         let snapshot = self.directory.newest();
         let mut names = state.known.names(now);
         // One that a newer program has built in stays declared, and is not offered.
-        names.retain(|name, _| snapshot.get(name).is_none());
+        names.retain(|key, _| snapshot.get(&key.name).is_none());
         let is_same = |(a, b): (&Option<Arc<Declared>>, &Option<Arc<Declared>>)| match (a, b) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (None, None) => true,
@@ -274,17 +279,22 @@ impl WorkerRegistry {
         {
             return;
         }
-        let remote = |declared: &Option<Arc<Declared>>| {
-            declared
-                .as_ref()
-                .map(|d| d.remote.clone())
-                .unwrap_or_default()
-        };
-        let remote = names
-            .iter()
-            .map(|(name, d)| (name.clone(), remote(d)))
-            .collect();
-        match self.directory.change(|contents| contents.remote = remote) {
+        let (mut remote, mut own) = (HashMap::new(), HashMap::<Arc<str>, Own>::new());
+        for (key, declared) in &names {
+            let declared = declared.as_ref().map(|declared| declared.remote.clone());
+            let name = key.name.clone();
+            match &key.owner {
+                None => _ = remote.insert(name, declared.unwrap_or_default()),
+                Some(owner) => _ = own.entry(owner.clone()).or_default().insert(name, declared),
+            }
+        }
+        let own = own.into_iter().map(|(owner, own)| (owner, Arc::new(own)));
+        let own = own.collect();
+        let changed = self.directory.change(|contents| {
+            contents.remote = remote;
+            contents.own = own;
+        });
+        match changed {
             Ok(_) => state.published = names,
             // Names and limits were checked before they became known.
             Err(error) => {
@@ -328,16 +338,13 @@ impl Workers for WorkerRegistry {
         self.state().known.left(worker, principal);
     }
 
-    fn methods(&self) -> Vec<KnownMethod> {
-        self.state().known.methods(self.clock.now())
+    fn methods(&self, reach: &Reach) -> Vec<KnownMethod> {
+        self.state().known.methods(reach, self.clock.now())
     }
 
-    fn method(&self, name: &str) -> Option<KnownMethod> {
-        self.state().known.method(name, self.clock.now())
-    }
-
-    fn asking(&self, method: &str) -> Asking {
-        self.state().known.asking(method, self.clock.now())
+    fn asking(&self, method: &str, owner: Option<&str>) -> Asking {
+        let now = self.clock.now();
+        self.state().known.asking(method, owner, now)
     }
 
     fn workers(&self) -> Vec<Worker> {
@@ -359,8 +366,8 @@ impl Workers for WorkerRegistry {
         self.state().known.drained(worker)
     }
 
-    fn last_asked_at(&self, method: &str) -> Option<Timestamp> {
-        self.state().known.last_asked_at(method)
+    fn last_asked_at(&self, method: &str, owner: Option<&str>) -> Option<Timestamp> {
+        self.state().known.last_asked_at(method, owner)
     }
 
     async fn drain(
@@ -401,19 +408,19 @@ impl Workers for WorkerRegistry {
         }
         let method = declared.method.clone();
         let mut state = self.state();
-        state.known.declared.insert(method.name.clone(), declared);
+        state.known.declared.insert(method.key(), declared);
         self.publish(&mut state, self.clock.now());
         Ok(Ok(method))
     }
 
     async fn undeclare(
         &self,
-        method: &str,
+        method: &MethodKey,
         by: &str,
         rights: Rights,
     ) -> Result<Result<bool, Refusal>, store::Error> {
         let _following = self.following.lock().await;
-        let undeclared = self.store.undeclare(&Arc::from(method), by, rights).await;
+        let undeclared = self.store.undeclare(method, by, rights).await;
         let undeclared = undeclared.map_err(|e| unavailable(&e))?;
         if undeclared.is_ok() {
             let mut state = self.state();
@@ -445,6 +452,8 @@ fn checked(snapshot: &Snapshot, method: Method) -> Result<Declared, DeclareRefus
 
 /// The beginning of a name that no method can have.
 fn unusable(name: &str) -> Option<Arc<str>> {
-    let is_usable = !name.trim().is_empty() && name.chars().nth(KEY_CHARS_MAX).is_none();
+    let is_usable = !name.trim().is_empty()
+        && name.chars().nth(KEY_CHARS_MAX).is_none()
+        && !name.contains(is_hidden);
     (!is_usable).then(|| name.chars().take(KEY_CHARS_MAX).collect::<String>().into())
 }

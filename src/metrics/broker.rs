@@ -104,7 +104,7 @@ pub(super) fn own(page: &mut Page, app: &App, figures: &Figures, types: Types) {
     let now = app.clock.now();
     // As many series as elsewhere; which types these are may change from scrape to scrape.
     let names = FirstUse::new(|| ());
-    let known = app.flows.slots().view();
+    let known = app.flows.slots().view(None);
     let work = app.flows.remote_work();
     let mut work: Vec<_> = work.iter().collect();
     work.sort_unstable_by_key(|(method, of)| {

@@ -168,7 +168,7 @@ fn executors(page: &mut Page, app: &App, figures: &Figures, engine: &Engine) {
         page.add_float(&t::WAIT_OLDEST, &[name], one.oldest);
     }
     let mut work: BTreeMap<&str, RemoteWork> = BTreeMap::new();
-    let known = app.flows.slots().view();
+    let known = app.flows.slots().view(None);
     for (method, of_method) in app.flows.remote_work() {
         // Names that only tasks have made up must not take the places of others.
         let is_known = known.standing(&method) == Standing::Remote || of_method.leased > 0;

@@ -348,6 +348,8 @@ export interface MethodDeclaration {
 export interface WorkerMethod extends MethodDeclaration {
   method: string;
   declared: boolean;
+  /** The user for whose tasks alone it is declared; absent for a shared one. */
+  owner?: string;
   declared_by?: string;
   declared_at?: string;
   /** Workers that ask for it now. */

@@ -17,6 +17,14 @@ pub const MAIN_TENANT: &str = "main";
 const USER: &str = "user:";
 const SERVICE: &str = "service:";
 
+/// The `user_id` of flows that belong to a principal, by what histories call it; `None` for one whom nobody has
+/// authenticated.
+#[must_use]
+pub fn owner_of(actor: &str) -> Option<&str> {
+    let service = || actor.starts_with(SERVICE).then_some(actor);
+    actor.strip_prefix(USER).or_else(service)
+}
+
 /// What a caller is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {

@@ -18,6 +18,7 @@ mod vault;
 pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
 pub use caller::{
     ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, OPERATOR, Reach,
+    owner_of,
 };
 pub use failures::{FAILURES_MAX, Failures, TooManyFailures, WINDOW_MS};
 pub use scopes::{Scope, Scopes, UnknownScope};

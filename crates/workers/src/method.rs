@@ -10,9 +10,34 @@ pub const DESCRIPTION_CHARS_MAX: usize = 2_000;
 /// The highest limit that a method may declare.
 pub const LIMIT_MAX: u32 = 100_000;
 
+/// Methods that one user may have declared for their own flows.
+pub const OWN_METHODS_MAX: usize = 1_000;
+/// Bytes of all that one user has declared for their own flows.
+pub const OWN_METHODS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A method as one declaration has it: its tasks are offered and its attempts counted together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MethodKey {
+    /// What tasks say in `schemas.method`.
+    pub name: Arc<str>,
+    /// The user whose flows alone the declaration is for; `None`: it is shared, or there is none.
+    pub owner: Option<Arc<str>>,
+}
+
+impl MethodKey {
+    /// The method as all have it who have not declared it for themselves.
+    #[must_use]
+    pub const fn shared(name: Arc<str>) -> Self {
+        Self { name, owner: None }
+    }
+}
+
 /// A method whose tasks workers claim, as somebody declared it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
+    /// The user whose flows alone it is for; `None`: it is for all flows but those of users who have declared the same
+    /// method for themselves.
+    pub owner: Option<Arc<str>>,
     /// What tasks say in `schemas.method`; 1 to 255 characters.
     pub name: Arc<str>,
     /// For people; at most [`DESCRIPTION_CHARS_MAX`].
@@ -32,10 +57,20 @@ pub struct Method {
 }
 
 impl Method {
+    /// What it is known by.
+    #[must_use]
+    pub fn key(&self) -> MethodKey {
+        MethodKey {
+            name: self.name.clone(),
+            owner: self.owner.clone(),
+        }
+    }
+
     /// Bytes of all its texts.
     pub(crate) fn bytes(&self) -> usize {
         let payload = |payload: &Option<Payload>| payload.as_ref().map_or(0, |p| p.as_str().len());
         self.name.len()
+            + self.owner.as_ref().map_or(0, |owner| owner.len())
             + self.declared_by.len()
             + self.description.as_ref().map_or(0, |text| text.len())
             + payload(&self.input_schema)

@@ -38,6 +38,8 @@ pub struct Worker {
     pub worker: Arc<str>,
     /// With whose credentials it came: `user:ann`, `service:ci`, `anonymous`.
     pub principal: Arc<str>,
+    /// The user whose flows alone it may claim of; `None`: those of all users.
+    pub owner: Option<Arc<str>>,
     /// The server that it is connected to; `None`: one that is alone.
     pub node: Option<Uuid>,
     /// The methods that it last asked for, in its order.

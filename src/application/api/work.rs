@@ -15,7 +15,7 @@ use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
-pub use taskledger_workers::{Connection, Method};
+pub use taskledger_workers::{Connection, Method, is_hidden};
 
 /// A worker asks for tasks.
 #[derive(Debug, Clone)]
@@ -146,8 +146,9 @@ pub struct ClaimHere {
 pub struct Hint {
     /// That node.
     pub node: uuid::Uuid,
-    /// The methods, each with how many tasks there are, as far as they were counted.
-    pub methods: Vec<(Arc<str>, usize)>,
+    /// The methods, each with how many tasks there are, as far as they were counted, and who has declared it for
+    /// themselves.
+    pub methods: Vec<(Arc<str>, usize, Option<Arc<str>>)>,
 }
 
 /// A worker keeps its attempt.
@@ -388,6 +389,8 @@ pub struct Declare {
 pub struct MethodView {
     /// Its name.
     pub method: Arc<str>,
+    /// The user for whose flows alone it was declared.
+    pub owner: Option<Arc<str>>,
     /// As it was declared, if it was.
     pub declared: Option<Arc<Method>>,
     /// Workers that ask for it now.
@@ -441,6 +444,9 @@ pub struct HeldBy {
 pub struct MethodFigures {
     /// Its name.
     pub method: Arc<str>,
+    /// Who has declared it for themselves.
+    #[serde(default)]
+    pub owner: Option<Arc<str>>,
     /// Attempts under way.
     pub running: usize,
     /// Tasks that wait for a worker.

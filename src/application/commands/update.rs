@@ -80,17 +80,18 @@ impl App {
         });
         for _ in 0..UPDATE_ROUNDS_MAX {
             // With other dependencies too: what is wired must stay one.
-            let current = if respecifies || updates.dependencies.is_some() {
-                Some(self.specification(context, flow, task).await?)
+            let (current, owner) = if respecifies || updates.dependencies.is_some() {
+                let (version, current, owner) = self.specification(context, flow, task).await?;
+                (Some((version, current)), owner)
             } else {
-                None
+                (None, None)
             };
             if let Some((_, specification)) = current.as_ref().filter(|_| respecifies) {
                 let merged = specification.clone().updated(updates);
                 self.admit_method(context, merged.method.as_deref(), "updates")?;
                 let faults = self
                     .validation
-                    .check_call(vec![(vec!["updates".into()], merged)])
+                    .check_call(owner.as_deref(), vec![(vec!["updates".into()], merged)])
                     .await;
                 if !faults.is_empty() {
                     return Err(Error::invalid(faults));

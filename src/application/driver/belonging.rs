@@ -38,11 +38,12 @@ impl Driver<'_> {
     /// Keeps the leases of attempts that have begun, before anybody is told of them, and drops those of
     /// attempts that have ended.
     pub(super) fn keep_leases(&self, holds: Vec<(Leased, Held)>, recorded: &[Arc<Recorded>]) {
-        if self.is_ours() {
+        if self.is_ours() && !holds.is_empty() {
+            let state = self.state.as_ref();
+            let view = self.flows.slots.view(state.and_then(|s| s.flow.owner()));
             for (leased, slot) in holds {
-                self.flows
-                    .leases
-                    .hold(self.mailbox.flow, &leased, slot, Source::Begun);
+                let of = (self.mailbox.flow, view.key(&leased.method));
+                self.flows.leases.hold(of, &leased, slot, Source::Begun);
             }
         }
         for event in recorded {

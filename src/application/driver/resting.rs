@@ -40,7 +40,11 @@ impl Driver<'_> {
             return;
         };
         let due = if state.flow.has_active_run() {
-            schedule::next_due(&state.flow, state.settled_at, &self.flows.slots.view())
+            schedule::next_due(
+                &state.flow,
+                state.settled_at,
+                &self.flows.slots.view(state.flow.owner()),
+            )
         } else {
             None
         };

@@ -1,6 +1,7 @@
 //! What a flow in memory remembers of what it has entered.
 
 use crate::application::slots::View;
+use std::sync::Arc;
 use taskledger_domain::flow::Flow;
 use taskledger_domain::schedule::Outside;
 
@@ -8,8 +9,10 @@ use taskledger_domain::schedule::Outside;
 #[derive(Debug, Clone, Default)]
 pub(in crate::application) struct Entered {
     pub(super) outside: Outside,
-    /// The snapshot of the directory of executors and the owner for which that holds; `None`: nothing is entered.
-    pub(super) of: Option<(u64, Option<Box<str>>)>,
+    /// The snapshot of the directory of executors for which that holds; `None`: nothing is entered.
+    pub(super) number: Option<u64>,
+    /// The owner for whom it holds.
+    pub(super) owner: Option<Arc<str>>,
 }
 
 impl Entered {
@@ -18,13 +21,10 @@ impl Entered {
     }
 
     pub(super) fn holds(&self, flow: &Flow, view: &View) -> bool {
-        let of = self.of.as_ref();
-        of.is_some_and(|(number, owner)| {
-            *number == view.number() && owner.as_deref() == flow.owner()
-        })
+        self.number == Some(view.number()) && self.owner.as_deref() == flow.owner()
     }
 
     pub(super) fn owner(&self) -> Option<&str> {
-        self.of.as_ref()?.1.as_deref()
+        self.owner.as_deref()
     }
 }

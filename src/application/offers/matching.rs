@@ -6,6 +6,7 @@ use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Sharing, Wakeup};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::FlowId;
+use taskledger_workers::MethodKey;
 use tokio::sync::oneshot;
 
 pub(super) type Tell = oneshot::Sender<Wakeup>;
@@ -15,7 +16,7 @@ pub(super) type Tell = oneshot::Sender<Wakeup>;
 pub(super) struct Match {
     pub(super) tell: Tell,
     pub(super) flow: FlowId,
-    pub(super) method: Arc<str>,
+    pub(super) method: MethodKey,
     pub(super) many: usize,
     pub(super) until: Option<Rank>,
 }
@@ -24,7 +25,7 @@ pub(super) struct Match {
 #[derive(Debug, Default)]
 struct OfFlow {
     owner: Owner,
-    offers: HashMap<Arc<str>, Offer>,
+    offers: HashMap<MethodKey, Offer>,
 }
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ struct Worker {
 
 #[derive(Debug, Default)]
 pub(super) struct Inner {
-    methods: HashMap<Arc<str>, Method>,
+    methods: HashMap<MethodKey, Method>,
     flows: HashMap<FlowId, OfFlow>,
     workers: BTreeMap<u64, Worker>,
     last: u64,
@@ -44,11 +45,11 @@ pub(super) struct Inner {
     /// In which order tasks of different owners come.
     sharing: Sharing,
     /// Methods of which an owner has something and had nothing open before, since that was last asked.
-    appeared: Vec<(Arc<str>, Owner)>,
+    appeared: Vec<(MethodKey, Owner)>,
 }
 
 impl Inner {
-    pub(super) fn take_appeared(&mut self) -> Vec<(Arc<str>, Owner)> {
+    pub(super) fn take_appeared(&mut self) -> Vec<(MethodKey, Owner)> {
         std::mem::take(&mut self.appeared)
     }
 
@@ -56,7 +57,7 @@ impl Inner {
         self.flows.len()
     }
 
-    pub(super) fn methods(&self) -> Vec<Arc<str>> {
+    pub(super) fn methods(&self) -> Vec<MethodKey> {
         self.methods.keys().cloned().collect()
     }
 
@@ -64,7 +65,7 @@ impl Inner {
         self.workers.len()
     }
 
-    fn change<T>(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Method) -> T) -> T {
+    fn change<T>(&mut self, name: &MethodKey, change: impl FnOnce(&mut Method) -> T) -> T {
         let sharing = &self.sharing;
         let method = self.methods.entry(name.clone());
         let method = method.or_insert_with(|| Method::new(sharing));
@@ -82,8 +83,8 @@ impl Inner {
         flow: FlowId,
         owner: Option<&str>,
         offers: Vec<Offer>,
-    ) -> Vec<Arc<str>> {
-        let names: HashSet<&Arc<str>> = offers.iter().map(|offer| &offer.method).collect();
+    ) -> Vec<MethodKey> {
+        let names: HashSet<&MethodKey> = offers.iter().map(|offer| &offer.method).collect();
         let had = self.flows.get(&flow).into_iter();
         let had = had.flat_map(|of_flow| of_flow.offers.keys());
         let gone = had.filter(|name| !names.contains(name)).cloned();
@@ -100,8 +101,8 @@ impl Inner {
         &mut self,
         flow: FlowId,
         owner: Option<&str>,
-        offers: Vec<(Arc<str>, Option<Offer>)>,
-    ) -> Vec<Arc<str>> {
+        offers: Vec<(MethodKey, Option<Offer>)>,
+    ) -> Vec<MethodKey> {
         let mut of_flow = self.flows.remove(&flow).unwrap_or_default();
         let is_of_another = of_flow.owner.as_deref() != owner;
         if is_of_another {
@@ -144,8 +145,8 @@ impl Inner {
 
     /// The methods that a worker asks for of which there are offers for it, the best one first.
     /// Cost: O(methods * log).
-    pub(super) fn best_first(&self, ask: &Ask) -> Vec<Arc<str>> {
-        let best = |name: &Arc<str>| {
+    pub(super) fn best_first(&self, ask: &Ask) -> Vec<MethodKey> {
+        let best = |name: &MethodKey| {
             let [first, _] = self.methods.get(name)?.best(&ask.reach);
             Some((first?, name.clone()))
         };
@@ -188,10 +189,10 @@ impl Inner {
     }
 
     /// Gives the methods whose limit may have changed.
-    pub(super) fn limit(&mut self, limits: &HashMap<Arc<str>, usize>) -> Vec<Arc<str>> {
+    pub(super) fn limit(&mut self, limits: &HashMap<MethodKey, usize>) -> Vec<MethodKey> {
         let had = self.methods.iter().filter(|(_, m)| m.limit.is_some());
         let had = had.map(|(name, _)| name.clone());
-        let mut names: Vec<Arc<str>> = had.chain(limits.keys().cloned()).collect();
+        let mut names: Vec<MethodKey> = had.chain(limits.keys().cloned()).collect();
         names.sort_unstable();
         names.dedup();
         for name in &names {
@@ -200,30 +201,30 @@ impl Inner {
         names
     }
 
-    pub(super) fn is_limited(&self, name: &str) -> bool {
+    pub(super) fn is_limited(&self, name: &MethodKey) -> bool {
         let limit = self.methods.get(name).and_then(|method| method.limit);
         limit.is_some()
     }
 
-    pub(super) fn is_paused(&self, name: &str) -> bool {
+    pub(super) fn is_paused(&self, name: &MethodKey) -> bool {
         let method = self.methods.get(name);
         method.is_some_and(|method| method.is_paused)
     }
 
-    pub(super) fn is_full(&self, name: &str) -> bool {
+    pub(super) fn is_full(&self, name: &MethodKey) -> bool {
         let method = self.methods.get(name);
         method.is_some_and(|method| method.free() == 0)
     }
 
     /// Says whether that is a change.
-    pub(super) fn pause(&mut self, name: &Arc<str>, is_paused: bool) -> bool {
+    pub(super) fn pause(&mut self, name: &MethodKey, is_paused: bool) -> bool {
         self.change(name, |method| {
             std::mem::replace(&mut method.is_paused, is_paused) != is_paused
         })
     }
 
     /// Takes one task of a flow for a worker that named it, if the limit allows it.
-    pub(super) fn reserve(&mut self, flow: FlowId, name: &Arc<str>) -> bool {
+    pub(super) fn reserve(&mut self, flow: FlowId, name: &MethodKey) -> bool {
         self.change(name, |method| {
             if method.free() == 0 {
                 return false;
@@ -233,19 +234,19 @@ impl Inner {
         })
     }
 
-    pub(super) fn began(&mut self, name: &Arc<str>) {
+    pub(super) fn began(&mut self, name: &MethodKey) {
         self.change(name, |method| method.running += 1);
     }
 
     /// Whether that frees something.
-    pub(super) fn ended(&mut self, name: &Arc<str>) -> bool {
+    pub(super) fn ended(&mut self, name: &MethodKey) -> bool {
         self.change(name, |method| {
             method.running = method.running.saturating_sub(1);
             method.limit.is_some()
         })
     }
 
-    pub(super) fn give_back(&mut self, flow: FlowId, name: &Arc<str>, many: usize) {
+    pub(super) fn give_back(&mut self, flow: FlowId, name: &MethodKey, many: usize) {
         self.change(name, |method| method.give_back(flow, many));
     }
 
@@ -257,7 +258,7 @@ impl Inner {
         }
     }
 
-    pub(super) fn figures(&self) -> HashMap<Arc<str>, RemoteWork> {
+    pub(super) fn figures(&self) -> HashMap<MethodKey, RemoteWork> {
         let figures = self.methods.iter().map(|(name, method)| {
             let figures = RemoteWork {
                 ready: method.entries.values().map(|entry| entry.ready).sum(),
@@ -271,7 +272,7 @@ impl Inner {
     }
 
     /// Ready tasks by method, of the flows that are in reach.
-    pub(super) fn ready_of(&self, reach: &Reach) -> HashMap<Arc<str>, usize> {
+    pub(super) fn ready_of(&self, reach: &Reach) -> HashMap<MethodKey, usize> {
         let ready = self.methods.iter().map(|(name, method)| {
             let entries = method.entries.values();
             let of_reach = entries.filter(|entry| reach.covers(entry.owner.as_deref()));
@@ -280,7 +281,7 @@ impl Inner {
         ready.collect()
     }
 
-    pub(super) fn ahead(&self, name: &str, rank: Rank, flow: FlowId, most: usize) -> usize {
+    pub(super) fn ahead(&self, name: &MethodKey, rank: Rank, flow: FlowId, most: usize) -> usize {
         let Some(method) = self.methods.get(name) else {
             return 0;
         };
@@ -318,7 +319,7 @@ impl Inner {
     }
 
     /// At most [`HINTED_MAX`](super::HINTED_MAX) methods, others each time when there are more. Cost: O(methods).
-    pub(super) fn unwanted(&mut self) -> Vec<(Arc<str>, usize)> {
+    pub(super) fn unwanted(&mut self) -> Vec<(MethodKey, usize)> {
         let all = self.methods.len();
         let start = self.hinted.checked_rem(all).unwrap_or_default();
         let methods = self.methods.iter().cycle().skip(start).take(all);
@@ -341,7 +342,7 @@ impl Inner {
 
     /// Takes workers out that want one of these methods: the first of each reach, since nobody here knows whose the
     /// tasks are, and one for each further task.
-    pub(super) fn hint(&mut self, methods: &[(Arc<str>, usize)]) -> Vec<Tell> {
+    pub(super) fn hint(&mut self, methods: &[(MethodKey, usize)]) -> Vec<Tell> {
         let mut told = Vec::new();
         for (name, tasks) in methods {
             let firsts = |inner: &Self| -> Vec<u64> {
@@ -366,7 +367,7 @@ impl Inner {
 
     /// Gives offers of a method to workers, the best one to the one that has waited for the longest time, until
     /// no offer has a worker. Says whether offers are left. Cost: O(matches * (kinds of reach + log)).
-    pub(super) fn bring_together(&mut self, name: &Arc<str>, matches: &mut Vec<Match>) -> bool {
+    pub(super) fn bring_together(&mut self, name: &MethodKey, matches: &mut Vec<Match>) -> bool {
         loop {
             let Some(method) = self.methods.get(name) else {
                 return false;
@@ -406,7 +407,7 @@ impl Inner {
     }
 
     /// The rank that has a better right to a worker than what stands behind it in the best offer of a method.
-    fn next_best(&self, worker: u64, name: &Arc<str>) -> Option<Rank> {
+    fn next_best(&self, worker: u64, name: &MethodKey) -> Option<Rank> {
         let ask = &self.workers.get(&worker)?.ask;
         let ranks = ask.methods.iter().filter_map(|other| {
             let [first, second] = self.methods.get(other)?.best(&ask.reach);

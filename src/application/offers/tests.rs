@@ -10,8 +10,8 @@ fn flow(name: &str) -> FlowId {
     id(name).as_flow()
 }
 
-fn name(text: &str) -> Arc<str> {
-    Arc::from(text)
+fn name(text: &str) -> MethodKey {
+    MethodKey::shared(Arc::from(text))
 }
 
 /// Of a usual priority, ready since so many milliseconds after the start.
@@ -51,7 +51,7 @@ fn wait(offers: &Arc<Offers>, methods: &[&str], max: usize) -> Waiting {
 }
 
 fn wait_for_own(offers: &Arc<Offers>, method: &str, owner: &str) -> Waiting {
-    let ask = asks(&[method], Reach::Of(name(owner)), 1);
+    let ask = asks(&[method], Reach::Of(Arc::from(owner)), 1);
     offers.ask(ask).expect("there is room")
 }
 
@@ -86,7 +86,7 @@ fn the_best_offer_goes_to_the_worker_that_has_waited_for_the_longest_time() {
     set(&offers, "two", vec![offer("a", rank(9), 1)]);
     let other = gets(&mut second, "two");
     assert_eq!((held.many, other.many), (1, 1));
-    assert_eq!((&*held.method, held.until), ("a", None));
+    assert_eq!((&*held.method.name, held.until), ("a", None));
 }
 
 #[test]
@@ -255,12 +255,12 @@ fn a_worker_of_several_methods_gets_the_best_of_a_flow_that_offers_both() {
         gets(&mut wait(&offers, &["a", "b"], 1), "f"),
         gets(&mut wait(&offers, &["a", "b"], 1), "f"),
     );
-    assert_eq!((&*first.method, &*second.method), ("b", "a"));
+    assert_eq!((&*first.method.name, &*second.method.name), ("b", "a"));
     // One that waited already does so too.
     let mut waiting = wait(&offers, &["a", "b"], 1);
     let both = vec![offer("a", rank(5), 9), offer("b", rank(0), 9)];
     set(&offers, "f", both);
-    assert_eq!(&*gets(&mut waiting, "f").method, "b");
+    assert_eq!(&*gets(&mut waiting, "f").method.name, "b");
 }
 
 #[test]
@@ -296,7 +296,13 @@ fn figures_count_tasks_attempts_and_workers() {
     set(&offers, "f", vec![offer("a", rank(0), 3)]);
     let held = gets(&mut first, "f");
     offers.began(&held.method);
-    let of = |method: &str| offers.figures().get(method).copied().unwrap_or_default();
+    let of = |method: &str| {
+        offers
+            .figures()
+            .get(&name(method))
+            .copied()
+            .unwrap_or_default()
+    };
     let figures = |ready, leased, workers_waiting| RemoteWork {
         ready,
         oldest: (ready > 0).then(|| rank(0).1),
@@ -304,9 +310,9 @@ fn figures_count_tasks_attempts_and_workers() {
         workers_waiting,
     };
     assert_eq!((of("a"), of("b")), (figures(3, 1, 0), figures(0, 0, 1)));
-    assert_eq!(offers.ahead("a", rank(1), flow("x"), 10), 3);
-    assert_eq!(offers.ahead("a", rank(1), flow("x"), 2), 2);
-    assert_eq!(offers.ahead("b", rank(1), flow("x"), 10), 0);
+    assert_eq!(offers.ahead(&name("a"), rank(1), flow("x"), 10), 3);
+    assert_eq!(offers.ahead(&name("a"), rank(1), flow("x"), 2), 2);
+    assert_eq!(offers.ahead(&name("b"), rank(1), flow("x"), 10), 0);
 }
 
 #[test]
@@ -315,10 +321,10 @@ fn tasks_that_wait_are_counted_as_far_as_they_are_in_reach() {
     for (of, owner, ready) in [("f", Some("ann"), 3), ("g", Some("bob"), 2), ("h", None, 1)] {
         set_of(&offers, (flow(of), owner), vec![offer("a", rank(0), ready)]);
     }
-    let of = |reach: Reach| offers.ready_of(&reach).get("a").copied();
+    let of = |reach: Reach| offers.ready_of(&reach).get(&name("a")).copied();
     assert_eq!(of(Reach::All), Some(6));
-    assert_eq!(of(Reach::Of(name("ann"))), Some(3));
-    assert_eq!(of(Reach::Of(name("carl"))), Some(0));
+    assert_eq!(of(Reach::Of(Arc::from("ann"))), Some(3));
+    assert_eq!(of(Reach::Of(Arc::from("carl"))), Some(0));
 }
 
 #[test]
@@ -421,7 +427,7 @@ fn claims_of_two_equal_users_differ_by_one_at_most_however_much_one_of_them_has(
     assert!(offers.is_fair());
     // Of the tasks that are more urgent or older only those of others count that come first.
     let last = (Priority::NORMAL, START.plus_ms(99));
-    assert!(offers.ahead("a", last, flow("ann 99"), 1_000_000) > 1_000);
+    assert!(offers.ahead(&name("a"), last, flow("ann 99"), 1_000_000) > 1_000);
 }
 
 #[test]

@@ -4,9 +4,10 @@ use crate::store;
 use async_trait::async_trait;
 use std::fmt;
 use std::sync::Arc;
+use taskledger_auth::Reach;
 use taskledger_domain::{Timestamp, Violation};
 use taskledger_workers::store::TooManyDrains;
-use taskledger_workers::{Connection, Method, Refusal, Rights, Worker};
+use taskledger_workers::{Connection, Method, MethodKey, Refusal, Rights, Worker};
 
 /// Milliseconds for which a method counts as asked for, and a worker as being there, after the worker last
 /// asked.
@@ -17,7 +18,7 @@ pub const ASK_AGAIN_MS: u64 = 20_000;
 /// The workers outside the server: what they declared, who asks for what, and who is drained.
 ///
 /// A method that is declared, or that somebody asks for now, is in the directory of executors as one whose
-/// tasks workers claim.
+/// tasks workers claim: for all flows, or for those of one user, where whoever declares or asks reaches no others.
 #[async_trait]
 pub trait Workers: Send + Sync + fmt::Debug + 'static {
     /// A worker asks for work now. A method that nobody has asked for is in the directory when this returns.
@@ -33,12 +34,11 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     /// The worker asks no more: its last connection has closed. It is not there until it asks again; its methods
     /// stay known for [`ASKED_FOR_MS`].
     fn left(&self, worker: &str, principal: &str);
-    /// Declared methods and those that workers ask for now, by name. Cost: O(methods + workers).
-    fn methods(&self) -> Vec<KnownMethod>;
-    /// The same for one method; `None`: it is neither declared nor asked for now.
-    fn method(&self, name: &str) -> Option<KnownMethod>;
-    /// Who would take a task of a method now. Cost: O(workers * methods of each).
-    fn asking(&self, method: &str) -> Asking;
+    /// Declared methods and those that workers ask for now, by name: as they are for flows of one user, or all.
+    /// Cost: O(methods + workers).
+    fn methods(&self, reach: &Reach) -> Vec<KnownMethod>;
+    /// Who would take a task of a method now, of a flow of this owner. Cost: O(workers * methods of each).
+    fn asking(&self, method: &str, owner: Option<&str>) -> Asking;
     /// Workers that ask now, by principal and name; one that is connected to several servers is there once for
     /// each. Cost: O(workers).
     fn workers(&self) -> Vec<Worker>;
@@ -46,8 +46,8 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     fn is_draining(&self, worker: &str, principal: &str) -> bool;
     /// The principals whose worker of this name gets no new work, whether it is there or not. Cost: O(principals).
     fn drained(&self, worker: &str) -> Vec<Arc<str>>;
-    /// When a worker last asked for the method, within the last day. Cost: O(1).
-    fn last_asked_at(&self, method: &str) -> Option<Timestamp>;
+    /// When a worker last asked for the method that may claim of flows of this owner, within the last day. Cost: O(1).
+    fn last_asked_at(&self, method: &str, owner: Option<&str>) -> Option<Timestamp>;
     /// Whether the worker gets no new work from now on (`is_drained`), or gets it again. On other servers it
     /// counts within two seconds.
     ///
@@ -59,7 +59,7 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
         principal: &str,
         is_drained: bool,
     ) -> Result<Result<(), TooManyDrains>, store::Error>;
-    /// Declares a method, in the place of the one of that name if there is one; it is in the directory of this
+    /// Declares a method, in the place of the one of that name and owner if there is one; it is in the directory of this
     /// server when this returns, and in those of others within two seconds.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     /// It cannot be written; within, [`Refusal::AnotherPrincipal`].
     async fn undeclare(
         &self,
-        method: &str,
+        method: &MethodKey,
         by: &str,
         rights: Rights,
     ) -> Result<Result<bool, Refusal>, store::Error>;
@@ -88,6 +88,8 @@ pub struct Asks<'a> {
     pub worker: &'a str,
     /// With whose credentials it comes.
     pub principal: &'a str,
+    /// The user whose flows alone it may claim of; `None`: those of all users.
+    pub owner: Option<&'a Arc<str>>,
     /// What it would do. Empty when it asks for one task: then only that it is there is noted.
     pub methods: &'a [Arc<str>],
     /// How it asks.
@@ -97,8 +99,8 @@ pub struct Asks<'a> {
 /// A method whose tasks workers claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownMethod {
-    /// Its name.
-    pub name: Arc<str>,
+    /// Its name, and whose declaration it is.
+    pub key: MethodKey,
     /// As it was declared, if it was.
     pub declared: Option<Arc<Method>>,
     /// Workers that ask for it now.
@@ -125,8 +127,10 @@ pub enum AskRefusal {
         /// The method.
         method: Arc<str>,
     },
-    /// A name is blank or too long.
-    #[error("method name `{method}` must have 1 to 255 characters, not all of them white space")]
+    /// A name is blank or too long, or has characters that are not to be shown.
+    #[error(
+        "method name `{method}` must have 1 to 255 characters, not all of them white space, without control characters and those that change the direction of text"
+    )]
     InvalidName {
         /// The name, cut.
         method: Arc<str>,
@@ -150,8 +154,10 @@ pub enum DeclareRefusal {
         /// The method.
         method: Arc<str>,
     },
-    /// The name is blank or too long.
-    #[error("method name `{method}` must have 1 to 255 characters, not all of them white space")]
+    /// The name is blank or too long, or has characters that are not to be shown.
+    #[error(
+        "method name `{method}` must have 1 to 255 characters, not all of them white space, without control characters and those that change the direction of text"
+    )]
     InvalidName {
         /// The name, cut.
         method: Arc<str>,

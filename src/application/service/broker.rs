@@ -6,9 +6,11 @@ use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
 use crate::application::new_methods::NewMethods;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use taskledger_broker::{Owner, Published};
 use taskledger_domain::TaskId;
+use taskledger_workers::MethodKey;
 
 /// Tasks that a worker is asked about: as many as a stream of the broker may hold.
 const TASKS_HELD_MAX: usize = 1_000;
@@ -74,9 +76,11 @@ impl Service {
         authorize(context, UseCase::ListMethods)?;
         let figures = self.figures(context).await.into_iter();
         let allowed = context.caller.methods();
-        let is_allowed = |method: &Arc<str>| allowed.is_none_or(|it| it.contains(method));
+        let is_allowed = |method: &MethodKey| allowed.is_none_or(|it| it.contains(&method.name));
         let waiting = figures.filter(|(method, (_, waiting))| *waiting > 0 && is_allowed(method));
-        Ok(waiting.map(|(method, _)| method).collect())
+        let waiting = waiting.map(|(method, _)| method.name);
+        let waiting: BTreeSet<Arc<str>> = waiting.collect();
+        Ok(waiting.into_iter().collect())
     }
 
     /// Tells of methods from now on that tasks wait for which the caller sees, when there were none before.

@@ -48,7 +48,10 @@ impl Service {
             let Some(node) = me else { continue };
             let hint = Request::Hint(Hint {
                 node,
-                methods: methods.clone(),
+                methods: methods
+                    .iter()
+                    .map(|(method, many)| (method.name.clone(), *many, method.owner.clone()))
+                    .collect(),
             });
             let context = self.of_this_node();
             let others = self.others();

@@ -52,9 +52,10 @@ impl App {
             }
         };
         let inputs = specification.inputs.clone();
+        let owner = self.declaring_owner(context, row.flow_id).await?;
         let faults = self
             .validation
-            .check(vec![(Vec::new(), specification)])
+            .check(owner.as_deref(), vec![(Vec::new(), specification)])
             .await;
         if faults.is_empty() {
             return Ok(Ok(inputs));

@@ -7,6 +7,7 @@ use crate::application::api::{
 };
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
+use crate::application::ports::Standing;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
 use taskledger_auth::Action;
@@ -23,7 +24,6 @@ impl Service {
         let checks = app.checks().await;
         let (resident_flows, idle_bytes) = app.flows.resident();
         let head = *app.store.watch().borrow();
-        let slots = app.flows.slots().usage().into_iter();
         let counts = self.deliveries.counts();
         Ok(Health {
             version: env!("CARGO_PKG_VERSION"),
@@ -35,13 +35,7 @@ impl Service {
             rebuild: self.last_rebuild(),
             resident_flows,
             idle_bytes,
-            slots: slots
-                .map(|(executor, running, limit)| SlotUsage {
-                    executor,
-                    running,
-                    limit,
-                })
-                .collect(),
+            slots: self.slots_of(context),
             watchers: app.live.watchers(),
             deliveries: Deliveries {
                 attempts: counts.attempts,
@@ -52,6 +46,36 @@ impl Service {
             },
             node: self.node(),
         })
+    }
+
+    /// Attempts under way and limits, by executor. Of what workers do, whoever does not see the flows of all users is
+    /// shown what their own workers hold.
+    fn slots_of(&self, context: &Context) -> Vec<SlotUsage> {
+        let flows = &self.app.flows;
+        let slots = flows.slots();
+        let usage = slots.usage().into_iter();
+        let shown = |(executor, running, limit)| SlotUsage {
+            executor,
+            running,
+            limit,
+        };
+        let caller = &context.caller;
+        let reach = caller.reach();
+        let Some(owner) = reach.owner() else {
+            return usage.map(shown).collect();
+        };
+        let view = slots.view(Some(owner));
+        let here = usage.filter(|(name, _, _)| view.standing(name) == Standing::BuiltIn);
+        let limits = slots.claim_limits();
+        let held = flows.leases.running_of(caller.actor()).into_iter();
+        let held = held.map(|(method, running)| {
+            let limit = limits.get(&method).copied().unwrap_or(usize::MAX);
+            let executor = method.name.as_ref().to_owned();
+            (executor, running, limit)
+        });
+        let mut all: Vec<SlotUsage> = here.chain(held).map(shown).collect();
+        all.sort_by(|a, b| a.executor.cmp(&b.executor));
+        all
     }
 
     /// Whether the server can take calls: the checks of [`Self::health`].
@@ -93,7 +117,7 @@ impl Service {
     /// [`Error`].
     pub fn executors(&self, context: &Context) -> Result<Vec<ExecutorView>, Error> {
         self.admit(context, UseCase::ListExecutors)?;
-        Ok(self.executors.list())
+        Ok(self.executors.list(&context.caller.reach()))
     }
 
     /// Makes the read models anew, while they serve. Answers with the position of the last event so far,

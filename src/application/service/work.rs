@@ -61,6 +61,7 @@ impl Service {
         let worker = claim.worker.clone();
         let worker = worker.unwrap_or_else(|| name(&context.caller));
         let principal = context.caller.actor();
+        let reach = context.caller.reach();
         let methods: &[Arc<str>] = match &claim.wanted {
             Wanted::Methods(methods) => methods,
             Wanted::Task(_) | Wanted::Left(_) => &[],
@@ -69,6 +70,7 @@ impl Service {
         let asks = Asks {
             worker: &worker,
             principal,
+            owner: reach.owner(),
             methods,
             connection: claim.connection,
         };

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Reach, Scope};
-use taskledger_workers::{Refusal, Rights, Worker};
+use taskledger_workers::{MethodKey, Refusal, Rights, Worker};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +27,10 @@ impl Service {
         self.admit(context, UseCase::DeclareMethod)?;
         let declared = std::slice::from_ref(&declare.method);
         allowed(&context.caller, declared, "method")?;
-        let name = declare.method.clone();
+        let reach = context.caller.reach();
         let method = Method {
             name: declare.method,
+            owner: reach.owner().cloned(),
             description: declare.description,
             input_schema: declare.input_schema,
             output_schema: declare.output_schema,
@@ -38,9 +39,11 @@ impl Service {
             declared_by: context.caller.actor().clone(),
             declared_at: self.app.clock.now(),
         };
+        let key = method.key();
         let kept = self.workers.declare(method, rights(&context.caller)).await;
         kept.map_err(Failure::from)?.map_err(undeclared)?;
-        let known = self.workers.method(&name);
+        let mut known = self.workers.methods(&reach).into_iter();
+        let known = known.find(|known| known.key == key);
         let known = known.ok_or_else(|| {
             Error::from(Failure::Broken("a declared method is not known".to_owned()))
         })?;
@@ -56,9 +59,21 @@ impl Service {
         allowed(&context.caller, &[Arc::from(method)], "method")?;
         let by = context.caller.actor();
         let rights = rights(&context.caller);
-        let removed = self.workers.undeclare(method, by, rights).await;
-        let removed = removed.map_err(Failure::from)?;
-        removed.map_err(|refusal| undeclared(DeclareRefusal::Kept(refusal)))
+        let shared = MethodKey::shared(Arc::from(method));
+        let own = context.caller.reach().owner().map(|owner| MethodKey {
+            name: shared.name.clone(),
+            owner: Some(owner.clone()),
+        });
+        // One that was declared before it could be for one's own flows alone is shared.
+        for key in own.into_iter().chain([shared]) {
+            let removed = self.workers.undeclare(&key, by, rights).await;
+            let removed = removed.map_err(Failure::from)?;
+            let removed = removed.map_err(|refusal| undeclared(DeclareRefusal::Kept(refusal)));
+            if removed? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Says of workers that hold tasks, until cancelled, that they are there: one that is busy asks for nothing,
@@ -78,15 +93,15 @@ impl Service {
         cancel.run_until_cancelled(note).await;
     }
 
-    /// The methods of workers, by name. Tasks are counted as far as the caller sees them, workers all: which
-    /// programs are there is no secret of whose tasks they do.
+    /// The methods of workers, by name, as they are for the flows that the caller sees: shared ones, and those that
+    /// their owner has declared or asks for. Tasks and workers are counted as far as they belong to such flows.
     ///
     /// # Errors
     /// [`Error`].
     pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
         self.admit(context, UseCase::ListMethods)?;
         let figures = self.figures(context).await;
-        let known = self.workers.methods().into_iter();
+        let known = self.workers.methods(&context.caller.reach()).into_iter();
         Ok(known.map(|known| method_view(known, &figures)).collect())
     }
 
@@ -119,6 +134,7 @@ impl Service {
             let silent = Worker {
                 worker,
                 principal,
+                owner: None,
                 node: None,
                 methods: Arc::from([]),
                 connection: Connection::Poll,
@@ -221,8 +237,9 @@ impl Service {
     pub(super) fn knows_workers(&self, explained: &mut Explained) {
         let method = explained.explanation.method.as_deref();
         if let (Some(workers), Some(method)) = (&mut explained.workers, method) {
-            let asking = self.workers.asking(method);
-            let last = self.workers.last_asked_at(method);
+            let owner = workers.owner.as_deref();
+            let asking = self.workers.asking(method, owner);
+            let last = self.workers.last_asked_at(method, owner);
             workers.asking = asking.now;
             workers.drained = asking.drained;
             workers.last_asked_at = last;
@@ -252,7 +269,8 @@ impl Service {
         }
         let figures = figures.into_iter();
         let figures = figures.map(|(method, (running, waiting))| MethodFigures {
-            method,
+            method: method.name,
+            owner: method.owner,
             running,
             waiting,
         });
@@ -271,7 +289,8 @@ impl Service {
             }
         });
         for of in self.figures_here(&context.caller).into_iter().chain(others) {
-            let (running, waiting) = all.entry(of.method).or_default();
+            let (name, owner) = (of.method, of.owner);
+            let (running, waiting) = all.entry(MethodKey { name, owner }).or_default();
             *running += of.running;
             *waiting += of.waiting;
         }
@@ -279,15 +298,19 @@ impl Service {
     }
 }
 
+/// What a method may be called.
+const EXPECTED_NAME: &str = "1 to 255 characters that are shown: no control characters, none that change the direction of text";
+
 /// Attempts under way and tasks that wait, by method.
-type Figures = HashMap<Arc<str>, (usize, usize)>;
+type Figures = HashMap<MethodKey, (usize, usize)>;
 /// How many attempts each worker holds, and the first of them.
 type AllHeld = HashMap<WorkerKey, (usize, Vec<HeldTask>)>;
 
 fn method_view(known: KnownMethod, figures: &Figures) -> MethodView {
-    let (running, waiting) = figures.get(&known.name).copied().unwrap_or_default();
+    let (running, waiting) = figures.get(&known.key).copied().unwrap_or_default();
     MethodView {
-        method: known.name,
+        method: known.key.name,
+        owner: known.key.owner,
         declared: known.declared,
         workers: known.workers,
         running,
@@ -313,7 +336,7 @@ fn undeclared(refusal: DeclareRefusal) -> Error {
             invalid("method", &reason, expected, &method)
         }
         DeclareRefusal::InvalidName { method } => {
-            invalid("method", &reason, "1 to 255 characters", &method)
+            invalid("method", &reason, EXPECTED_NAME, &method)
         }
         DeclareRefusal::Limit { max } => {
             invalid("limit", &reason, &format!("an integer in 1-{max}"), "")

@@ -3,6 +3,7 @@
 use crate::application::ports::{ExecutorSnapshot, Standing};
 use std::sync::Arc;
 use taskledger_domain::flow::{Capacity, SlotRequest};
+use taskledger_workers::MethodKey;
 
 /// See [`Slots::view`](super::Slots::view).
 #[derive(Debug)]
@@ -17,6 +18,25 @@ impl View {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.0.number()
+    }
+
+    /// Whether any user has declared a method for themselves.
+    #[must_use]
+    pub(in crate::application) fn has_owners(&self) -> bool {
+        self.0.has_owners()
+    }
+
+    /// Whether the owner of the flows that it is for has declared the method for themselves.
+    pub(in crate::application) fn is_own(&self, method: &str) -> bool {
+        self.0.declared_for(method).is_some()
+    }
+
+    /// The method as it is offered and counted.
+    pub(in crate::application) fn key(&self, method: &str) -> MethodKey {
+        MethodKey {
+            name: Arc::from(method),
+            owner: self.0.declared_for(method).cloned(),
+        }
     }
 
     /// How the snapshot stands to a method.

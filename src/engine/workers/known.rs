@@ -1,14 +1,18 @@
 //! What a server knows of workers, in memory: methods, who asks for them, who is drained.
+//!
+//! What a worker asks for counts for the flows that it may claim of: all, or those of one user.
 
-use crate::application::ports::{
-    ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asking, Asks, KnownMethod,
-};
+mod listed;
+
+use super::by_owner::ByOwner;
+use crate::application::ports::{ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asks};
 use crate::engine::directory::Remote;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use taskledger_auth::owner_of;
 use taskledger_domain::task::inputs::{CompiledSchema, compile};
 use taskledger_domain::{Payload, Timestamp, Violation};
-use taskledger_workers::{Connection, Drain, Method, Worker};
+use taskledger_workers::{Connection, Drain, Method, MethodKey, Worker};
 use uuid::Uuid;
 
 /// Workers that are connected to one server; those of one principal at most as many as places are free, so 10,000.
@@ -56,8 +60,17 @@ impl Declared {
     }
 }
 
-/// All that were declared, by name.
-pub(super) type AllDeclared = BTreeMap<Arc<str>, Arc<Declared>>;
+/// All that were declared, by name, the shared one first.
+pub(super) type AllDeclared = BTreeMap<MethodKey, Arc<Declared>>;
+
+/// That workers asked for a method.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Asked {
+    /// When one last did, here or elsewhere.
+    at: Timestamp,
+    /// Who brought it here when nobody had asked for it; of other servers' methods it is not known.
+    brought_by: Option<Arc<str>>,
+}
 
 /// A worker that is connected to this server.
 #[derive(Debug)]
@@ -78,10 +91,7 @@ pub(super) struct Known {
     here_count: usize,
     elsewhere: Vec<Worker>,
     drained: HashMap<Arc<str>, HashSet<Arc<str>>>,
-    /// When each method was last asked for, here or elsewhere.
-    asked: HashMap<Arc<str>, Timestamp>,
-    /// Who brought a method here that nobody asked for before; of other servers' methods it is not known.
-    brought: HashMap<Arc<str>, Arc<str>>,
+    asked: ByOwner<Asked>,
     /// Workers of this server that have left and may be written: principal, name.
     left: Vec<(Arc<str>, Arc<str>)>,
     /// A method was asked for here that others may not know of.
@@ -109,15 +119,13 @@ impl Known {
         node: Option<Uuid>,
         now: Timestamp,
     ) -> Result<bool, AskRefusal> {
-        let is_asked =
-            |method: &&Arc<str>| self.asked.get(*method).is_some_and(|at| is_now(*at, now));
-        let new = asks
-            .methods
-            .iter()
-            .filter(|method| !is_asked(method))
-            .count();
+        let owner = asks.owner.map(|owner| &**owner);
+        let found = |method: &Arc<str>| self.asked.get(owner, method);
+        let is_asked = |method: &Arc<str>| found(method).is_some_and(|it| is_now(it.at, now));
+        let new = asks.methods.iter().filter(|method| !is_asked(method));
+        let new = new.count();
         if new > 0 {
-            let unknown = asks.methods.iter().filter(|m| !self.asked.contains_key(*m));
+            let unknown = asks.methods.iter().filter(|method| found(method).is_none());
             let unknown = unknown.count();
             if self.asked.len() + unknown > ASKED_METHODS_MAX {
                 self.forget_oldest_asked(new, now)?;
@@ -126,12 +134,15 @@ impl Known {
         }
         self.see(asks, node, now)?;
         for method in asks.methods {
-            match self.asked.get_mut(method) {
-                Some(at) => *at = now,
+            match self.asked.get_mut(owner, method) {
+                Some(asked) => asked.at = now,
                 None => {
-                    self.asked.insert(method.clone(), now);
-                    let by = Arc::from(asks.principal);
-                    self.brought.insert(method.clone(), by);
+                    let brought_by = Some(Arc::from(asks.principal));
+                    let asked = Asked {
+                        at: now,
+                        brought_by,
+                    };
+                    self.asked.insert(asks.owner, method.clone(), asked);
                 }
             }
         }
@@ -141,9 +152,7 @@ impl Known {
 
     /// Makes room for so many methods among those that nobody asks for now.
     fn forget_oldest_asked(&mut self, room: usize, now: Timestamp) -> Result<(), AskRefusal> {
-        self.asked.retain(|_, at| is_now(*at, now));
-        self.brought
-            .retain(|method, _| self.asked.contains_key(method));
+        self.asked.retain(|asked| is_now(asked.at, now));
         if self.asked.len() + room > ASKED_METHODS_MAX {
             return Err(AskRefusal::TooMany {
                 what: "methods",
@@ -160,7 +169,11 @@ impl Known {
         if methods == 0 || taken <= ASKED_METHODS_MAX / 2 {
             return Ok(());
         }
-        let own = self.brought.values().filter(|by| ***by == *principal);
+        let brought = self
+            .asked
+            .iter()
+            .filter_map(|(_, _, it)| it.brought_by.as_ref());
+        let own = brought.filter(|by| ***by == *principal);
         if own.count() + methods <= ASKED_METHODS_MAX.saturating_sub(taken) {
             return Ok(());
         }
@@ -187,6 +200,10 @@ impl Known {
                 seen.methods = Arc::from(asks.methods);
                 present.written = None;
             }
+            if seen.owner.as_ref() != asks.owner {
+                seen.owner = asks.owner.cloned();
+                present.written = None;
+            }
             if seen.connection != asks.connection {
                 seen.connection = asks.connection;
                 present.written = None;
@@ -210,6 +227,7 @@ impl Known {
         let seen = Worker {
             worker: Arc::from(asks.worker),
             principal: Arc::from(asks.principal),
+            owner: asks.owner.cloned(),
             node,
             methods: Arc::from(asks.methods),
             connection: asks.connection,
@@ -230,7 +248,7 @@ impl Known {
     /// there was no server, so their methods count as asked for at `now`.
     pub(super) fn adopt(&mut self, workers: Vec<Worker>, now: Timestamp) {
         for worker in workers.into_iter().take(WORKERS_MAX) {
-            self.note_asked(&worker.methods, now);
+            self.note_asked(worker.owner.as_ref(), &worker.methods, now);
             if is_now(worker.last_seen_at, now) {
                 let written = Some(worker.last_seen_at);
                 self.keep(worker, written);
@@ -246,17 +264,22 @@ impl Known {
         node: Option<Uuid>,
         now: Timestamp,
     ) -> bool {
-        let is_asked =
-            |method: &Arc<str>| self.asked.get(method).is_some_and(|at| is_now(*at, now));
+        let owner = self.reach_of(worker, principal, now);
+        let is_asked = |method: &Arc<str>| {
+            let asked = self.asked.get(owner.as_deref(), method);
+            asked.is_some_and(|asked| is_now(asked.at, now))
+        };
         let is_news = !methods.iter().all(is_asked);
-        self.note_asked(methods, now);
+        self.note_asked(owner.as_ref(), methods, now);
         let known = self.here.get_mut(principal);
         if let Some(present) = known.and_then(|workers| workers.get_mut(worker)) {
             present.seen.last_seen_at = now;
-        } else if !self.is_elsewhere(worker, principal, now) && self.here_count < WORKERS_MAX {
+        } else if self.elsewhere(worker, principal, now).is_none() && self.here_count < WORKERS_MAX
+        {
             let seen = Worker {
                 worker: worker.clone(),
                 principal: principal.clone(),
+                owner,
                 node,
                 methods: Arc::from(methods),
                 connection: Connection::Poll,
@@ -269,10 +292,20 @@ impl Known {
         is_news
     }
 
-    /// Whether the worker is connected to another server. Cost: O(workers of other servers).
-    fn is_elsewhere(&self, worker: &str, principal: &str, now: Timestamp) -> bool {
+    /// Whose flows alone a worker may claim of, as it last said; one that has not asked here, its principal's.
+    fn reach_of(&self, worker: &str, principal: &str, now: Timestamp) -> Option<Arc<str>> {
+        let here = self.here.get(principal).and_then(|all| all.get(worker));
+        let known = here.map(|present| &present.seen);
+        match known.or_else(|| self.elsewhere(worker, principal, now)) {
+            Some(known) => known.owner.clone(),
+            None => owner_of(principal).map(Arc::from),
+        }
+    }
+
+    /// The worker as it is connected to another server. Cost: O(workers of other servers).
+    fn elsewhere(&self, worker: &str, principal: &str, now: Timestamp) -> Option<&Worker> {
         let mut elsewhere = self.elsewhere.iter();
-        elsewhere.any(|known| {
+        elsewhere.find(|known| {
             let is_it = *known.worker == *worker && *known.principal == *principal;
             is_it && is_now(known.last_seen_at, now)
         })
@@ -281,17 +314,19 @@ impl Known {
     /// Workers of other servers, as they were last written.
     pub(super) fn see_elsewhere(&mut self, workers: Vec<Worker>) {
         for worker in &workers {
-            self.note_asked(&worker.methods, worker.last_seen_at);
+            self.note_asked(worker.owner.as_ref(), &worker.methods, worker.last_seen_at);
         }
         self.elsewhere = workers;
     }
 
-    fn note_asked(&mut self, methods: &[Arc<str>], asked_at: Timestamp) {
+    fn note_asked(&mut self, owner: Option<&Arc<str>>, methods: &[Arc<str>], at: Timestamp) {
         for method in methods {
-            if let Some(at) = self.asked.get_mut(method) {
-                *at = (*at).max(asked_at);
+            if let Some(asked) = self.asked.get_mut(owner.map(|owner| &**owner), method) {
+                asked.at = asked.at.max(at);
             } else if self.asked.len() < ASKED_METHODS_MAX {
-                self.asked.insert(method.clone(), asked_at);
+                let brought_by = None;
+                self.asked
+                    .insert(owner, method.clone(), Asked { at, brought_by });
             }
         }
     }
@@ -323,18 +358,7 @@ impl Known {
         self.elsewhere
             .retain(|worker| is_now(worker.last_seen_at, now));
         self.asked
-            .retain(|_, at| now.ms_since(*at) < LAST_ASKED_KEPT_MS);
-        self.brought
-            .retain(|method, _| self.asked.contains_key(method));
-    }
-
-    /// The methods whose tasks workers claim now.
-    pub(super) fn names(&self, now: Timestamp) -> BTreeMap<Arc<str>, Option<Arc<Declared>>> {
-        let asked = self.asked.iter().filter(|(_, at)| is_now(**at, now));
-        let asked = asked.map(|(name, _)| (name.clone(), None));
-        let declared = self.declared.iter();
-        let declared = declared.map(|(name, declared)| (name.clone(), Some(declared.clone())));
-        asked.chain(declared).collect()
+            .retain(|asked| now.ms_since(asked.at) < LAST_ASKED_KEPT_MS);
     }
 
     /// Workers that ask now.
@@ -342,64 +366,6 @@ impl Known {
         let here = self.here.values().flat_map(HashMap::values);
         let all = here.map(|present| &present.seen).chain(&self.elsewhere);
         all.filter(move |worker| is_now(worker.last_seen_at, now))
-    }
-
-    /// Who would take a task of this method.
-    pub(super) fn asking(&self, method: &str, now: Timestamp) -> Asking {
-        let here = self.here.values().flat_map(HashMap::values);
-        let here = here.map(|present| (&present.seen, SILENT_MS));
-        let elsewhere = self.elsewhere.iter();
-        let all = here.chain(elsewhere.map(|worker| (worker, SILENT_ELSEWHERE_MS)));
-        let mut asking = Asking::default();
-        for (worker, silent_ms) in all {
-            if !worker.methods.iter().any(|asked| **asked == *method) {
-                continue;
-            }
-            let silence_ms = now.ms_since(worker.last_seen_at);
-            if self.is_drained(&worker.worker, &worker.principal) {
-                asking.drained += usize::from(silence_ms < ASKED_FOR_MS);
-            } else {
-                asking.now += usize::from(silence_ms < silent_ms);
-            }
-        }
-        asking
-    }
-
-    /// Declared methods and those that workers ask for now.
-    pub(super) fn methods(&self, now: Timestamp) -> Vec<KnownMethod> {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
-        for worker in self.workers(now) {
-            for method in &*worker.methods {
-                *counts.entry(method).or_default() += 1;
-            }
-        }
-        let known = |(name, declared): (Arc<str>, Option<Arc<Declared>>)| KnownMethod {
-            declared: declared.map(|declared| declared.method.clone()),
-            workers: counts.get(&*name).copied().unwrap_or(0),
-            last_asked_at: self.last_asked_at(&name),
-            name,
-        };
-        self.names(now).into_iter().map(known).collect()
-    }
-
-    pub(super) fn method(&self, name: &str, now: Timestamp) -> Option<KnownMethod> {
-        let declared = self.declared.get(name);
-        let last_asked_at = self.last_asked_at(name);
-        let is_asked = last_asked_at.is_some_and(|at| is_now(at, now));
-        if declared.is_none() && !is_asked {
-            return None;
-        }
-        let asks = |worker: &&Worker| worker.methods.iter().any(|method| **method == *name);
-        Some(KnownMethod {
-            name: Arc::from(name),
-            declared: declared.map(|declared| declared.method.clone()),
-            workers: self.workers(now).filter(asks).count(),
-            last_asked_at,
-        })
-    }
-
-    pub(super) fn last_asked_at(&self, method: &str) -> Option<Timestamp> {
-        self.asked.get(method).copied()
     }
 
     pub(super) fn is_drained(&self, worker: &str, principal: &str) -> bool {

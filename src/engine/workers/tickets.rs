@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use taskledger_domain::{LeaseId, Timestamp};
-use taskledger_workers::WorkerStore;
 use taskledger_workers::store::Error;
+use taskledger_workers::{MethodKey, WorkerStore};
 use tokio::time::timeout;
 
 /// How long a call waits for those before it.
@@ -78,7 +78,7 @@ impl StoredTickets {
 impl Tickets for StoredTickets {
     async fn take(
         &self,
-        method: &Arc<str>,
+        method: &MethodKey,
         (leases, expires_at): (&[LeaseId], Timestamp),
         now: Timestamp,
     ) -> Result<usize, store::Error> {

@@ -3,6 +3,7 @@
 
 pub(super) use taskledger_eventbus::values::{invalid, json_of, struct_of};
 
+use crate::application::api::work::is_hidden;
 use chrono::{DateTime, Utc};
 use prost_types::Timestamp;
 use taskledger_eventbus::Priority;
@@ -67,8 +68,10 @@ pub(super) fn name_of(text: &str, field: &str, chars_max: usize) -> Result<(), S
         let reason = format!("{chars} characters; at most {chars_max} are accepted");
         return Err(invalid(field, reason));
     }
-    if text.chars().any(char::is_control) {
-        return Err(invalid(field, "control characters are not accepted"));
+    if text.contains(is_hidden) {
+        let reason =
+            "control characters and those that change the direction of text are not accepted";
+        return Err(invalid(field, reason));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::subscription::cursor::Cursor;
 use crate::subscription::notice::Kind as Notice;
 use crate::subscription::stream::{From, Reset};
 use crate::transport::jsonrpc::params::work::kinds::{
-    LEASE_SECONDS_DEFAULT, MethodNames, NameText, lease_seconds,
+    LEASE_SECONDS_DEFAULT, MethodNames, NewName, lease_seconds,
 };
 use crate::transport::jsonrpc::reader::{
     Fault, Kind, Labels, Parameters, Reader, Refusal, TASK_ID, integer, text,
@@ -90,7 +90,7 @@ impl Parameters for Work {
             "The methods whose tasks are wanted.",
         );
         let about = "The name of the worker; without it the name of the caller.";
-        let worker = reader.optional("worker", NameText, about);
+        let worker = reader.optional("worker", NewName, about);
         let about =
             "Claims that may be unfinished at once; when one has ended, the next one comes.";
         let window = reader.with_default("window", integer(1..=WINDOW_MAX), WINDOW_DEFAULT, about);

@@ -178,7 +178,7 @@ fn a_turn_asks_one_snapshot_only() {
         owner: None,
         is_claimed: false,
     };
-    let mut turn = slots.turn(id("flow").as_flow());
+    let mut turn = slots.turn(id("flow").as_flow(), None);
     executors.add("later", "later", 1, true);
     executors.add("one", "one", 2, true);
     assert!(!turn.knows("later"));
@@ -186,6 +186,6 @@ fn a_turn_asks_one_snapshot_only() {
     assert!(!turn.take_slot(&request("b")), "the limit of its snapshot");
     turn.end().into_iter().for_each(Held::keep);
 
-    let mut turn = slots.turn(id("flow").as_flow());
+    let mut turn = slots.turn(id("flow").as_flow(), None);
     assert!(turn.knows("later") && turn.take_slot(&request("b")));
 }

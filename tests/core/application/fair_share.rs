@@ -66,12 +66,12 @@ impl Floor {
 
     fn turn(&mut self, flow: FlowId) {
         let Some(Waiting { user, since, .. }) = self.flows.get(&flow) else {
-            drop(self.slots.turn(flow));
+            drop(self.slots.turn(flow, None));
             return;
         };
         let (user, since) = (*user, *since);
         let slots = self.slots.clone();
-        let mut turn = slots.turn(flow);
+        let mut turn = slots.turn(flow, None);
         while self.flows[&flow].tasks > 0 {
             let task = self.fresh();
             let taken = turn.take_slot(&SlotRequest {

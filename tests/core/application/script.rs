@@ -13,6 +13,7 @@ use taskledger_domain::task::Progress;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::testing::id;
 use taskledger_domain::{FlowId, Payload, TaskId};
+use taskledger_workers::MethodKey;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -129,9 +130,9 @@ impl ExecutorSnapshot for TestSnapshot {
     fn slot_limit(&self, method: &str) -> usize {
         self.kindred.get(method).map_or(0, |k| k.slots)
     }
-    fn claim_limits(&self) -> HashMap<Arc<str>, usize> {
+    fn claim_limits(&self) -> HashMap<MethodKey, usize> {
         let remote = self.kindred.iter().filter(|(_, k)| k.remote);
-        let limits = remote.map(|(name, k)| (Arc::from(name.as_str()), k.slots));
+        let limits = remote.map(|(name, k)| (MethodKey::shared(Arc::from(name.as_str())), k.slots));
         limits.collect()
     }
     fn input_schema(&self, _: &str) -> Option<Arc<CompiledSchema>> {

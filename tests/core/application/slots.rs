@@ -247,7 +247,7 @@ async fn flows_ahead_are_counted_up_to_a_bound_and_then_told_to_be_more() {
     let wait = |n: usize| {
         let task = id(&format!("waiting {n}"));
         let request = request(task, false);
-        let mut turn = slots.turn(task.as_flow());
+        let mut turn = slots.turn(task.as_flow(), None);
         if turn.take_slot(&request) {
             turn.end().into_iter().for_each(Held::keep);
         }
@@ -275,11 +275,11 @@ async fn who_takes_a_slot_again_does_not_give_it_back() {
     let slots = Arc::new(slots);
     let task = id("task");
     let request = request(task, true);
-    let mut turn = slots.turn(task.as_flow());
+    let mut turn = slots.turn(task.as_flow(), None);
     assert!(turn.take_slot(&request));
     turn.end().into_iter().for_each(Held::keep);
     // Decided without what is stored of the flow, and taken back.
-    let mut turn = slots.turn(task.as_flow());
+    let mut turn = slots.turn(task.as_flow(), None);
     assert!(turn.take_slot(&request));
     drop(turn.end());
     let line = slots.line(
@@ -313,12 +313,12 @@ async fn a_flow_that_is_being_looked_at_keeps_its_place_before_others() {
         let (older, older_request) = wants("older", Some("ann"), 0);
         let (younger, younger_request) = wants("younger", Some("bob"), 1);
         for (task, request) in [(older, &older_request), (younger, &younger_request)] {
-            assert!(!slots.turn(task.as_flow()).take_slot(request));
+            assert!(!slots.turn(task.as_flow(), None).take_slot(request));
         }
 
-        let mut turn = slots.turn(older.as_flow());
+        let mut turn = slots.turn(older.as_flow(), None);
         drop(holder);
-        let mut beside = slots.turn(younger.as_flow());
+        let mut beside = slots.turn(younger.as_flow(), None);
         assert!(
             !beside.take_slot(&younger_request),
             "the slot is for whoever is first, looked at or not"
@@ -329,17 +329,21 @@ async fn a_flow_that_is_being_looked_at_keeps_its_place_before_others() {
 
         // Whoever is first and does not want the slot any more lets the next one know.
         drop(held);
-        let mut turn = slots.turn(younger.as_flow());
+        let mut turn = slots.turn(younger.as_flow(), None);
         assert!(turn.take_slot(&younger_request));
         drop(turn.end());
         while woken.try_recv().is_ok() {}
         let holder = slots.occupy("one", id("holder"), 2);
         for (task, request) in [(older, &older_request), (younger, &younger_request)] {
-            assert!(!slots.turn(task.as_flow()).take_slot(request));
+            assert!(!slots.turn(task.as_flow(), None).take_slot(request));
         }
-        let turn = slots.turn(older.as_flow());
+        let turn = slots.turn(older.as_flow(), None);
         drop(holder);
-        assert!(!slots.turn(younger.as_flow()).take_slot(&younger_request));
+        assert!(
+            !slots
+                .turn(younger.as_flow(), None)
+                .take_slot(&younger_request)
+        );
         drop(turn);
         let mut flows = Vec::new();
         while let Ok(flow) = woken.try_recv() {

@@ -6,14 +6,14 @@ use taskledger::clock::{Clock, SystemClock};
 use taskledger::engine::workers::StoredTickets;
 use taskledger_domain::testing::START;
 use taskledger_domain::{LeaseId, Timestamp};
-use taskledger_workers::{Method, Rights, WorkerStore};
+use taskledger_workers::{Method, MethodKey, Rights, WorkerStore};
 use tempfile::TempDir;
 
 /// Two nodes that share a store in which `scrape` may be under way once.
 struct World {
     one: StoredTickets,
     other: StoredTickets,
-    method: Arc<str>,
+    method: MethodKey,
     _folder: TempDir,
 }
 
@@ -22,6 +22,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(WorkerStore::of_folder(folder.path()).await.unwrap());
         let method = Method {
+            owner: None,
             name: Arc::from("scrape"),
             description: None,
             input_schema: None,
@@ -35,12 +36,12 @@ impl World {
         Self {
             one: StoredTickets::of(store.clone()),
             other: StoredTickets::of(store),
-            method: method.name,
+            method: method.key(),
             _folder: folder,
         }
     }
 
-    fn ticket(&self, lease: LeaseId) -> (Arc<str>, LeaseId, Timestamp) {
+    fn ticket(&self, lease: LeaseId) -> (MethodKey, LeaseId, Timestamp) {
         (self.method.clone(), lease, until())
     }
 

@@ -10,6 +10,7 @@ use taskledger::clock::{Clock, ManualClock, SystemClock};
 use taskledger::engine::executor::{BuiltInOptions, Registry, with_built_ins};
 use taskledger::engine::workers::StoredRenewals;
 use taskledger::engine::{ExecutorDirectory, WorkerRegistry};
+use taskledger_auth::Reach;
 use taskledger_domain::testing::START;
 use taskledger_domain::{FlowId, LeaseId, Payload, TaskId};
 use taskledger_workers::{Connection, Method, Refusal, Rights, WorkerStore};
@@ -62,6 +63,7 @@ impl Node {
         self.registry.asked(&Asks {
             worker,
             principal: ANN,
+            owner: None,
             methods: &methods,
             connection: Connection::Poll,
         })
@@ -87,6 +89,7 @@ impl Node {
 
 fn method(name: &str) -> Method {
     Method {
+        owner: None,
         name: Arc::from(name),
         description: None,
         input_schema: None,
@@ -126,12 +129,12 @@ async fn a_method_is_known_for_a_minute_after_a_worker_last_asked() {
         (node.standing("scrape"), node.there().len()),
         (Standing::Unknown, 0)
     );
-    assert_eq!(node.registry.method("scrape"), None);
-    let asked = node.registry.last_asked_at("scrape").unwrap();
+    assert!(node.registry.methods(&Reach::All).is_empty());
+    let asked = node.registry.last_asked_at("scrape", None).unwrap();
     assert_eq!(last.ms_since(asked), ASKED_FOR_MS - 1);
     w.clock.advance_ms(24 * 3_600 * SECOND);
     node.registry.sweep();
-    assert_eq!(node.registry.last_asked_at("scrape"), None);
+    assert_eq!(node.registry.last_asked_at("scrape", None), None);
 }
 
 #[tokio::test]
@@ -150,8 +153,8 @@ async fn the_directory_changes_when_the_set_of_methods_does_and_not_with_each_cl
     node.registry.left("w3", ANN);
     assert_eq!(node.there(), ["user:ann w1", "user:ann w2"]);
     assert_eq!(node.standing("translate"), Standing::Remote);
-    let shown = node.registry.methods().into_iter();
-    let shown: Vec<_> = shown.map(|m| (m.name.to_string(), m.workers)).collect();
+    let shown = node.registry.methods(&Reach::All).into_iter();
+    let shown: Vec<_> = shown.map(|m| (m.key.name.to_string(), m.workers)).collect();
     let expected = [("resize", 2), ("scrape", 2), ("translate", 0)];
     assert_eq!(
         shown,
@@ -168,17 +171,17 @@ async fn a_worker_that_fell_silent_is_told_from_one_that_asks_and_from_a_drained
         node.ask(worker, &["resize"]).unwrap();
     }
     node.ask("other", &["scrape"]).unwrap();
-    assert_eq!(node.registry.asking("resize"), asking(3, 0));
+    assert_eq!(node.registry.asking("resize", None), asking(3, 0));
     let drained = node.registry.drain("drained", ANN, true).await;
     drained.unwrap().unwrap();
     assert_eq!(node.registry.drained("drained"), [Arc::from(ANN)]);
     w.clock.advance_ms(25 * SECOND);
     node.ask("there", &["resize"]).unwrap();
-    assert_eq!(node.registry.asking("resize"), asking(1, 1));
+    assert_eq!(node.registry.asking("resize", None), asking(1, 1));
     node.registry.left("there", ANN);
-    assert_eq!(node.registry.asking("resize"), asking(0, 1));
+    assert_eq!(node.registry.asking("resize", None), asking(0, 1));
     w.clock.advance_ms(35 * SECOND);
-    assert_eq!(node.registry.asking("resize"), asking(0, 0));
+    assert_eq!(node.registry.asking("resize", None), asking(0, 0));
 }
 
 #[tokio::test]
@@ -232,17 +235,24 @@ async fn a_declared_method_is_there_without_workers_and_after_a_restart() {
         assert!(snapshot.input_schema("scrape").is_some());
         assert!(snapshot.output_schema("scrape").is_some());
         assert_eq!(snapshot.defaults("scrape"), full.defaults);
-        let known = node.registry.method("scrape").unwrap();
+        let known = node.registry.methods(&Reach::All).into_iter();
+        let mut known = known.filter(|known| known.key == method("scrape").key());
+        let known = known.next().unwrap();
         assert_eq!(known.declared.as_deref(), Some(&full));
         assert_eq!((known.workers, known.last_asked_at), (0, None));
     }
-    let other = node.registry.undeclare("scrape", "user:bob", Rights::Own);
+    let other = node
+        .registry
+        .undeclare(&method("scrape").key(), "user:bob", Rights::Own);
     let name = full.name.clone();
     assert_eq!(
         other.await.unwrap(),
         Err(Refusal::AnotherPrincipal { name })
     );
-    let own = node.registry.undeclare("scrape", ANN, Rights::Own).await;
+    let own = node
+        .registry
+        .undeclare(&method("scrape").key(), ANN, Rights::Own)
+        .await;
     assert_eq!(own.unwrap(), Ok(true));
     assert_eq!(node.standing("scrape"), Standing::Unknown);
 }
@@ -269,7 +279,7 @@ async fn what_cannot_be_used_is_not_declared() {
         let refused = node.registry.declare(bad, Rights::Own).await.unwrap();
         assert_eq!(refused, Err(DeclareRefusal::Limit { max: 100_000 }));
     }
-    assert_eq!(node.registry.methods(), []);
+    assert_eq!(node.registry.methods(&Reach::All), []);
     assert_eq!(w.store.methods().await.unwrap(), []);
 }
 

@@ -243,9 +243,9 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
             let rows = inboxes::rows(&object.agent, &own.agent, &object.published);
             rows.into_iter().map(Asked::Inbox).collect()
         }
-        // They name no object: `owners.rs` looks at what they show.
+        // They name no object, or one by a name that everybody may use: `covered.rs` names the test that looks at what
+        // each of them shows.
         UseCase::WatchRun
-        // Asked for behind a message alone, which names the run.
         | UseCase::AwaitRun
         | UseCase::ListWebhooks
         | UseCase::SetSecret
@@ -265,10 +265,8 @@ fn row(case: UseCase, object: &Object, own: &Object) -> Vec<Asked> {
         | UseCase::ReadHealth
         | UseCase::CheckReadiness
         | UseCase::ListExecutors
-        // It names nothing that is stored.
         | UseCase::ValidateWorkflow
         | UseCase::DryRunWorkflow
-        // They name no object but by a name that everybody may use: `owners.rs`.
         | UseCase::SaveWorkflow
         | UseCase::GetWorkflow
         | UseCase::ListWorkflows

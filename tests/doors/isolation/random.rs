@@ -15,6 +15,8 @@ const SEEDS: Range<u64> = 0..4;
 const SEEDS_ON_NODES: Range<u64> = 4..7;
 /// Longer than a run of two short tasks takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than nodes take to hear of what another one was told.
+const HEARD: Duration = Duration::from_millis(2_500);
 /// The name of the task that ends a script.
 const LAST: &str = "the last one";
 
@@ -36,7 +38,10 @@ fn call(dice: &mut Dice, tasks: &[Value], other: &str) -> (&'static str, Value) 
     let any = |dice: &mut Dice| tasks.get(dice.below(tasks.len().max(1))).cloned();
     let task = any(dice);
     let about = json!({"task_id": task});
-    match (dice.below(18), &task) {
+    match (dice.below(21), &task) {
+        (18, _) => ("workers.declare", declaration(dice)),
+        (19, _) => ("workers.undeclare", json!({"method": method(dice)})),
+        (20, _) => ("workers.methods", json!({})),
         (0 | 1, _) | (_, None) => ("tasks.create", new_task(dice)),
         (2, Some(parent)) => (
             "tasks.create",
@@ -75,9 +80,30 @@ fn call(dice: &mut Dice, tasks: &[Value], other: &str) -> (&'static str, Value) 
     }
 }
 
-/// One that succeeds, that fails because its result is not what it should be, or that nobody can run. None tells of its
+/// A method that both users may declare.
+fn method(dice: &mut Dice) -> &'static str {
+    ["pay", "print"][dice.below(2)]
+}
+
+/// Most are such that tasks of another user would be refused, changed or kept from workers.
+fn declaration(dice: &mut Dice) -> Value {
+    let method = method(dice);
+    let declarations = [
+        json!({"method": method}),
+        json!({"method": method, "input_schema": {"type": "object", "required": ["missing"]}}),
+        json!({"method": method, "defaults": {"cancel_grace_seconds": 7}, "limit": 1}),
+    ];
+    declarations[dice.below(declarations.len())].clone()
+}
+
+/// One that succeeds, that fails because its result is not what it should be, that nobody can run, or that waits for a
+/// worker for a second if its method is declared. None tells of its
 /// progress, which would depend on the time that it takes.
 fn new_task(dice: &mut Dice) -> Value {
+    if dice.below(8) == 0 {
+        return json!({"name": "for a worker", "inputs": {"n": dice.below(5)},
+            "schemas": {"method": method(dice)}, "params": {"schedule_to_start_seconds": 1}});
+    }
     let schemas = match dice.below(6) {
         0..=2 => json!({"method": "echo_executor"}),
         3 | 4 => json!({"method": "echo_executor", "outputs": {"missing": "string"}}),
@@ -167,6 +193,10 @@ async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
         }
         let (method, params) = call(&mut bob, &own, &other);
         let answer = answered(callers, &me, method, &params).await;
+        if matches!(method, "workers.declare" | "workers.undeclare") && callers.nodes() > 1 {
+            // The next call is of another node, which hears of it.
+            tokio::time::sleep(HEARD).await;
+        }
         let fresh: Vec<_> = made(&answer).filter(|id| !own.contains(id)).collect();
         own.extend(fresh);
         // His next call finds everything at rest, as it does in each play.
@@ -212,6 +242,8 @@ fn assert_alike(alone: &[String], beside: &[String], seed: u64) {
         "tasks.execute ",
         "tasks.retry ",
         "tasks.explain ",
+        "workers.declare ",
+        "workers.methods ",
         "told task_completed",
         "told run_failed",
     ] {

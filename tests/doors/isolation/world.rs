@@ -393,6 +393,11 @@ impl Callers {
         alive.len() == self.urls.len() && alive.iter().all(|node| held(node) > 100)
     }
 
+    /// How many nodes are asked in turn.
+    pub(super) fn nodes(&self) -> usize {
+        self.urls.len()
+    }
+
     /// Where the node is that is asked now.
     pub(crate) fn url(&self) -> &str {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);

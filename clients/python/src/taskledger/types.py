@@ -372,6 +372,7 @@ class MethodInfo(TypedDict, total=False):
     output_schema: JsonObject
     defaults: JsonObject
     limit: int
+    owner: str
     declared_by: str
     declared_at: str
     workers: int

@@ -74,13 +74,14 @@ impl One {
 }
 
 fn declared(result: &Value, out: &mut Output) -> io::Result<()> {
-    const MEMBERS: [&str; 10] = [
+    const MEMBERS: [&str; 11] = [
         "method",
         "description",
         "input_schema",
         "output_schema",
         "defaults",
         "limit",
+        "owner",
         "declared_by",
         "declared_at",
         "workers",

@@ -23,6 +23,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0002_tickets",
             include_str!("../../../../migrations/postgres/workers/0002_tickets.sql"),
         ),
+        (
+            "0003_owners",
+            include_str!("../../../../migrations/postgres/workers/0003_owners.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -34,6 +38,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0002_tickets",
             include_str!("../../../../migrations/sqlite/workers/0002_tickets.sql"),
+        ),
+        (
+            "0003_owners",
+            include_str!("../../../../migrations/sqlite/workers/0003_owners.sql"),
         ),
     ])
 });

@@ -1,7 +1,9 @@
 //! Declared methods as rows.
 
-use super::{Error, WorkerStore};
-use crate::method::{Method, Refusal, Rights, measured};
+use super::{Error, WorkerStore, owner_of, owner_text};
+use crate::method::{
+    Method, MethodKey, OWN_METHODS_BYTES_MAX, OWN_METHODS_MAX, Refusal, Rights, measured,
+};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Row, Tx};
@@ -12,7 +14,7 @@ pub const METHODS_MAX: usize = 10_000;
 pub const METHODS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl WorkerStore {
-    /// Declares a method, in the place of the one of that name if there is one.
+    /// Declares a method, in the place of the one of that name and owner if there is one.
     ///
     /// # Errors
     /// [`Error`]; within, [`Refusal`]: nothing is changed then.
@@ -26,26 +28,15 @@ impl WorkerStore {
         }
         let work = async {
             let mut tx = self.change().await?;
-            let known = declared_by(&mut tx, &method.name).await?;
+            let key = method.key();
+            let known = declared_by(&mut tx, &key).await?;
             if let Err(refusal) = allowed(&method.name, known.as_ref(), &method.declared_by, rights)
             {
                 tx.rollback().await?;
                 return Ok(Err(refusal));
             }
             put(&mut tx, method).await?;
-            let args = tx.args();
-            let sums = tx.fetch_one(SUMS, args).await?;
-            let mut sums = Columns::of(&sums);
-            let (count, bytes): (usize, usize) = (sums.number()?, sums.number()?);
-            let over = if known.is_none() && count > METHODS_MAX {
-                Some(Refusal::TooMany { max: METHODS_MAX })
-            } else if bytes > METHODS_BYTES_MAX {
-                let max = METHODS_BYTES_MAX;
-                Some(Refusal::TooLarge { max })
-            } else {
-                None
-            };
-            if let Some(refusal) = over {
+            if let Some(refusal) = over(&mut tx, &key, known.is_none()).await? {
                 tx.rollback().await?;
                 return Ok(Err(refusal));
             }
@@ -61,20 +52,21 @@ impl WorkerStore {
     /// [`Error`]; within, [`Refusal::AnotherPrincipal`].
     pub async fn undeclare(
         &self,
-        name: &Arc<str>,
+        method: &MethodKey,
         by: &str,
         rights: Rights,
     ) -> Result<Result<bool, Refusal>, Error> {
         let work = async {
             let mut tx = self.change().await?;
-            let known = declared_by(&mut tx, name).await?;
-            let refused = allowed(name, known.as_ref(), by, rights).err();
+            let known = declared_by(&mut tx, method).await?;
+            let refused = allowed(&method.name, known.as_ref(), by, rights).err();
             if known.is_none() || refused.is_some() {
                 tx.rollback().await?;
                 return Ok(refused.map_or(Ok(false), Err));
             }
             let mut args = tx.args();
-            args.text(name.clone());
+            args.text(method.name.clone());
+            args.text(owner_text(method.owner.as_ref()));
             tx.execute(REMOVE, args).await?;
             self.commit(tx).await?;
             Ok(Ok(true))
@@ -82,7 +74,7 @@ impl WorkerStore {
         self.order(work).await
     }
 
-    /// All declared methods, by name. Cost: O(methods).
+    /// All declared methods, by name, the shared one first. Cost: O(methods).
     ///
     /// # Errors
     /// [`Error`].
@@ -113,9 +105,37 @@ fn allowed(
     }
 }
 
-async fn declared_by(tx: &mut Tx<'_>, name: &Arc<str>) -> Result<Option<Arc<str>>, Error> {
+/// What keeps one more, or a larger one, from being declared; it is written already.
+async fn over(tx: &mut Tx<'_>, key: &MethodKey, is_new: bool) -> Result<Option<Refusal>, Error> {
     let mut args = tx.args();
-    args.text(name.clone());
+    args.text(owner_text(key.owner.as_ref()));
+    let sums = tx.fetch_one(SUMS, args).await?;
+    let mut sums = Columns::of(&sums);
+    let (count, bytes): (usize, usize) = (sums.number()?, sums.number()?);
+    let (own_count, own_bytes): (usize, usize) = (sums.number()?, sums.number()?);
+    let mut limits = vec![(count, METHODS_MAX, bytes, METHODS_BYTES_MAX)];
+    if key.owner.is_some() {
+        // Whoever has many leaves room for others.
+        limits.push((own_count, OWN_METHODS_MAX, own_bytes, OWN_METHODS_BYTES_MAX));
+    }
+    let refused = limits
+        .into_iter()
+        .find_map(|(count, count_max, bytes, bytes_max)| {
+            if is_new && count > count_max {
+                Some(Refusal::TooMany { max: count_max })
+            } else if bytes > bytes_max {
+                Some(Refusal::TooLarge { max: bytes_max })
+            } else {
+                None
+            }
+        });
+    Ok(refused)
+}
+
+async fn declared_by(tx: &mut Tx<'_>, method: &MethodKey) -> Result<Option<Arc<str>>, Error> {
+    let mut args = tx.args();
+    args.text(method.name.clone());
+    args.text(owner_text(method.owner.as_ref()));
     let row = tx.fetch_optional(DECLARED_BY, args).await?;
     let read = |row: &Row| Ok(Columns::of(row).text()?);
     row.as_ref().map(read).transpose()
@@ -124,6 +144,7 @@ async fn declared_by(tx: &mut Tx<'_>, name: &Arc<str>) -> Result<Option<Arc<str>
 async fn put(tx: &mut Tx<'_>, method: &Method) -> Result<(), Error> {
     let mut args = tx.args();
     args.text(method.name.clone());
+    args.text(owner_text(method.owner.as_ref()));
     args.text(method.description.clone());
     args.payload(method.input_schema.as_ref());
     args.payload(method.output_schema.as_ref());
@@ -140,6 +161,7 @@ fn row(row: &Row) -> Result<Method, Error> {
     let mut c = Columns::of(row);
     Ok(Method {
         name: c.text()?,
+        owner: owner_of(c.text()?),
         description: c.opt_text()?,
         input_schema: c.opt_payload()?,
         output_schema: c.opt_payload()?,
@@ -154,15 +176,16 @@ fn limit(stored: i64) -> Result<u32, Error> {
     u32::try_from(stored).map_err(|_| Error::Damaged(format!("`{stored}` is no limit")))
 }
 
-const LIST: &str = "SELECT name, description, input_schema, output_schema, defaults, attempts_max,
+const LIST: &str =
+    "SELECT name, owner, description, input_schema, output_schema, defaults, attempts_max,
         declared_by, declared_at
     FROM methods
-    ORDER BY name";
-const DECLARED_BY: &str = "SELECT declared_by FROM methods WHERE name = $1";
+    ORDER BY name, owner";
+const DECLARED_BY: &str = "SELECT declared_by FROM methods WHERE name = $1 AND owner = $2";
 const PUT: &str = "INSERT INTO methods
-    (name, description, input_schema, output_schema, defaults, attempts_max, declared_by, declared_at, bytes)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT (name) DO UPDATE SET
+    (name, owner, description, input_schema, output_schema, defaults, attempts_max, declared_by, declared_at, bytes)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    ON CONFLICT (name, owner) DO UPDATE SET
         description = excluded.description,
         input_schema = excluded.input_schema,
         output_schema = excluded.output_schema,
@@ -171,6 +194,9 @@ const PUT: &str = "INSERT INTO methods
         declared_by = excluded.declared_by,
         declared_at = excluded.declared_at,
         bytes = excluded.bytes";
-const REMOVE: &str = "DELETE FROM methods WHERE name = $1";
+const REMOVE: &str = "DELETE FROM methods WHERE name = $1 AND owner = $2";
 /// Of at most [`METHODS_MAX`] rows.
-const SUMS: &str = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM methods";
+const SUMS: &str = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT),
+        CAST(coalesce(sum(CASE WHEN owner = $1 THEN 1 ELSE 0 END), 0) AS BIGINT),
+        CAST(coalesce(sum(CASE WHEN owner = $1 THEN bytes ELSE 0 END), 0) AS BIGINT)
+    FROM methods";

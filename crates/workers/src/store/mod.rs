@@ -17,6 +17,7 @@ pub use methods::{METHODS_BYTES_MAX, METHODS_MAX};
 pub use presence::{News, PRESENCE_KEPT_MS};
 pub use renewals::{RENEWALS_KEPT_MS, Renewal};
 
+use std::sync::Arc;
 use taskledger_beside::{Connections, store_error, store_shell};
 use taskledger_domain::{LeaseId, Timestamp};
 use taskledger_sql::{Args, Columns, MultiRow, Tx, in_slices};
@@ -125,6 +126,16 @@ impl WorkerStore {
         })
         .await
     }
+}
+
+/// How an owner is stored. No user has an empty name.
+fn owner_text(owner: Option<&Arc<str>>) -> Arc<str> {
+    owner.map_or_else(|| Arc::from(""), Arc::clone)
+}
+
+/// The owner that is stored so.
+fn owner_of(stored: Arc<str>) -> Option<Arc<str>> {
+    Some(stored).filter(|owner| !owner.is_empty())
 }
 
 /// The parameter of a statement that names leases.

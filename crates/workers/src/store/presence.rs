@@ -1,6 +1,6 @@
 //! Workers that are there, as rows: each server writes those that are connected to it and reads the others'.
 
-use super::{Error, WorkerStore};
+use super::{Error, WorkerStore, owner_of, owner_text};
 use crate::presence::{Connection, Worker};
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::Timestamp;
@@ -96,6 +96,7 @@ fn bind(worker: &Worker, args: &mut Args) {
     args.text(worker.principal.clone());
     args.text(worker.worker.clone());
     args.id(worker.node.unwrap_or_default());
+    args.text(owner_text(worker.owner.as_ref()));
     let methods: Vec<&str> = worker.methods.iter().map(|method| &**method).collect();
     // JSON text has no U+0000 of its own: a method's is escaped.
     args.owned(serde_json::json!(methods).to_string());
@@ -107,12 +108,14 @@ fn bind(worker: &Worker, args: &mut Args) {
 fn row(row: &Row) -> Result<Worker, Error> {
     let mut c = Columns::of(row);
     let (principal, worker, node) = (c.text()?, c.text()?, c.id()?);
+    let owner = owner_of(c.text()?);
     let methods: Vec<String> = json(c.word()?)?;
     let connection = c.word()?;
     let unknown = || Error::Damaged(format!("`{connection}` is no connection"));
     Ok(Worker {
         worker,
         principal,
+        owner,
         node: Some(node).filter(|node| !node.is_nil()),
         methods: methods.into_iter().map(Arc::from).collect(),
         connection: Connection::parse(connection).ok_or_else(unknown)?,
@@ -123,9 +126,10 @@ fn row(row: &Row) -> Result<Worker, Error> {
 
 static SEE: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "INSERT INTO workers (principal, worker, node, methods, connection, since, last_seen_at)",
-        7,
+        "INSERT INTO workers (principal, worker, node, owner, methods, connection, since, last_seen_at)",
+        8,
         "ON CONFLICT (principal, worker, node) DO UPDATE SET
+            owner = excluded.owner,
             methods = excluded.methods,
             connection = excluded.connection,
             since = excluded.since,
@@ -142,7 +146,7 @@ static GONE: LazyLock<MultiRow> = LazyLock::new(|| {
 });
 const LEAVE: &str = "DELETE FROM workers WHERE node = $1";
 /// By the index `workers_last_seen_at`.
-const LIST: &str = "SELECT principal, worker, node, methods, connection, since, last_seen_at
+const LIST: &str = "SELECT principal, worker, node, owner, methods, connection, since, last_seen_at
     FROM workers
     WHERE last_seen_at >= $1
     ORDER BY principal, worker, node";

@@ -1,7 +1,8 @@
 //! Places of methods with a limit, which all servers of the store share, as rows.
 
-use super::{Error, WorkerStore, lease};
-use std::sync::{Arc, LazyLock};
+use super::{Error, WorkerStore, lease, owner_text};
+use crate::method::MethodKey;
+use std::sync::LazyLock;
 use taskledger_domain::{LeaseId, Timestamp};
 use taskledger_sql::{Args, Columns, MultiRow};
 
@@ -15,7 +16,7 @@ impl WorkerStore {
     /// [`Error`]; whether places are taken is not known then.
     pub async fn take_tickets(
         &self,
-        method: &Arc<str>,
+        method: &MethodKey,
         (leases, expires_at): (&[LeaseId], Timestamp),
         over: &[LeaseId],
         now: Timestamp,
@@ -23,7 +24,8 @@ impl WorkerStore {
         let work = async {
             let mut tx = self.write().await?;
             let mut args = tx.args();
-            args.text(method.clone());
+            args.text(method.name.clone());
+            args.text(owner_text(method.owner.as_ref()));
             let limit = tx.fetch_optional(LOCK, args).await?;
             let limit: Option<i64> = match &limit {
                 Some(row) => Columns::of(row).opt_int()?,
@@ -35,14 +37,16 @@ impl WorkerStore {
                 return Ok(leases.len());
             };
             let mut args = tx.args();
-            args.text(method.clone());
+            args.text(method.name.clone());
+            args.text(owner_text(method.owner.as_ref()));
             args.time(now);
             let taken = Columns::of(&tx.fetch_one(TAKEN, args).await?).int()?;
             let left = usize::try_from(limit - taken).unwrap_or_default();
             let granted = left.min(leases.len());
             let bind = |lease: &LeaseId, args: &mut Args| {
                 args.id(lease.0);
-                args.text(method.clone());
+                args.text(method.name.clone());
+                args.text(owner_text(method.owner.as_ref()));
                 args.time(expires_at);
             };
             KEEP.execute(&mut tx, &leases[..granted], bind).await?;
@@ -58,14 +62,15 @@ impl WorkerStore {
     /// [`Error`].
     pub async fn keep_tickets(
         &self,
-        tickets: &[(Arc<str>, LeaseId, Timestamp)],
+        tickets: &[(MethodKey, LeaseId, Timestamp)],
     ) -> Result<(), Error> {
         let work = async {
             let mut tx = self.write().await?;
-            let bind = |(method, lease, expires_at): &(Arc<str>, LeaseId, Timestamp),
+            let bind = |(method, lease, expires_at): &(MethodKey, LeaseId, Timestamp),
                         args: &mut Args| {
                 args.id(lease.0);
-                args.text(method.clone());
+                args.text(method.name.clone());
+                args.text(owner_text(method.owner.as_ref()));
                 args.time(*expires_at);
             };
             KEEP.execute(&mut tx, tickets, bind).await?;
@@ -84,15 +89,17 @@ impl WorkerStore {
 }
 
 /// The limit of the method, and its row until the transaction ends.
-const LOCK: &str = "UPDATE methods SET bytes = bytes WHERE name = $1 RETURNING attempts_max";
+const LOCK: &str =
+    "UPDATE methods SET bytes = bytes WHERE name = $1 AND owner = $2 RETURNING attempts_max";
 /// By the index `tickets_method`.
 const TAKEN: &str = "SELECT count(*)
     FROM tickets LEFT JOIN renewals ON renewals.lease = tickets.lease
-    WHERE tickets.method = $1 AND (tickets.expires_at > $2 OR renewals.expires_at > $2)";
+    WHERE tickets.method = $1 AND tickets.owner = $2
+        AND (tickets.expires_at > $3 OR renewals.expires_at > $3)";
 static KEEP: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "INSERT INTO tickets (lease, method, expires_at)",
-        3,
+        "INSERT INTO tickets (lease, method, owner, expires_at)",
+        4,
         "ON CONFLICT (lease) DO UPDATE SET expires_at = excluded.expires_at
             WHERE excluded.expires_at > tickets.expires_at",
     )

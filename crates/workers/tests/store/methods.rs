@@ -5,11 +5,12 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Payload;
 use taskledger_workers::store::METHODS_MAX;
-use taskledger_workers::{Method, Refusal, Rights, SCHEMA_BYTES_MAX};
+use taskledger_workers::{Method, OWN_METHODS_MAX, Refusal, Rights, SCHEMA_BYTES_MAX};
 
 crate::on_both_engines!(
     a_method_is_kept_with_all_that_it_says,
     another_principals_method_is_left_alone,
+    each_user_may_declare_a_method_for_their_own_flows,
     what_is_too_large_is_refused_and_nothing_is_kept,
     drained_workers_are_kept_apart_by_principal,
     changes_rise_with_each_change_and_not_without,
@@ -39,8 +40,8 @@ async fn a_method_is_kept_with_all_that_it_says(w: World) {
     w.store.declare(&other, Rights::Own).await.unwrap().unwrap();
     let w = w.reopened().await;
     assert_eq!(w.store.methods().await.unwrap(), [bare, other]);
-    let name = Arc::from("scrape");
-    let undeclare = || w.store.undeclare(&name, "user:ann", Rights::Own);
+    let key = method("scrape", "user:ann").key();
+    let undeclare = || w.store.undeclare(&key, "user:ann", Rights::Own);
     assert_eq!(undeclare().await.unwrap(), Ok(true));
     assert_eq!(undeclare().await.unwrap(), Ok(false));
     assert_eq!(w.store.methods().await.unwrap().len(), 1);
@@ -55,7 +56,7 @@ async fn another_principals_method_is_left_alone(w: World) {
     };
     let declared = w.store.declare(&bobs, Rights::Own).await.unwrap();
     assert_eq!(declared, Err(refused.clone()));
-    let removed = w.store.undeclare(&anns.name, "user:bob", Rights::Own);
+    let removed = w.store.undeclare(&anns.key(), "user:bob", Rights::Own);
     assert_eq!(removed.await.unwrap(), Err(refused));
     assert_eq!(w.store.methods().await.unwrap(), [anns]);
     w.store.declare(&bobs, Rights::All).await.unwrap().unwrap();
@@ -63,8 +64,47 @@ async fn another_principals_method_is_left_alone(w: World) {
         w.store.methods().await.unwrap(),
         std::slice::from_ref(&bobs)
     );
-    let removed = w.store.undeclare(&bobs.name, "service:root", Rights::All);
+    let removed = w.store.undeclare(&bobs.key(), "service:root", Rights::All);
     assert_eq!(removed.await.unwrap(), Ok(true));
+}
+
+fn own(name: &str, user: &str) -> Method {
+    Method {
+        owner: Some(Arc::from(user)),
+        ..method(name, &format!("user:{user}"))
+    }
+}
+
+async fn each_user_may_declare_a_method_for_their_own_flows(w: World) {
+    let shared = method("scrape", "service:ci");
+    let all = [shared, own("scrape", "ann"), own("scrape", "bob")];
+    for one in &all {
+        w.store.declare(one, Rights::Own).await.unwrap().unwrap();
+    }
+    let w = w.reopened().await;
+    assert_eq!(w.store.methods().await.unwrap(), all);
+    let removed = w.store.undeclare(&all[1].key(), "user:ann", Rights::Own);
+    assert_eq!(removed.await.unwrap(), Ok(true));
+    let left = w.store.methods().await.unwrap();
+    assert_eq!(left, [all[0].clone(), all[2].clone()]);
+}
+
+#[tokio::test]
+async fn whoever_has_declared_many_for_themselves_leaves_room_for_others() {
+    let w = World::on_sqlite().await;
+    let fill = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {OWN_METHODS_MAX})
+         INSERT INTO methods (name, owner, declared_by, declared_at, bytes)
+            SELECT 'm' || i, 'ann', 'user:ann', 0, 10 FROM n"
+    );
+    w.run(&fill).await;
+    let one_more = own("one more", "ann");
+    let refused = w.store.declare(&one_more, Rights::Own).await.unwrap();
+    let max = OWN_METHODS_MAX;
+    assert_eq!(refused, Err(Refusal::TooMany { max }));
+    for other in [own("one more", "bob"), method("one more", "user:ann")] {
+        w.store.declare(&other, Rights::Own).await.unwrap().unwrap();
+    }
 }
 
 async fn what_is_too_large_is_refused_and_nothing_is_kept(w: World) {
@@ -92,7 +132,7 @@ async fn there_are_so_many_methods_and_no_more() {
     // Filled beside the store, which syncs each of them.
     let fill = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {METHODS_MAX})
-         INSERT INTO methods (name, declared_by, declared_at, bytes) SELECT 'm' || i, 'user:ann', 0, 10 FROM n"
+         INSERT INTO methods (name, owner, declared_by, declared_at, bytes) SELECT 'm' || i, '', 'user:ann', 0, 10 FROM n"
     );
     w.run(&fill).await;
     let one_more = method("one more", "user:ann");

@@ -17,6 +17,7 @@ fn worker(name: &str, node: Option<Uuid>) -> Worker {
     Worker {
         worker: Arc::from(name),
         principal: Arc::from("user:ann\u{0}"),
+        owner: Some(Arc::from("ann\u{0}")),
         node,
         methods: [Arc::from("scrape"), Arc::from("re\u{0}size")].into(),
         connection: Connection::Poll,

@@ -4,7 +4,7 @@ use crate::world::{self, DAY, SECOND, START, World};
 use std::sync::Arc;
 use taskledger_clock::{Clock, SystemClock};
 use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp};
-use taskledger_workers::{Method, Renewal, Rights};
+use taskledger_workers::{Method, MethodKey, Renewal, Rights};
 
 crate::on_both_engines!(
     no_more_tickets_are_taken_than_the_limit_allows,
@@ -13,6 +13,7 @@ crate::on_both_engines!(
     attempts_under_way_keep_theirs_whatever_the_limit,
     tickets_that_ended_a_day_ago_are_swept,
     many_at_once_share_one_limit,
+    what_a_user_has_declared_for_themselves_counts_by_itself,
 );
 
 fn leases(many: usize) -> Vec<LeaseId> {
@@ -20,7 +21,7 @@ fn leases(many: usize) -> Vec<LeaseId> {
     (0..many).map(|_| LeaseId(clock.uuid())).collect()
 }
 
-async fn limited(w: &World, limit: Option<u32>) -> Arc<str> {
+async fn limited(w: &World, limit: Option<u32>) -> MethodKey {
     let method = Method {
         limit,
         ..world::method("scrape", "user:a")
@@ -30,12 +31,12 @@ async fn limited(w: &World, limit: Option<u32>) -> Arc<str> {
         .await
         .unwrap()
         .unwrap();
-    method.name
+    method.key()
 }
 
 async fn take(
     w: &World,
-    method: &Arc<str>,
+    method: &MethodKey,
     wanted: &[LeaseId],
     over: &[LeaseId],
     now: Timestamp,
@@ -66,7 +67,7 @@ async fn no_more_tickets_are_taken_than_the_limit_allows(w: World) {
 
 async fn a_method_without_a_limit_gives_everybody_a_ticket(w: World) {
     let method = limited(&w, None).await;
-    for method in [&method, &Arc::from("unknown")] {
+    for method in [&method, &MethodKey::shared(Arc::from("unknown"))] {
         assert_eq!(take(&w, method, &leases(50), &[], START).await, 50);
         assert_eq!(take(&w, method, &leases(50), &[], START).await, 50);
     }
@@ -120,4 +121,16 @@ async fn many_at_once_share_one_limit(w: World) {
         take(&w, &method, &c, &[], START),
     );
     assert_eq!(taken.0 + taken.1 + taken.2, 4, "{taken:?}");
+}
+
+async fn what_a_user_has_declared_for_themselves_counts_by_itself(w: World) {
+    let shared = limited(&w, Some(2)).await;
+    let own = Method {
+        owner: Some(Arc::from("bob")),
+        limit: Some(1),
+        ..world::method("scrape", "user:bob")
+    };
+    w.store.declare(&own, Rights::Own).await.unwrap().unwrap();
+    assert_eq!(take(&w, &own.key(), &leases(5), &[], START).await, 1);
+    assert_eq!(take(&w, &shared, &leases(5), &[], START).await, 2);
 }

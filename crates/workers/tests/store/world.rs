@@ -54,6 +54,7 @@ async fn open(place: &Place) -> WorkerStore {
 /// A method without anything but a name.
 pub(crate) fn method(name: &str, by: &str) -> Method {
     Method {
+        owner: None,
         name: Arc::from(name),
         description: None,
         input_schema: None,

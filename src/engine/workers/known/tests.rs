@@ -12,6 +12,7 @@ fn asks(
     let asks = Asks {
         worker,
         principal,
+        owner: None,
         methods: &methods,
         connection: Connection::Poll,
     };

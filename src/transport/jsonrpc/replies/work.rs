@@ -191,6 +191,9 @@ fn shown_method(view: &MethodView) -> Value {
     let mut put = |name: &str, value: Value| shown.insert(name.to_owned(), value);
     put("method", json!(view.method));
     put("declared", json!(view.declared.is_some()));
+    if let Some(owner) = &view.owner {
+        put("owner", json!(owner));
+    }
     if let Some(declared) = &view.declared {
         for (name, value) in [
             (

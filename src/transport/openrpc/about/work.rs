@@ -287,6 +287,7 @@ fn method() -> Value {
             "defaults": {"type": "object", "description": "Members of `params` for new tasks that do not have them."},
             "limit": {"type": "integer", "minimum": 1, "description": "Attempts at once, over all workers and nodes."},
             "declared_by": {"type": "string", "description": "The principal."},
+            "owner": {"type": "string", "description": "The user for whose tasks alone it is declared; absent for a shared one."},
             "declared_at": time("When it was last declared."),
         }),
     )

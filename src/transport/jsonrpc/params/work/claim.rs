@@ -1,7 +1,7 @@
 //! `tasks.claim`.
 
 use super::super::super::reader::{Fault, Parameters, Reader, TASK_ID, integer, seconds};
-use super::kinds::{LEASE_SECONDS_DEFAULT, MethodNames, NameText, lease_seconds};
+use super::kinds::{LEASE_SECONDS_DEFAULT, MethodNames, NewName, lease_seconds};
 use crate::application::api::work::Wanted;
 use serde_json::Value;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Parameters for Params {
         let task = reader.optional("task_id", TASK_ID, "The one task that is wanted.");
         let worker = reader.optional(
             "worker",
-            NameText,
+            NewName,
             "The name of the worker; without it the name of the caller.",
         );
         let max = reader.with_default("max", integer(1..=CLAIMS_MAX as u64), 1, "Claims at once.");

@@ -2,7 +2,7 @@
 
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
 use super::super::tokens::kinds::each;
-use crate::application::api::work::Output;
+use crate::application::api::work::{Output, is_hidden};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::contract::TooLarge;
@@ -52,6 +52,29 @@ impl Kind for NameText {
     }
 }
 
+/// The name by which a worker or a method is to be known: people read it in lists.
+#[derive(Debug, Clone, Copy)]
+pub struct NewName;
+
+impl Kind for NewName {
+    type Out = Arc<str>;
+
+    fn schema(&self) -> Value {
+        NameText.schema()
+    }
+
+    fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {
+        let name = NameText.parse(value)?;
+        if name.contains(is_hidden) {
+            let expected = format!(
+                "1 to {KEY_CHARS_MAX} characters, none of them a control character or one that changes the direction of text"
+            );
+            return Err(Fault::new("has characters that are not shown", expected).into());
+        }
+        Ok(name)
+    }
+}
+
 /// The methods of which a worker wants tasks, not empty.
 #[derive(Debug, Clone, Copy)]
 pub struct MethodNames;
@@ -66,7 +89,7 @@ impl Kind for MethodNames {
     fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {
         let expected = || format!("1 to {METHODS_MAX} names of methods");
         let methods = each(value, "methods", METHODS_MAX, expected, |item| {
-            let name = NameText.parse(item);
+            let name = NewName.parse(item);
             name.map_err(|refusal| ("not the name of a method", refusal.expected().into_owned()))
         })?;
         Ok(Arc::from(methods))

@@ -1,7 +1,7 @@
 //! `workers.declare`.
 
 use super::super::super::reader::{Parameters, Reader, integer, text};
-use super::super::work::kinds::{NameText, Object};
+use super::super::work::kinds::{NewName, Object};
 use super::kinds::Defaults;
 use crate::application::api::work::Declare;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let method = reader.required(
             "method",
-            NameText,
+            NewName,
             "The method; tasks name it in `schemas.method`. No built-in one.",
         );
         let description =

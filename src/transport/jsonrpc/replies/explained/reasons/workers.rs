@@ -116,6 +116,7 @@ mod tests {
     #[test]
     fn workers_that_are_gone_are_told_from_drained_and_busy_ones() {
         let nobody = AwaitedWorkers {
+            owner: None,
             asking: 0,
             drained: 0,
             last_asked_at: None,

@@ -1,0 +1,168 @@
+//! Which test looks at what a use case without rows in the matrix shows of others, or why there is nothing to look at.
+
+use super::matrix::{Object, rows};
+use super::world::Nodes;
+use serde_json::{Value, json};
+use taskledger::application::api::UseCase;
+
+/// Files of this folder by their names, so that a test that is named is there.
+const FILES: [(&str, &str); 4] = [
+    ("methods.rs", include_str!("methods.rs")),
+    ("owners.rs", include_str!("owners.rs")),
+    ("schedules.rs", include_str!("schedules.rs")),
+    ("scopes.rs", include_str!("scopes.rs")),
+];
+
+/// What stands for the rows of a use case.
+enum Instead {
+    /// A test of this file.
+    Test(&'static str, &'static str),
+    /// A test of the file at hand.
+    Here(&'static str),
+    /// It shows nothing of anybody, because of this.
+    Nothing(&'static str),
+}
+
+use Instead::{Here, Nothing, Test};
+
+const METHODS: Instead = Test(
+    "methods.rs",
+    "what_one_user_declares_and_asks_for_changes_nothing_for_another",
+);
+const WORKERS: Instead = Test(
+    "methods.rs",
+    "workers_of_one_name_are_drained_and_listed_by_their_principals",
+);
+const WEBHOOKS: Instead = Test(
+    "owners.rs",
+    "webhooks_are_their_owners_and_are_about_the_owners_flows",
+);
+const WORKFLOWS: Instead = Test(
+    "owners.rs",
+    "workflows_of_one_name_belong_to_each_of_their_owners",
+);
+const SCHEDULES: Instead = Test(
+    "schedules.rs",
+    "schedules_of_one_name_belong_to_each_of_their_owners",
+);
+const SECRETS: Instead = Here("secrets_of_one_name_belong_to_each_of_their_owners_on_postgres");
+/// For those who run the server.
+const SCOPES: Instead = Test(
+    "scopes.rs",
+    "credentials_without_the_scope_of_a_use_case_are_told_which_is_missing",
+);
+
+const COVERED: [(UseCase, Instead); 37] = [
+    (
+        UseCase::WatchRun,
+        Nothing("it begins behind the command that makes the run"),
+    ),
+    (
+        UseCase::AwaitRun,
+        Nothing("it begins behind a message that names the run"),
+    ),
+    (UseCase::ListWebhooks, WEBHOOKS),
+    (UseCase::SetSecret, SECRETS),
+    (UseCase::ListSecrets, SECRETS),
+    (UseCase::DeleteSecret, SECRETS),
+    (UseCase::DeclareMethod, METHODS),
+    (UseCase::UndeclareMethod, METHODS),
+    (UseCase::ListMethods, METHODS),
+    (UseCase::ListExecutors, METHODS),
+    (UseCase::ReadHealth, METHODS),
+    (UseCase::ListWorkers, WORKERS),
+    (UseCase::DrainWorker, WORKERS),
+    (UseCase::ReadMetrics, SCOPES),
+    (UseCase::CreateToken, SCOPES),
+    (UseCase::DenyJwt, SCOPES),
+    (UseCase::ListTokens, SCOPES),
+    (UseCase::ReadAudit, SCOPES),
+    (UseCase::RebuildReadModels, SCOPES),
+    (UseCase::DrainServer, SCOPES),
+    (
+        UseCase::WhoAmI,
+        Nothing("it is about the caller's credentials"),
+    ),
+    (UseCase::CheckReadiness, Nothing("it is about the server")),
+    (
+        UseCase::ValidateWorkflow,
+        Nothing("it names nothing that is stored"),
+    ),
+    (
+        UseCase::DryRunWorkflow,
+        Nothing("it names nothing that is stored"),
+    ),
+    (UseCase::SaveWorkflow, WORKFLOWS),
+    (UseCase::GetWorkflow, WORKFLOWS),
+    (UseCase::ListWorkflows, WORKFLOWS),
+    (UseCase::ListWorkflowVersions, WORKFLOWS),
+    (UseCase::DiffWorkflow, WORKFLOWS),
+    (UseCase::DeleteWorkflow, WORKFLOWS),
+    (UseCase::CreateSchedule, SCHEDULES),
+    (UseCase::GetSchedule, SCHEDULES),
+    (UseCase::ListSchedules, SCHEDULES),
+    (UseCase::UpdateSchedule, SCHEDULES),
+    (UseCase::PauseSchedule, SCHEDULES),
+    (UseCase::DeleteSchedule, SCHEDULES),
+    (UseCase::RunSchedule, SCHEDULES),
+];
+
+#[test]
+fn every_use_case_has_rows_or_names_the_test_that_looks_at_what_it_shows() {
+    let absent = Object::absent();
+    for case in UseCase::ALL {
+        let has_rows = !rows(*case, &absent, &absent).is_empty();
+        let mut instead = COVERED.iter().filter(|(of, _)| of == case);
+        let found = instead.next().map(|(_, instead)| instead);
+        assert_eq!(has_rows, found.is_none(), "{case:?}: rows, or a test");
+        assert!(instead.next().is_none(), "{case:?}: one test");
+        let (text, test) = match found {
+            None => continue,
+            Some(Nothing(why)) => {
+                assert!(!why.is_empty(), "{case:?}");
+                continue;
+            }
+            Some(Here(test)) => (include_str!("covered.rs"), test),
+            Some(Test(file, test)) => {
+                let found = FILES.iter().find(|(name, _)| name == file);
+                (found.expect("it is among the files").1, test)
+            }
+        };
+        let named = format!("async fn {test}(");
+        assert!(text.contains(&named), "{case:?}: {named}");
+    }
+}
+
+/// The names of the secrets of a caller.
+async fn names(nodes: &Nodes, who: &str) -> Vec<String> {
+    let listed = nodes.call(who, "secrets.list", json!({})).await;
+    let names = listed["secrets"].as_array().unwrap().iter();
+    names
+        .map(|it| it["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_of_one_name_belong_to_each_of_their_owners_on_postgres() {
+    let nodes = Nodes::start().await;
+    let set = |name: &str| json!({"name": name, "value": "hidden"});
+    let alone = nodes
+        .call("bob", "secrets.delete", json!({"name": "key"}))
+        .await;
+    nodes.call("ann", "secrets.set", set("key")).await;
+    assert_eq!(names(&nodes, "bob").await, [] as [String; 0]);
+    let beside = nodes
+        .call("bob", "secrets.delete", json!({"name": "key"}))
+        .await;
+    assert_eq!(beside, alone, "whether Ann has one or not");
+    nodes.call("bob", "secrets.set", set("key")).await;
+    nodes.call("bob", "secrets.set", set("other")).await;
+    assert_eq!(names(&nodes, "ann").await, ["key"]);
+    let deleted: Value = nodes
+        .call("bob", "secrets.delete", json!({"name": "key"}))
+        .await;
+    assert_ne!(deleted, alone);
+    assert_eq!(names(&nodes, "ann").await, ["key"]);
+    assert_eq!(names(&nodes, "bob").await, ["other"]);
+    nodes.close().await;
+}
