@@ -145,7 +145,7 @@ async fn names(nodes: &Nodes, who: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_of_one_name_belong_to_each_of_their_owners_on_postgres() {
     let nodes = Nodes::start().await;
-    let set = |name: &str| json!({"name": name, "value": "hidden"});
+    let set = |name: &str| json!({"name": name, "value": "hidden from others"});
     let alone = nodes
         .call("bob", "secrets.delete", json!({"name": "key"}))
         .await;
