@@ -241,9 +241,8 @@ async fn a_declared_method_is_there_without_workers_and_after_a_restart() {
         assert_eq!(known.declared.as_deref(), Some(&full));
         assert_eq!((known.workers, known.last_asked_at), (0, None));
     }
-    let other = node
-        .registry
-        .undeclare(&method("scrape").key(), "user:bob", Rights::Own);
+    let key = method("scrape").key();
+    let other = node.registry.undeclare(&key, "user:bob", Rights::Own);
     let name = full.name.clone();
     assert_eq!(
         other.await.unwrap(),

@@ -40,10 +40,12 @@ pub(super) async fn answer(
     {
         Ok(text) => (200, text),
         Err(refused) => {
-            let status = match refused.code() {
-                Code::Unauthenticated => 401,
-                Code::PermissionDenied => 403,
-                _ => 200,
+            let status = if refused.code() == Code::Unauthenticated {
+                401
+            } else if refused.code() == Code::PermissionDenied {
+                403
+            } else {
+                200
             };
             let (message, reasons) = (refused.message(), status::reasons(&refused));
             (

@@ -56,7 +56,8 @@ async fn another_principals_method_is_left_alone(w: World) {
     };
     let declared = w.store.declare(&bobs, Rights::Own).await.unwrap();
     assert_eq!(declared, Err(refused.clone()));
-    let removed = w.store.undeclare(&anns.key(), "user:bob", Rights::Own);
+    let anns_key = anns.key();
+    let removed = w.store.undeclare(&anns_key, "user:bob", Rights::Own);
     assert_eq!(removed.await.unwrap(), Err(refused));
     assert_eq!(w.store.methods().await.unwrap(), [anns]);
     w.store.declare(&bobs, Rights::All).await.unwrap().unwrap();
@@ -64,7 +65,8 @@ async fn another_principals_method_is_left_alone(w: World) {
         w.store.methods().await.unwrap(),
         std::slice::from_ref(&bobs)
     );
-    let removed = w.store.undeclare(&bobs.key(), "service:root", Rights::All);
+    let bobs_key = bobs.key();
+    let removed = w.store.undeclare(&bobs_key, "service:root", Rights::All);
     assert_eq!(removed.await.unwrap(), Ok(true));
 }
 
@@ -83,7 +85,8 @@ async fn each_user_may_declare_a_method_for_their_own_flows(w: World) {
     }
     let w = w.reopened().await;
     assert_eq!(w.store.methods().await.unwrap(), all);
-    let removed = w.store.undeclare(&all[1].key(), "user:ann", Rights::Own);
+    let second = all[1].key();
+    let removed = w.store.undeclare(&second, "user:ann", Rights::Own);
     assert_eq!(removed.await.unwrap(), Ok(true));
     let left = w.store.methods().await.unwrap();
     assert_eq!(left, [all[0].clone(), all[2].clone()]);
