@@ -50,7 +50,7 @@ pub struct Flows {
     pub(super) slots: Arc<Slots>,
     pub(super) timers: Timers,
     pub(super) awaited: Awaited,
-    /// Since which snapshot of the directory the workers that wait have asked for what users have declared.
+    /// For which snapshot of the directory workers were last told to look.
     pub(super) declared_since: AtomicU64,
     /// Attempts outside the server, of the flows that this node owns.
     pub(super) leases: Leases,
@@ -193,16 +193,10 @@ impl Flows {
     /// What there is for workers outside the server, by method. Cost: O(offers).
     #[must_use]
     pub fn remote_work(&self) -> HashMap<Arc<str>, RemoteWork> {
-        let mut all: HashMap<Arc<str>, RemoteWork> = HashMap::new();
-        for (method, of) in self.offers.figures() {
-            let known = all.entry(method.name).or_default();
-            *known = known.beside(of);
-        }
-        all
+        RemoteWork::by_name(self.offers.figures())
     }
 
-    /// Says in which order flows of different owners come that wait for the same executor, or for workers of the same
-    /// method. Once, before the first flow.
+    /// Says in which order flows of different owners get executors and workers. Once, before the first flow.
     ///
     /// # Panics
     /// When it is said twice, or too late.

@@ -1,6 +1,9 @@
 //! How much there is for workers.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use taskledger_domain::Timestamp;
+use taskledger_workers::MethodKey;
 
 /// What there is of a method, of the flows of this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,8 +19,20 @@ pub struct RemoteWork {
 }
 
 impl RemoteWork {
+    /// That of all declarations of each name together.
+    pub(in crate::application) fn by_name(
+        figures: HashMap<MethodKey, Self>,
+    ) -> HashMap<Arc<str>, Self> {
+        let mut all: HashMap<Arc<str>, Self> = HashMap::new();
+        for (method, of) in figures {
+            let known = all.entry(method.name).or_default();
+            *known = known.beside(of);
+        }
+        all
+    }
+
     /// That of two declarations of a method together.
-    pub(in crate::application) fn beside(self, other: Self) -> Self {
+    fn beside(self, other: Self) -> Self {
         let oldest = [self.oldest, other.oldest].into_iter().flatten().min();
         Self {
             ready: self.ready + other.ready,

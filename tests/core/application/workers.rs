@@ -241,17 +241,14 @@ async fn a_declared_method_is_there_without_workers_and_after_a_restart() {
         assert_eq!(known.declared.as_deref(), Some(&full));
         assert_eq!((known.workers, known.last_asked_at), (0, None));
     }
-    let key = method("scrape").key();
-    let other = node.registry.undeclare(&key, "user:bob", Rights::Own);
+    let scrape = method("scrape").key();
+    let other = node.registry.undeclare(&scrape, "user:bob", Rights::Own);
     let name = full.name.clone();
     assert_eq!(
         other.await.unwrap(),
         Err(Refusal::AnotherPrincipal { name })
     );
-    let own = node
-        .registry
-        .undeclare(&method("scrape").key(), ANN, Rights::Own)
-        .await;
+    let own = node.registry.undeclare(&scrape, ANN, Rights::Own).await;
     assert_eq!(own.unwrap(), Ok(true));
     assert_eq!(node.standing("scrape"), Standing::Unknown);
 }

@@ -185,6 +185,7 @@ async fn assert_what_is_shared_is_for_all(world: &Callers) {
     assert_eq!(claimed(world, "chief", "common", 20).await.len(), 1);
     let undeclared = json!({"method": "common"});
     world.call("bob", "workers.undeclare", undeclared).await;
+    sleep(HEARD).await;
     assert_eq!(limits("bob").await, [Some(json!(3))]);
 }
 
