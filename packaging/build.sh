@@ -60,15 +60,16 @@ compiler() {
     esac
 }
 
-# What the last step, which compiles across crates and links, is told besides. The linker that comes with Rust folds functions and
-# constants that are the same after compiling; GNU's cannot (docs/decisions/0187-packages-fold-what-is-the-same.md).
+# Arguments of the last step, which compiles across crates and links, one a line. The linker that comes with Rust folds functions
+# and constants that are the same after compiling; GNU's cannot (docs/decisions/0187-packages-fold-what-is-the-same.md).
 last_step() {
     local target=$1 linkers
     linkers=$(rustc --print sysroot)/lib/rustlib/$host/bin/gcc-ld
     if [ -x "$linkers/ld.lld" ]; then
-        echo "-C link-arg=-fuse-ld=lld -C link-arg=-B$linkers -C link-arg=-Wl,--icf=all,--ignore-data-address-equality"
+        printf '%s\n' -Clink-arg=-fuse-ld=lld "-Clink-arg=-B$linkers" \
+            -Clink-arg=-Wl,--icf=all,--ignore-data-address-equality
         case $target in # musl-gcc always names a loader, and only GNU's linker leaves it out of static programs
-            *-musl) echo "-C link-arg=-Wl,--no-dynamic-linker" ;;
+            *-musl) echo -Clink-arg=-Wl,--no-dynamic-linker ;;
         esac
     else
         echo "larger than need be: this toolchain has no $linkers/ld.lld" >&2
@@ -77,22 +78,26 @@ last_step() {
 
 # Builds for a target and says where the program is.
 build() {
-    local target=$1 name linker folder flags="-C llvm-args=-inline-threshold=60"
+    local target=$1 name linker folder flags=() last=() encoded
     linker=$(compiler "$target")
     name=$(echo "$target" | tr 'a-z-' 'A-Z_')
+    read -ra flags <<<"${RUSTFLAGS:-}"
     # Less is copied into its callers than LLVM would: a fifth less program for one to five per cent more instructions
     # (docs/decisions/0154-what-is-packaged-is-inlined-less.md).
+    flags+=(-Cllvm-args=-inline-threshold=60)
     case $target in # musl-gcc takes a static program that can lie anywhere for a dynamic one, which crashes at its start
-        *-musl) flags="$flags -C relocation-model=static" ;;
+        *-musl) flags+=(-Crelocation-model=static) ;;
     esac
     # Messages of panics name files of libraries, whose paths would differ with the home of whoever builds.
-    flags="$flags --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/registry"
+    flags+=("--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/registry")
+    # Cargo splits RUSTFLAGS at blanks, which paths may have, and this form of it at the separator only.
+    encoded=$(IFS=$'\x1f'; echo "${flags[*]}")
+    mapfile -t last < <(last_step "$target")
     # C may compare addresses of functions and constants, so what is compiled from it is not folded: each file is one section.
-    # shellcheck disable=SC2046 # words
-    env RUSTFLAGS="${RUSTFLAGS:-} $flags" "CARGO_TARGET_${name}_LINKER=$linker" \
+    env CARGO_ENCODED_RUSTFLAGS="$encoded" "CARGO_TARGET_${name}_LINKER=$linker" \
         "CC_${target//-/_}=$linker" "CFLAGS_${target//-/_}=${CFLAGS:-} -fno-function-sections -fno-data-sections" \
         TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" \
-        cargo rustc --profile "$profile" --locked --bin taskledger --target "$target" -- $(last_step "$target") >&2 || return
+        cargo rustc --profile "$profile" --locked --bin taskledger --target "$target" -- "${last[@]}" >&2 || return
     case $profile in # cargo's own profiles share two folders
         dev | test) folder=debug ;;
         bench) folder=release ;;

@@ -6,9 +6,11 @@
 //! it here first, and from then on it cannot be renewed: a worker that was told of a renewal holds its
 //! attempt. An attempt that was taken back is remembered for as long as its worker may take to stop.
 
+mod holding;
 mod left;
 mod memory;
 
+pub(super) use holding::Holding;
 pub use memory::MemoryRenewals;
 
 use super::api::work::StopReason;
@@ -20,10 +22,9 @@ use crate::store;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use taskledger_domain::flow::Turn;
 use taskledger_domain::schedule::Leased;
 use taskledger_domain::task::Progress;
-use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp, Version, limits};
+use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp};
 use taskledger_workers::MethodKey;
 
 /// Milliseconds between two reports of progress of an attempt that are recorded.
@@ -36,61 +37,6 @@ pub(super) const SHOWN_MAX: usize = 100;
 
 /// A worker by its name, and its principal.
 pub(super) type WorkerKey = (Arc<str>, Option<Arc<str>>);
-
-/// An attempt outside the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Holding {
-    pub(super) flow: FlowId,
-    pub(super) task: TaskId,
-    pub(super) attempt: u32,
-    pub(super) lease: LeaseId,
-    /// Its method, as it was offered and is counted.
-    pub(super) method: MethodKey,
-    /// Its worker, by its name.
-    pub(super) worker: Arc<str>,
-    /// The principal that may use it; `None` for anybody.
-    pub(super) holder: Option<Arc<str>>,
-    pub(super) expires_at: Timestamp,
-    /// When the attempt must have ended, as it stood at its start.
-    pub(super) deadline: Option<Timestamp>,
-    /// What was last recorded.
-    pub(super) progress: Progress,
-    /// Milliseconds that it holds after a renewal that does not say it.
-    pub(super) lease_ms: u64,
-    /// Milliseconds that the worker has to stop after a cancel.
-    pub(super) cancel_grace_ms: u64,
-    /// What the task has asked people before, and was answered.
-    pub(super) turns: Vec<Turn>,
-    /// Where the results are that were there when it began.
-    pub(super) results: Vec<(TaskId, Version)>,
-}
-
-impl Holding {
-    fn of((flow, method): (FlowId, MethodKey), leased: &Leased) -> Self {
-        let grace = leased.cancel_grace_ms;
-        Self {
-            flow,
-            task: leased.task,
-            attempt: leased.attempt,
-            lease: leased.lease,
-            method,
-            worker: Arc::from(leased.worker.as_str()),
-            holder: leased.holder.as_deref().map(Arc::from),
-            expires_at: leased.expires_at,
-            deadline: leased.deadline,
-            progress: Progress::ZERO,
-            lease_ms: leased.lease_ms,
-            cancel_grace_ms: grace.unwrap_or(limits::CANCEL_GRACE_MS_DEFAULT),
-            turns: leased.turns.clone(),
-            results: leased.results.clone(),
-        }
-    }
-
-    /// Whether this principal may use it for this task.
-    pub(super) fn is_for(&self, task: TaskId, holder: &str) -> bool {
-        self.task == task && self.holder.as_deref().is_none_or(|of| of == holder)
-    }
-}
 
 /// How this process has come to a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -58,6 +58,10 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn is_remote(&self, _method: &str) -> bool {
         false
     }
+    /// The same for flows of any user, whosever flows the snapshot is for.
+    fn is_remote_for_any(&self, method: &str) -> bool {
+        self.is_remote(method)
+    }
     /// Whether it starts programs on the machine of the server; false for an unknown one.
     fn starts_programs(&self, _method: &str) -> bool {
         false
@@ -82,7 +86,7 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn declared_for(&self, _method: &str) -> Option<&Arc<str>> {
         None
     }
-    /// Whether any user has declared a method for themselves.
+    /// Whether any user has declared a method for themselves, or asks for one for their own flows alone.
     fn has_owners(&self) -> bool {
         false
     }

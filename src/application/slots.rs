@@ -427,7 +427,7 @@ impl Turn<'_> {
         self.executors.number()
     }
 
-    /// Whether any user has declared a method for themselves.
+    /// Whether any user has declared a method for themselves, or asks for one for their own flows alone.
     pub(super) fn has_owners(&self) -> bool {
         self.executors.has_owners()
     }

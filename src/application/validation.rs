@@ -60,8 +60,8 @@ impl Validation {
         self.executors.snapshot_for(owner)
     }
 
-    /// All violations of the specifications of a call, for a flow of this owner: inputs that do not conform, and members of
-    /// `params` that nobody reads. Stored tasks are not asked for the latter again when they run: they
+    /// All violations of the specifications of a call, for a flow of this owner: inputs that do not conform, and
+    /// members of `params` that nobody reads. Stored tasks are not asked for the latter again when they run: they
     /// may be older than a declaration. Cost: as [`Self::check`], and O(`params`).
     pub async fn check_call(
         self: &Arc<Self>,
@@ -92,8 +92,8 @@ impl Validation {
         list.unknown_executors(|method| executors.knows(method))
     }
 
-    /// All violations of these specifications of tasks of a flow of this owner, at the paths given with them. Cost: O(size), bounded
-    /// by the limits of the schema check; long checks run on the blocking pool.
+    /// All violations of these specifications of tasks of a flow of this owner, at the paths given with them. Cost:
+    /// O(size), bounded by the limits of the schema check; long checks run on the blocking pool.
     pub async fn check(
         self: &Arc<Self>,
         owner: Option<&str>,

@@ -133,10 +133,11 @@ fn say_variable(error: &mut Error, command: &Command) {
     }
 }
 
-/// Groups that are named for a word that is no command.
+/// Groups that are suggested for a word that is no command.
 const GROUPS_MAX: usize = 4;
 
-/// Says of a number below zero that it is one, where the reader of numbers has only found a letter.
+/// The same error, in words that help where clap's do not: an unknown command with those that are probably meant
+/// ([`say_groups_with`]), and a negative value of an option with what is expected, where clap says "invalid digit".
 fn told(mut error: Error, command: &mut Command, words: &[OsString]) -> Error {
     if error.kind() == ErrorKind::InvalidSubcommand {
         say_groups_with(&mut error, command, words);
@@ -168,7 +169,9 @@ const MEANINGS: [&[&str]; 3] = [
     &["add", "create", "save", "set", "new"],
 ];
 
-/// Names the commands of the group that mean what an unknown one of it does; without a group, the commands of groups, such as `tasks list`, for a word of which there is no command, such as `list`.
+/// Suggests commands for an unknown one. Below a group, such as `tokens delete`: the commands of that group that mean
+/// nearly the same ([`MEANINGS`]), here `tokens revoke`. At the top, such as `list`: the groups that have a command of
+/// this name, here `tasks list` and others, up to [`GROUPS_MAX`].
 fn say_groups_with(error: &mut Error, command: &Command, words: &[OsString]) {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return;

@@ -38,9 +38,8 @@ pub(super) fn man(args: &Args, out: &mut Output) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a command, and those of the commands below it. All name the program as their source: by itself a
-/// page would
-/// name the last word of its command.
+/// The page of a command, and those of the commands below it. All name the program as their source: by itself a page
+/// would name the last word of its command.
 fn pages(command: &Command, folder: &Path) -> std::io::Result<()> {
     let inner = command.get_subcommands();
     for command in inner.filter(|inner| !inner.is_hide_set()) {

@@ -27,8 +27,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[command(after_help = "\
 FILE holds a `tasks.execute` request, its parameters, or just the array of tasks, as JSON or YAML; `-` is
 standard input. Several files run one after the other, until one does not complete. If --url, --context,
-TASKLEDGER_URL, TASKLEDGER_SERVER or TASKLEDGER_CONTEXT names a server, it runs them. Otherwise an engine inside this program runs them, and stores nothing unless --data-dir or TASKLEDGER_DATA_DIR
-names a folder.
+TASKLEDGER_URL, TASKLEDGER_SERVER or TASKLEDGER_CONTEXT names a server, it runs them. Otherwise an engine inside
+this program runs them, and stores nothing unless --data-dir or TASKLEDGER_DATA_DIR names a folder.
 
 Examples:
   taskledger run workflow.json

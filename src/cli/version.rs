@@ -39,11 +39,11 @@ fn features() -> String {
         "release"
     };
     [
-        format!("build:    {profile}, {target}"),
-        "storage:  sqlite (a data folder), postgres".to_owned(),
-        "protocols: JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over\n          gRPC, A2A"
+        format!("build:     {profile}, {target}"),
+        "storage:   sqlite (a data folder), postgres".to_owned(),
+        "protocols: JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over\n           gRPC, A2A"
             .to_owned(),
-        "tls:      rustls, 1.2 and 1.3".to_owned(),
+        "tls:       rustls, 1.2 and 1.3".to_owned(),
     ]
     .join("\n")
 }
@@ -68,10 +68,10 @@ mod tests {
         assert_eq!(lines.next(), Some(short()));
         let rest: Vec<&str> = lines.collect();
         for part in [
-            "build:    ",
-            "storage:  sqlite",
+            "build:     ",
+            "storage:   sqlite",
             "postgres",
-            "doors:    JSON-RPC",
+            "protocols: JSON-RPC",
         ] {
             assert!(rest.iter().any(|line| line.contains(part)), "{rest:?}");
         }

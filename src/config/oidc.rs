@@ -313,7 +313,7 @@ mod tests {
             ),
             (
                 [&ONE[..], &[audience, "--oidc-scopes=a:b=tasks:reed"]].concat(),
-                "--oidc-scopes: `a:b=tasks:reed`: `tasks:reed` is no scope",
+                "--oidc-scopes: `a:b=tasks:reed`: `tasks:reed` is not a scope",
             ),
             (
                 [&ONE[..], &[audience, "--oidc-user-claim=a,b"]].concat(),

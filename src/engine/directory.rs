@@ -8,7 +8,7 @@ use super::executor::{Registered, Registry};
 use crate::application::api::ExecutorView;
 use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use taskledger_auth::Reach;
 use taskledger_domain::limits::KEY_CHARS_MAX;
@@ -106,6 +106,8 @@ pub struct Snapshot {
     contents: Arc<Contents>,
     /// Whose flows it is for, and what only they have; `None`: it is for everybody.
     owner: Option<(Arc<str>, Arc<Own>)>,
+    /// Names of what any user has of their own, whosever flows it is for.
+    of_users: Arc<HashSet<Arc<str>>>,
     /// The same moment for users who have something of their own. Empty but in the snapshot for everybody.
     owners: HashMap<Arc<str>, Arc<Snapshot>>,
     /// Who has declared each method for themselves. As above.
@@ -117,6 +119,8 @@ pub struct Snapshot {
 impl Snapshot {
     fn new(number: u64, contents: Contents, before: Option<&Self>) -> Self {
         let contents = Arc::new(contents);
+        let of_users = contents.own.values().flat_map(|own| own.keys().cloned());
+        let of_users = Arc::new(of_users.collect::<HashSet<_>>());
         let mut declared_by: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::new();
         let mut owners = HashMap::new();
         for (owner, own) in &contents.own {
@@ -129,6 +133,7 @@ impl Snapshot {
                 number,
                 contents: contents.clone(),
                 owner: Some((owner.clone(), own.clone())),
+                of_users: of_users.clone(),
                 owners: HashMap::new(),
                 declared_by: HashMap::new(),
                 declared_since: number,
@@ -141,6 +146,7 @@ impl Snapshot {
             number,
             contents,
             owner: None,
+            of_users,
             owners,
             declared_since: same.map_or(number, |before| before.declared_since),
             declared_by,
@@ -199,6 +205,9 @@ impl ExecutorSnapshot for Snapshot {
     fn is_remote(&self, method: &str) -> bool {
         self.contents.remote.contains_key(method) || self.own(method).is_some()
     }
+    fn is_remote_for_any(&self, method: &str) -> bool {
+        self.contents.remote.contains_key(method) || self.of_users.contains(method)
+    }
     fn starts_programs(&self, method: &str) -> bool {
         let executor = self.get(method).map(Registered::executor);
         executor.is_some_and(|executor| executor.starts_programs())
@@ -213,8 +222,9 @@ impl ExecutorSnapshot for Snapshot {
         if let Some(remote) = self.contents.remote.get(method) {
             return remote.limit.unwrap_or(UNBOUNDED);
         }
-        // What a user has declared for themselves is counted where it is offered.
-        if self.own(method).is_some() {
+        // What only users have is counted where it is offered. All snapshots of one moment say the same, because they
+        // share lanes.
+        if self.of_users.contains(method) {
             return UNBOUNDED;
         }
         self.get(method).map_or(UNKNOWN_SLOTS, Registered::limit)

@@ -6,7 +6,6 @@ use super::slow::Figures as Slow;
 use super::table::{self as t, Kind, On, Row, table};
 use super::{Sources, gather, plain};
 use crate::application::App;
-use crate::application::ports::Standing;
 use crate::meters::{FirstUse, OTHER};
 use crate::transport::eventbus::{Figures, SERVICE};
 use std::collections::BTreeMap;
@@ -116,7 +115,7 @@ pub(super) fn own(page: &mut Page, app: &App, figures: &Figures, types: Types) {
             continue;
         }
         let (name, _) = method.split_once('@').unwrap_or((method, ""));
-        let is_known = || known.standing(method) == Standing::Remote || of.leased > 0;
+        let is_known = || known.is_remote_for_any(method) || of.leased > 0;
         let may_be_shown = types == Types::All || is_known();
         let name = match may_be_shown && names.shown(name) == name {
             true => name,

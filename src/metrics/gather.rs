@@ -6,7 +6,6 @@ use super::slow::Figures as Slow;
 use super::table as t;
 use super::{Place, Sources};
 use crate::application::figures::{AttemptEnd, Conflict, Figures, RUN_ENDS, TimeOfSchedule};
-use crate::application::ports::Standing;
 use crate::application::{App, RemoteWork};
 use crate::engine::Dispatcher as Engine;
 use crate::meters::{Counter, OTHER};
@@ -171,7 +170,7 @@ fn executors(page: &mut Page, app: &App, figures: &Figures, engine: &Engine) {
     let known = app.flows.slots().view(None);
     for (method, of_method) in app.flows.remote_work() {
         // Names that only tasks have made up must not take the places of others.
-        let is_known = known.standing(&method) == Standing::Remote || of_method.leased > 0;
+        let is_known = known.is_remote_for_any(&method) || of_method.leased > 0;
         let name = if is_known {
             figures.attempts.shown(&method)
         } else {

@@ -1,9 +1,8 @@
 //! `taskledger a2a`: calls any agent that speaks Agent2Agent 1.0.
 //!
 //! Owns: the options, one function for each command, how agents are reached (`direct`) and how answers are shown
-//! (`shown`). The protocol is `crates/a2a-client`. Agents are strangers: a token for a taskledger server that is
-//! set in the
-//! environment is not shown to them, only what an option of this call names.
+//! (`shown`). The protocol is `crates/a2a-client`. Agents are strangers: a token for a taskledger server that is set in
+//! the environment is not shown to them, only what an option of this call names.
 
 mod direct;
 mod shown;

@@ -103,7 +103,7 @@ pub(super) async fn resolve_webhook(api: &dyn Api, params: &mut Value) -> Result
     }
     match &*found {
         [] => Err(CliError::Usage(format!(
-            "no webhook has an id that begins with `{prefix}`; `taskledger webhooks list{}` shows ids",
+            "no webhook has an id that starts with `{prefix}`; `taskledger webhooks list{}` shows ids",
             api.options()
         ))),
         [(id, _)] => {
@@ -112,9 +112,9 @@ pub(super) async fn resolve_webhook(api: &dyn Api, params: &mut Value) -> Result
         }
         several => {
             let named = several.iter().take(NAMED_MAX as usize);
-            let named: String = named.map(|(id, _)| format!("\n  {id}")).collect();
+            let named: String = named.map(|(id, url)| format!("\n  {id}  {url}")).collect();
             Err(CliError::Usage(format!(
-                "`{prefix}` is the beginning of {} ids of webhooks; give more of the one that is meant:{named}",
+                "`{prefix}` matches {} ids of webhooks; give more digits:{named}",
                 several.len()
             )))
         }
@@ -270,12 +270,12 @@ mod tests {
         assert_eq!(named(A).await.unwrap(), A);
         let several = named("0f8f").await.unwrap_err();
         assert!(
-            several.contains("of 2 ids of webhooks") && several.contains(A),
+            several.contains("matches 2 ids of webhooks") && several.contains(A),
             "{several}"
         );
         let none = named("ffff").await.unwrap_err();
         assert!(
-            none.contains("no webhook has an id that begins with `ffff`"),
+            none.contains("no webhook has an id that starts with `ffff`"),
             "{none}"
         );
     }
@@ -304,7 +304,7 @@ mod tests {
         );
         let several = resolved(&Two, "0f8f").await.unwrap_err().to_string();
         assert!(
-            several.contains("of 2 ids") && several.contains("first") && several.contains(B),
+            several.contains("matches 2 ids") && several.contains("first") && several.contains(B),
             "{several}"
         );
     }

@@ -113,7 +113,7 @@ mod tests {
             json!([{"name": "a", "schemas": {"method": "m"}}])
         );
         let told = parse(r#"{"tasks": [}"#).unwrap_err();
-        assert!(told.starts_with("no JSON: expected value"), "{told}");
+        assert!(told.starts_with("not valid JSON: expected value"), "{told}");
     }
 
     #[test]

@@ -14,18 +14,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_net::tls::{Certificates, Files};
-use variables::{HeaderText, headers_of, set};
+use variables::{
+    HEADER_VARIABLE, HeaderText, PROXY_VARIABLE, SERVER_VARIABLE, TOKEN_FILE_VARIABLE, headers_of,
+    set,
+};
 
 /// The address of a server when none is given.
 pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
-/// The variable with a file that holds one.
-const TOKEN_FILE_VARIABLE: &str = "TASKLEDGER_TOKEN_FILE";
-/// The variable with headers, one a line.
-const HEADER_VARIABLE: &str = "TASKLEDGER_HEADER";
-/// The variable for `--server`, as `--url` has TASKLEDGER_URL.
-const SERVER_VARIABLE: &str = "TASKLEDGER_SERVER";
-/// The variable of `--proxy`.
-const PROXY_VARIABLE: &str = "TASKLEDGER_PROXY";
 /// Bytes of a file with a token: several times the largest that issuers make.
 const TOKEN_BYTES_MAX: u64 = 16 * 1024;
 /// The variables with the files of a certificate and its key. Strangers are shown what an option names, and no more.

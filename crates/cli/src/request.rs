@@ -1,7 +1,7 @@
 //! Calls as the commands make them: a method, its parameters, and how its result is shown.
 
 use crate::nothing::shown_or_said;
-use crate::output::Output;
+use crate::output::{Output, member};
 use crate::{Api, CliError, Remote};
 use serde_json::{Map, Value};
 use std::io;
@@ -16,18 +16,34 @@ pub struct Request {
     pub show: fn(&Value, &mut Output) -> io::Result<()>,
 }
 
-/// Calls that take something away, the member that says whether it was there, and what it is. The methods may be repeated;
-/// somebody who names what is not there has mistyped it.
-const TAKEN_AWAY: [(&str, &str, &str); 3] = [
-    ("secrets.delete", "deleted", "there is no such secret"),
-    ("workers.undeclare", "removed", "the method is not declared"),
-    ("workflows.delete", "deleted", "there is no such workflow"),
+/// Calls that take something away: the member of the result that says whether it was there, the parameter that names it,
+/// and what is said if it was not. The methods may be repeated; somebody who names what is not there has mistyped it.
+const TAKEN_AWAY: [(&str, &str, &str, &str); 3] = [
+    (
+        "secrets.delete",
+        "deleted",
+        "name",
+        "there is no such secret",
+    ),
+    (
+        "workers.undeclare",
+        "removed",
+        "method",
+        "the method is not declared",
+    ),
+    (
+        "workflows.delete",
+        "deleted",
+        "name",
+        "there is no such workflow",
+    ),
 ];
 
 /// Why a call had nothing to take away.
-fn absent(method: &str, result: &Value) -> Option<&'static str> {
-    let (_, member, text) = TAKEN_AWAY.iter().find(|(it, ..)| *it == method)?;
-    (result.get(*member) == Some(&Value::Bool(false))).then_some(text)
+fn absent(method: &str, params: &Value, result: &Value) -> Option<String> {
+    let (_, was_there, name, text) = TAKEN_AWAY.iter().find(|(it, ..)| *it == method)?;
+    let is_absent = result.get(*was_there) == Some(&Value::Bool(false));
+    is_absent.then(|| format!("{text}: `{}`", member(params, name)))
 }
 
 impl Request {
@@ -43,8 +59,8 @@ impl Request {
         let api = remote.api()?;
         out.calls_with(api.options().to_owned());
         let result = api.call(self.method, self.params.clone()).await?;
-        if let Some(text) = absent(self.method, &result) {
-            return Err(CliError::Usage(text.to_owned()));
+        if let Some(text) = absent(self.method, &self.params, &result) {
+            return Err(CliError::Usage(text));
         }
         shown_or_said(self.method, &self.params, &result, self.show, out)?;
         Ok(result)
@@ -137,16 +153,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_cannot_be_taken_away() {
-        let of = |method, result| absent(method, &result);
+        let named = json!({"name": "n", "method": "m"});
+        let of = |method, result| absent(method, &named, &result);
         let secret = of("secrets.delete", json!({"deleted": false}));
-        assert_eq!(secret, Some("there is no such secret"));
-        let method = of(
-            "workers.undeclare",
-            json!({"method": "m", "removed": false}),
-        );
-        assert_eq!(method, Some("the method is not declared"));
+        assert_eq!(secret.as_deref(), Some("there is no such secret: `n`"));
+        let method = of("workers.undeclare", json!({"removed": false}));
+        assert_eq!(method.as_deref(), Some("the method is not declared: `m`"));
         let workflow = of("workflows.delete", json!({"deleted": false}));
-        assert_eq!(workflow, Some("there is no such workflow"));
+        assert_eq!(workflow.as_deref(), Some("there is no such workflow: `n`"));
         assert_eq!(of("secrets.delete", json!({"deleted": true})), None);
         assert_eq!(of("tasks.delete", json!({"deleted": false})), None);
     }

@@ -85,8 +85,7 @@ pub async fn worker(args: Args, out: &mut Output) -> Result<ExitCode, CliError> 
 }
 
 /// That the server does not run these methods itself. A worker that may not ask, or whose server is away, begins
-/// without the
-/// answer: its first claim tells.
+/// without the answer: its first claim tells.
 async fn claimable(api: &dyn Api, methods: &[String]) -> Result<(), CliError> {
     /// How long the answer is awaited.
     const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);

@@ -402,7 +402,7 @@ mod tests {
         ] {
             let told = Line::parse(foreign).unwrap_err();
             assert!(
-                told.contains("no export or archive of taskledger"),
+                told.contains("not an export or archive of taskledger"),
                 "{foreign}: {told}"
             );
             assert!(told.contains("`taskledger events export`"), "{told}");

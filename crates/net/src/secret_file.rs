@@ -30,7 +30,7 @@ pub enum Error {
     },
     /// Other users can read or change it.
     #[error(
-        "other users can read or change `{path}` (mode {mode:04o}), so it is no secret: run \
+        "other users can read or change `{path}` (mode {mode:04o}), so the secret in it is not used; run \
          `chmod 600 '{path}'`"
     )]
     Shared {

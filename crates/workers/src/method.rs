@@ -109,6 +109,24 @@ pub enum Refusal {
         /// How many bytes there may be.
         max: usize,
     },
+    /// Users have declared as many for themselves, all together, as they may.
+    #[error(
+        "users have declared {max} methods for their own tasks, which is the most for all users together; undeclare \
+         one that is not used any more"
+    )]
+    UsersTooMany {
+        /// How many there may be.
+        max: usize,
+    },
+    /// What users have declared for themselves would be too large, all together.
+    #[error(
+        "the methods that users have declared for their own tasks would have more than {max} bytes, which is the most \
+         for all users together"
+    )]
+    UsersTooLarge {
+        /// How many bytes there may be.
+        max: usize,
+    },
     /// A member is longer than it may be.
     #[error("`{member}` has {found} bytes or characters; at most {max} are allowed")]
     TooLong {

@@ -10,6 +10,8 @@ use crate::application::context::Context;
 use crate::application::ports::Standing;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use taskledger_auth::Action;
 use taskledger_domain::Position;
 
@@ -67,11 +69,14 @@ impl Service {
         let view = slots.view(Some(owner));
         let here = usage.filter(|(name, _, _)| view.standing(name) == Standing::BuiltIn);
         let limits = slots.claim_limits();
-        let held = flows.leases.running_of(caller.actor()).into_iter();
-        let held = held.map(|(method, running)| {
-            let limit = limits.get(&method).copied().unwrap_or(usize::MAX);
-            let executor = method.name.as_ref().to_owned();
-            (executor, running, limit)
+        // What is shared and what is declared for their own flows may have one name.
+        let mut held: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        for (method, running) in flows.leases.running_of(caller.actor()) {
+            *held.entry(method.name).or_default() += running;
+        }
+        let held = held.into_iter().map(|(name, running)| {
+            let limit = limits.get(&view.key(&name)).copied();
+            (name.to_string(), running, limit.unwrap_or(usize::MAX))
         });
         let mut all: Vec<SlotUsage> = here.chain(held).map(shown).collect();
         all.sort_by(|a, b| a.executor.cmp(&b.executor));

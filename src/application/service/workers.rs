@@ -356,9 +356,12 @@ fn undeclared(refusal: DeclareRefusal) -> Error {
         DeclareRefusal::Kept(Refusal::TooLong { member, max, .. }) => {
             invalid(member, &reason, &format!("at most {max}"), "")
         }
-        DeclareRefusal::Kept(Refusal::TooMany { max } | Refusal::TooLarge { max }) => {
-            invalid("method", &reason, &format!("at most {max}"), "")
-        }
+        DeclareRefusal::Kept(
+            Refusal::TooMany { max }
+            | Refusal::TooLarge { max }
+            | Refusal::UsersTooMany { max }
+            | Refusal::UsersTooLarge { max },
+        ) => invalid("method", &reason, &format!("at most {max}"), ""),
     }
 }
 

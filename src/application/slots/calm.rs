@@ -1,6 +1,6 @@
 //! Slots while the server drains: none is given, and it is awaited that those that are taken come back.
 
-use super::Slots;
+use super::{Slots, Standing};
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 
@@ -21,12 +21,15 @@ impl Slots {
         self.held_back.load(Ordering::Acquire)
     }
 
-    /// Attempts of this process that are under way. Those of workers outside are not among them.
+    /// Attempts of this process that are under way. Those of workers outside are not among them, also of methods that
+    /// only one user has.
     #[must_use]
     pub fn running_here(&self) -> usize {
         let executors = self.executors.snapshot();
         let lanes = self.lanes();
-        let here = lanes.iter().filter(|(name, _)| !executors.is_remote(name));
+        let here = lanes
+            .iter()
+            .filter(|(name, _)| Standing::of(&*executors, name) == Standing::BuiltIn);
         here.map(|(_, lane)| lane.taken.len()).sum()
     }
 

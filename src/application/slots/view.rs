@@ -20,7 +20,7 @@ impl View {
         self.0.number()
     }
 
-    /// Whether any user has declared a method for themselves.
+    /// Whether any user has declared a method for themselves, or asks for one for their own flows alone.
     #[must_use]
     pub(in crate::application) fn has_owners(&self) -> bool {
         self.0.has_owners()
@@ -37,6 +37,12 @@ impl View {
             name: Arc::from(method),
             owner: self.0.declared_for(method).cloned(),
         }
+    }
+
+    /// Whether workers claim tasks of the method, of whichever user.
+    #[must_use]
+    pub fn is_remote_for_any(&self, method: &str) -> bool {
+        self.0.is_remote_for_any(method)
     }
 
     /// How the snapshot stands to a method.

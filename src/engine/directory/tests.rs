@@ -1,12 +1,14 @@
 //! What a directory has after a change, for everybody and for the flows of one user.
 
-use super::{Contents, DirectoryError, ExecutorDirectory, Reach, Remote, UNBOUNDED};
+use super::{Contents, DirectoryError, ExecutorDirectory, Own, Reach, Remote, UNBOUNDED};
 use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors, Standing};
+use crate::application::slots::Slots;
 use crate::engine::executor::{BuiltInOptions, Registry, with_built_ins};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Payload;
 use taskledger_domain::task::inputs::compile;
+use taskledger_domain::testing::id;
 
 fn directory() -> ExecutorDirectory {
     let builder = with_built_ins(Registry::builder(), BuiltInOptions::default());
@@ -103,6 +105,11 @@ fn what_a_user_declares_is_for_their_own_flows_and_takes_the_place_of_what_is_sh
     }
     assert_eq!(anns.owners_of("shared"), [Arc::from("bob")]);
     assert!(anns.owners_of("asked").is_empty());
+    for view in &views {
+        assert!(view.is_remote_for_any("asked") && !view.is_remote_for_any("nobody"));
+        let limits = ["asked", "shared", "nobody"].map(|name| view.slot_limit(name));
+        assert_eq!(limits, [UNBOUNDED, 5, 0]);
+    }
     let limits = anns.claim_limits();
     let of = |owner: Option<&str>| {
         let (name, owner) = (Arc::from("shared"), owner.map(Arc::from));
@@ -111,6 +118,22 @@ fn what_a_user_declares_is_for_their_own_flows_and_takes_the_place_of_what_is_sh
     assert_eq!((of(None), of(Some("bob")), limits.len()), (5, 1, 2));
     let listed = directory.list(&Reach::Of(Arc::from("ann")));
     assert!(listed.iter().all(|view| view.name != "asked"));
+}
+
+#[test]
+fn attempts_of_a_users_workers_are_not_attempts_of_this_process() {
+    let directory = Arc::new(directory());
+    let asked: Arc<Own> = Arc::new([(Arc::from("asked"), None)].into_iter().collect());
+    let change = |contents: &mut Contents| {
+        contents.own.insert(Arc::from("bob"), asked);
+    };
+    directory.change(change).expect("it can be");
+    let (slots, _woken) = Slots::new(directory);
+    let slots = Arc::new(slots);
+    let _claimed = slots.occupy("asked", id("claimed"), 1);
+    assert_eq!(slots.running_here(), 0);
+    let _runs = slots.occupy("echo_executor", id("runs"), 1);
+    assert_eq!(slots.running_here(), 1);
 }
 
 #[test]

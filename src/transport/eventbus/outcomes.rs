@@ -150,8 +150,10 @@ impl Bus {
             Some(_) => None,
             None => Some(self.turn(spoken.task).await),
         };
+        // Before the task ends: the next attempt may be given to the same agent while this call is under way.
+        let heard_at = self.clock.now();
         self.end(context, &spoken, end, remarks).await?;
-        let word = Word::of(message, spoken.task, given, &completed_at, self.clock.now());
+        let word = Word::of(message, spoken.task, given, &completed_at, heard_at);
         self.held.ended(agent, spoken.task, &said.task_id, word);
         Ok(())
     }

@@ -60,7 +60,7 @@ fn task() -> Value {
             "parent_id": {"type": ["string", "null"], "format": "uuid", "description": "The task above it; orders no execution."},
             "user_id": {"type": ["string", "null"], "minLength": 1, "description": "Whose task it is."},
             "name": {"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX, "description": "A name for people."},
-            "status": {"type": "string", "enum": Status::ALL.map(Status::as_str), "description": "Its position in the tree."},
+            "status": {"type": "string", "enum": Status::ALL.map(Status::as_str), "description": "Its status."},
             "priority": {"type": "integer", "minimum": 0, "maximum": 3, "default": 2, "description": "0 urgent, 1 high, 2 normal, 3 low."},
             "inputs": {"type": "object", "default": {}, "description": "What the executor works on."},
             "schemas": object_or_null("Which executor runs it; null for a group."),

@@ -148,7 +148,7 @@ const NUMBERS: [Number; 26] = [
     ),
     number(
         WORKERS,
-        "| declared methods | 10,000;",
+        "| declared methods | 10,000,",
         "crates/workers/src/store/methods.rs",
         "pub const METHODS_MAX: usize = 10_000;",
     ),

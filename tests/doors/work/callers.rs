@@ -132,17 +132,29 @@ async fn workers_are_seen_by_their_principal_and_methods_belong_to_whoever_decla
     assert_eq!(names(&seen), [json!("w")]);
 
     let declared = json!({"method": METHOD});
-    let shown = world.call("ann", "workers.declare", declared.clone()).await;
-    assert_eq!(shown["declared_by"], "user:ann");
-    for method in ["workers.declare", "workers.undeclare"] {
-        let refusal = world.refusal("bob", method, declared.clone()).await;
+    let shown = world
+        .call("chief", "workers.declare", declared.clone())
+        .await;
+    assert_eq!(
+        (&shown["declared_by"], &shown["owner"]),
+        (&json!("user:chief"), &Value::Null)
+    );
+    let refusal = world.refusal("bob", "workers.undeclare", declared.clone());
+    let refusal = refusal.await;
+    assert_eq!(
+        (&refusal["code"], &refusal["data"]["field"]),
+        (&json!(-32602), &json!("method")),
+        "{refusal}"
+    );
+    // Each user may declare it for their own tasks.
+    for token in ["ann", "bob"] {
+        let shown = world.call(token, "workers.declare", declared.clone()).await;
+        let by = format!("user:{token}");
         assert_eq!(
-            (&refusal["code"], &refusal["data"]["field"]),
-            (&json!(-32602), &json!("method")),
-            "{refusal}"
+            (&shown["declared_by"], &shown["owner"]),
+            (&json!(by), &json!(token))
         );
     }
-    world.call("chief", "workers.declare", declared).await;
     world.close().await;
 }
 
@@ -154,7 +166,10 @@ async fn figures_of_methods_are_about_ones_own_tasks_or_all_with_the_scope_for_t
     }
     assert_eq!(claimed(&world, "bob", json!([METHOD])).await.len(), 1);
     remote(&world, "bob", METHOD).await;
-    for (token, running, waiting) in [("ann", 0, 2), ("bob", 1, 1), ("chief", 1, 3)] {
+    // Nobody who could get a task of `ann` asks for the method.
+    let listed = world.call("ann", "workers.methods", json!({})).await;
+    assert_eq!(listed["methods"], json!([]));
+    for (token, running, waiting) in [("bob", 1, 1), ("chief", 1, 3)] {
         let listed = world.call(token, "workers.methods", json!({})).await;
         let shown = &listed["methods"][0];
         assert_eq!(

@@ -266,7 +266,10 @@ async fn a_drained_worker_gets_no_more_work_until_it_is_let_in_again() {
     remote(api, Value::Null).await;
     claim(api).await;
     let drained = api.call("workers.drain", json!({"worker": "w"})).await;
-    assert_eq!(drained, json!({"worker": "w", "draining": true, "held": 1}));
+    assert_eq!(
+        drained,
+        json!({"worker": "w", "draining": true, "held": 1, "present": true})
+    );
     remote(api, Value::Null).await;
     let wanted = json!({"methods": [METHOD], "worker": "w", "wait_seconds": 20});
     let none = api.call("tasks.claim", wanted).await;

@@ -71,7 +71,7 @@ async fn a_task_that_a_drain_keeps_from_starting_says_so() {
     assert!(never.starts_with("the server was not draining"), "{never}");
     run(["drain", "--url", url]).await.done();
     let again = run(["drain", "--url", url]).await.done();
-    assert!(again.starts_with("draining already"), "{again}");
+    assert!(again.starts_with("already draining"), "{again}");
     let root = server
         .api
         .call("tasks.execute", json!({"tasks": [echo("late")]}))
@@ -337,7 +337,7 @@ async fn man_pages_and_features_are_those_of_the_program() {
     for part in [
         "taskledger ",
         "build:",
-        "storage:  sqlite",
+        "storage:   sqlite",
         "postgres",
         "protocols:",
         "A2A",

@@ -91,7 +91,7 @@ async fn a_watch_of_a_flow_that_was_never_executed_says_so_and_ends() {
     let url = server.api.url.as_str();
     let said = run(["watch", id, "--url", url]).await.refused(2);
     assert!(
-        said.contains("no run includes it")
+        said.contains("`later` was never executed")
             && said.contains(&format!(
                 "`taskledger tasks execute {id} --url {url}` runs it"
             )),

@@ -119,7 +119,7 @@ async fn the_command_line_shows_history_and_explanations_to_people() {
     };
     assert!(lines.starts_with("POSITION "), "{lines}");
     assert!(of("task_started").contains("pending -> in_progress"));
-    assert!(of("task_failed").contains("reason timeout"));
+    assert!(of("task_failed").contains("reason=timeout"));
     let first = tasks(&["history", slow, "--flow", "--limit", "2"])
         .await
         .done();

@@ -309,7 +309,7 @@ async fn archiving_that_is_killed_at_any_moment_loses_nothing_and_goes_on(folder
 async fn a_folder_that_a_server_uses_and_one_without_a_log_are_refused() {
     let folder = Folder::new();
     let into = folder.path().join("archive");
-    let refused = run(retention(&folder, &into, &[])).await.refused(2);
+    let refused = run(retention(&folder, &into, &[])).await.refused(1);
     assert!(refused.contains("there is no log"), "{refused}");
 
     let server = Server::start(&folder).await;

@@ -174,7 +174,7 @@ async fn a_pipe_gets_every_event_of_a_run_exactly_once_although_the_server_is_ki
     assert_eq!(ended.code, Some(0), "{ended:?}");
     lines.extend(ended.lines);
     assert_eq!(ids(&lines), told(&url, &flow).await);
-    for remark in ["trying again", "connected again"] {
+    for remark in ["trying again", "reconnected"] {
         assert_eq!(ended.err.matches(remark).count(), 1, "{}", ended.err);
     }
     server.stop().await;

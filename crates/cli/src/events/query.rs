@@ -68,25 +68,30 @@ pub async fn query(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
     let mut params = asked.clone();
     when.resolve_in(&mut params, &["since", "until"])?;
     ids::resolve_in(&api, &mut params).await?;
-    let mut result = looked_through(&api, params).await?;
+    let mut result = looked_through(&api, params.clone()).await?;
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(hint) = hint(&result, &asked, out) {
+    // A command to paste names what was meant when it was printed: `@last` and `1h` are something else later.
+    let words = match member(&result, "next_cursor").is_empty() {
+        true => &asked,
+        false => &params,
+    };
+    if let Some(hint) = hint(&result, words, out) {
         say(&hint);
         return Ok(ExitCode::SUCCESS);
     }
-    add_earlier(&api, &mut result).await?;
+    add_earlier(&api, &mut result).await;
     events_table(&result, out)?;
-    if let Some(next) = next(&result, &asked, out) {
+    if let Some(next) = next(&result, words, out) {
         out.text(&Text::of(Style::Dim, format!("next page: {next}")).whole())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Calls until there are as many events as asked for, or the end of the log is reached; the cursor is that of the last
-/// call.
+/// call. If the server is busy or the connection is lost after the first call, what was found until then is the answer.
 async fn looked_through(api: &dyn Api, mut params: Value) -> Result<Value, CliError> {
     let limit = params.get("limit").and_then(Value::as_u64);
     let wanted = limit.unwrap_or_else(|| LIMIT_DEFAULT.into()) as usize;
@@ -94,7 +99,15 @@ async fn looked_through(api: &dyn Api, mut params: Value) -> Result<Value, CliEr
     let mut calls = 0;
     loop {
         params["limit"] = (wanted - found.len()).into();
-        let page = api.call("events.query", params.clone()).await?;
+        let page = match api.call("events.query", params.clone()).await {
+            Ok(page) => page,
+            Err(error) if calls > 0 && error.is_passing() => {
+                say(&format!("not all of the log was searched: {error}"));
+                let cursor = params["cursor"].take();
+                return Ok(json!({"events": found, "next_cursor": cursor}));
+            }
+            Err(error) => return Err(error.into()),
+        };
         calls += 1;
         found.extend_from_slice(list(&page, "events"));
         let cursor = member(&page, "next_cursor");
@@ -142,7 +155,7 @@ impl Args {
     }
 }
 
-/// What may help when there is nothing to show, in the words in which it was asked for.
+/// What may help when there is nothing to show; `asked` is what the command to paste or the sentence repeats.
 fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
     if !list(result, "events").is_empty() {
         return None;
@@ -217,7 +230,7 @@ mod tests {
         assert!(said.starts_with("there is no event yet"), "{said}");
         let more = json!({"events": [], "next_cursor": "d7"});
         assert!(hint(&more, &given, &out).unwrap().ends_with(
-            "to go on: taskledger events query --since 1h --types task_failed,task_cancelled --limit 5 --cursor d7"
+            "to search on: taskledger events query --since 1h --types task_failed,task_cancelled --limit 5 --cursor d7"
         ));
         assert_eq!(
             hint(&json!({"events": [{"position": 1}]}), &given, &out),

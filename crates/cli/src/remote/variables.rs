@@ -6,6 +6,15 @@ use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 
+/// The variable with a file that holds a token.
+pub(super) const TOKEN_FILE_VARIABLE: &str = "TASKLEDGER_TOKEN_FILE";
+/// The variable with headers, one a line.
+pub(super) const HEADER_VARIABLE: &str = "TASKLEDGER_HEADER";
+/// The variable for `--server`, as `--url` has TASKLEDGER_URL.
+pub(super) const SERVER_VARIABLE: &str = "TASKLEDGER_SERVER";
+/// The variable of `--proxy`.
+pub(super) const PROXY_VARIABLE: &str = "TASKLEDGER_PROXY";
+
 /// The value of a variable that is not empty.
 pub(super) fn set(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())

@@ -1,11 +1,10 @@
 //! What the events of a history changed: the old value beside the new one.
 //!
 //! An event says what a member is from then on. What it was before is taken from the events before it, in the page or
-//! asked for; where neither says it, the new value stands alone. Values that look like secrets
-//! are masked.
+//! asked for; where neither says it, the new value stands alone. Values that look like secrets are masked.
 
 use crate::output::{list, member, printable, spaced};
-use crate::{Api, ApiError, CliError};
+use crate::{Api, ApiError};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 use taskledger_domain::limits::LIST_LIMIT_MAX;
@@ -32,8 +31,10 @@ const CHANGES: [&str; 7] = [
 ];
 /// The member of a page, beside its events, with events from before it.
 pub(super) const EARLIER: &str = "earlier";
-/// Tasks whose earlier events are asked for, with one call each.
+/// Tasks whose earlier events are asked for.
 const LOOKED_UP_MAX: usize = 50;
+/// Pages of the history of one task that are read for that.
+const PAGES_MAX: usize = 5;
 /// Parts of names whose values are not shown.
 const SECRET: [&str; 8] = [
     "secret",
@@ -50,9 +51,10 @@ const SECRET: [&str; 8] = [
 #[derive(Default)]
 struct Known(HashMap<(String, &'static str), Value>);
 
-/// Asks for the events that say what members were before those of a page changed them, of at most [`LOOKED_UP_MAX`] tasks,
-/// and keeps them beside the page under [`EARLIER`].
-pub(crate) async fn add_earlier(api: &dyn Api, page: &mut Value) -> Result<(), CliError> {
+/// Asks for the events that say what members were before those of a page changed them, of at most [`LOOKED_UP_MAX`]
+/// tasks, and keeps them beside the page under [`EARLIER`]. What the server does not answer is not known: the page is
+/// shown all the same.
+pub(crate) async fn add_earlier(api: &dyn Api, page: &mut Value) {
     let events = list(page, "events");
     let is_change = |event: &&Value| CHANGES.contains(&member(event, "type").as_str());
     let mut earlier: Vec<Value> = Vec::new();
@@ -62,26 +64,48 @@ pub(crate) async fn add_earlier(api: &dyn Api, page: &mut Value) -> Result<(), C
         if asked.len() >= LOOKED_UP_MAX || !asked.insert(task.clone()) {
             continue;
         }
-        let first = events
+        let of_task = events
             .iter()
             .filter(|event| member(event, "task_id") == task);
-        let first = first.filter_map(position).min();
-        let params = json!({"task_id": task, "types": types(), "limit": LIST_LIMIT_MAX});
-        let past = match api.call("tasks.history", params).await {
-            Ok(past) => past,
-            // It is gone, archived for example: what it was before is not known.
-            Err(ApiError::Refused { .. } | ApiError::Denied { .. }) => continue,
-            Err(error @ (ApiError::Connection(_) | ApiError::Protocol(_))) => {
-                return Err(error.into());
-            }
+        let Some(first) = of_task.filter_map(position).min() else {
+            continue;
         };
-        let before = list(&past, "events").iter();
-        earlier.extend(before.filter(|event| position(event) < first).cloned());
+        match before(api, &task, first).await {
+            Ok(found) => earlier.extend(found),
+            // This task is gone, archived for example; others may be there.
+            Err(error @ ApiError::Refused { .. }) if !error.is_passing() => {}
+            // The next call would most likely fail as well.
+            Err(
+                ApiError::Refused { .. }
+                | ApiError::Denied { .. }
+                | ApiError::Connection(_)
+                | ApiError::Protocol(_),
+            ) => break,
+        }
     }
     if let Some(page) = page.as_object_mut() {
         page.insert(EARLIER.to_owned(), earlier.into());
     }
-    Ok(())
+}
+
+/// The events before position `first` that say what members of a task were, oldest first. None if `first` is not reached
+/// within [`PAGES_MAX`] pages: the latest change before it is not known then, and an older value would be outdated.
+async fn before(api: &dyn Api, task: &str, first: u64) -> Result<Vec<Value>, ApiError> {
+    let mut params = json!({"task_id": task, "types": types(), "limit": LIST_LIMIT_MAX});
+    let mut found = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let page = api.call("tasks.history", params.clone()).await?;
+        let events = list(&page, "events");
+        let is_earlier = |event: &&Value| position(event).is_some_and(|at| at < first);
+        found.extend(events.iter().filter(is_earlier).cloned());
+        let is_reached = events.last().and_then(position) >= Some(first);
+        let cursor = member(&page, "next_cursor");
+        if is_reached || cursor.is_empty() {
+            return Ok(found);
+        }
+        params["cursor"] = cursor.into();
+    }
+    Ok(Vec::new())
 }
 
 /// The types of events that say what a member is.
@@ -93,8 +117,8 @@ fn position(event: &Value) -> Option<u64> {
     event.get("position")?.as_u64()
 }
 
-/// For each event of a page, in its order, what it changed; `None` where it changes nothing that a task has. `earlier`: events
-/// from before the page, the oldest of each task first.
+/// For each event of a page, in its order, what it changed; `None` where it changes nothing that a task has. `earlier`:
+/// events from before the page, the oldest of each task first.
 pub(super) fn of_page(earlier: &[Value], events: &[Value]) -> Vec<Option<String>> {
     let at = |event: Option<&Value>| event.and_then(position);
     let is_newest_first = at(events.first()) > at(events.last());
@@ -286,11 +310,11 @@ mod tests {
     #[tokio::test]
     async fn what_a_member_was_before_the_page_is_asked_for() {
         let mut result = json!({ "events": page()[2..3] });
-        add_earlier(&Past, &mut result).await.unwrap();
+        add_earlier(&Past, &mut result).await;
         let earlier = result[EARLIER].as_array().unwrap();
         assert_eq!(earlier, &page()[..2]);
         let told = of_page(earlier, &page()[2..3]);
-        assert_eq!(told[0].as_deref(), Some("priority 2 -> 0"));
+        assert_eq!(told[0].as_deref(), Some("priority: 2 -> 0"));
     }
 
     #[test]
@@ -301,8 +325,8 @@ mod tests {
             event(3, "task_user_changed", json!({"user_id": "ann"})),
         ];
         let told = of_page(&[], &page);
-        assert_eq!(told[1].as_deref(), Some("labels.team - -> x"));
-        assert_eq!(told[2].as_deref(), Some("user_id - -> ann"));
+        assert_eq!(told[1].as_deref(), Some("labels.team: - -> x"));
+        assert_eq!(told[2].as_deref(), Some("user_id: - -> ann"));
     }
 
     fn event(position: u64, kind: &str, data: Value) -> Value {

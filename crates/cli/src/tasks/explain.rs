@@ -323,8 +323,8 @@ mod tests {
             [
                 "`c` cannot start by itself: `a` failed: boom",
                 "status: pending",
-                "  behind: a failed 1",
-                "  behind: 2 more",
+                "  waits for: a failed 1",
+                "  waits for: 2 more",
                 "  you can: taskledger tasks retry 1",
                 "           again",
                 "also: waits for 1 dependency",

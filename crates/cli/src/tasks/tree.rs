@@ -66,7 +66,7 @@ pub(super) async fn show(
     if waits.is_draining {
         let command = out.command("taskledger drain --cancel");
         say(&format!(
-            "the server is draining: nothing begins until `{command}` or its next start"
+            "the server is draining: no new attempts start until `{command}` or its next start"
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -14,7 +14,8 @@ pub(super) struct Settings {
     /// Name of this worker; default: the user or service of the token
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(super) worker: Option<String>,
-    /// Lease of a task in seconds, 5 to 3600; the worker renews it after a third of that time
+    /// Lease of a task in seconds, 5 to 3600; the worker renews it after a third of that time, or of
+    /// `cancel_grace_seconds` if that is shorter
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub(super) lease_seconds: u64,
     /// Report lines `progress 0.5 message` on the program's stderr as progress

@@ -2,6 +2,7 @@
 
 use super::{Output, Params, Request};
 use crate::output::{counted, member};
+use crate::remote::quoted;
 use serde_json::Value;
 use std::io;
 
@@ -33,13 +34,16 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     let worker = member(result, "worker");
     let held = result.get("held").and_then(Value::as_u64).unwrap_or(0);
     let is_draining = result.get("draining").and_then(Value::as_bool) == Some(true);
-    // Servers of before do not say it.
+    // Older servers do not send `present`.
     let is_present = result.get("present").and_then(Value::as_bool) != Some(false);
     out.line(match (is_draining, held) {
-        (true, 0) if !is_present => format!(
-            "no worker `{worker}` is there; one that starts under this name gets no tasks until \
-             `taskledger workers drain {worker} --off`"
-        ),
+        (true, 0) if !is_present => {
+            let command = format!("taskledger workers drain {} --off", quoted(&worker));
+            format!(
+                "no worker `{worker}` is there; one that starts under this name gets no tasks until `{}`",
+                out.command(&command)
+            )
+        }
         (true, 0) => format!("{worker} gets no more tasks and holds none"),
         (true, held) => {
             let tasks = counted(held, "task", "tasks");

@@ -12,6 +12,10 @@ use taskledger_sql::{Columns, Row, Tx};
 pub const METHODS_MAX: usize = 10_000;
 /// Bytes of all declared methods: every server holds them in memory.
 pub const METHODS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Methods that users have declared for their own flows, of all users together: the rest is left for shared ones.
+pub const USERS_METHODS_MAX: usize = METHODS_MAX / 2;
+/// Bytes of them.
+pub const USERS_METHODS_BYTES_MAX: usize = METHODS_BYTES_MAX / 2;
 
 impl WorkerStore {
     /// Declares a method, in the place of the one of that name and owner if there is one.
@@ -109,27 +113,61 @@ fn allowed(
 async fn over(tx: &mut Tx<'_>, key: &MethodKey, is_new: bool) -> Result<Option<Refusal>, Error> {
     let mut args = tx.args();
     args.text(owner_text(key.owner.as_ref()));
-    let sums = tx.fetch_one(SUMS, args).await?;
-    let mut sums = Columns::of(&sums);
-    let (count, bytes): (usize, usize) = (sums.number()?, sums.number()?);
-    let (own_count, own_bytes): (usize, usize) = (sums.number()?, sums.number()?);
-    let mut limits = vec![(count, METHODS_MAX, bytes, METHODS_BYTES_MAX)];
-    if key.owner.is_some() {
-        // Whoever has many leaves room for others.
-        limits.push((own_count, OWN_METHODS_MAX, own_bytes, OWN_METHODS_BYTES_MAX));
+    let row = tx.fetch_one(SUMS, args).await?;
+    let mut columns = Columns::of(&row);
+    let mut sum = || -> Result<Sum, Error> {
+        let (count, bytes) = (columns.number()?, columns.number()?);
+        Ok(Sum { count, bytes })
+    };
+    let (all, users, own) = (sum()?, sum()?, sum()?);
+    let of_users = key.owner.as_ref().map(|_| OfUsers { users, own });
+    Ok(exceeded(all, of_users, is_new))
+}
+
+/// Declared methods together.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    count: usize,
+    bytes: usize,
+}
+
+/// What counts beside all methods when a user declares one for themselves.
+#[derive(Debug, Clone, Copy)]
+struct OfUsers {
+    /// Those of all users.
+    users: Sum,
+    /// Those of the user.
+    own: Sum,
+}
+
+/// The limit that is exceeded. One that was declared already is only measured.
+fn exceeded(all: Sum, of_users: Option<OfUsers>, is_new: bool) -> Option<Refusal> {
+    let too_many = |sum: Sum, max: usize| is_new && sum.count > max;
+    if let Some(OfUsers { users, own }) = of_users {
+        // Whoever has many leaves room for other users, and all of them for what is shared.
+        if too_many(own, OWN_METHODS_MAX) {
+            let max = OWN_METHODS_MAX;
+            return Some(Refusal::TooMany { max });
+        }
+        if own.bytes > OWN_METHODS_BYTES_MAX {
+            let max = OWN_METHODS_BYTES_MAX;
+            return Some(Refusal::TooLarge { max });
+        }
+        if too_many(users, USERS_METHODS_MAX) {
+            let max = USERS_METHODS_MAX;
+            return Some(Refusal::UsersTooMany { max });
+        }
+        if users.bytes > USERS_METHODS_BYTES_MAX {
+            let max = USERS_METHODS_BYTES_MAX;
+            return Some(Refusal::UsersTooLarge { max });
+        }
     }
-    let refused = limits
-        .into_iter()
-        .find_map(|(count, count_max, bytes, bytes_max)| {
-            if is_new && count > count_max {
-                Some(Refusal::TooMany { max: count_max })
-            } else if bytes > bytes_max {
-                Some(Refusal::TooLarge { max: bytes_max })
-            } else {
-                None
-            }
-        });
-    Ok(refused)
+    if too_many(all, METHODS_MAX) {
+        let max = METHODS_MAX;
+        return Some(Refusal::TooMany { max });
+    }
+    let max = METHODS_BYTES_MAX;
+    (all.bytes > max).then_some(Refusal::TooLarge { max })
 }
 
 async fn declared_by(tx: &mut Tx<'_>, method: &MethodKey) -> Result<Option<Arc<str>>, Error> {
@@ -195,8 +233,33 @@ const PUT: &str = "INSERT INTO methods
         declared_at = excluded.declared_at,
         bytes = excluded.bytes";
 const REMOVE: &str = "DELETE FROM methods WHERE name = $1 AND owner = $2";
-/// Of at most [`METHODS_MAX`] rows.
+/// Count and bytes of all, of those of users, and of those of one owner. Of at most [`METHODS_MAX`] rows.
 const SUMS: &str = "SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT),
+        CAST(coalesce(sum(CASE WHEN owner <> '' THEN 1 ELSE 0 END), 0) AS BIGINT),
+        CAST(coalesce(sum(CASE WHEN owner <> '' THEN bytes ELSE 0 END), 0) AS BIGINT),
         CAST(coalesce(sum(CASE WHEN owner = $1 THEN 1 ELSE 0 END), 0) AS BIGINT),
         CAST(coalesce(sum(CASE WHEN owner = $1 THEN bytes ELSE 0 END), 0) AS BIGINT)
     FROM methods";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_leave_room_for_what_is_shared() {
+        let sum = |count, bytes| Sum { count, bytes };
+        let own = sum(1, 10);
+        let full = sum(USERS_METHODS_MAX + 1, 10);
+        let of_users = |users| Some(OfUsers { users, own });
+        let max = USERS_METHODS_MAX;
+        let refusal = Some(Refusal::UsersTooMany { max });
+        assert_eq!(exceeded(full, of_users(full), true), refusal);
+        assert_eq!(exceeded(full, of_users(full), false), None);
+        assert_eq!(exceeded(full, None, true), None, "a shared one");
+        let large = sum(2, USERS_METHODS_BYTES_MAX + 1);
+        let max = USERS_METHODS_BYTES_MAX;
+        let refusal = Some(Refusal::UsersTooLarge { max });
+        assert_eq!(exceeded(large, of_users(large), false), refusal);
+        assert_eq!(exceeded(large, None, true), None, "a shared one");
+    }
+}

@@ -13,7 +13,7 @@ mod tickets;
 
 pub use connect::{STEPS, WORKERS_FILE};
 pub use drains::{DRAINS_MAX, TooManyDrains};
-pub use methods::{METHODS_BYTES_MAX, METHODS_MAX};
+pub use methods::{METHODS_BYTES_MAX, METHODS_MAX, USERS_METHODS_BYTES_MAX, USERS_METHODS_MAX};
 pub use presence::{News, PRESENCE_KEPT_MS};
 pub use renewals::{RENEWALS_KEPT_MS, Renewal};
 

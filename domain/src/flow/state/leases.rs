@@ -27,14 +27,6 @@ pub(crate) struct Line {
     pub(crate) lacking: bool,
 }
 
-impl Held {
-    /// A fault as `rejected` has it.
-    pub(crate) fn text_of(fault: &OutputFault) -> Box<str> {
-        let text = serde_json::to_string(fault);
-        text.expect("a fault can always be written as JSON").into()
-    }
-}
-
 impl Line {
     /// Those of a method.
     pub(crate) fn all(method: u32) -> [Self; 4] {
@@ -147,4 +139,12 @@ pub(crate) struct Held {
     pub(crate) rejected: Option<Box<str>>,
     /// Refused results that are in the log.
     pub(crate) rejections: u32,
+}
+
+impl Held {
+    /// A fault as `rejected` has it.
+    pub(crate) fn text_of(fault: &OutputFault) -> Box<str> {
+        let text = serde_json::to_string(fault);
+        text.expect("a fault can always be written as JSON").into()
+    }
 }

@@ -1,9 +1,9 @@
 //! Programs of servers without a data folder: each server has a folder of its own on its machine.
 //!
 //! Owns: below one folder of the machine, for each server `NAME.lock`, which the server holds locked while it runs, and
-//! `NAME/` with the records of its programs (`orphans`). The operating system releases the lock however the server ends,
-//! so whoever gets the lock knows that the programs in `NAME/` have been left, and stops them. Any server of this user may
-//! do so, for whichever database the other one worked. Only programs of this machine are found.
+//! `NAME/` with the records of its programs (`orphans`). The operating system releases the lock however the server
+//! ends, so whoever gets the lock knows that the programs in `NAME/` have been left, and stops them. Any server of this
+//! user may do so, for whichever database the other one worked. Only programs of this machine are found.
 
 use super::orphans::{boot_ticks, stop_orphans};
 use std::fs::{File, TryLockError};

@@ -11,8 +11,9 @@
 //!
 //! If the server itself is killed (SIGKILL), a running program is not: it is left with closed
 //! pipes and usually ends at its next write. A later server stops it before anything else begins: the next one on its
-//! data folder (`orphans`) or, with a database, any one of the same machine (`machine`). Its attempt counts as interrupted and is not repeated unless the task has
-//! retries left, since this executor is not idempotent.
+//! data folder (`orphans`) or, with a database, the next one of the same machine (`machine`). A server of that machine
+//! that runs already stops it only before it starts a second or later attempt of a command. Its attempt counts as
+//! interrupted and is not repeated unless the task has retries left, since this executor is not idempotent.
 //!
 //! `options` holds the configuration, `request` reads inputs, `process` runs. `crates/process` waits and kills, and
 //! keeps output within bounds.
@@ -153,7 +154,12 @@ impl Executor for CommandExecutor {
         if let Some(traceparent) = &job.traceparent {
             command.env("TRACEPARENT", &**traceparent);
         }
-        self.options.records.before(job.attempt).await;
+        // This may take half a minute, if another server is stopping programs. Who stops the attempt does not wait.
+        tokio::select! {
+            biased;
+            () = job.cancel.cancelled() => return Err(stopped(&request.program)),
+            () = self.options.records.before(job.attempt) => {}
+        }
         let folder = self.options.records.folder();
         let note = folder.and_then(|folder| Note::begin(folder, job.task_id, job.attempt));
         let started = Instant::now();
@@ -208,6 +214,11 @@ impl CommandExecutor {
     }
 }
 
+/// Why an attempt fails that was told to stop.
+fn stopped(program: &str) -> ExecutorError {
+    ExecutorError::new(format!("program `{program}` was stopped"))
+}
+
 fn result(
     request: &Request,
     ended: &Ended,
@@ -216,9 +227,7 @@ fn result(
 ) -> Result<Value, ExecutorError> {
     let program = &request.program;
     if ended.stopped {
-        return Err(ExecutorError::new(format!(
-            "program `{program}` was stopped"
-        )));
+        return Err(stopped(program));
     }
     let how = match (ended.status.code(), ended.status.signal()) {
         (Some(0), _) => None,

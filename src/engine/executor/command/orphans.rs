@@ -1,9 +1,9 @@
 //! Programs that outlive the server that started them.
 //!
-//! Owns: a file for each attempt whose program runs. It is there before the program is, so that no kill between leaves a
-//! program unnoted; its name tells the attempt, by which everything that was started for it is found (`marked.rs`). Then it
-//! tells the program from another process with the same number: when it started, and since which start of the machine.
-//! It is not synced: a crash of the machine ends programs too.
+//! Owns: a file for each attempt whose program runs. It is there before the program is, so that no kill between leaves
+//! a program unnoted; its name tells the attempt, by which everything that was started for it is found (`marked.rs`).
+//! Then it tells the program from another process with the same number: when it started, and since which start of the
+//! machine. It is not synced: a crash of the machine ends programs too.
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Note {
             .mode(0o700)
             .create(folder)
             .and_then(|()| std::fs::write(&path, b""));
-        untold(task, attempt, noted)?;
+        warned(task, attempt, noted)?;
         Some(Self {
             path,
             task,
@@ -73,12 +73,12 @@ impl Note {
             };
             std::fs::write(&self.path, serde_json::to_vec(&record)?)
         };
-        untold(self.task, self.attempt, noted());
+        warned(self.task, self.attempt, noted());
     }
 }
 
-/// Tells of what could not be noted.
-fn untold(task: TaskId, attempt: u32, noted: io::Result<()>) -> Option<()> {
+/// Warns of what could not be noted.
+fn warned(task: TaskId, attempt: u32, noted: io::Result<()>) -> Option<()> {
     noted
         .inspect_err(|error| {
             tracing::warn!(task.id = %task, attempt, %error, "a program cannot be noted; if the server is killed, it may run on");

@@ -318,6 +318,19 @@ async fn cancelling_kills_the_program_and_everything_it_started() {
 }
 
 #[tokio::test]
+async fn an_attempt_that_is_stopped_before_its_program_runs_starts_none() {
+    let place = tempfile::tempdir().unwrap();
+    let started = place.path().join("started");
+    let job = job(sh(&format!("touch {}", started.display())));
+    job.cancel.cancel();
+    assert_eq!(
+        executor().execute(job).await,
+        Err(ExecutorError::new("program `sh` was stopped"))
+    );
+    assert!(!started.exists());
+}
+
+#[tokio::test]
 async fn a_program_may_clean_up_when_it_is_told_to_stop() {
     let mut lifeline = Lifeline::new();
     let job = family(&lifeline, "trap 'echo cleaned >&3; exit 0' TERM;");

@@ -291,7 +291,7 @@ async fn who_loses_a_server_for_good_is_told_that_the_run_goes_on_and_how_to_fol
     let said = end.unwrap_err().to_string();
     assert!(said.starts_with("cannot reach it\n"), "{said}");
     assert!(
-        said.contains("the flow r goes on")
+        said.contains("the flow r continues")
             && said.ends_with("taskledger watch r --url http://h:1"),
         "{said}"
     );

@@ -60,7 +60,9 @@ impl Kind for NewName {
     type Out = Arc<str>;
 
     fn schema(&self) -> Value {
-        NameText.schema()
+        // The characters that `is_hidden` finds.
+        const SHOWN: &str = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+$";
+        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": SHOWN})
     }
 
     fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {
@@ -83,7 +85,7 @@ impl Kind for MethodNames {
     type Out = Arc<[Arc<str>]>;
 
     fn schema(&self) -> Value {
-        json!({"type": "array", "minItems": 1, "maxItems": METHODS_MAX, "items": NameText.schema()})
+        json!({"type": "array", "minItems": 1, "maxItems": METHODS_MAX, "items": NewName.schema()})
     }
 
     fn parse(&self, value: &Value) -> Result<Self::Out, Refusal> {

@@ -10,8 +10,8 @@ use taskledger_domain::task::Status;
 
 impl Speaker<'_> {
     /// That nothing begins on this server, where that keeps the task, or one below it, from starting: before the
-    /// reasons
-    /// of a task that only waits for its turn, and of a group below which nothing runs; behind those of any other.
+    /// reasons of a task that only waits for its turn, and of a group below which nothing runs; behind those of any
+    /// other.
     pub(super) fn add_drain(&self, reasons: &mut Vec<Said>) {
         if !self.is_draining || self.e.run.is_none() {
             return;
