@@ -160,13 +160,13 @@ const NUMBERS: [Number; 26] = [
     ),
     number(
         BROKER,
-        "| types of a stream | 64, and 256 types behind `*` at once |",
+        "| types of a stream | 64, and 256 types that match patterns with `*` |",
         "src/transport/eventbus/patterns.rs",
         "pub(super) const TYPES_MAX: usize = 64;",
     ),
     number(
         BROKER,
-        "| types of a stream | 64, and 256 types behind `*` at once |",
+        "| types of a stream | 64, and 256 types that match patterns with `*` |",
         "src/transport/eventbus/patterns.rs",
         "const METHODS_MAX: usize = 256;",
     ),
