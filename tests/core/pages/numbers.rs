@@ -178,7 +178,7 @@ const NUMBERS: [Number; 26] = [
     ),
     number(
         BROKER,
-        "After 3 s other agents get it",
+        "After 3 s other agents get them",
         "src/transport/eventbus/delivery.rs",
         "const GRACE: Duration = Duration::from_secs(3);",
     ),
