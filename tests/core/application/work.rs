@@ -238,7 +238,8 @@ async fn an_outcome_is_repeated_when_the_task_is_held_again_too() {
     assert_eq!(b.fail(&second, "once", true).await.unwrap(), failed);
     let done = b.complete(&third, json!({})).await.unwrap();
 
-    // And after later attempts have ended, also when the flow was loaded anew.
+    // And after later attempts have ended, also when the flow was loaded anew. Files are opened in real time.
+    tokio::time::resume();
     let b = b.restarted().await;
     assert_eq!(b.release(&first).await.unwrap(), released);
     assert_eq!(b.fail(&second, "once", true).await.unwrap(), failed);
