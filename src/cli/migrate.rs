@@ -61,7 +61,7 @@ pub(super) async fn migrate(args: Args, out: &mut Output) -> Result<ExitCode, Cl
         Storage::Database(database) => {
             let migrated = database.migrate(storage::clock()).await;
             let migrated = migrated.map_err(|e| CliError::failed(&e))?;
-            let said = migrated.map(|(of, m)| {
+            let said = migrated.into_iter().map(|(of, m)| {
                 (
                     of.to_owned(),
                     json!({"from": m.from, "to": m.to, "steps": m.taken}),

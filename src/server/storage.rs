@@ -14,7 +14,7 @@ use crate::clock::SharedClock;
 use crate::config::{DatabaseConfig, DatabaseUrl, StorageConfig};
 use crate::nodes::{self, Trust};
 use crate::store::postgres::rights::{self, Needs, Rights};
-use crate::store::postgres::{self, Migrated};
+use crate::store::postgres::{self, Migrated, Steps};
 use crate::tls::Certificates;
 use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
 use sqlx::postgres::PgConnectOptions;
@@ -159,34 +159,20 @@ impl Database {
         }
     }
 
-    /// Takes the steps of the log's, the nodes', the webhooks', the tokens', the workers', the workflows', the
-    /// broker's and the schedules' tables that are missing, and says what was done for each. Read models are made by the servers.
+    /// Takes those of [`STEPS`] that are missing, and says what was done for each purpose.
     ///
     /// # Errors
     /// [`postgres::OpenError`]: what was not named yet is unchanged.
     pub async fn migrate(
         &self,
         clock: SharedClock,
-    ) -> Result<[(&'static str, Migrated); 8], postgres::OpenError> {
+    ) -> Result<Vec<(&'static str, Migrated)>, postgres::OpenError> {
         let options = self.log(clock);
-        let log = postgres::migrate(&options).await?;
-        let nodes = nodes::migrate(&options).await?;
-        let webhooks = postgres::take(&options, WEBHOOK_STEPS).await?;
-        let auth = postgres::take(&options, AUTH_STEPS).await?;
-        let workers = postgres::take(&options, WORKER_STEPS).await?;
-        let workflows = postgres::take(&options, WORKFLOW_STEPS).await?;
-        let broker = postgres::take(&options, BROKER_STEPS).await?;
-        let schedules = postgres::take(&options, SCHEDULE_STEPS).await?;
-        Ok([
-            ("log", log),
-            ("nodes", nodes),
-            ("webhooks", webhooks),
-            ("auth", auth),
-            ("workers", workers),
-            ("workflows", workflows),
-            ("broker", broker),
-            ("schedules", schedules),
-        ])
+        let mut migrated = Vec::with_capacity(STEPS.len());
+        for steps in STEPS {
+            migrated.push((steps.purpose, postgres::take(&options, steps).await?));
+        }
+        Ok(migrated)
     }
 
     /// What its user lacks of the rights that a server needs.
@@ -194,18 +180,8 @@ impl Database {
     /// # Errors
     /// [`postgres::OpenError`]: the database cannot be reached, or cannot hold the data of this program.
     pub async fn rights(&self, clock: SharedClock) -> Result<Rights, postgres::OpenError> {
-        let steps = [
-            postgres::LOG_STEPS,
-            nodes::STEPS,
-            WEBHOOK_STEPS,
-            AUTH_STEPS,
-            WORKER_STEPS,
-            WORKFLOW_STEPS,
-            BROKER_STEPS,
-            SCHEDULE_STEPS,
-        ];
         let needs = Needs {
-            steps: &steps,
+            steps: &STEPS,
             own: projections::SCHEMA_DEFAULT,
         };
         rights::look(&self.log(clock), needs).await
@@ -223,6 +199,18 @@ impl Database {
         options
     }
 }
+
+/// The tables of everything in a database but the read models, which each server makes itself; the log's come first.
+const STEPS: [Steps; 8] = [
+    postgres::LOG_STEPS,
+    nodes::STEPS,
+    WEBHOOK_STEPS,
+    AUTH_STEPS,
+    WORKER_STEPS,
+    WORKFLOW_STEPS,
+    BROKER_STEPS,
+    SCHEDULE_STEPS,
+];
 
 /// What the driver takes in the query of a URL. It logs other parameters with their values, which may
 /// be secret, and goes on without: a mistyped `sslmode` would leave the connection unencrypted.

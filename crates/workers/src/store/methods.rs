@@ -142,32 +142,39 @@ struct OfUsers {
 
 /// The limit that is exceeded. One that was declared already is only measured.
 fn exceeded(all: Sum, of_users: Option<OfUsers>, is_new: bool) -> Option<Refusal> {
-    let too_many = |sum: Sum, max: usize| is_new && sum.count > max;
-    if let Some(OfUsers { users, own }) = of_users {
-        // Whoever has many leaves room for other users, and all of them for what is shared.
-        if too_many(own, OWN_METHODS_MAX) {
-            let max = OWN_METHODS_MAX;
-            return Some(Refusal::TooMany { max });
-        }
-        if own.bytes > OWN_METHODS_BYTES_MAX {
-            let max = OWN_METHODS_BYTES_MAX;
-            return Some(Refusal::TooLarge { max });
-        }
-        if too_many(users, USERS_METHODS_MAX) {
-            let max = USERS_METHODS_MAX;
-            return Some(Refusal::UsersTooMany { max });
-        }
-        if users.bytes > USERS_METHODS_BYTES_MAX {
-            let max = USERS_METHODS_BYTES_MAX;
-            return Some(Refusal::UsersTooLarge { max });
+    // Whoever has many leaves room for other users, and all of them for what is shared.
+    let of_users = of_users.and_then(|OfUsers { users, own }| {
+        own.over(is_new, (OWN_METHODS_MAX, OWN_METHODS_BYTES_MAX), ALL)
+            .or_else(|| users.over(is_new, (USERS_METHODS_MAX, USERS_METHODS_BYTES_MAX), USERS))
+    });
+    of_users.or_else(|| all.over(is_new, (METHODS_MAX, METHODS_BYTES_MAX), ALL))
+}
+
+/// How it is refused that there are too many, and that they are too large.
+type Refusals = (fn(usize) -> Refusal, fn(usize) -> Refusal);
+
+const ALL: Refusals = (
+    |max| Refusal::TooMany { max },
+    |max| Refusal::TooLarge { max },
+);
+const USERS: Refusals = (
+    |max| Refusal::UsersTooMany { max },
+    |max| Refusal::UsersTooLarge { max },
+);
+
+impl Sum {
+    fn over(
+        self,
+        is_new: bool,
+        (count_max, bytes_max): (usize, usize),
+        (too_many, too_large): Refusals,
+    ) -> Option<Refusal> {
+        if is_new && self.count > count_max {
+            Some(too_many(count_max))
+        } else {
+            (self.bytes > bytes_max).then(|| too_large(bytes_max))
         }
     }
-    if too_many(all, METHODS_MAX) {
-        let max = METHODS_MAX;
-        return Some(Refusal::TooMany { max });
-    }
-    let max = METHODS_BYTES_MAX;
-    (all.bytes > max).then_some(Refusal::TooLarge { max })
 }
 
 async fn declared_by(tx: &mut Tx<'_>, method: &MethodKey) -> Result<Option<Arc<str>>, Error> {

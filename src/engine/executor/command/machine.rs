@@ -170,15 +170,10 @@ async fn turn(all: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
     use crate::engine::executor::command::orphans::Note;
+    use crate::engine::executor::command::orphans::tests::program;
     use std::os::unix::fs::PermissionsExt as _;
     use taskledger_domain::testing::id;
-    use tokio::process::{Child, Command};
-
-    fn program() -> Child {
-        let mut command = Command::new("sleep");
-        command.arg("600").process_group(0).kill_on_drop(true);
-        command.spawn().expect("`sleep` is there")
-    }
+    use tokio::process::Child;
 
     fn noted(folder: &MachineFolder, child: &Child) {
         let note = Note::begin(folder.own(), id("machine"), 1).expect("it can be noted");

@@ -198,12 +198,13 @@ fn boot() -> io::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use taskledger_domain::testing::id;
     use tokio::process::{Child, Command};
 
-    fn program() -> Child {
+    /// A program that runs until it is ended.
+    pub(in super::super) fn program() -> Child {
         let mut command = Command::new("sleep");
         command.arg("600").process_group(0).kill_on_drop(true);
         command.spawn().expect("`sleep` is there")
