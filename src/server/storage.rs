@@ -159,7 +159,7 @@ impl Database {
         }
     }
 
-    /// Takes those of [`STEPS`] that are missing, and says what was done for each purpose.
+    /// Takes those of the steps of the server that are missing, and says what was done for each purpose.
     ///
     /// # Errors
     /// [`postgres::OpenError`]: what was not named yet is unchanged.
