@@ -17,7 +17,7 @@ mod storage;
 
 pub use alone::Alone;
 pub use configured::{
-    egress, executors, limits, oidc_issuers, sharing, stop_left_programs, webhooks,
+    check_executors, egress, executors, limits, oidc_issuers, sharing, stop_left_programs, webhooks,
 };
 pub use drain::Drain;
 pub use start_error::StartError;

@@ -6,11 +6,24 @@ const BYTES_MAX: usize = 64;
 const LETTERS_MAX: usize = 2;
 
 /// The name among `names` that `given` was probably meant to be: at most two letters away, and
-/// at most half of them wrong. Cost: O(names x letters²); texts over 64 bytes have none.
+/// at most half of them wrong; or else the first that begins with it, if at most a third is missing.
+/// Cost: O(names x letters²); texts over 64 bytes have none.
 pub fn suggestion<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    nearest(given, names)
-        .filter(|(letters, name)| letters * 2 <= name.len())
-        .map(|(_, name)| name)
+    let mut begun = None;
+    let names = names.inspect(|name| {
+        if begun.is_none() && begins(name, given) {
+            begun = Some(*name);
+        }
+    });
+    let near = nearest(given, names).filter(|(letters, name)| letters * 2 <= name.len());
+    near.map(|(_, name)| name).or(begun)
+}
+
+/// Whether `given` is `name` without its end.
+fn begins(name: &str, given: &str) -> bool {
+    let beginning = name.as_bytes().get(..given.len());
+    given.len() * 3 >= name.len() * 2
+        && beginning.is_some_and(|it| it.eq_ignore_ascii_case(given.as_bytes()))
 }
 
 /// As [`suggestion`], for texts that may well mean something else: they begin alike, and at most a
@@ -61,6 +74,12 @@ mod tests {
         assert_eq!(suggestion("taskid", names.into_iter()), Some("task_id"));
         assert_eq!(suggestion("Task_Id", names.into_iter()), Some("task_id"));
         assert_eq!(suggestion("zz", names.into_iter()), None);
+        let methods = ["tasks.get", "tasks.execute", "tasks.explain"];
+        assert_eq!(
+            suggestion("Tasks.exec", methods.into_iter()),
+            Some("tasks.execute")
+        );
+        assert_eq!(suggestion("tasks", methods.into_iter()), None);
         assert_eq!(suggestion(&"a".repeat(100), names.into_iter()), None);
     }
 

@@ -21,11 +21,14 @@ impl App {
         };
         let mut checks = vec![log, self.read_models()];
         if self.flows.slots().is_held_back() {
-            let running = self.flows.slots().running_here();
+            let running = match self.flows.slots().running_here() {
+                1 => "1 attempt is".to_owned(),
+                running => format!("{running} attempts are"),
+            };
             checks.push(Check {
                 name: DRAINING,
                 ok: false,
-                detail: format!("no new attempts start; {running} attempts are in progress"),
+                detail: format!("no new attempts start; {running} in progress"),
             });
         }
         checks

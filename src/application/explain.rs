@@ -76,6 +76,7 @@ impl App {
             executors: self.known_beside(&explanation),
             explanation,
             is_draining: self.flows.slots().is_held_back(),
+            is_stopping: self.flows.slots().is_stopping(),
         })
     }
 

@@ -179,8 +179,14 @@ impl Flows {
     /// on, and workers that wait go on waiting. Says what was so before.
     pub fn hold_back(&self, holds: bool) -> bool {
         let held = self.slots.hold_back(holds);
-        self.offers.hold_back(holds);
+        self.offers.hold_back(holds || self.slots.is_stopping());
         held
+    }
+
+    /// From now on no attempt begins, and nobody can change that: the server stops when what is under way has ended.
+    pub fn stop_soon(&self) {
+        self.slots.stop_soon();
+        self.hold_back(true);
     }
 
     /// From now on no attempt begins, in this process or outside; workers that wait are told that there is

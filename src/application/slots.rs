@@ -120,6 +120,8 @@ pub struct Slots {
     closed: AtomicBool,
     /// Nothing begins for now: the server is draining. Who wants a slot waits in the line.
     held_back: AtomicBool,
+    /// What is held back stays so: the server stops when what is under way has ended.
+    is_stopping: AtomicBool,
     /// A slot was given back.
     given_back: Notify,
 }
@@ -136,6 +138,7 @@ impl Slots {
                 wake,
                 closed: AtomicBool::new(false),
                 held_back: AtomicBool::new(false),
+                is_stopping: AtomicBool::new(false),
                 given_back: Notify::new(),
             },
             woken,

@@ -204,7 +204,12 @@ impl App {
         }
         maybe_block_in_place(usize::MAX, || expected.check(&value)).map_err(|fault| {
             let expected = fault.expected();
-            Error::invalid([Violation::of(VALUE, "is no answer", expected, &value)])
+            Error::invalid([Violation::of(
+                VALUE,
+                "is not an answer to this question",
+                expected,
+                &value,
+            )])
         })?;
         let then = match asked.on_answer {
             OnAnswer::Continue => Then::Continue,

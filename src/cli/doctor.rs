@@ -4,11 +4,13 @@
 
 mod database;
 mod door;
+mod settings;
 
 use super::{CliError, storage};
-use crate::config::{EngineConfig, ServerConfig};
+use crate::config::ServerConfig;
+use crate::engine::executor::RegistryBuilder;
 use crate::private;
-use crate::server::{self, Storage};
+use crate::server::Storage;
 use crate::store::lock::{DataDirLock, LOCK_FILE};
 use crate::store::sqlite::LEDGER_FILE;
 use serde_json::json;
@@ -96,7 +98,11 @@ impl Finding {
 }
 
 /// Looks at everything and says what it found.
-pub(super) async fn doctor(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(super) async fn doctor(
+    args: Args,
+    executors: RegistryBuilder,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
     let (config, engine) = (&args.config, &args.config.engine);
     let now = storage::clock().now();
     let mut findings = match storage::storage(&engine.storage)? {
@@ -108,7 +114,7 @@ pub(super) async fn doctor(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     if let Some(archive) = &config.retention.archive {
         findings.extend(of_archive(archive));
     }
-    findings.push(of_egress(engine));
+    findings.extend(settings::findings(config, executors));
     findings.extend(door::findings(config));
     if out.is_json() {
         let findings = findings.iter().map(|finding| {
@@ -145,7 +151,10 @@ fn shown(findings: &[Finding]) -> Vec<Text> {
                 .with(Style::Plain, finding.found.as_str()),
         );
         if !finding.advice.is_empty() {
-            lines.push(Text::from(format!("    do: {}", finding.advice)));
+            let mut advice = finding.advice.lines();
+            let first = advice.next().unwrap_or_default();
+            lines.push(Text::from(format!("    do: {first}")));
+            lines.extend(advice.map(|line| Text::from(format!("        {line}"))));
         }
     }
     lines
@@ -324,31 +333,6 @@ fn of_clock(written: Option<Timestamp>, now: Timestamp) -> Finding {
         ),
         Some(_) | None => Finding::good("clock", format!("it is {now}")),
     }
-}
-
-fn of_egress(engine: &EngineConfig) -> Finding {
-    if let Err(error) = server::egress(engine) {
-        let advice =
-            "mend the option that is named; `taskledger serve --help` lists those of egress";
-        let text = CliError::failed(&error).to_string();
-        return Finding::new("egress", Verdict::Bad, text, advice);
-    }
-    let egress = &engine.egress;
-    let mut found = match (&egress.proxy, egress.allow_http) {
-        (Some(_), _) => "all requests go through the proxy".to_owned(),
-        (None, true) => "public addresses, also by plain http".to_owned(),
-        (None, false) => "public addresses by https".to_owned(),
-    };
-    let private: Vec<String> = egress
-        .allow_nets
-        .iter()
-        .map(ToString::to_string)
-        .chain(egress.allow_hosts.iter().map(ToString::to_string))
-        .collect();
-    if !private.is_empty() {
-        found = format!("{found}, and {}", private.join(", "));
-    }
-    Finding::good("egress", found)
 }
 
 #[cfg(test)]

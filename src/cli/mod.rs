@@ -144,7 +144,7 @@ impl Cli {
             Command::Tasks(args) => tasks::tasks(args, &self.shown.when(), &mut out).await,
             Command::Health(args) => health::health(args, &mut out).await,
             Command::Executors(args) => health::executors(args, &mut out).await,
-            Command::Doctor(args) => doctor::doctor(*args, &mut out).await,
+            Command::Doctor(args) => doctor::doctor(*args, executors, &mut out).await,
             Command::Context(args) => context::context(args, &mut out),
             Command::Events(args) => events::events(args, &self.shown.when(), &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,

@@ -295,7 +295,7 @@ async fn stop_on_signal(
 const CARD_KEY_BYTES_MAX: u64 = 4096;
 
 /// The keys that sign the card.
-fn card_keys(files: &[PathBuf]) -> Result<Vec<CardKey>, CliError> {
+pub(super) fn card_keys(files: &[PathBuf]) -> Result<Vec<CardKey>, CliError> {
     let read = |path: &PathBuf| {
         let fail = |reason: String| {
             CliError::Usage(format!("--a2a-signing-key: `{}`: {reason}", path.display()))

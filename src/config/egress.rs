@@ -137,6 +137,16 @@ impl ProxyUrl {
     }
 }
 
+impl ProxyUrl {
+    /// Its host and port, if it names a proxy.
+    pub(crate) fn address(&self) -> Option<(String, u16)> {
+        let url = self.parsed().ok()?;
+        // Without the brackets of an IPv6 address.
+        let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
+        Some((host, url.port_or_known_default()?))
+    }
+}
+
 impl FromStr for ProxyUrl {
     type Err = Infallible;
 

@@ -83,11 +83,36 @@ pub fn executors(
     config: &EngineConfig,
     egress: Arc<Egress>,
 ) -> Result<Registry, StartError> {
+    let records = match &*config.allowed_commands {
+        [] => command::Records::None,
+        _ => records(config)?,
+    };
+    registered(builder, config, (egress, records))
+}
+
+/// Checks that [`executors`] can do it, and changes nothing.
+///
+/// # Errors
+/// As [`executors`], but of the folder where programs are noted.
+pub fn check_executors(
+    builder: RegistryBuilder,
+    config: &EngineConfig,
+    egress: Arc<Egress>,
+) -> Result<(), StartError> {
+    let none = (egress, command::Records::None);
+    registered(builder, config, none).map(drop)
+}
+
+fn registered(
+    builder: RegistryBuilder,
+    config: &EngineConfig,
+    (egress, records): (Arc<Egress>, command::Records),
+) -> Result<Registry, StartError> {
     let folder = config.storage.folder().cloned();
     let command = match &*config.allowed_commands {
         [] => None,
         allowed => Some(command::Options {
-            records: records(config)?,
+            records,
             ..command::Options::allowing(allowed)
         }),
     };

@@ -24,9 +24,9 @@ impl Server {
 }
 
 impl Drain {
-    /// From now on nothing begins, and the server says that it is not ready.
+    /// From now on nothing begins, and the server says that it is not ready. `system.drain` cannot undo it.
     pub fn begin(&self) {
-        self.app.flows.hold_back(true);
+        self.app.flows.stop_soon();
     }
 
     /// Attempts of this process that are under way.

@@ -14,7 +14,7 @@ use taskledger_projections as projections;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The folder cannot be made.
-    #[error("cannot use the data folder `{path}`: {source}")]
+    #[error("--data-dir: cannot use the data folder `{path}`: {source}")]
     DataDir {
         /// The folder.
         path: PathBuf,

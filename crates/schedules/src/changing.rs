@@ -15,10 +15,10 @@ pub const SCHEDULES_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The owner has too many.
-    #[error("at most {SCHEDULES_MAX} schedules are kept for one owner; delete others first")]
+    #[error("an owner has at most {SCHEDULES_MAX} schedules; delete others first")]
     TooMany,
     /// The name is taken.
-    #[error("a schedule of this name is kept; its version is {0}")]
+    #[error("a schedule of this name exists, version {0}")]
     Exists(u32),
     /// Its version is another than the caller expects.
     #[error("its version is {0}")]

@@ -27,6 +27,13 @@ const EXPECTED: &str = "an RFC 5545 rule, such as `FREQ=MONTHLY;BYDAY=-1FR;BYHOU
 const UNTIL_EXPECTED: &str = "`UNTIL=20261231T235959Z`, or without `Z` by the clock of `time_zone`";
 const START_EXPECTED: &str = "`DTSTART:20260101T090000Z`, `DTSTART:20260101T090000` or `DTSTART;TZID=Europe/Berlin:20260101T090000`";
 
+/// What is wrong, without what the crate puts around it.
+fn own_words(error: &rrule::RRuleError) -> String {
+    let text = error.to_string();
+    let what = text.split_once(" error: ").map_or(&*text, |(_, what)| what);
+    what.trim_end_matches('.').to_owned()
+}
+
 /// A rule that can be computed.
 #[derive(Debug)]
 pub(crate) struct Recurrence {
@@ -63,7 +70,7 @@ impl Recurrence {
         let (until, rule) = without_until(&rule, tz)?;
         let parsed: RRule<Unvalidated> = rule
             .parse()
-            .map_err(|error: rrule::RRuleError| fault(error.to_string()))?;
+            .map_err(|error: rrule::RRuleError| fault(own_words(&error)))?;
         if matches!(parsed.get_freq(), Frequency::Secondly) || parsed.get_by_second().len() > 1 {
             return Err(fault(
                 "finer than a minute; `every_seconds` is for that".to_owned(),
@@ -94,7 +101,7 @@ impl Recurrence {
             }
         };
         let rule = parsed.validate(floating(start));
-        let rule = rule.map_err(|error| fault(error.to_string()))?;
+        let rule = rule.map_err(|error| fault(own_words(&error)))?;
         Ok(Self {
             rule,
             zone: tz,

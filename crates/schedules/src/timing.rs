@@ -19,6 +19,8 @@ pub const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 
 /// What a cron expression is, for messages.
 const CRON_EXPECTED: &str = "5 fields `minute hour day-of-month month day-of-week`, such as `0 2 * * *` or `*/15 8-17 * * MON-FRI`, or one of @hourly, @daily, @weekly, @monthly, @yearly";
+/// What stands for a whole expression, for messages.
+const CRON_NAMES: &str = "@hourly, @daily, @weekly, @monthly or @yearly";
 /// The fields of a cron expression, and what each may be.
 const CRON_FIELDS: [(&str, &str); 5] = [
     (
@@ -217,6 +219,9 @@ fn parsed_cron(text: &str) -> Result<Cron, Invalid> {
         if let Some((name, field, expected)) = unfit_field(text).filter(|_| !alias) {
             let reason = format!("the {name} `{field}` is not understood");
             return Invalid::of("cron", reason, format!("{name}: {expected}"), text);
+        }
+        if alias {
+            return Invalid::of("cron", "not a name that is known", CRON_NAMES, text);
         }
         let reason = error.to_string();
         Invalid::of("cron", reason.trim_end_matches('.'), CRON_EXPECTED, text)

@@ -38,6 +38,8 @@ use std::sync::LazyLock;
 pub mod limits {
     /// Bytes of JSON text of a schema: generous for people, small for a machine.
     pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+    /// Members of inputs that are listed to whoever gives one that the schema does not have: as many as executors have.
+    pub const MEMBERS_TOLD_MAX: usize = 24;
     /// JSON levels of a schema: the compiler recurses over them.
     pub const SCHEMA_DEPTH_MAX: usize = 100;
     /// Subschemas of a schema, the root included: compile time grows faster than their number.
@@ -86,6 +88,8 @@ pub struct CompiledSchema {
     weight: usize,
     /// It has `anyOf` or `oneOf`, whose error holds the errors of all branches.
     branches: bool,
+    /// The members that inputs may have, where it allows no others: told to whoever gives another one.
+    members: Vec<Box<str>>,
 }
 
 impl fmt::Debug for CompiledSchema {
@@ -124,10 +128,22 @@ fn build(rewritten: &Rewritten, schema: &Value) -> Result<CompiledSchema, Vec<Vi
             validator,
             weight: rewritten.weight,
             branches: rewritten.branches,
+            members: members(schema),
         }),
         Ok(Err(violations)) => Err(violations),
         Err(Exhausted) => Err(vec![report::schema_too_costly()]),
     }
+}
+
+/// The members that the root of `schema` names, if it allows no others and they are few enough to be told.
+fn members(schema: &Value) -> Vec<Box<str>> {
+    let named = || {
+        let closed = schema.get("additionalProperties")? == &Value::Bool(false);
+        let named = schema.get("properties")?.as_object()?;
+        (closed && named.len() <= limits::MEMBERS_TOLD_MAX).then_some(named)
+    };
+    let named = named().into_iter().flatten();
+    named.map(|(name, _)| name.as_str().into()).collect()
 }
 
 fn validator(schema: &Value) -> Result<Validator, ValidationError<'_>> {
@@ -200,7 +216,7 @@ impl CompiledSchema {
             ..LIST
         };
         let listed = pass(list, steps_left, || {
-            subject.translate(value, self.validator.iter_errors(value))
+            subject.translate(value, &self.members, self.validator.iter_errors(value))
         })?;
         Ok(Err(match listed {
             Ok(violations) => violations,
@@ -210,7 +226,7 @@ impl CompiledSchema {
                 self.validator
                     .validate(value)
                     .err()
-                    .map(|error| subject.translate(value, std::iter::once(error)))
+                    .map(|error| subject.translate(value, &self.members, std::iter::once(error)))
             })?
             .ok()
             .flatten()

@@ -141,6 +141,9 @@ pub struct Explained {
     /// Whether nothing begins on the node that owns the flow, until it is said otherwise.
     #[serde(default)]
     pub is_draining: bool,
+    /// Whether that node starts nothing any more because it is stopping.
+    #[serde(default)]
+    pub is_stopping: bool,
     /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say it.
     #[serde(default)]
     pub executors: Option<KnownExecutors>,

@@ -10,10 +10,11 @@ use crate::application::context::Context;
 use crate::application::ports::Standing;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use taskledger_auth::Action;
-use taskledger_domain::Position;
+use taskledger_auth::{Action, Entry};
+use taskledger_domain::{Position, Violation};
 
 impl Service {
     /// How the server is: checks and figures.
@@ -140,14 +141,28 @@ impl Service {
     /// the server stops.
     ///
     /// # Errors
-    /// [`Error`].
+    /// [`Error`]; of `drain` when it would undo the drain of a server that is stopping.
     pub async fn drain_server(&self, context: &Context, drains: bool) -> Result<Draining, Error> {
         self.admit(context, UseCase::DrainServer)?;
-        self.access.audited(context, Action::Drain, None).await?;
         let flows = &self.app.flows;
+        if !drains && flows.slots().is_stopping() {
+            return Err(Error::invalid([Violation::of(
+                "drain",
+                "the server is stopping, which is not cancelled",
+                "to wait until it has started again",
+                &drains.into(),
+            )]));
+        }
+        let entry = |by| Entry::done(by, Action::Drain, None).with(json!({"drain": drains}));
+        self.access.note(context, entry).await?;
         let was_draining = flows.hold_back(drains);
         let running = flows.slots().running_here();
-        tracing::info!(draining = drains, running, "somebody has asked to drain");
+        let what = if drains {
+            "draining: no new attempts start"
+        } else {
+            "no longer draining"
+        };
+        tracing::info!(running, by = %context.caller.actor(), "{what}");
         Ok(Draining {
             is_draining: drains,
             was_draining,

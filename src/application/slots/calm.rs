@@ -6,13 +6,25 @@ use std::sync::atomic::Ordering;
 
 impl Slots {
     /// Whether nothing begins until it is said otherwise. What becomes ready meanwhile waits in the line. Says what
-    /// was so before.
+    /// was so before. Once the server is stopping, nothing begins again.
     pub fn hold_back(&self, holds: bool) -> bool {
+        let holds = holds || self.is_stopping();
         let held = self.held_back.swap(holds, Ordering::AcqRel);
         if !holds {
             self.repeat_wake_ups();
         }
         held
+    }
+
+    /// From now on what [`Self::hold_back`] holds back stays so.
+    pub fn stop_soon(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether the server stops as soon as what is under way has ended.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
     }
 
     /// Whether nothing begins for now.

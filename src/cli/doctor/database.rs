@@ -66,8 +66,8 @@ fn of_rights(rights: &Rights) -> Finding {
             what.join(", nor ")
         ),
         format!(
-            "as the owner of the database or of what is named: {}",
-            remedies.join(" ")
+            "as the owner of the database or of what is named:\n{}",
+            remedies.join("\n")
         ),
     )
 }

@@ -25,7 +25,7 @@ pub struct BuiltInOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum BuiltInError {
     /// The configuration of `command_executor` cannot work.
-    #[error("`command_executor` cannot be set up")]
+    #[error("`command_executor` (--allow-command) cannot be set up")]
     Command(#[from] command::OptionsError),
     /// A name is taken.
     #[error(transparent)]

@@ -58,7 +58,9 @@ pub enum RegistryError {
         name: String,
     },
     /// The configuration bounds an executor that does not exist.
-    #[error("concurrency is configured for `{name}`, which is not registered; there are {known}")]
+    #[error(
+        "--executor-limit: a limit is set for `{name}`, which is not registered; there are {known}"
+    )]
     UnknownOverride {
         /// The name in the configuration.
         name: String,

@@ -14,6 +14,7 @@ use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
 use crate::webhooks::store::{Store as Webhooks, WEBHOOKS_FILE};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taskledger_auth::{AuthStore, MAIN_TENANT};
@@ -242,9 +243,12 @@ impl Opened {
 /// Makes the folders that are missing and keeps other processes out of all of them.
 fn lock(folders: &[&Path]) -> Result<Vec<DataDirLock>, StartError> {
     let lock = |folder: &&Path| {
-        private::make_folder(folder).map_err(|source| StartError::DataDir {
+        private::make_folder(folder).map_err(|error| StartError::DataDir {
             path: (*folder).to_owned(),
-            source,
+            source: match folder.is_file() {
+                true => io::Error::new(error.kind(), "it is not a folder"),
+                false => error,
+            },
         })?;
         Ok(DataDirLock::acquire(folder)?)
     };

@@ -24,9 +24,10 @@ pub(super) fn router<C: Send + Sync + 'static>(
     allowed_origins: &[String],
 ) -> Router {
     let cors = origins::cors(allowed_origins);
-    let is_served = |route: Route| route != Route::Metrics || door.metrics.is_some();
+    let has_metrics = door.metrics.is_some();
+    let is_served = move |route: Route| route != Route::Metrics || has_metrics;
     let routes = mounted(is_served)
-        .fallback(|uri: Uri| async move { nowhere(uri.path()) })
+        .fallback(move |uri: Uri| async move { nowhere(uri.path(), is_served) })
         .with_state(door);
     match cors {
         None => routes,
@@ -34,11 +35,18 @@ pub(super) fn router<C: Send + Sync + 'static>(
     }
 }
 
-/// 404, with the path that was probably meant.
-fn nowhere(path: &str) -> Response {
+/// 404, with the path that was probably meant, or why there is nothing at this one.
+fn nowhere(path: &str, is_served: impl Fn(Route) -> bool) -> Response {
     /// Calls of agents, who may have left out the path of their binding.
     const OF_AGENTS: [&str; 3] = ["/message:send", "/message:stream", "/extendedAgentCard"];
-    let routes = Route::ALL.iter().filter(|route| **route != Route::Peers);
+    if Route::Metrics.paths().contains(&path) {
+        return refusal::nothing_at(
+            path,
+            "a server with metrics; they are off, `--metrics` or `--admin-listen` turns them on",
+        );
+    }
+    let routes = Route::ALL.iter();
+    let routes = routes.filter(|route| **route != Route::Peers && is_served(**route));
     let paths = routes.flat_map(|route| route.paths()).copied();
     let paths = paths.filter(|path| path.len() > 1 && !path.contains('{'));
     let near = suggestion(path, paths).map(str::to_owned);
@@ -248,7 +256,7 @@ pub(super) async fn readiness(probe: &Probe, draining: bool, query: Option<Strin
 
 #[cfg(test)]
 mod tests {
-    use super::nowhere;
+    use super::{Route, nowhere};
 
     #[tokio::test]
     async fn a_mistyped_path_is_answered_with_the_one_that_was_meant() {
@@ -256,9 +264,11 @@ mod tests {
             ("/event", "did you mean `/events`?"),
             ("/helthz", "did you mean `/healthz`?"),
             ("/message:sen", "did you mean `/a2a/rest/message:send`?"),
+            ("/metric", "POST /a2a and /a2a/rest/ for Agent2Agent"),
+            ("/metrics", "`--metrics` or `--admin-listen` turns them on"),
             ("/elsewhere", "POST /a2a and /a2a/rest/ for Agent2Agent"),
         ] {
-            let response = nowhere(path);
+            let response = nowhere(path, |route| route != Route::Metrics);
             assert_eq!(response.status(), 404);
             let body = axum::body::to_bytes(response.into_body(), 10_000).await;
             let text = String::from_utf8(body.expect("it is short").to_vec()).expect("JSON");

@@ -446,6 +446,12 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
                     .to_owned()
             }
             Some(near) => format!("a method of this server; did you mean `{near}`?"),
+            // Where that protocol is served, its methods do not come here.
+            None if name.contains('/') => {
+                "a method of this server or of A2A 1.0, such as SendMessage; methods of A2A 0.3, such as message/send, are \
+                 off, `--a2a-0.3` turns them on"
+                    .to_owned()
+            }
             None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
         };
         RpcError::method_not_found(name, accepted)

@@ -100,7 +100,7 @@ async fn the_statements_of_the_doctor_let_a_user_serve() {
     );
 
     let advice = reader["advice"].as_str().unwrap();
-    let (_, statements) = advice.split_once(": ").unwrap();
+    let (_, statements) = advice.split_once('\n').unwrap();
     folder.execute(statements).await;
 
     let (granted, code) = user.looked().await;
@@ -124,6 +124,11 @@ async fn the_statements_of_the_doctor_let_a_user_serve() {
             .contains("own the schema taskledger_rows"),
         "{rows}"
     );
+    let (_, statements) = rows["advice"].as_str().unwrap().split_once('\n').unwrap();
+    assert!(!statements.contains("GRANT CURRENT_USER"), "{rows}");
+    folder.execute(statements).await;
+    let (given, _) = user.looked().await;
+    assert_eq!(given["verdict"], "good", "{given}");
     removed(&folder, user).await;
 }
 

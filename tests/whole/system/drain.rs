@@ -107,6 +107,36 @@ async fn a_second_signal_ends_the_server_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_drain_of_a_stop_is_not_cancelled() {
+    let folder = Folder::new();
+    let server = Server::start_with(&folder, &PATIENCE).await;
+    let api = &server.api;
+    let tasks = json!({"tasks": [{"name": "long", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 600_000}}]});
+    let root = api.call("tasks.execute", tasks).await["root_task_id"].take();
+    until(api, &root, "in_progress").await;
+    server.ask_to_stop();
+    until_draining(api).await;
+    let late = json!({"tasks": [{"name": "late", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 1}}]});
+    let late = api.call("tasks.execute", late).await["root_task_id"].take();
+
+    let refused = program::run(["drain", "--cancel", "--url", api.url.as_str()]).await;
+
+    let refused = refused.refused(1);
+    assert!(refused.contains("the server is stopping"), "{refused}");
+    assert_eq!(readiness(api).await.0, 503);
+    let why = api.call("tasks.explain", json!({"task_id": late})).await;
+    let reason = &why["reasons"][0];
+    assert_eq!(
+        (&reason["code"], &reason["next_steps"]),
+        (&json!("draining"), &json!([])),
+        "{why}"
+    );
+    assert_eq!(task(api, &late).await["status"], "pending");
+    server.ask_to_stop();
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_does_not_end_in_time_is_interrupted_and_said_to_be() {
     let folder = Folder::new();
     let server = Server::start_with(&folder, &["--drain-timeout", "1"]).await;

@@ -64,6 +64,11 @@ async fn a_folder_that_cannot_be_made_is_named() {
         let named = format!("cannot use the data folder `{}`", place.display());
         assert!(refused.contains(&named), "{refused}");
     }
+    let refused = serve(&file, "127.0.0.1:0").await.refused(1);
+    assert!(
+        refused.contains("--data-dir: ") && refused.contains("it is not a folder"),
+        "{refused}"
+    );
     // The kernel refuses every new folder here, also to root.
     let refused = serve(Path::new("/proc/taskledger"), "127.0.0.1:0")
         .await

@@ -108,7 +108,9 @@ async fn ask(api: &dyn Api, tree: &Value, when: &When, waits: &mut Waits) {
         let Some(reason) = list(&explained, "reasons").first() else {
             continue;
         };
-        waits.is_draining |= member(reason, "code") == "draining";
+        // A server that is stopping offers no step.
+        waits.is_draining |=
+            member(reason, "code") == "draining" && !list(reason, "next_steps").is_empty();
         if let Some(note) = note(reason) {
             waits.notes.insert(line.id.clone(), note);
         }

@@ -44,8 +44,6 @@ pub struct Missing {
 #[derive(Debug)]
 struct Schema {
     name: String,
-    /// As a name in SQL.
-    owner: String,
     is_used: bool,
     is_owned: bool,
 }
@@ -101,18 +99,14 @@ async fn compared(
     }
     for schema in &schemas {
         let name = &schema.name;
-        if name == needs.own {
+        if name == needs.own && !schema.is_owned {
             // A rebuild renames and drops it.
-            if !schema.is_owned {
-                missing.push(Missing {
-                    what: format!("own the schema {name}"),
-                    remedy: format!("GRANT {} TO {user};", schema.owner),
-                    blocks: true,
-                });
-            }
-            continue;
-        }
-        if !schema.is_used {
+            missing.push(Missing {
+                what: format!("own the schema {name}"),
+                remedy: format!("ALTER SCHEMA {name} OWNER TO {user};"),
+                blocks: true,
+            });
+        } else if !schema.is_used {
             missing.push(Missing {
                 what: format!("use the schema {name}"),
                 remedy: format!("GRANT USAGE ON SCHEMA {name} TO {user};"),
@@ -183,9 +177,9 @@ async fn schemas(
     connection: &mut PgConnection,
     names: &[String],
 ) -> Result<Vec<Schema>, sqlx::Error> {
-    let rows: Vec<(String, String, bool, bool)> = sqlx::query_as(
-        "SELECT nspname::text, quote_ident(pg_get_userbyid(nspowner)),
-                has_schema_privilege(oid, 'USAGE'), pg_has_role(nspowner, 'USAGE')
+    let rows: Vec<(String, bool, bool)> = sqlx::query_as(
+        "SELECT nspname::text, has_schema_privilege(oid, 'USAGE'),
+                pg_has_role(nspowner, 'USAGE')
          FROM pg_namespace
          WHERE nspname = ANY($1)
          ORDER BY nspname",
@@ -193,14 +187,11 @@ async fn schemas(
     .bind(names)
     .fetch_all(connection)
     .await?;
-    let schemas = rows
-        .into_iter()
-        .map(|(name, owner, is_used, is_owned)| Schema {
-            name,
-            owner,
-            is_used,
-            is_owned,
-        });
+    let schemas = rows.into_iter().map(|(name, is_used, is_owned)| Schema {
+        name,
+        is_used,
+        is_owned,
+    });
     Ok(schemas.collect())
 }
 

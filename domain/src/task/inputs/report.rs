@@ -1,6 +1,7 @@
 //! Words for what is wrong, in the protocol's form. No schema paths, no Rust type names.
 
 use super::limits::LISTED_MAX;
+use crate::suggestion::suggestion;
 use crate::violation::{PathSegment, Violation};
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
@@ -110,15 +111,16 @@ impl Subject {
         named(self.name(), violation)
     }
 
-    /// The violations of `value`.
+    /// The violations of `value`, which may have `members` only, if there are any.
     pub(super) fn translate<'a>(
         self,
         value: &Value,
+        members: &[Box<str>],
         errors: impl Iterator<Item = ValidationError<'a>>,
     ) -> Vec<Violation> {
         let mut list = LimitedList::default();
         for error in errors {
-            translate(self.name(), value, &error, &mut list);
+            translate((self.name(), members), value, &error, &mut list);
         }
         list.into_vec()
     }
@@ -195,7 +197,12 @@ pub(super) fn path_bytes_max(value: &Value) -> usize {
     }
 }
 
-fn translate(root: &str, document: &Value, error: &ValidationError<'_>, list: &mut LimitedList) {
+fn translate(
+    (root, members): (&str, &[Box<str>]),
+    document: &Value,
+    error: &ValidationError<'_>,
+    list: &mut LimitedList,
+) {
     let path = || segments(document, error.instance_path().as_str());
     let below = |name: &str| {
         let mut path = path();
@@ -212,8 +219,12 @@ fn translate(root: &str, document: &Value, error: &ValidationError<'_>, list: &m
         for name in unexpected {
             list.push(|| {
                 let actual = error.instance().get(name).unwrap_or(&Value::Null);
-                let (reason, expected) = ("is not a known member", "no such member");
-                Violation::new(&below(name), reason, expected, actual)
+                let path = below(name);
+                let expected = match path.len() {
+                    1 => known_member(name, members),
+                    _ => NO_MEMBER.to_owned(),
+                };
+                Violation::new(&path, "is not a known member", expected, actual)
             });
         }
     } else {
@@ -222,6 +233,22 @@ fn translate(root: &str, document: &Value, error: &ValidationError<'_>, list: &m
             let violation = Violation::new(&path(), reason, expected, error.instance());
             named(root, violation)
         });
+    }
+}
+
+/// What is told instead of the members that there are, where these are not at hand.
+const NO_MEMBER: &str = "no such member";
+
+/// What is expected in place of the member `given`.
+fn known_member(given: &str, members: &[Box<str>]) -> String {
+    let names = || members.iter().map(|name| &**name);
+    match suggestion(given, names()) {
+        Some(near) => format!("a known member; did you mean `{near}`?"),
+        None if members.is_empty() => NO_MEMBER.to_owned(),
+        None => {
+            let names: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+            format!("one of {}", names.join(", "))
+        }
     }
 }
 

@@ -90,12 +90,12 @@ pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> Rp
         UnfitWorkflow::Absent(member) => {
             let (reason, expected) = match *member {
                 "name" => (
-                    "names no workflow that is kept",
+                    "there is no saved workflow of this name",
                     "a name of `workflows.list`",
                 ),
                 _ => (
-                    "names no version that is kept",
-                    "a version of `workflows.versions` that is kept",
+                    "there is no such version",
+                    "a version of `workflows.versions`",
                 ),
             };
             let violation = Violation::of(member, reason, expected, &Value::Null);

@@ -14,7 +14,7 @@ pub(in crate::transport::jsonrpc) fn unfit_schedule(unfit: &UnfitSchedule) -> Rp
     };
     match unfit {
         UnfitSchedule::Absent => {
-            let reason = "names no schedule that is kept".to_owned();
+            let reason = "there is no schedule of this name".to_owned();
             let violations = of("name", reason, "a name of `schedules.list`");
             RpcError::new(ErrorKind::ScheduleNotFound, violations)
         }
@@ -47,13 +47,13 @@ pub(in crate::transport::jsonrpc) fn unfit_schedule(unfit: &UnfitSchedule) -> Rp
             let (member, reason, expected) = match *member {
                 "name" => (
                     "name",
-                    "names no workflow that is kept",
+                    "there is no saved workflow of this name",
                     "a name of `workflows.list`",
                 ),
                 _ => (
                     "version",
-                    "names no version that is kept",
-                    "a version of `workflows.versions` that is kept",
+                    "there is no such version",
+                    "a version of `workflows.versions`",
                 ),
             };
             let path = [PathSegment::from("workflow"), PathSegment::from(member)];

@@ -51,6 +51,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         lineage,
         input,
         is_draining,
+        is_stopping,
         executors,
     } = explained;
     let speaker = Speaker {
@@ -61,6 +62,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         workers: workers.as_ref(),
         attempts,
         is_draining: *is_draining,
+        is_stopping: *is_stopping,
         executors: executors.as_ref(),
     };
     let reasons = speaker.reasons();

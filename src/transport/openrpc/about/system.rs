@@ -125,7 +125,7 @@ pub fn executors() -> About {
 pub fn drain() -> About {
     About {
         description: "Drains the server that answers: it starts no new attempts, in itself or on workers, until it is called with `drain: false` or restarts. Attempts in progress continue, and their outcomes are recorded. `/readyz` says \
-            `draining` meanwhile. It concerns one server, also where several share a database.",
+            `draining` meanwhile. A server that was told to stop (SIGTERM) drains until its end: `drain: false` is then -32602. It concerns one server, also where several share a database.",
         result: "draining",
         schema: object(json!({
             "draining": {"type": "boolean", "description": "Whether the server is draining."},

@@ -115,16 +115,25 @@ fn each_unknown_member_is_a_violation_of_its_own() {
             (
                 "b".into(),
                 "is not a known member".into(),
-                "no such member".into()
+                "one of `a`".into()
             ),
             (
                 "c".into(),
                 "is not a known member".to_owned(),
-                "no such member".to_owned()
+                "one of `a`".to_owned()
             ),
         ]
     );
     assert_eq!(violations[1].actual, json!({"d": 3}));
+    let schema =
+        json!({"properties": {"duration_ms": true, "o": schema}, "additionalProperties": false});
+    let expected = |inputs| brief(&faults(&schema, &inputs))[0].2.clone();
+    assert_eq!(
+        expected(json!({"duration": 1})),
+        "a known member; did you mean `duration_ms`?"
+    );
+    assert_eq!(expected(json!({"seconds": 1})), "one of `duration_ms`, `o`");
+    assert_eq!(expected(json!({"o": {"b": 1}})), "no such member");
 }
 
 #[test]

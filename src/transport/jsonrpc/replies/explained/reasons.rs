@@ -57,6 +57,7 @@ pub(super) struct Speaker<'a> {
     pub(super) workers: Option<&'a AwaitedWorkers>,
     pub(super) attempts: &'a [Attempt],
     pub(super) is_draining: bool,
+    pub(super) is_stopping: bool,
     pub(super) executors: Option<&'a KnownExecutors>,
 }
 

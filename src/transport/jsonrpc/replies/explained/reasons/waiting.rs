@@ -34,20 +34,28 @@ impl Speaker<'_> {
             _ if self.e.task.status == Status::Pending => (false, "no task starts"),
             _ => return,
         };
-        let next = Steps::new()
-            .now(
-                "system.drain",
-                json!({"drain": false}),
-                "stop draining, so that new attempts start",
+        let drain = if self.is_stopping {
+            said(
+                "draining",
+                format!("waits because the server is stopping: {what} until it has started again"),
+                json!({"next_steps": []}),
             )
-            .all();
-        let drain = said(
-            "draining",
-            format!(
-                "waits because the server is draining: {what} until draining is cancelled or the server restarts"
-            ),
-            json!({"next_steps": next}),
-        );
+        } else {
+            let next = Steps::new()
+                .now(
+                    "system.drain",
+                    json!({"drain": false}),
+                    "stop draining, so that new attempts start",
+                )
+                .all();
+            said(
+                "draining",
+                format!(
+                    "waits because the server is draining: {what} until draining is cancelled or the server restarts"
+                ),
+                json!({"next_steps": next}),
+            )
+        };
         let at = if first { 0 } else { reasons.len() };
         reasons.insert(at, drain);
     }
