@@ -25,12 +25,21 @@ while [ $# -gt 0 ]; do
         *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
-if [ -n "$binary" ]; then targets=$host; fi
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.lock)
 export SOURCE_DATE_EPOCH
 date=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%F)
+
+# The newest version of glibc that a program asks for; nothing if it is static.
+glibc_of() {
+    grep -ao 'GLIBC_[0-9][0-9.]*' "$1" | sed 's/GLIBC_//' | sort -Vu | tail -n 1 || true
+}
+
+if [ -n "$binary" ]; then
+    targets=$host
+    if [ -z "$(glibc_of "$binary")" ]; then targets=${host%%-*}-unknown-linux-musl; fi
+fi
 
 # What is missing to build for a target here; nothing if it can be.
 missing() {
@@ -104,11 +113,6 @@ build() {
         *) folder=$profile ;;
     esac
     echo "${CARGO_TARGET_DIR:-target}/$target/$folder/taskledger"
-}
-
-# The newest version of glibc that a program asks for; nothing if it is static.
-glibc_of() {
-    grep -ao 'GLIBC_[0-9][0-9.]*' "$1" | sed 's/GLIBC_//' | sort -Vu | tail -n 1 || true
 }
 
 # What runs a program for a target here: nothing more is needed for this machine's; for another machine's QEMU, with the C library
@@ -247,6 +251,8 @@ if [ ! -d "$work/man" ]; then
     exit 1
 fi
 
+# One package for each architecture, of the static program if no other was built: the others get the C library's updates.
+declare -A packaged=()
 rows=""
 for one in "${built[@]}"; do
     read -r target program <<<"$one"
@@ -256,12 +262,15 @@ for one in "${built[@]}"; do
     rows="$rows| $target | $needs | $(stat -c %s "$program") |"$'\n'
     archive "$target" "$program"
     case $target in
-        x86_64-unknown-linux-gnu) arch=amd64 ;;
-        aarch64-unknown-linux-gnu) arch=arm64 ;;
-        *) continue ;; # one package for each architecture
+        x86_64-*) arch=amd64 ;;
+        aarch64-*) arch=arm64 ;;
+        *) continue ;;
     esac
+    if [ -z "${packaged[$arch]:-}" ] || [ -n "$glibc" ]; then packaged[$arch]=$program; fi
+done
+for arch in $(printf '%s\n' "${!packaged[@]}" | sort); do
     if command -v dpkg-deb >/dev/null; then
-        package "$program" "$arch" "$glibc"
+        package "${packaged[$arch]}" "$arch" "$(glibc_of "${packaged[$arch]}")"
     else
         echo "not made: the package for $arch: dpkg-deb is missing" >&2
         skipped="$skipped| package for $arch | dpkg-deb is missing |"$'\n'
