@@ -4,7 +4,7 @@ use crate::found::Found;
 use crate::log::{self, Event};
 use crate::model::{Client, Told};
 use crate::patience::ACQUIRE_TIMEOUT;
-use crate::server::{Api, Folder, Server};
+use crate::server::{Api, Folder, Server, TOO_BUSY};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -22,13 +22,13 @@ const PARTITIONS: u64 = 256;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Commands at full speed beyond those that a test waits for: what breaks soon after them breaks in the middle of calls.
-const SURPLUS: usize = 100;
+const SURPLUS: usize = 50;
 /// Before a client sends its next command after those: what goes on while a test waits for a lease to end or for
 /// partitions to be shared is load all the same, and most of the time of the processors is left to other tests.
-const PACE: Duration = Duration::from_millis(50);
+const PACE: Duration = Duration::from_millis(100);
 
-/// Tasks asked for side by side.
-const AT_ONCE: usize = 24;
+/// Tasks asked for in one batch.
+const BATCH_LEN: usize = 50;
 /// For the answers to what was asked last: a call may take 30 s before it is told that its outcome
 /// is unknown, and is then asked again.
 const LAST_ANSWERS: Duration = Duration::from_secs(90);
@@ -102,12 +102,9 @@ impl Cluster {
         }
         assert!(found.renamed.values().all(|times| *times == 1));
         let expected: Vec<_> = clients.iter().flat_map(Client::expected).collect();
-        for part in expected.chunks(AT_ONCE) {
-            let asked = part.iter().enumerate().map(|(n, (id, name))| {
-                let node = &self.nodes[n % self.nodes.len()];
-                shows(&node.api, id, *name)
-            });
-            join_all(asked).await;
+        for parts in expected.chunks(BATCH_LEN * self.nodes.len()) {
+            let parts = self.nodes.iter().zip(parts.chunks(BATCH_LEN));
+            join_all(parts.map(|(node, part)| all_show(&node.api, part))).await;
         }
         for node in &self.nodes {
             node.api.caught_up().await;
@@ -165,6 +162,28 @@ fn is_settled(node: &Value, nodes: u64) -> bool {
     alive.len() as u64 == nodes
         && held.iter().sum::<u64>() == PARTITIONS
         && held.iter().all(|n| *n <= share)
+}
+
+/// The same of many tasks, in one batch.
+async fn all_show(api: &Api, tasks: &[(&str, Option<&str>)]) {
+    let calls = tasks.iter().enumerate().map(|(i, (id, _))| {
+        json!({"jsonrpc": "2.0", "id": i, "method": "tasks.get", "params": {"task_id": id}})
+    });
+    let calls = Value::Array(calls.collect());
+    let (_, answers) = api.post(calls.to_string()).await.unwrap();
+    let answers = answers.as_array().unwrap();
+    assert_eq!(answers.len(), tasks.len(), "each call is answered");
+    for answer in answers {
+        let number = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        let (id, name) = tasks[number];
+        match (name, answer["error"]["code"].as_i64()) {
+            // It is asked for again, until the node is less busy.
+            (name, Some(TOO_BUSY)) => shows(api, id, name).await,
+            (Some(name), None) => assert_eq!(answer["result"]["name"], json!(name), "{answer}"),
+            (None, code) => assert_eq!(code, Some(-32001), "{answer}"),
+            (Some(_), Some(_)) => panic!("{id}: {answer}"),
+        }
+    }
 }
 
 /// The task has this name, or none when it was deleted.
