@@ -2,7 +2,7 @@
 //! stands still.
 
 use crate::differential::gate::Gate;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use taskledger::clock::ManualClock;
@@ -26,6 +26,7 @@ const BUSY: i64 = -32013;
 
 /// What may be done about answers that the server is too busy. A call that was refused so has done nothing, reads never
 /// do, and of a batch one call at most does something.
+#[derive(Debug, PartialEq)]
 enum Again {
     /// The same body.
     All,
@@ -33,6 +34,7 @@ enum Again {
     Reads(Vec<(usize, Value)>),
 }
 
+/// What of a body is asked again after these answers.
 fn again(body: &Value, told: &Value) -> Option<Again> {
     const READS: [&str; 4] = ["tasks.get", "tasks.tree", "tasks.children", "tasks.list"];
     let is_busy = |answer: &Value| answer["error"]["code"] == BUSY;
@@ -190,5 +192,34 @@ impl Server {
     async fn receive(&mut self, into: &mut Vec<u8>) {
         let read = self.connection.read_buf(into).await;
         assert!(read.expect("the server writes") > 0, "the server hung up");
+    }
+}
+
+#[test]
+fn what_was_refused_as_busy_is_asked_again_and_nothing_is_done_twice() {
+    let call = |method: &str| json!({"id": 0, "method": method});
+    let (create, list) = (call("tasks.create"), call("tasks.list"));
+    let silent = json!({"method": "tasks.create"});
+    let (done, busy) = (json!({"result": 1}), json!({"error": {"code": BUSY}}));
+    let unfit = json!({"error": {"code": -32602}});
+    for (body, told, expected) in [
+        (create.clone(), done.clone(), None),
+        (create.clone(), unfit.clone(), None),
+        (create.clone(), busy.clone(), Some(Again::All)),
+        (
+            json!([create, list, create, list]),
+            json!([done, busy, unfit, busy]),
+            Some(Again::Reads(vec![(1, list.clone()), (3, list.clone())])),
+        ),
+        (
+            json!([silent, list, list]),
+            json!([done, busy]),
+            Some(Again::Reads(vec![(1, list.clone())])),
+        ),
+        (json!([create, list]), json!([busy, done]), Some(Again::All)),
+        (json!([create, list]), json!([done, done]), None),
+        (json!([silent]), Value::Null, None),
+    ] {
+        assert_eq!(again(&body, &told), expected, "{body} {told}");
     }
 }
