@@ -29,5 +29,4 @@ fi
 places 4
 need_clients
 need_faketime
-cargo test --workspace --doc --locked --quiet
 ./.ci/with-postgres cargo nextest run --workspace --locked "$@"

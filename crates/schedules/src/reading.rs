@@ -55,20 +55,30 @@ impl ScheduleStore {
         self.order(work).await
     }
 
-    /// The newest runs of a schedule, newest first.
+    /// A schedule by its name with its newest runs, newest first, both of the same moment: what its counters count is what
+    /// its runs show.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn runs(&self, schedule: Uuid, limit: u32) -> Result<Vec<Run>, Error> {
+    pub async fn with_runs(
+        &self,
+        owner: &Owner,
+        name: &Arc<str>,
+        limit: u32,
+    ) -> Result<Option<(Schedule, Vec<Run>)>, Error> {
         let work = async {
             let mut tx = self.read().await?;
+            let Some(schedule) = Self::found(&mut tx, owner, name).await? else {
+                tx.rollback().await?;
+                return Ok(None);
+            };
             let mut args = tx.args();
-            args.id(schedule);
+            args.id(schedule.id);
             args.int(i64::from(limit));
             let rows = tx.fetch_all(NEWEST, args).await?;
-            let found = rows.iter().map(rows::run).collect::<Result<_, Error>>()?;
+            let runs = rows.iter().map(rows::run).collect::<Result<_, Error>>()?;
             tx.commit().await?;
-            Ok(found)
+            Ok(Some((schedule, runs)))
         };
         self.order(work).await
     }

@@ -4,7 +4,7 @@ use crate::found::Found;
 use crate::log::{self, Event};
 use crate::model::{Client, Told};
 use crate::patience::ACQUIRE_TIMEOUT;
-use crate::server::{Api, Folder, Server};
+use crate::server::{Api, Folder, Server, TOO_BUSY};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -21,8 +21,14 @@ const PARTITIONS: u64 = 256;
 /// Before a client asks again that was given no answer: load, and not a wait for something.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tasks asked for side by side.
-const AT_ONCE: usize = 24;
+/// Commands at full speed beyond those that a test waits for: what breaks soon after them breaks in the middle of calls.
+const SURPLUS: usize = 50;
+/// Before a client sends its next command after those: what goes on while a test waits for a lease to end or for
+/// partitions to be shared is load all the same, and most of the time of the processors is left to other tests.
+const PACE: Duration = Duration::from_millis(100);
+
+/// Tasks asked for in one batch.
+const BATCH_LEN: usize = 50;
 /// For the answers to what was asked last: a call may take 30 s before it is told that its outcome
 /// is unknown, and is then asked again.
 const LAST_ANSWERS: Duration = Duration::from_secs(90);
@@ -96,12 +102,9 @@ impl Cluster {
         }
         assert!(found.renamed.values().all(|times| *times == 1));
         let expected: Vec<_> = clients.iter().flat_map(Client::expected).collect();
-        for part in expected.chunks(AT_ONCE) {
-            let asked = part.iter().enumerate().map(|(n, (id, name))| {
-                let node = &self.nodes[n % self.nodes.len()];
-                shows(&node.api, id, *name)
-            });
-            join_all(asked).await;
+        for parts in expected.chunks(BATCH_LEN * self.nodes.len()) {
+            let parts = self.nodes.iter().zip(parts.chunks(BATCH_LEN));
+            join_all(parts.map(|(node, part)| all_show(&node.api, part))).await;
         }
         for node in &self.nodes {
             node.api.caught_up().await;
@@ -161,6 +164,28 @@ fn is_settled(node: &Value, nodes: u64) -> bool {
         && held.iter().all(|n| *n <= share)
 }
 
+/// The same of many tasks, in one batch.
+async fn all_show(api: &Api, tasks: &[(&str, Option<&str>)]) {
+    let calls = tasks.iter().enumerate().map(|(i, (id, _))| {
+        json!({"jsonrpc": "2.0", "id": i, "method": "tasks.get", "params": {"task_id": id}})
+    });
+    let calls = Value::Array(calls.collect());
+    let (_, answers) = api.post(calls.to_string()).await.unwrap();
+    let answers = answers.as_array().unwrap();
+    assert_eq!(answers.len(), tasks.len(), "each call is answered");
+    for answer in answers {
+        let number = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+        let (id, name) = tasks[number];
+        match (name, answer["error"]["code"].as_i64()) {
+            // It is asked for again, until the node is less busy.
+            (name, Some(TOO_BUSY)) => shows(api, id, name).await,
+            (Some(name), None) => assert_eq!(answer["result"]["name"], json!(name), "{answer}"),
+            (None, code) => assert_eq!(code, Some(-32001), "{answer}"),
+            (Some(_), Some(_)) => panic!("{id}: {answer}"),
+        }
+    }
+}
+
 /// The task has this name, or none when it was deleted.
 pub async fn shows(api: &Api, id: &str, name: Option<&str>) {
     match name {
@@ -175,54 +200,78 @@ pub async fn shows(api: &Api, id: &str, name: Option<&str>) {
     }
 }
 
-/// Clients that work through all nodes in turn, until they are told to stop. A call without an
-/// answer is repeated at the next node.
+/// Clients that work through all nodes in turn, until they are told to stop: as fast as they can while a test waits for
+/// their commands, then at a pace. A call without an answer is repeated at the next node.
 pub struct Load {
-    over: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
-    denied: Arc<AtomicUsize>,
+    state: Arc<LoadState>,
     working: Vec<tokio::task::JoinHandle<Client>>,
+}
+
+/// What a test and its clients tell each other.
+#[derive(Default)]
+struct LoadState {
+    over: AtomicBool,
+    /// Commands that were carried out or refused.
+    done: AtomicUsize,
+    /// Commands that were put off or have failed.
+    denied: AtomicUsize,
+    /// Commands that a test has waited for.
+    awaited: AtomicUsize,
+    /// The test is at something that calls are to be in the middle of, or that only more commands bring about.
+    hurries: AtomicBool,
+}
+
+impl LoadState {
+    /// After a command was carried out or refused.
+    async fn keep_pace(&self) {
+        let enough = self.awaited.load(Ordering::Relaxed) + SURPLUS;
+        let is_enough = self.done.load(Ordering::Relaxed) > enough;
+        if is_enough && !self.hurries.load(Ordering::Relaxed) {
+            tokio::time::sleep(PACE).await;
+        }
+    }
 }
 
 impl Load {
     /// Lets each client work, from another node on than its neighbours.
     pub fn start(clients: Vec<Client>, nodes: &[Api]) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let (done, denied) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
+        let state = Arc::<LoadState>::default();
         let work = |(n, client): (usize, Client)| {
-            let nodes = nodes.to_vec();
-            let counts = (done.clone(), denied.clone());
-            tokio::spawn(work(client, n, nodes, over.clone(), counts))
+            tokio::spawn(work(client, n, nodes.to_vec(), state.clone()))
         };
         let working = clients.into_iter().enumerate().map(work).collect();
-        Self {
-            over,
-            done,
-            denied,
-            working,
-        }
+        Self { state, working }
     }
 
     /// Waits until a client was told to come back, or that its command has failed.
     pub async fn denied(&self, api: &Api) {
-        api.eventually("a command is denied", async || {
-            (self.denied.load(Ordering::Relaxed) > 0).then_some(())
-        })
+        self.hurry(api.eventually("a command is denied", async || {
+            (self.state.denied.load(Ordering::Relaxed) > 0).then_some(())
+        }))
         .await;
+    }
+
+    /// Does something while clients are as fast as they can.
+    pub async fn hurry<T>(&self, what: impl Future<Output = T>) -> T {
+        self.state.hurries.store(true, Ordering::Relaxed);
+        let done = what.await;
+        self.state.hurries.store(false, Ordering::Relaxed);
+        done
     }
 
     /// Waits until so many more commands were carried out or refused.
     pub async fn more(&self, api: &Api, commands: usize) {
-        let before = self.done.load(Ordering::Relaxed);
+        let awaited = self.state.done.load(Ordering::Relaxed) + commands;
+        self.state.awaited.store(awaited, Ordering::Relaxed);
         api.eventually("commands are answered", async || {
-            (self.done.load(Ordering::Relaxed) >= before + commands).then_some(())
+            (self.state.done.load(Ordering::Relaxed) >= awaited).then_some(())
         })
         .await;
     }
 
     /// Ends it when every command has an answer.
     pub async fn stop(self) -> Vec<Client> {
-        self.over.store(true, Ordering::Relaxed);
+        self.state.over.store(true, Ordering::Relaxed);
         let done = tokio::time::timeout(LAST_ANSWERS, join_all(self.working)).await;
         let done = done.expect("every command is answered in the end");
         let clients: Vec<Client> = done.into_iter().map(|client| client.unwrap()).collect();
@@ -236,10 +285,9 @@ async fn work(
     mut client: Client,
     mut turn: usize,
     nodes: Vec<Api>,
-    over: Arc<AtomicBool>,
-    (done, denied_in_all): (Arc<AtomicUsize>, Arc<AtomicUsize>),
+    state: Arc<LoadState>,
 ) -> Client {
-    while !over.load(Ordering::Relaxed) || client.open.is_some() {
+    while !state.over.load(Ordering::Relaxed) || client.open.is_some() {
         turn += 1;
         let api = &nodes[turn % nodes.len()];
         let command = match client.open.take() {
@@ -250,16 +298,17 @@ async fn work(
         let answer = client.send(api, command).await;
         let denied = client.told.busy + client.told.failed > before.busy + before.failed;
         if denied {
-            denied_in_all.fetch_add(1, Ordering::Relaxed);
+            state.denied.fetch_add(1, Ordering::Relaxed);
         }
         if answer.is_none() || denied {
             tokio::time::sleep(PAUSE).await;
         } else {
-            done.fetch_add(1, Ordering::Relaxed);
+            state.done.fetch_add(1, Ordering::Relaxed);
             // At another node than the one that has answered.
             if client.flows() > 0 {
                 client.look(&nodes[(turn + 1) % nodes.len()]).await;
             }
+            state.keep_pace().await;
         }
     }
     client

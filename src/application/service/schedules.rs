@@ -150,10 +150,10 @@ impl Service {
     ) -> Result<Fit<ShownSchedule>, Error> {
         self.admit(context, UseCase::GetSchedule)?;
         let owner = owner_for(context, named.owner)?;
-        let Some(schedule) = self.schedules.schedule(&owner, &named.name).await? else {
+        let found = self.schedules.with_runs(&owner, &named.name, RUNS_SHOWN);
+        let Some((schedule, mut runs)) = found.await? else {
             return Ok(Err(UnfitSchedule::Absent));
         };
-        let mut runs = self.schedules.runs(schedule.id, RUNS_SHOWN).await?;
         for run in &mut runs {
             if run.state == State::Started && run.stage.is_none() {
                 run.stage = self.stage_of(&schedule, run, None).await?.shown();

@@ -4,6 +4,7 @@
 mod bad_examples;
 mod doors;
 mod edges;
+mod examples;
 mod manifests;
 mod names;
 mod test_groups;

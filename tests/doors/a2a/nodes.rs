@@ -21,14 +21,18 @@ fn at(node: &Server, path: &str) -> String {
     format!("{}{path}", node.api.url.trim_end_matches('/'))
 }
 
-/// The words of a stream of a task, once it has ended.
-fn followed(node: &Server, id: &Value) -> JoinHandle<Vec<String>> {
+/// A stream of a task that has begun, and its words once it has ended.
+async fn followed(node: &Server, id: &Value) -> JoinHandle<Vec<String>> {
     let body = call("SubscribeToTask", &json!({"id": id}));
     let http = taskledger::tls::client().build().unwrap();
     let request = http.post(at(node, "/a2a")).header(JSON.0, JSON.1);
     let request = request.header(VERSION.0, VERSION.1).body(body);
+    let mut answer = request.send().await.unwrap();
+    // Its first words say how the task stands, so what happens from now on is told.
+    let mut text = answer.chunk().await.unwrap().unwrap().to_vec();
     tokio::spawn(async move {
-        let text = request.send().await.unwrap().text().await.unwrap();
+        text.extend(answer.bytes().await.unwrap());
+        let text = String::from_utf8(text).unwrap();
         let lines = text.lines().filter_map(|it| it.strip_prefix("data: "));
         let items = lines.map(|it| serde_json::from_str::<Value>(it).unwrap());
         let word = |item: Value| {
@@ -60,7 +64,7 @@ async fn a_task_is_everybodys_on_two_nodes() {
             .await
             .unwrap();
         let id = asked["task"]["id"].clone();
-        let streams = [followed(one, &id), followed(other, &id)];
+        let streams = [followed(one, &id).await, followed(other, &id).await];
         let read = there.ask(GetTask, json!({"id": id})).await.unwrap();
         assert_eq!(
             read["status"]["state"], "TASK_STATE_INPUT_REQUIRED",

@@ -91,7 +91,7 @@ async fn a_schedule_that_is_made_for_somebody_else_is_theirs_and_acts_for_who_ma
         if root.is_string() {
             break json!({"task_id": root});
         }
-        tokio::task::yield_now().await;
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     };
     let seen = world.call("ann", "tasks.get", root.clone()).await;
     assert_eq!(seen["user_id"], "ann");

@@ -5,8 +5,12 @@ use futures_util::future::join_all;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use taskledger_testkit::server::{Api, Folder, Server};
 use tokio::task::JoinHandle;
+
+/// Between two runs of the load: some of them are always under way.
+const PACE: Duration = Duration::from_millis(10);
 
 /// Starts runs until it is told to stop, wherever there is a server.
 fn load(apis: Vec<Api>, stop: Arc<AtomicBool>) -> JoinHandle<()> {
@@ -19,7 +23,7 @@ fn load(apis: Vec<Api>, stop: Arc<AtomicBool>) -> JoinHandle<()> {
             let _ = apis[n % apis.len()]
                 .try_call("tasks.execute", params, None)
                 .await;
-            tokio::task::yield_now().await;
+            tokio::time::sleep(PACE).await;
         }
     })
 }

@@ -2,7 +2,7 @@
 //! stands still.
 
 use crate::differential::gate::Gate;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use taskledger::clock::ManualClock;
@@ -24,23 +24,38 @@ const BUSY_MAX: Duration = Duration::from_secs(30);
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
 const BUSY: i64 = -32013;
 
-/// Whether some answer of these is that the server is too busy.
-fn is_busy(told: &Value) -> bool {
-    let is_one = |answer: &Value| answer["error"]["code"] == BUSY;
-    told.as_array()
-        .map_or_else(|| is_one(told), |all| all.iter().any(is_one))
+/// What may be done about answers that the server is too busy. A call that was refused so has done nothing, reads never
+/// do, and of a batch one call at most does something.
+#[derive(Debug, PartialEq)]
+enum Again {
+    /// The same body.
+    All,
+    /// These calls of the batch, which only read, in place of the answers with these numbers.
+    Reads(Vec<(usize, Value)>),
 }
 
-/// Whether asking again does nothing twice: a call that was refused has done nothing, and reads never do.
-fn may_be_repeated(body: &Value) -> bool {
+/// What of a body is asked again after these answers.
+fn again(body: &Value, told: &Value) -> Option<Again> {
     const READS: [&str; 4] = ["tasks.get", "tasks.tree", "tasks.children", "tasks.list"];
+    let is_busy = |answer: &Value| answer["error"]["code"] == BUSY;
     let is_read = |call: &Value| {
         call["method"]
             .as_str()
             .is_some_and(|method| READS.contains(&method))
     };
-    body.as_array()
-        .is_none_or(|calls| calls.iter().all(is_read))
+    let (Some(calls), Some(answers)) = (body.as_array(), told.as_array()) else {
+        return is_busy(told).then_some(Again::All);
+    };
+    // Calls without an id have no answer.
+    let answered = calls.iter().filter(|call| call.get("id").is_some());
+    let busy = answered.zip(answers).enumerate();
+    let busy = busy.filter(|(_, (_, answer))| is_busy(answer));
+    let busy: Vec<_> = busy.map(|(i, (call, _))| (i, call.clone())).collect();
+    match busy.iter().all(|(_, call)| is_read(call)) {
+        true if busy.is_empty() => None,
+        true => Some(Again::Reads(busy)),
+        false => Some(Again::All),
+    }
 }
 
 /// A server and a connection to it.
@@ -127,13 +142,21 @@ impl Server {
     /// documents say: on a slow machine reads may wait longer for the read models than they are allowed to.
     pub(crate) async fn post(&mut self, body: &Value) -> Value {
         let asked_at = Instant::now();
-        loop {
-            let told = self.post_once(body).await;
-            if !may_be_repeated(body) || !is_busy(&told) || asked_at.elapsed() > BUSY_MAX {
-                return told;
-            }
+        let mut told = self.post_once(body).await;
+        while let Some(again) = again(body, &told)
+            && asked_at.elapsed() < BUSY_MAX
+        {
             tokio::time::sleep(BUSY_PAUSE).await;
+            match again {
+                Again::All => told = self.post_once(body).await,
+                Again::Reads(calls) => {
+                    for (i, call) in calls {
+                        told[i] = self.post_once(&call).await;
+                    }
+                }
+            }
         }
+        told
     }
 
     async fn post_once(&mut self, body: &Value) -> Value {
@@ -169,5 +192,34 @@ impl Server {
     async fn receive(&mut self, into: &mut Vec<u8>) {
         let read = self.connection.read_buf(into).await;
         assert!(read.expect("the server writes") > 0, "the server hung up");
+    }
+}
+
+#[test]
+fn what_was_refused_as_busy_is_asked_again_and_nothing_is_done_twice() {
+    let call = |method: &str| json!({"id": 0, "method": method});
+    let (create, list) = (call("tasks.create"), call("tasks.list"));
+    let silent = json!({"method": "tasks.create"});
+    let (done, busy) = (json!({"result": 1}), json!({"error": {"code": BUSY}}));
+    let unfit = json!({"error": {"code": -32602}});
+    for (body, told, expected) in [
+        (create.clone(), done.clone(), None),
+        (create.clone(), unfit.clone(), None),
+        (create.clone(), busy.clone(), Some(Again::All)),
+        (
+            json!([create, list, create, list]),
+            json!([done, busy, unfit, busy]),
+            Some(Again::Reads(vec![(1, list.clone()), (3, list.clone())])),
+        ),
+        (
+            json!([silent, list, list]),
+            json!([done, busy]),
+            Some(Again::Reads(vec![(1, list.clone())])),
+        ),
+        (json!([create, list]), json!([busy, done]), Some(Again::All)),
+        (json!([create, list]), json!([done, done]), None),
+        (json!([silent]), Value::Null, None),
+    ] {
+        assert_eq!(again(&body, &told), expected, "{body} {told}");
     }
 }

@@ -20,10 +20,13 @@ async fn ended(nodes: usize) {
     let mut admin = Admin::at(cluster.folder.url().unwrap()).await;
     let mut pace = tokio::time::interval(EVERY);
     let mut ended = 0;
-    for _ in 0..TIMES {
-        pace.tick().await;
-        ended += admin.number(END).await;
-    }
+    let ends = async {
+        for _ in 0..TIMES {
+            pace.tick().await;
+            ended += admin.number(END).await;
+        }
+    };
+    load.hurry(ends).await;
     load.more(api, COMMANDS).await;
     cluster.settled(nodes).await;
     let clients = load.stop().await;

@@ -9,7 +9,7 @@ use taskledger_beside::Owner;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{
     Definition, Deleted, LOOK_AGAIN_MS, NewSchedule, Outcome, Overlap, RUNS_KEPT, Refusal, Run,
-    Schedule, State, Step, Timing, Work, flow_of, key_of_time,
+    Schedule, ScheduleStore, State, Step, Timing, Work, flow_of, key_of_time,
 };
 use uuid::Uuid;
 use world::World;
@@ -34,6 +34,7 @@ on_both!(a_schedule_is_as_it_was_kept_and_has_one_name_per_owner);
 on_both!(a_change_of_what_is_not_so_any_more_is_refused);
 on_both!(one_look_at_a_time_decides_and_a_change_takes_its_lease);
 on_both!(a_start_is_counted_once_and_found_after_a_restart);
+on_both!(counters_and_runs_are_shown_as_of_one_moment);
 on_both!(what_is_over_is_forgotten_and_what_is_open_stays);
 on_both!(nothing_is_deleted_or_begun_in_the_middle_of_a_start);
 on_both!(what_cannot_be_read_holds_nothing_else_up);
@@ -93,6 +94,12 @@ fn run(schedule: &Schedule, at: Timestamp, state: State) -> Run {
         decided_at: at,
         cancels: false,
     }
+}
+
+/// Its newest runs, newest first.
+async fn runs_of(store: &ScheduleStore, kept: &Schedule, limit: u32) -> Vec<Run> {
+    let found = store.with_runs(&kept.owner, &kept.name, limit).await;
+    found.unwrap().unwrap().1
 }
 
 mod claims {
@@ -282,7 +289,7 @@ mod claims {
             .unwrap()
             .unwrap();
         assert_eq!((found.counters.started, found.counters.failed), (1, 0));
-        let runs = store.runs(kept.id, 10).await.unwrap();
+        let runs = runs_of(store, &kept, 10).await;
         assert_eq!(
             (runs[0].state, runs[0].run),
             (State::Started, Some(Uuid::from_u128(9)))
@@ -350,6 +357,38 @@ mod claims {
         assert_eq!(store.soonest(t(4)).await.unwrap(), Some(t(5)));
     }
 
+    pub(super) async fn counters_and_runs_are_shown_as_of_one_moment(world: World) {
+        let store = &world.store;
+        let kept = store.create(&new(1, None, "a")).await.unwrap().unwrap();
+        let turn = store.take(kept.id, t(0), t(900)).await.unwrap().unwrap();
+        let all = 30;
+        let starts = async {
+            for second in 1..=all {
+                let starting = run(&kept, t(second), State::Starting);
+                let step = Step {
+                    run: Some(starting.clone()),
+                    ..Step::default()
+                };
+                assert!(store.decide(&turn.schedule, &step).await.unwrap());
+                let started = Outcome::Started(None);
+                let settled = store.settle(kept.id, &starting, &started, t(second));
+                assert!(settled.await.unwrap());
+            }
+        };
+        let looks = async {
+            let mut counted = 0;
+            while counted < all.unsigned_abs() {
+                let shown = store.with_runs(&kept.owner, &kept.name, 100).await;
+                let (schedule, runs) = shown.unwrap().unwrap();
+                let is_started = |run: &&Run| run.state == State::Started;
+                counted = schedule.counters.started;
+                let started = runs.iter().filter(is_started).count() as u64;
+                assert_eq!(counted, started);
+            }
+        };
+        tokio::join!(starts, looks);
+    }
+
     pub(super) async fn what_is_over_is_forgotten_and_what_is_open_stays(world: World) {
         let store = &world.store;
         let kept = store.create(&new(1, None, "a")).await.unwrap().unwrap();
@@ -377,7 +416,7 @@ mod claims {
             };
             assert!(store.decide(&turn.schedule, &step).await.unwrap());
         }
-        let runs = store.runs(kept.id, 1_000).await.unwrap();
+        let runs = runs_of(store, &kept, 1_000).await;
         assert_eq!(runs.len(), RUNS_KEPT as usize + 1);
         let oldest = runs.last().unwrap();
         assert_eq!(
