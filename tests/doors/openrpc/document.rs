@@ -4,6 +4,7 @@ use crate::openrpc::support::{Document, World};
 use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use taskledger::application::api::{Cost, UseCase};
 use taskledger::transport::jsonrpc::stream_request::OF_SOCKETS;
 use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::openrpc::{DISCOVER, document};
@@ -172,6 +173,21 @@ fn what_stands_beside_params_is_told_with_the_methods_that_read_it() {
         let keeps_keys = is_of_flows && changes && !of_worker;
         assert_eq!(key.is_object(), keeps_keys, "{name}");
     }
+}
+
+#[test]
+fn what_costs_a_change_changes_state() {
+    let document = described();
+    let mut changing = 0;
+    for method in document.methods() {
+        let mut cases = UseCase::ALL.iter();
+        let case = cases.find(|case| method["name"] == case.as_str());
+        if case.is_some_and(|case| case.cost() == Cost::Write) {
+            assert_eq!(method["x-changes-state"], true, "{}", method["name"]);
+            changing += 1;
+        }
+    }
+    assert!(changing > 30, "{changing}");
 }
 
 #[test]
