@@ -278,6 +278,10 @@ impl Known {
         let known = self.here.get_mut(principal);
         if let Some(present) = known.and_then(|workers| workers.get_mut(worker)) {
             present.seen.last_seen_at = now;
+            if present.seen.owner != owner {
+                present.seen.owner = owner;
+                present.written = None;
+            }
         } else if self.elsewhere(worker, principal, now).is_none() && self.here_count < WORKERS_MAX
         {
             let seen = Worker {

@@ -364,17 +364,27 @@ async fn a_worker_that_claims_through_another_server_reaches_here_as_far_as_ther
     let of_all: Arc<str> = Arc::from("w2");
     other.registry.claimed(&of_all, &principal, None);
     for _ in 0..6 {
-        other.registry.holds(&of_all, &principal, &methods);
-        assert_eq!(other.standing("scrape"), Standing::Remote);
         w.clock.advance_ms(20 * SECOND);
         other.registry.sweep();
+        other.registry.holds(&worker, &principal, &methods);
+        other.registry.holds(&of_all, &principal, &methods);
+        assert_eq!(other.standing("scrape"), Standing::Remote);
     }
+    // What was taken for granted of the first one gives way to what its claim says.
+    assert_eq!(other.registry.asking("scrape", Some("bob")).now, 1);
+    other.registry.claimed(&worker, &principal, None);
+    other.registry.holds(&worker, &principal, &methods);
+    assert_eq!(other.registry.asking("scrape", Some("bob")).now, 2);
     // It counts for as long as it holds something.
     w.clock.advance_ms(ASKED_FOR_MS);
     other.registry.sweep();
     assert_eq!(other.standing("scrape"), Standing::Unknown);
     other.registry.holds(&of_all, &principal, &methods);
-    assert_eq!(other.standing("scrape"), Standing::Unknown);
+    assert_eq!(
+        other.standing("scrape"),
+        Standing::Unknown,
+        "it is forgotten"
+    );
 }
 
 #[tokio::test]

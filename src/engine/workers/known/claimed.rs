@@ -40,22 +40,22 @@ impl Known {
         }
     }
 
-    /// Whose flows alone a worker may claim of: as it last asked here, or as a server at which it asks has written, or as
-    /// its claim said. One of which nothing is known, its principal's.
+    /// Whose flows alone a worker may claim of: as its claim said, as a server at which it asks has written, or as it last
+    /// asked here. One of which nothing is known, its principal's; that is noted here too, so it comes last.
     pub(super) fn reach_of(
         &self,
         worker: &Arc<str>,
         principal: &Arc<str>,
         now: Timestamp,
     ) -> Option<Arc<str>> {
-        let here = self.here.get(principal).and_then(|all| all.get(worker));
-        let known = here.map(|present| &present.seen);
-        if let Some(known) = known.or_else(|| self.elsewhere(worker, principal, now)) {
-            return known.owner.clone();
-        }
         let claimed = self.claimed.get(&(principal.clone(), worker.clone()));
-        match claimed.filter(|claimed| is_now(claimed.at, now)) {
-            Some(claimed) => claimed.owner.clone(),
+        if let Some(claimed) = claimed.filter(|claimed| is_now(claimed.at, now)) {
+            return claimed.owner.clone();
+        }
+        let here = || self.here.get(principal)?.get(worker);
+        let elsewhere = self.elsewhere(worker, principal, now);
+        match elsewhere.or_else(|| here().map(|present| &present.seen)) {
+            Some(known) => known.owner.clone(),
             None => owner_of(principal).map(Arc::from),
         }
     }
