@@ -202,6 +202,10 @@ async fn rows_of_an_earlier_version_are_replaced_without_new_indexes_on_them() {
     for sql in [
         "UPDATE checkpoints SET version = 2",
         "DROP INDEX tasks_suspended",
+        "DROP INDEX tasks_both",
+        "DROP INDEX tasks_both_status",
+        "DROP INDEX tasks_user",
+        "DROP INDEX tasks_user_status",
         "DROP INDEX tasks_owner",
         "DROP INDEX tasks_owner_status",
         "DROP INDEX tasks_owner_root",

@@ -4,6 +4,7 @@
 //! index does that together with its state (`driver/belonging.rs`, `Flows::abandoned`), or takes all of it, which
 //! is noticed by how much is there.
 
+mod declared;
 mod entered;
 
 use super::awaited::Stood;
@@ -11,9 +12,9 @@ use super::flows::Flows;
 use super::mailbox::Resident;
 use super::offers::{Coming, Offer};
 use super::slots::View;
+pub(super) use declared::Declared;
 pub(super) use entered::Entered;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Flow;
 use taskledger_domain::schedule::{self, Outside, Waiting};
@@ -49,10 +50,8 @@ impl Flows {
         let of = |owner: Option<&str>| self.slots.view(owner);
         let changed = self.awaited.changed(&of(None), of);
         // What workers wait for depends on whose declarations there are.
-        let since = self.slots.declared_since();
-        if self.declared_since.swap(since, Ordering::AcqRel) != since {
-            self.offers.look();
-        }
+        let declared = self.declared.follow(|| self.slots.declared_by_users());
+        self.offers.look_for(&declared);
         changed.into_iter().for_each(|flow| self.wake(flow));
     }
 

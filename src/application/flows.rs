@@ -21,7 +21,7 @@ use crate::clock::SharedClock;
 use crate::store::{EventStore, Snapshot};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use taskledger_domain::codec::snapshot;
@@ -50,8 +50,8 @@ pub struct Flows {
     pub(super) slots: Arc<Slots>,
     pub(super) timers: Timers,
     pub(super) awaited: Awaited,
-    /// For which snapshot of the directory workers were last told to look.
-    pub(super) declared_since: AtomicU64,
+    /// What users have declared for themselves, as far as workers were told to look.
+    pub(super) declared: super::entering::Declared,
     /// Attempts outside the server, of the flows that this node owns.
     pub(super) leases: Leases,
     /// What workers may claim of them.
@@ -133,7 +133,7 @@ impl Flows {
         let flows = Self {
             timers: Timers::new(parts.clock.clone()),
             awaited: Awaited::default(),
-            declared_since: AtomicU64::new(0),
+            declared: super::entering::Declared::default(),
             leases: Leases::new(parts.renewals, parts.tickets, offers.clone()),
             offers,
             store: parts.store,

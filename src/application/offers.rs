@@ -379,6 +379,14 @@ impl Offers {
         }
     }
 
+    /// The same for those that wait for one of these methods, which a user has begun or ceased to declare.
+    pub(super) fn look_for(&self, declared: &[MethodKey]) {
+        if !declared.is_empty() {
+            let told = self.inner().dismiss_for(declared).into_iter();
+            told.for_each(|tell| _ = tell.send(Wakeup::Look));
+        }
+    }
+
     /// Methods from now on of which there is something and was nothing, on this node or, as far as it hears of them, others.
     pub(super) fn appearing(&self) -> broadcast::Receiver<Appeared> {
         self.appeared.subscribe()

@@ -94,6 +94,11 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn declared_since(&self) -> u64 {
         0
     }
+    /// Which users have declared which methods for themselves; the same value in all snapshots in which these are the
+    /// same. Only of the snapshot for everybody.
+    fn declared_by_users(&self) -> Arc<DeclaredByUsers> {
+        Arc::default()
+    }
     /// The users who have declared the method for themselves. Only of the snapshot for everybody.
     fn owners_of(&self, _method: &str) -> &[Arc<str>] {
         &[]
@@ -114,6 +119,9 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
         None
     }
 }
+
+/// By method, the users who have declared it for themselves, in order.
+pub type DeclaredByUsers = HashMap<Arc<str>, Vec<Arc<str>>>;
 
 /// How a snapshot stands to a method: what decides whether a flow starts its tasks by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

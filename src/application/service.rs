@@ -361,6 +361,11 @@ impl Service {
             }
             Request::Claim(claim) => {
                 let begun = Box::pin(app.claim_here(context, &claim)).await?;
+                if !begun.is_empty() {
+                    let (caller, reach) = (&context.caller, context.caller.reach());
+                    self.workers
+                        .claimed(&claim.worker, caller.actor(), reach.owner());
+                }
                 Ok(Reply::Claimed(begun.delivered()))
             }
             Request::Hint(hint) => {

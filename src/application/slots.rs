@@ -25,7 +25,7 @@ pub use view::View;
 pub use weights::{Sharing, Weights};
 
 use super::ownership::Partitions;
-use super::ports::{ExecutorSnapshot, Executors, Standing};
+use super::ports::{DeclaredByUsers, ExecutorSnapshot, Executors, Standing};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -258,9 +258,9 @@ impl Slots {
         }
     }
 
-    /// Since which snapshot the same users have declared the same methods for themselves.
-    pub(super) fn declared_since(&self) -> u64 {
-        self.executors.snapshot().declared_since()
+    /// Which users have declared which methods for themselves, by the newest snapshot.
+    pub(super) fn declared_by_users(&self) -> Arc<DeclaredByUsers> {
+        self.executors.snapshot().declared_by_users()
     }
 
     /// How many attempts of methods that workers claim may be under way at once.

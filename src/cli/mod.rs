@@ -285,6 +285,7 @@ mod tests {
             "workers declare m --input-schema f --limit 5 --defaults {\"retry_count\":2}"
                 .to_owned(),
             "workers undeclare m".to_owned(),
+            "workers undeclare m --owner ann".to_owned(),
             "webhooks create https://h/hook --url http://h:1 --json".to_owned(),
             "webhooks verify --secret-file f --id i --timestamp 1 --signature v1,x".to_owned(),
             "secrets set github-token --url http://h:1".to_owned(),

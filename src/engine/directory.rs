@@ -6,7 +6,7 @@
 
 use super::executor::{Registered, Registry};
 use crate::application::api::ExecutorView;
-use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors};
+use crate::application::ports::{DeclaredByUsers, ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,7 +111,7 @@ pub struct Snapshot {
     /// The same moment for users who have something of their own. Empty but in the snapshot for everybody.
     owners: HashMap<Arc<str>, Arc<Snapshot>>,
     /// Who has declared each method for themselves. As above.
-    declared_by: HashMap<Arc<str>, Vec<Arc<str>>>,
+    declared_by: Arc<DeclaredByUsers>,
     /// The number of the first snapshot with that.
     declared_since: u64,
 }
@@ -121,7 +121,7 @@ impl Snapshot {
         let contents = Arc::new(contents);
         let of_users = contents.own.values().flat_map(|own| own.keys().cloned());
         let of_users = Arc::new(of_users.collect::<HashSet<_>>());
-        let mut declared_by: HashMap<Arc<str>, Vec<Arc<str>>> = HashMap::new();
+        let mut declared_by = DeclaredByUsers::new();
         let mut owners = HashMap::new();
         for (owner, own) in &contents.own {
             let declared = own.iter().filter(|(_, remote)| remote.is_some());
@@ -135,13 +135,13 @@ impl Snapshot {
                 owner: Some((owner.clone(), own.clone())),
                 of_users: of_users.clone(),
                 owners: HashMap::new(),
-                declared_by: HashMap::new(),
+                declared_by: Arc::default(),
                 declared_since: number,
             };
             owners.insert(owner.clone(), Arc::new(of_owner));
         }
         declared_by.values_mut().for_each(|all| all.sort_unstable());
-        let same = before.filter(|before| before.declared_by == declared_by);
+        let same = before.filter(|before| *before.declared_by == declared_by);
         Self {
             number,
             contents,
@@ -149,7 +149,10 @@ impl Snapshot {
             of_users,
             owners,
             declared_since: same.map_or(number, |before| before.declared_since),
-            declared_by,
+            declared_by: same.map_or_else(
+                || Arc::new(declared_by),
+                |before| before.declared_by.clone(),
+            ),
         }
     }
 
@@ -238,6 +241,9 @@ impl ExecutorSnapshot for Snapshot {
     }
     fn declared_since(&self) -> u64 {
         self.declared_since
+    }
+    fn declared_by_users(&self) -> Arc<DeclaredByUsers> {
+        self.declared_by.clone()
     }
     fn owners_of(&self, method: &str) -> &[Arc<str>] {
         self.declared_by.get(method).map_or(&[], Vec::as_slice)

@@ -334,6 +334,12 @@ impl Workers for WorkerRegistry {
         }
     }
 
+    fn claimed(&self, worker: &Arc<str>, principal: &Arc<str>, owner: Option<&Arc<str>>) {
+        let now = self.clock.now();
+        let who = (worker, principal);
+        self.state().known.claimed(who, owner, now);
+    }
+
     fn left(&self, worker: &str, principal: &str) {
         self.state().known.left(worker, principal);
     }

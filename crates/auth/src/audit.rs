@@ -73,6 +73,8 @@ words! {
         ScheduleDelete = "schedule.delete",
         /// A run of a schedule was started by hand; the object is the name of the schedule.
         ScheduleRun = "schedule.run_now",
+        /// The declaration of a method that somebody else had declared was removed; the object is the method.
+        MethodUndeclare = "method.undeclare",
         /// Flows were archived or deleted.
         Retention = "retention",
         /// The read models were made anew.

@@ -24,6 +24,7 @@ Examples:
   taskledger workers drain gpu-1
   taskledger workers declare text.upper --input-schema upper.json --defaults '{\"retry_count\": 3}' --limit 20
   taskledger workers undeclare text.upper
+  taskledger workers undeclare text.upper --owner ann
 
 `taskledger worker` runs a program as a worker.")]
 pub struct Args {
@@ -42,7 +43,7 @@ enum Command {
     Drain(drain::Args),
     Declare(Box<declare::Args>),
     /// Remove a declaration; tasks of the method wait for a worker that asks for it
-    Undeclare(declare::One),
+    Undeclare(declare::Undeclare),
 }
 
 impl Command {

@@ -114,6 +114,10 @@ impl MultiRow {
         rows: &[T],
         bind: impl Fn(&T, &mut Args),
     ) -> Result<(), Error> {
+        // Most batches leave most tables alone, and to find a prepared statement costs a thousand instructions.
+        if rows.is_empty() {
+            return Ok(());
+        }
         if let Inner::Direct(tx) = &mut tx.inner {
             return tx.execute_each(&self.each, rows, bind);
         }

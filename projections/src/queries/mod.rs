@@ -6,6 +6,7 @@ mod cursor;
 mod flows;
 mod list;
 mod owners;
+mod parts;
 mod reading;
 mod rows;
 mod runs;

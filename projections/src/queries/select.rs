@@ -3,6 +3,7 @@
 //! Every filter has an index that ends in the order of creation.
 
 use super::cursor::{Cursor, Order};
+use super::parts::Part;
 use super::rows;
 use crate::Error;
 use crate::tasks::counts::bucket_of;
@@ -51,7 +52,7 @@ pub enum Start {
 }
 
 /// A parameter of a condition.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     Int(i64),
     Text(Arc<str>),
@@ -88,6 +89,11 @@ pub(super) struct Select {
 impl Select {
     /// `None` when nothing can match.
     pub(super) async fn new(tx: &mut Tx<'_>, f: &ListFilter) -> Result<Option<Self>, Error> {
+        // The user of a root is its owner.
+        let is_of_others = f.owner.is_some() && f.user_id.is_some() && f.owner != f.user_id;
+        if f.root_only && is_of_others {
+            return Ok(None);
+        }
         let mut equal = Vec::new();
         let parent = match (f.parent_id, &f.owner) {
             (Some(parent), Some(owner)) => Some(rows::number_of(tx, parent, owner).await?),
@@ -167,7 +173,7 @@ impl Select {
                 Order::Descending => keys.1 = keys.1.min(int(cursor.position)),
             },
         }
-        let (conditions, mut args) = self.conditions(keys, self.times);
+        let (selects, mut args) = self.selects("created_position", keys, self.times);
         let by = match (self.key(), order) {
             (Key::Position, Order::Ascending) => ("", "ASC"),
             (Key::Position, Order::Descending) => ("", "DESC"),
@@ -178,13 +184,12 @@ impl Select {
         args.int(i64::try_from(rows).unwrap_or(i64::MAX));
         args.int(int(offset));
         let n = args.len();
+        // SQLite merges both where there are two.
         let sql = format!(
-            "SELECT created_position
-            FROM {}
-            WHERE {conditions}
+            "{}
             ORDER BY {by}
             LIMIT ${} OFFSET ${n}",
-            self.table(),
+            selects.join(" UNION ALL "),
             n - 1
         );
         Ok((sql, args))
@@ -197,8 +202,11 @@ impl Select {
         keys: (i64, i64),
         times: Option<(i64, i64)>,
     ) -> Result<i64, Error> {
-        let (conditions, args) = self.conditions(keys, times);
-        let sql = format!("SELECT COUNT(*) FROM {} WHERE {conditions}", self.table());
+        let (counts, args) = self.selects("COUNT(*)", keys, times);
+        let sql = match &counts[..] {
+            [all] => all.clone(),
+            parts => format!("SELECT ({})", parts.join(") + (")),
+        };
         let row = tx.fetch_one(AssertSqlSafe(sql), args).await?;
         Ok(Columns::of(&row).int()?)
     }
@@ -208,8 +216,58 @@ impl Select {
         self.count(tx, self.keys, self.times).await
     }
 
-    /// SQLite, which has no statistics, would find somebody's roots among the roots of all, and the few tasks
-    /// that wait for people among all tasks.
+    /// The queries, one for each part of the list, for this column of it. They have the same parameters.
+    fn selects(
+        &self,
+        column: &str,
+        keys: (i64, i64),
+        times: Option<(i64, i64)>,
+    ) -> (Vec<String>, Args) {
+        let select = |part: Option<Part>| {
+            let table = match part {
+                Some(part) => part.table(self.has("status")),
+                None => self.table(),
+            };
+            let (conditions, args) = self.conditions(keys, times, part);
+            let select = format!("SELECT {column} FROM {table} WHERE {conditions}");
+            (select, args)
+        };
+        let Some((first, others)) = self.parts().split_first() else {
+            let (select, args) = select(None);
+            return (vec![select], args);
+        };
+        let (first, args) = select(Some(*first));
+        let others = others.iter().map(|part| select(Some(*part)).0);
+        (std::iter::once(first).chain(others).collect(), args)
+    }
+
+    fn has(&self, column: &str) -> bool {
+        self.equal.iter().any(|(of, _)| *of == column)
+    }
+
+    /// On SQLite, the parts of a list of what somebody owns or is the user of, by index. None: it goes by another one.
+    fn parts(&self) -> &'static [Part] {
+        let has_others = self.by_label || self.suspended || self.ids.is_some();
+        if self.engine == Engine::Postgres || has_others || self.has("parent_no") {
+            return &[];
+        }
+        let value_of = |column| {
+            let mut equal = self.equal.iter();
+            equal.find_map(|(of, value)| (*of == column).then_some(value))
+        };
+        match (value_of("owner"), value_of("user_id")) {
+            // By the name of the tasks.
+            (None, Some(_)) if self.has("name") => &[],
+            (None, None) => &[],
+            (Some(_), _) | (None, Some(_)) if self.root_only => &[Part::Root],
+            (Some(_), None) => &[Part::Both, Part::Owner],
+            (Some(owner), Some(user)) if owner == user => &[Part::Both],
+            (Some(_), Some(_)) => &[Part::Owner],
+            (None, Some(_)) => &[Part::Both, Part::User],
+        }
+    }
+
+    /// SQLite, which has no statistics, would find the few tasks that wait for people among all tasks.
     fn table(&self) -> &'static str {
         match self.engine {
             // SQLite keeps the order of a cross join.
@@ -228,7 +286,6 @@ impl Select {
             // The few that begin alike, whatever else is asked of them.
             Engine::Sqlite if self.ids.is_some() => "tasks INDEXED BY tasks_id",
             Engine::Sqlite if self.suspended => "tasks INDEXED BY tasks_suspended",
-            Engine::Sqlite if self.owned && self.root_only => "tasks INDEXED BY tasks_owner_root",
             Engine::Sqlite | Engine::Postgres => "tasks",
         }
     }
@@ -242,18 +299,12 @@ impl Select {
         }
     }
 
-    /// On SQLite, which has no statistics, a list of what somebody owns goes by an index that begins with
-    /// the owner: `+` keeps a column out of the choice. So its cost does not depend on others' tasks.
-    fn compared(&self, column: &'static str) -> &'static str {
-        match (self.engine, self.owned, column) {
-            (Engine::Sqlite, true, "user_id") => "+user_id",
-            (Engine::Sqlite, true, "name") => "+name",
-            (Engine::Sqlite, true, "priority") => "+priority",
-            (Engine::Sqlite | Engine::Postgres, _, column) => column,
-        }
-    }
-
-    fn conditions(&self, keys: (i64, i64), times: Option<(i64, i64)>) -> (String, Args) {
+    fn conditions(
+        &self,
+        keys: (i64, i64),
+        times: Option<(i64, i64)>,
+        part: Option<Part>,
+    ) -> (String, Args) {
         let mut args = Args::of(self.engine);
         args.int(keys.0);
         args.int(keys.1);
@@ -289,8 +340,11 @@ impl Select {
             if self.by_label && *column == "owner" {
                 text.push_str(&format!(" AND label_owner = ${}", args.len()));
             }
-            let column = self.compared(column);
-            text.push_str(&format!(" AND {column} = ${}", args.len()));
+            let n = args.len();
+            text.push_str(&match part {
+                Some(part) => part.condition(column, n),
+                None => format!(" AND {column} = ${n}"),
+            });
         }
         if let Some((first, last)) = self.ids {
             args.id(first.0);

@@ -67,6 +67,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0008_run_output",
             include_str!("../../../migrations/postgres/read_models/0008_run_output.sql"),
         ),
+        (
+            "0009_one_entry_for_user_and_owner",
+            include_str!(
+                "../../../migrations/postgres/read_models/0009_one_entry_for_user_and_owner.sql"
+            ),
+        ),
     ])
 });
 

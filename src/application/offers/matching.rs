@@ -188,6 +188,23 @@ impl Inner {
         ids.into_iter().filter_map(|id| self.leave(id)).collect()
     }
 
+    /// Takes workers out for whom it makes a difference whether their owners have declared these methods for themselves: they
+    /// wait for one of them, or for the shared one in its place, and may have flows of that owner.
+    /// Cost: O(methods + these workers * log).
+    pub(super) fn dismiss_for(&mut self, declared: &[MethodKey]) -> Vec<Tell> {
+        let mut ids = BTreeSet::new();
+        for own in declared {
+            let reaches = own.owner.iter().map(|owner| Reach::Of(owner.clone()));
+            let reaches: Vec<Reach> = reaches.chain([Reach::All]).collect();
+            for name in [own, &MethodKey::shared(own.name.clone())] {
+                let workers = self.methods.get(name).map(|method| &method.workers);
+                let of_reach = |reach| workers.and_then(|workers| workers.get(reach));
+                ids.extend(reaches.iter().filter_map(of_reach).flatten().copied());
+            }
+        }
+        ids.into_iter().filter_map(|id| self.leave(id)).collect()
+    }
+
     /// Gives the methods whose limit may have changed.
     pub(super) fn limit(&mut self, limits: &HashMap<MethodKey, usize>) -> Vec<MethodKey> {
         let had = self.methods.iter().filter(|(_, m)| m.limit.is_some());

@@ -1,5 +1,7 @@
 //! Who gets which offer, and when.
 
+mod declared;
+
 use super::*;
 use futures_util::FutureExt;
 use taskledger_domain::testing::{START, id};

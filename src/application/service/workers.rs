@@ -1,5 +1,7 @@
 //! Who works outside the server, and at what: declared methods, workers, drains.
 
+mod undeclaring;
+
 use super::Service;
 use super::work::{allowed, invalid};
 use crate::application::api::work::{
@@ -48,32 +50,6 @@ impl Service {
             Error::from(Failure::Broken("a declared method is not known".to_owned()))
         })?;
         Ok(method_view(known, &self.figures(context).await))
-    }
-
-    /// Takes the declaration of a method back; says whether there was one.
-    ///
-    /// # Errors
-    /// [`Error`].
-    pub async fn undeclare(&self, context: &Context, method: &str) -> Result<bool, Error> {
-        self.admit(context, UseCase::UndeclareMethod)?;
-        allowed(&context.caller, &[Arc::from(method)], "method")?;
-        let by = context.caller.actor();
-        let rights = rights(&context.caller);
-        let shared = MethodKey::shared(Arc::from(method));
-        let own = context.caller.reach().owner().map(|owner| MethodKey {
-            name: shared.name.clone(),
-            owner: Some(owner.clone()),
-        });
-        // One that was declared before it could be for one's own flows alone is shared.
-        for key in own.into_iter().chain([shared]) {
-            let removed = self.workers.undeclare(&key, by, rights).await;
-            let removed = removed.map_err(Failure::from)?;
-            let removed = removed.map_err(|refusal| undeclared(DeclareRefusal::Kept(refusal)));
-            if removed? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Says of workers that hold tasks, until cancelled, that they are there: one that is busy asks for nothing,

@@ -2,14 +2,15 @@
 //!
 //! What a worker asks for counts for the flows that it may claim of: all, or those of one user.
 
+mod claimed;
 mod listed;
 
 use super::by_owner::ByOwner;
 use crate::application::ports::{ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asks};
 use crate::engine::directory::Remote;
+use claimed::Claimed;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use taskledger_auth::owner_of;
 use taskledger_domain::task::inputs::{CompiledSchema, compile};
 use taskledger_domain::{Payload, Timestamp, Violation};
 use taskledger_workers::{Connection, Drain, Method, MethodKey, Worker};
@@ -90,6 +91,8 @@ pub(super) struct Known {
     here: ByWorker<Present>,
     here_count: usize,
     elsewhere: Vec<Worker>,
+    /// Workers that hold tasks of this server and ask at another one, by principal and name.
+    claimed: HashMap<(Arc<str>, Arc<str>), Claimed>,
     drained: HashMap<Arc<str>, HashSet<Arc<str>>>,
     asked: ByOwner<Asked>,
     /// Workers of this server that have left and may be written: principal, name.
@@ -265,6 +268,7 @@ impl Known {
         now: Timestamp,
     ) -> bool {
         let owner = self.reach_of(worker, principal, now);
+        self.still_holds(worker, principal, now);
         let is_asked = |method: &Arc<str>| {
             let asked = self.asked.get(owner.as_deref(), method);
             asked.is_some_and(|asked| is_now(asked.at, now))
@@ -274,6 +278,10 @@ impl Known {
         let known = self.here.get_mut(principal);
         if let Some(present) = known.and_then(|workers| workers.get_mut(worker)) {
             present.seen.last_seen_at = now;
+            if present.seen.owner != owner {
+                present.seen.owner = owner;
+                present.written = None;
+            }
         } else if self.elsewhere(worker, principal, now).is_none() && self.here_count < WORKERS_MAX
         {
             let seen = Worker {
@@ -290,16 +298,6 @@ impl Known {
         }
         self.is_news |= is_news;
         is_news
-    }
-
-    /// Whose flows alone a worker may claim of, as it last said; one that has not asked here, its principal's.
-    fn reach_of(&self, worker: &str, principal: &str, now: Timestamp) -> Option<Arc<str>> {
-        let here = self.here.get(principal).and_then(|all| all.get(worker));
-        let known = here.map(|present| &present.seen);
-        match known.or_else(|| self.elsewhere(worker, principal, now)) {
-            Some(known) => known.owner.clone(),
-            None => owner_of(principal).map(Arc::from),
-        }
     }
 
     /// The worker as it is connected to another server. Cost: O(workers of other servers).
@@ -357,6 +355,7 @@ impl Known {
         self.here_count = self.here.values().map(HashMap::len).sum();
         self.elsewhere
             .retain(|worker| is_now(worker.last_seen_at, now));
+        self.claimed.retain(|_, claimed| is_now(claimed.at, now));
         self.asked
             .retain(|asked| now.ms_since(asked.at) < LAST_ASKED_KEPT_MS);
     }

@@ -38,7 +38,7 @@ pub(super) fn prepare<C>(
     if let Some(key) = key.filter(|key| !key.is_null()) {
         let key = idempotency_key(key)?;
         match method.changes {
-            Changes::Nothing => {}
+            Changes::Nothing | Changes::Server => {}
             Changes::Flows => {
                 let configuration = request.configuration.as_ref();
                 let taken = fingerprint(method.name, &params, configuration);

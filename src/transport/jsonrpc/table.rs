@@ -42,7 +42,8 @@ impl<C> Method<C> {
             | Changes::Schedules
             | Changes::Claims
             | Changes::Work
-            | Changes::Workers => true,
+            | Changes::Workers
+            | Changes::Server => true,
         }
     }
 
@@ -83,6 +84,9 @@ pub enum Changes {
     Work,
     /// Which methods and workers there are. That lies beside the log.
     Workers,
+    /// What this server does: whether it begins attempts, which tables it reads. No keys are kept with it; one that is
+    /// given is ignored, as by a call that reads.
+    Server,
 }
 
 /// Turns a call into the text of its result.

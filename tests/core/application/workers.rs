@@ -352,6 +352,42 @@ async fn servers_hear_from_each_other_what_is_declared_asked_for_and_drained() {
 }
 
 #[tokio::test]
+async fn a_worker_that_claims_through_another_server_reaches_here_as_far_as_there() {
+    let w = World::new().await;
+    let other = w.node(Some(w.clock.uuid())).await;
+    let (worker, principal) = (Arc::from("w1"), Arc::from(ANN));
+    let methods = [Arc::from("scrape")];
+    // Of a worker that has claimed nothing, nobody knows more than its principal.
+    other.registry.holds(&worker, &principal, &methods);
+    assert_eq!(other.standing("scrape"), Standing::Unknown);
+    // One that may claim of all users, whose server has not written that it is there.
+    let of_all: Arc<str> = Arc::from("w2");
+    other.registry.claimed(&of_all, &principal, None);
+    for _ in 0..6 {
+        w.clock.advance_ms(20 * SECOND);
+        other.registry.sweep();
+        other.registry.holds(&worker, &principal, &methods);
+        other.registry.holds(&of_all, &principal, &methods);
+        assert_eq!(other.standing("scrape"), Standing::Remote);
+    }
+    // What was taken for granted of the first one gives way to what its claim says.
+    assert_eq!(other.registry.asking("scrape", Some("bob")).now, 1);
+    other.registry.claimed(&worker, &principal, None);
+    other.registry.holds(&worker, &principal, &methods);
+    assert_eq!(other.registry.asking("scrape", Some("bob")).now, 2);
+    // It counts for as long as it holds something.
+    w.clock.advance_ms(ASKED_FOR_MS);
+    other.registry.sweep();
+    assert_eq!(other.standing("scrape"), Standing::Unknown);
+    other.registry.holds(&of_all, &principal, &methods);
+    assert_eq!(
+        other.standing("scrape"),
+        Standing::Unknown,
+        "it is forgotten"
+    );
+}
+
+#[tokio::test]
 async fn more_workers_than_there_may_be_are_refused() {
     let w = World::new().await;
     let node = w.node(None).await;

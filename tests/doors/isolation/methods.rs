@@ -1,9 +1,10 @@
 //! What one user declares and asks for is for that user's tasks: those of others are offered, checked, limited and
 //! explained as if it were not there.
 
-use super::world::{Callers, Nodes, World};
+use super::world::{Callers, Nodes, World, user};
 use serde_json::{Value, json};
 use std::time::Duration;
+use taskledger_auth::{Scope, Scopes};
 use tokio::time::sleep;
 
 /// Longer than nodes take to hear of what another one has noted.
@@ -212,12 +213,69 @@ async fn assert_workers_that_wait_follow_a_declaration(world: &Callers) {
     assert_eq!(claims[0]["task"]["id"], task);
 }
 
+/// What another user has declared is taken back by an administrator alone, and the audit log has it.
+async fn assert_an_administrator_takes_back_what_others_declared(world: &Callers) {
+    let declare = json!({"method": "left", "limit": 1});
+    world.call("bob", "workers.declare", declare).await;
+    sleep(HEARD).await;
+    // Whether somebody else has declared something is not told.
+    let of = |owner: &str| json!({"method": "left", "owner": owner});
+    let named = world.refusal("ann", "workers.undeclare", of("bob")).await;
+    assert_eq!(
+        (
+            &named["code"],
+            &named["data"]["scope"],
+            &named["data"]["field"]
+        ),
+        (&json!(-32004), &json!("users:any"), &json!("owner"))
+    );
+    for nobodys in ["nobody", ""] {
+        let absent = world.refusal("ann", "workers.undeclare", of(nobodys));
+        assert_eq!(absent.await, named, "{nobodys:?}");
+    }
+    let own = world.call("ann", "workers.undeclare", of("ann")).await;
+    assert_eq!(own["removed"], false);
+    let limits = async || {
+        let shown = shown(world, "bob").await;
+        let left = shown.iter().filter(|it| it["method"] == "left");
+        left.filter_map(|it| it.get("limit").cloned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(limits().await, [json!(1)]);
+
+    let removed = async |owner| {
+        let removed = world.call("chief", "workers.undeclare", of(owner)).await;
+        removed["removed"].clone()
+    };
+    assert_eq!(removed("ann").await, false, "she has declared nothing");
+    assert_eq!(removed("bob").await, true);
+    sleep(HEARD).await;
+    assert_eq!(limits().await, [] as [Value; 0]);
+    assert_eq!(removed("bob").await, false);
+    let rows = json!({"action": "method.undeclare"});
+    let rows = world.call("chief", "audit.list", rows).await;
+    let rows = rows["entries"].as_array().unwrap();
+    let left = rows.iter().filter(|row| row["object"] == "left");
+    let left = left.map(|row| {
+        assert_ne!(row["principal"], "user:bob");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (text(&row["outcome"]), text(&row["detail"]["owner"]))
+    });
+    let left: Vec<_> = left.collect();
+    let row = |outcome: &str, owner: &str| (outcome.to_owned(), owner.to_owned());
+    let nothing_of_ann = [row("refused", "ann"), row("done", "ann")];
+    let then_nothing = [row("refused", "bob"), row("done", "bob")];
+    let expected = [&then_nothing[..], &[row("done", "bob")], &nothing_of_ann];
+    assert_eq!(left, expected.concat(), "newest first");
+}
+
 async fn assert_methods_are_ones_own(world: &Callers) {
     // First, while no worker of Ann's is there, whose times would be shown.
     assert_who_asks_is_there_for_ones_own_tasks(world).await;
     assert_a_declaration_is_for_ones_own_tasks(world).await;
     assert_what_is_shared_is_for_all(world).await;
     assert_workers_that_wait_follow_a_declaration(world).await;
+    assert_an_administrator_takes_back_what_others_declared(world).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -268,6 +326,36 @@ async fn workers_of_one_name_are_drained_and_listed_by_their_principals() {
         assert_eq!(listed.len(), 1, "{who}");
         assert_eq!(listed[0]["draining"], is_drained, "{who}");
     }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_principal_declared_is_taken_back_with_the_scope_for_that_alone() {
+    let world = World::start().await;
+    for (who, scope) in [("watcher", Scope::UsersAny), ("operator", Scope::Admin)] {
+        let caller = user(who, Scopes::of([Scope::Worker, scope]));
+        world.known.put(who, caller);
+    }
+    let declare = json!({"method": "kept"});
+    world.call("bob", "workers.declare", declare).await;
+    let of_bob = json!({"method": "kept", "owner": "bob"});
+    let refused = world.refusal("watcher", "workers.undeclare", of_bob.clone());
+    let refused = refused.await;
+    assert_eq!(
+        (&refused["code"], &refused["data"]["field"]),
+        (&json!(-32602), &json!("method")),
+        "{refused}"
+    );
+    let refused = world.refusal("operator", "workers.undeclare", of_bob).await;
+    assert_eq!(refused["data"]["scope"], "users:any", "{refused}");
+    let kept = shown(&world, "bob").await;
+    assert_eq!((kept.len(), &kept[0]["declared"]), (1, &json!(true)));
+    // That it was refused is in the audit log, behind what was about to be done.
+    let rows = json!({"action": "method.undeclare", "principal": "user:watcher"});
+    let rows = world.call("chief", "audit.list", rows).await;
+    let rows = rows["entries"].as_array().unwrap().iter();
+    let outcomes: Vec<_> = rows.map(|row| row["outcome"].clone()).collect();
+    assert_eq!(outcomes, [json!("refused"), json!("done")]);
     world.close().await;
 }
 

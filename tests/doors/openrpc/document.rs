@@ -4,9 +4,11 @@ use crate::openrpc::support::{Document, World};
 use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use taskledger::application::api::{Cost, UseCase};
 use taskledger::transport::jsonrpc::stream_request::OF_SOCKETS;
 use taskledger::transport::jsonrpc::{ErrorKind, methods};
 use taskledger::transport::openrpc::{DISCOVER, document};
+use taskledger_auth::Scope;
 
 const META_SCHEMA: &str = include_str!("data/open-rpc/meta-schema.json");
 const TASK_SCHEMA: &str = include_str!("../../../crates/conformance/src/task_schema.json");
@@ -172,6 +174,24 @@ fn what_stands_beside_params_is_told_with_the_methods_that_read_it() {
         let keeps_keys = is_of_flows && changes && !of_worker;
         assert_eq!(key.is_object(), keeps_keys, "{name}");
     }
+}
+
+#[test]
+fn what_costs_a_change_changes_state() {
+    // To work on a document costs as much, and needs no more than to read.
+    let is_change =
+        |case: &&UseCase| case.cost() == Cost::Write && case.scope() != Some(Scope::TasksRead);
+    let document = described();
+    let mut changing = 0;
+    for method in document.methods() {
+        let mut cases = UseCase::ALL.iter();
+        let case = cases.find(|case| method["name"] == case.as_str());
+        if case.filter(is_change).is_some() {
+            assert_eq!(method["x-changes-state"], true, "{}", method["name"]);
+            changing += 1;
+        }
+    }
+    assert!(changing > 20, "{changing}");
 }
 
 #[test]

@@ -63,11 +63,24 @@ impl Args {
     }
 }
 
-impl One {
+/// What is not to be declared any more.
+#[derive(Debug, clap::Args)]
+pub(super) struct Undeclare {
+    #[command(flatten)]
+    one: One,
+    /// The user for whose tasks it is declared; default: you, or else the shared declaration; empty: the shared one
+    #[arg(long, value_name = "USER")]
+    owner: Option<String>,
+}
+
+impl Undeclare {
     pub(super) fn undeclare(self) -> Request {
         Request {
             method: "workers.undeclare",
-            params: Params::default().with("method", self.method).build(),
+            params: Params::default()
+                .with("method", self.one.method)
+                .maybe("owner", self.owner)
+                .build(),
             show: undeclared,
         }
     }

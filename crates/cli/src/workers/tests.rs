@@ -45,6 +45,11 @@ fn each_command_makes_the_call_that_it_names() {
                 "defaults": {"retry_count": 2}, "limit": 9}),
         ),
         ("undeclare|m", "workers.undeclare", json!({"method": "m"})),
+        (
+            "undeclare|m|--owner|ann",
+            "workers.undeclare",
+            json!({"method": "m", "owner": "ann"}),
+        ),
     ];
     for (line, method, params) in cases {
         let request = request(line);
@@ -83,6 +88,30 @@ fn workers_and_methods_are_tables() {
          a       yes       1        2        5      3        L           does\n\
          b       no        0        0               0\n"
     );
+}
+
+#[test]
+fn methods_of_several_owners_say_whose_they_are() {
+    let method = |owner: Option<&str>| {
+        let mut shown = json!({"method": "a", "declared": true, "workers": 0, "running": 0, "waiting": 0,
+            "last_asked_at": null});
+        if let Some(owner) = owner {
+            shown["owner"] = json!(owner);
+        }
+        shown
+    };
+    let both = json!({"methods": [method(None), method(Some("ann"))]});
+    assert_eq!(
+        shown("methods", &both),
+        "METHOD  OWNER  DECLARED  WORKERS  RUNNING  LIMIT  WAITING  LAST ASKED  DESCRIPTION\n\
+         a              yes       0        0               0\n\
+         a       ann    yes       0        0               0\n"
+    );
+    for owner in [None, Some("ann")] {
+        let one = json!({"methods": [method(owner), method(owner)]});
+        let of_one = shown("methods", &one);
+        assert!(of_one.starts_with("METHOD  DECLARED  WORKERS"), "{of_one}");
+    }
 }
 
 #[test]

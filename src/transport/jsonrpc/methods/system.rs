@@ -50,7 +50,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             summary: "Start or stop draining: a draining server starts no new attempts",
             tags: &["system"],
             params: drain::Params::declared(),
-            changes: Changes::Nothing,
+            changes: Changes::Server,
             about: about::drain(),
             handler: |service, call| {
                 boxed(async move {
@@ -66,7 +66,7 @@ pub(super) fn methods() -> Vec<Method<Service>> {
             summary: "Rebuild the read models from the log, while the old ones serve",
             tags: &["system"],
             params: nothing::Params::declared(),
-            changes: Changes::Nothing,
+            changes: Changes::Server,
             about: about::rebuild(),
             handler: |service, call| {
                 boxed(async move {

@@ -242,7 +242,7 @@ fn of_workers() -> Vec<Method<Service>> {
             handler: |service, call| {
                 boxed(async move {
                     let p = undeclare::Params::read(&call.params)?;
-                    let removed = service.undeclare(&call.context, &p.method).await;
+                    let removed = service.undeclare(&call.context, &p.method, p.owner).await;
                     let removed = answer(&service, removed)?;
                     Ok::<_, RpcError>(replies::undeclared(&p.method, removed))
                 })

@@ -322,7 +322,7 @@ pub fn declare() -> About {
 #[must_use]
 pub fn undeclare() -> About {
     About {
-        description: "Removes the declaration of a method. Attempts in progress continue, and workers may still ask for the method.",
+        description: "Removes the declaration of a method. Attempts in progress continue, and workers may still ask for the method. What another principal has declared needs `admin`, and `users:any` to name its `owner`.",
         result: "undeclared",
         schema: object(json!({
             "method": name("The method."),

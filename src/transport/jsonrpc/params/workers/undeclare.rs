@@ -1,6 +1,7 @@
 //! `workers.undeclare`.
 
 use super::super::super::reader::{Parameters, Reader};
+use super::super::owner::OwnerKind;
 use super::super::work::kinds::NameText;
 use std::sync::Arc;
 use taskledger_domain::Violation;
@@ -10,11 +11,43 @@ use taskledger_domain::Violation;
 pub struct Params {
     /// Its name.
     pub method: Arc<str>,
+    /// For whose tasks it is declared; empty: for those of all.
+    pub owner: Option<Arc<str>>,
 }
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let method = reader.required("method", NameText, "The declared method.");
-        reader.finish(|| Some(Self { method: method? }))
+        let owner = reader.optional(
+            "owner",
+            OwnerKind,
+            "The user for whose tasks it is declared; needs `users:any` unless it is the caller. Empty: the shared declaration. Default: the caller's own, or else the shared one.",
+        );
+        reader.finish(|| {
+            Some(Self {
+                method: method?,
+                owner,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::{faults, map};
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_owner_may_be_named() {
+        let read = |given| Params::read(&map(given)).unwrap().owner;
+        assert_eq!(read(json!({"method": "m"})), None);
+        for owner in ["ann", ""] {
+            let given = json!({"method": "m", "owner": owner});
+            assert_eq!(read(given).as_deref(), Some(owner));
+        }
+        let given = json!({"method": "m", "owner": 1});
+        let expected = [("owner".into(), "not a string".into())];
+        assert_eq!(faults(Params::read(&map(given))), expected);
     }
 }
