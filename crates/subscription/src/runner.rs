@@ -78,12 +78,16 @@ pub struct Service {
     wanted: watch::Receiver<Position>,
     /// Whether this server is the one that folds.
     folds: watch::Receiver<bool>,
+    /// The end of the log when the server started.
+    first: Position,
 }
 
 /// What others may know of the projection. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     fill_from: Position,
+    /// The end of the log when the server started.
+    first: Position,
     checkpoint: watch::Receiver<Position>,
     state: watch::Receiver<State>,
     head: watch::Receiver<Position>,
@@ -147,6 +151,7 @@ impl Service {
         let (wanted, wanted_seen) = watch::channel(0);
         let handle = Handle {
             fill_from: options.fill_from,
+            first: of,
             checkpoint: checkpoint_seen,
             state: state_seen,
             head: store.watch(),
@@ -160,6 +165,7 @@ impl Service {
             state,
             wanted: wanted_seen,
             folds: watch::channel(true).1,
+            first: of,
         };
         Ok((service, handle))
     }
@@ -357,8 +363,12 @@ impl Service {
         }
     }
 
-    /// Waits until there is something behind `position` and it is time to fold it.
+    /// Waits until there is something behind `position` and it is time to fold it. Up to where the log ended at the start
+    /// that is at once: until then the server is not ready.
     async fn gather(&self, position: Position, readers: &mut Readers) {
+        if position < self.first {
+            return;
+        }
         let (mut head, mut wanted) = (self.store.watch(), self.wanted.clone());
         if head.wait_for(|at| *at > position).await.is_err() {
             return;
@@ -434,6 +444,13 @@ impl Handle {
     #[must_use]
     pub fn is_unfilled(&self) -> bool {
         self.checkpoint() == 0 && *self.head.borrow() >= self.fill_from
+    }
+
+    /// Where the log ended when the server started, until the rows contain everything up to there: before that, reads
+    /// wait in vain.
+    #[must_use]
+    pub fn catching_up_to(&self) -> Option<Position> {
+        (self.checkpoint() < self.first).then_some(self.first)
     }
 
     /// How the projection stands.
