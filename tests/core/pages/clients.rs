@@ -23,7 +23,12 @@ fn lists() -> [(&'static str, &'static str, &'static str, Vec<&'static str>); 2]
     let mut keyed = methods_that_change(Changes::Flows);
     keyed.sort_unstable();
     [
-        ("methods that keep an idempotency key", "_KEYED", "KEYED", keyed),
+        (
+            "methods that keep an idempotency key",
+            "_KEYED",
+            "KEYED",
+            keyed,
+        ),
         ("methods that read", "_READS", "READS", reads),
     ]
 }
