@@ -4,8 +4,7 @@
 
 use crate::following::say;
 use crate::output::{Output, list};
-use crate::paging::{next, show_next};
-use crate::remote::quoted;
+use crate::paging::{PLACES, filters, next, show_next};
 use serde_json::Value;
 use std::io;
 
@@ -107,49 +106,6 @@ const LISTS: [List; 12] = [
         begin: Some(("taskledger workflows save FILE", "saves one")),
     },
 ];
-
-/// The option that sets a parameter: empty for what stands without one; `None` for what only says how much is shown, or
-/// where the list begins.
-fn option(method: &str, name: &str) -> Option<String> {
-    match (method, name) {
-        (_, "limit" | "order" | "consistency" | "kind") | ("tasks.children", "parent_id") => None,
-        (_, name) if PLACES.contains(&name) => None,
-        ("tokens.list" | "workflows.versions", "name")
-        | ("webhooks.deliveries", "id")
-        | ("tasks.history", "task_id") => Some(String::new()),
-        (_, "task_id") => Some("--task ".to_owned()),
-        (_, name) => Some(format!("--{} ", name.replace('_', "-"))),
-    }
-}
-
-/// The parameters that say where a page begins.
-const PLACES: [&str; 4] = ["cursor", "after", "before", "offset"];
-
-/// The filters among these parameters, as options with the values that were given.
-pub(super) fn filters(method: &str, asked: &Value) -> Vec<String> {
-    let given = asked.as_object().into_iter().flatten();
-    given
-        .filter(|(_, value)| !value.is_null())
-        .filter_map(|(name, value)| {
-            let option = option(method, name)?;
-            Some(match value {
-                // An option that is repeated, with one value each.
-                Value::Array(values) if name == "label" => {
-                    let values = values.iter().filter_map(Value::as_str);
-                    let repeated = values.map(|value| format!("{option}{}", quoted(value)));
-                    repeated.collect::<Vec<_>>().join(" ")
-                }
-                Value::Bool(_) => option.trim_end().to_owned(),
-                Value::Array(values) => {
-                    let words: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-                    format!("{option}{}", quoted(&words.join(",")))
-                }
-                Value::String(text) => format!("{option}{}", quoted(text)),
-                Value::Null | Value::Number(_) | Value::Object(_) => format!("{option}{value}"),
-            })
-        })
-        .collect()
-}
 
 /// What is said of the answer to a call with these parameters, in the caller's words, and as they were meant; `None`:
 /// there is something to show.

@@ -3,14 +3,13 @@
 //! It is whole, so that it works when it is pasted: with what the list is of, its filters, and the options of the call.
 
 use crate::methods::COMMANDS;
-use crate::nothing::filters;
 use crate::output::{Output, Style, Text, member};
 use crate::remote::quoted;
 use serde_json::{Value, json};
 use std::io;
 
 /// Where a list goes on: the member of its result that says it, and the option that takes it.
-const PLACES: [(&str, &str); 3] = [
+const GOES_ON: [(&str, &str); 3] = [
     ("next_cursor", "cursor"),
     ("next_after", "after"),
     ("next_before", "before"),
@@ -23,7 +22,7 @@ const FLAGS: [(&str, &str, &str); 2] = [("kind", "service", "service"), ("scope"
 /// as they were meant, since `@last` and `1h` are something else later.
 #[must_use]
 pub fn next(method: &str, asked: &Value, result: &Value, out: &Output) -> Option<String> {
-    let (option, place) = PLACES.iter().find_map(|(name, option)| {
+    let (option, place) = GOES_ON.iter().find_map(|(name, option)| {
         let place = member(result, name);
         (!place.is_empty()).then_some((option, place))
     })?;
@@ -54,6 +53,49 @@ pub fn show_next(method: &str, asked: &Value, result: &Value, out: &mut Output) 
         Some(next) => out.text(&Text::of(Style::Dim, format!("next page: {next}")).whole()),
         None => Ok(()),
     }
+}
+
+/// The option that sets a parameter: empty for what stands without one; `None` for what only says how much is shown, or
+/// where the list begins.
+fn option(method: &str, name: &str) -> Option<String> {
+    match (method, name) {
+        (_, "limit" | "order" | "consistency" | "kind") | ("tasks.children", "parent_id") => None,
+        (_, name) if PLACES.contains(&name) => None,
+        ("tokens.list" | "workflows.versions", "name")
+        | ("webhooks.deliveries", "id")
+        | ("tasks.history", "task_id") => Some(String::new()),
+        (_, "task_id") => Some("--task ".to_owned()),
+        (_, name) => Some(format!("--{} ", name.replace('_', "-"))),
+    }
+}
+
+/// The parameters that say where a page begins.
+pub(super) const PLACES: [&str; 4] = ["cursor", "after", "before", "offset"];
+
+/// The filters among these parameters, as options with the values that were given.
+pub(super) fn filters(method: &str, asked: &Value) -> Vec<String> {
+    let given = asked.as_object().into_iter().flatten();
+    given
+        .filter(|(_, value)| !value.is_null())
+        .filter_map(|(name, value)| {
+            let option = option(method, name)?;
+            Some(match value {
+                // An option that is repeated, with one value each.
+                Value::Array(values) if name == "label" => {
+                    let values = values.iter().filter_map(Value::as_str);
+                    let repeated = values.map(|value| format!("{option}{}", quoted(value)));
+                    repeated.collect::<Vec<_>>().join(" ")
+                }
+                Value::Bool(_) => option.trim_end().to_owned(),
+                Value::Array(values) => {
+                    let words: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+                    format!("{option}{}", quoted(&words.join(",")))
+                }
+                Value::String(text) => format!("{option}{}", quoted(text)),
+                Value::Null | Value::Number(_) | Value::Object(_) => format!("{option}{value}"),
+            })
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -9,11 +9,13 @@
 
 mod beside;
 mod options;
+mod readers;
 
 pub use options::{Gather, Options};
 
 use super::feed::Feed;
 use futures_util::StreamExt;
+use readers::Readers;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
@@ -21,7 +23,6 @@ use taskledger_log::EventStore;
 use taskledger_projections::TaskProjector;
 use taskledger_projections::{self as projections, Error as ReadError, Projector, ReadModels};
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How often a server that does not fold asks how far the rows are, while somebody waits for them.
@@ -93,27 +94,6 @@ pub struct Handle {
     head: watch::Receiver<Position>,
     /// The furthest position that a reader waits for, or has waited for.
     wanted: Arc<watch::Sender<Position>>,
-}
-
-/// When readers have waited.
-#[derive(Debug, Default)]
-struct Readers {
-    /// The furthest position that one has waited for.
-    wanted: Position,
-    waited_at: Option<Instant>,
-}
-
-impl Readers {
-    fn note(&mut self, wanted: Position) {
-        if wanted > self.wanted {
-            (self.wanted, self.waited_at) = (wanted, Some(Instant::now()));
-        }
-    }
-
-    /// For how long none has waited.
-    fn away(&self) -> Option<Duration> {
-        self.waited_at.map(|at| at.elapsed())
-    }
 }
 
 /// How a batch ended.

@@ -1,9 +1,8 @@
 //! `taskledger events query`
 
 use crate::following::say;
-use crate::nothing::filters;
 use crate::output::{Output, list, member};
-use crate::paging::{next, show_next};
+use crate::paging::{filters, next, show_next};
 use crate::request::{Params, actor};
 use crate::tasks::{Order, add_earlier, events_table};
 use crate::when::When;

@@ -258,7 +258,7 @@ mod tests {
         );
         assert_eq!(
             command,
-            "taskledger tasks list --all --since 2026-01-31T11:00:00Z --status failed --user ann --order asc --limit 5 --cursor c"
+            "taskledger tasks list --all --since 2026-01-31T11:00:00.000000Z --status failed --user ann --order asc --limit 5 --cursor c"
         );
         assert_eq!(
             said,
@@ -267,7 +267,7 @@ mod tests {
         let (command, _) = next("list --parent @last --error e* --ended-since 2h");
         assert_eq!(
             command,
-            "taskledger tasks list --ended-since 2026-01-31T10:00:00Z --error 'e*' \
+            "taskledger tasks list --ended-since 2026-01-31T10:00:00.000000Z --error 'e*' \
              --parent 0f8fad5b-d9cb-469f-a165-70867728950e --cursor c"
         );
     }
