@@ -343,8 +343,8 @@ mod tests {
         g["next_attempt_at"] = json!("2026-01-31T14:00:00Z");
         h["start_at"] = json!("2026-01-31T12:00:30Z");
         // Its time has come, and nobody has started it.
-        let mut i = c.clone();
-        i["name"] = json!("i");
+        let mut i = task("i", "pending");
+        i["attempt"] = json!(1);
         i["next_attempt_at"] = json!("2026-01-31T11:59:59Z");
         let (mut d, mut e) = (task("d", "pending"), task("e", "pending"));
         d["dependencies"] = dependency("b");
