@@ -54,7 +54,8 @@ pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<Exit
         .map_err(|error| CliError::Usage(format!("--log-level: {error}")))?;
     file_limit::make_it_an_error()?;
     let config = args.config;
-    let fresh = config.engine.storage.folder().and_then(Fresh::of);
+    let fresh = config.engine.storage.folder();
+    let fresh = fresh.and_then(|folder| Fresh::of(folder));
     if fresh.is_some() {
         // Where there is a folder, that somebody uses it says more.
         let listens = listens(&config).map(|(listen, option)| Some((listen?, option)));

@@ -6,7 +6,7 @@ use crate::store::sqlite::LEDGER_FILE;
 use crate::store::sqlite::export::Export;
 use crate::store::transfer::Source;
 use std::fs::{remove_dir, remove_dir_all};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Folders that are missing, from the data folder outwards.
 #[derive(Debug)]
@@ -14,9 +14,10 @@ pub(super) struct Fresh(Vec<PathBuf>);
 
 impl Fresh {
     /// What has to be made for a data folder; `None`: it is there.
-    pub(super) fn of(folder: &PathBuf) -> Option<Self> {
+    pub(super) fn of(folder: &Path) -> Option<Self> {
         let missing = private::missing_folders(folder);
-        (missing.first() == Some(folder)).then_some(Self(missing))
+        let is_missing = missing.first().is_some_and(|first| first == folder);
+        is_missing.then_some(Self(missing))
     }
 
     /// Removes what the start has made. Not if somebody uses it, or has used it meanwhile: then there are events. What
