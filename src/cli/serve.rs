@@ -1,5 +1,7 @@
 //! `taskledger serve`
 
+mod fresh;
+
 use super::certificates::Renewal;
 use super::storage::storage;
 use super::{CliError, file_limit, open_files};
@@ -11,6 +13,7 @@ use crate::private;
 use crate::retention::Schedule;
 use crate::server::{self, Drain, Server, Storage};
 use crate::transport::http::{self, Inside, Shows};
+use fresh::Fresh;
 use std::net::ToSocketAddrs as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -50,7 +53,34 @@ pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<Exit
     crate::telemetry::init(&args.config.log)
         .map_err(|error| CliError::Usage(format!("--log-level: {error}")))?;
     file_limit::make_it_an_error()?;
-    start_server(args.config, executors).await
+    let config = args.config;
+    let fresh = config.engine.storage.folder();
+    let fresh = fresh.and_then(|folder| Fresh::of(folder));
+    if fresh.is_some() {
+        // Where there is a folder, that somebody uses it says more.
+        let listens = listens(&config).map(|(listen, option)| Some((listen?, option)));
+        let free = http::can_listen(listens.into_iter().flatten());
+        free.await.map_err(|e| CliError::failed(&e))?;
+    }
+    let ended = start_server(config, executors).await;
+    // It has never listened.
+    if ended.is_err()
+        && let Some(fresh) = fresh
+    {
+        fresh.remove();
+    }
+    ended
+}
+
+/// Where a server with these settings listens, and the option that says so.
+fn listens(config: &ServerConfig) -> [(Option<&str>, &'static str); 4] {
+    let broker = &config.broker;
+    [
+        (Some(&config.listen), "--listen"),
+        (config.admin_listen.as_deref(), "--admin-listen"),
+        (broker.listen.as_deref(), "--broker-listen"),
+        (broker.metrics_listen.as_deref(), "--broker-metrics-listen"),
+    ]
 }
 
 /// Whether there is an executor of this name, or a method that workers have declared; else those that there are.
@@ -82,16 +112,8 @@ async fn start_server(
     let issuers = config.oidc.issuers();
     let issuers = issuers.map_err(|error| CliError::Usage(error.to_string()))?;
     // A name that means nothing is told when the door opens.
-    let own = [
-        Some(&config.listen),
-        config.admin_listen.as_ref(),
-        config.broker.listen.as_ref(),
-        config.broker.metrics_listen.as_ref(),
-    ];
-    let own = own
-        .into_iter()
-        .flatten()
-        .filter_map(|listen| listen.to_socket_addrs().ok());
+    let own = listens(&config).into_iter();
+    let own = own.filter_map(|(listen, _)| listen?.to_socket_addrs().ok());
     config.engine.egress.own = own.flatten().collect();
     let egress = server::egress(&config.engine)
         .map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?;

@@ -114,6 +114,8 @@ pub(super) async fn audit(
     let asked = request.params.clone();
     when.resolve_in(&mut request.params, &["since", "until"])?;
     let opened = args.place.open().await?;
+    out.calls_with(opened.options());
+    let meant = request.params.clone();
     let called = opened.api().call(request.method, request.params).await;
     let is_empty = called.as_ref().is_ok_and(audit::is_empty);
     let is_told = is_empty && !out.is_json();
@@ -132,7 +134,7 @@ pub(super) async fn audit(
     };
     match nobody {
         Some(principal) => say(&format!("no entry names `{}`", printable(&principal))),
-        None => shown_or_said(request.method, &asked, &result, request.show, out)?,
+        None => shown_or_said(request.method, (&asked, &meant), &result, request.show, out)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -140,11 +142,17 @@ pub(super) async fn audit(
 /// Makes the call and shows the result.
 async fn answered(place: Place, request: Request, out: &mut Output) -> Result<ExitCode, CliError> {
     let opened = place.open().await?;
-    out.calls_with(opened.api().options().to_owned());
+    out.calls_with(opened.options());
     let asked = request.params.clone();
     let called = opened.api().call(request.method, request.params).await;
     opened.close().await;
-    shown_or_said(request.method, &asked, &called?, request.show, out)?;
+    shown_or_said(
+        request.method,
+        (&asked, &asked),
+        &called?,
+        request.show,
+        out,
+    )?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -101,6 +101,21 @@ impl BindError {
     }
 }
 
+/// Takes addresses for a moment, all together, each with the option that names it, and gives them back.
+///
+/// # Errors
+/// [`BindError`]: one of them cannot be had.
+pub async fn can_listen<'a>(
+    addresses: impl IntoIterator<Item = (&'a str, &'static str)>,
+) -> Result<(), BindError> {
+    let mut taken = Vec::new();
+    for (listen, flag) in addresses {
+        let listener = TcpListener::bind(listen).await;
+        taken.push(listener.map_err(|error| BindError::of(listen, flag, error))?);
+    }
+    Ok(())
+}
+
 /// A bound server that does not accept yet.
 pub struct Service<C> {
     listener: TcpListener,

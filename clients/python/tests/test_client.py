@@ -127,6 +127,10 @@ class Cases:
         self.assertEqual(client.respond("t", "s", True)["suspension_id"], "s")
         self.assertEqual(len(self.fake.params_of("tasks.suspend")), 4)
         self.assertEqual(len(self.fake.params_of("tasks.respond")), 4)
+        answers = [call for call in self.fake.calls if call["method"] == "tasks.respond"]
+        self.assertEqual(len({call["metadata"]["idempotency_key"] for call in answers}), 1)
+        client.respond("t", "s", True, idempotency_key="mine")
+        self.assertEqual(self.fake.calls[-1]["metadata"]["idempotency_key"], "mine")
 
     def test_what_could_happen_twice_is_not_repeated(self) -> None:
         self.fake.methods["tokens.create"] = lambda params: {"id": "x"}

@@ -134,6 +134,7 @@ class Requests(unittest.TestCase):
     def test_calls_that_change_tasks_get_a_key(self) -> None:
         for method, has in [
             ("tasks.create", True),
+            ("tasks.respond", True),
             ("workflows.create", True),
             ("webhooks.create", False),
             ("tasks.get", False),
@@ -206,6 +207,22 @@ class Requests(unittest.TestCase):
         self.assertEqual((headers["authorization"], headers["host"]), ("Bearer t", "[::1]:1"))
         with self.assertRaises(ValueError):
             taskledger.Client(token=lambda: "a\r\nb")._pool._settings.request_headers({})
+
+    def test_loopback_is_known_in_each_form_of_an_address(self) -> None:
+        for host, expected in [
+            ("localhost", True),
+            ("127.0.0.1", True),
+            ("127.8.9.10", True),
+            ("[::1]", True),
+            ("[::ffff:127.0.0.1]", True),
+            ("[::ffff:7f00:1]", True),
+            ("[::ffff:10.0.0.1]", False),
+            ("[::127.0.0.1]", False),
+            ("10.0.0.1", False),
+            ("localhost.example.com", False),
+        ]:
+            endpoint = _protocol.Endpoint.parse(f"http://{host}:1")
+            self.assertIs(endpoint.is_loopback, expected, host)
 
     def test_leases_are_renewed_while_a_cancellation_is_told(self) -> None:
         def seconds(lease: float, params: Any) -> float:

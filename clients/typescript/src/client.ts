@@ -58,21 +58,24 @@ export interface CallOptions {
 /** Where a started run's tasks come from: new ones, or a stored one. */
 export type Execution = TaskInput | TaskInput[] | { task_id: string };
 
-/** Methods that the server carries out once for each idempotency key. */
+// Both lists are made from the server's table of methods by tests/core/pages/clients.rs. Methods of the first are carried
+// out once for each idempotency key.
+// generated: methods that keep an idempotency key
 const KEYED: ReadonlySet<string> = new Set([
-  "tasks.create",
-  "tasks.update",
-  "tasks.delete",
-  "tasks.execute",
+  "schedules.run_now",
   "tasks.cancel",
   "tasks.copy",
+  "tasks.create",
+  "tasks.delete",
+  "tasks.execute",
+  "tasks.respond",
   "tasks.retry",
+  "tasks.update",
   "workflows.create",
   "workflows.run",
-  "schedules.run_now",
 ]);
+// end of methods that keep an idempotency key
 
-// Made from the server's table of methods by tests/core/pages/clients.rs.
 // generated: methods that read
 const READS: ReadonlySet<string> = new Set([
   "audit.list",
@@ -113,7 +116,7 @@ const READS: ReadonlySet<string> = new Set([
 
 /** Methods that change something and may be repeated without a key: doing them twice is doing them once. */
 const REPEATABLE =
-  /^(schedules\.(update|pause|delete)|workflows\.(save|delete)|tasks\.(claim|renew|complete|fail|release|suspend|respond)|workers\..*|system\..*|rpc\..*|secrets\..*|webhooks\.(update|enable|disable))$/;
+  /^(schedules\.(update|pause|delete)|workflows\.(save|delete)|tasks\.(claim|renew|complete|fail|release|suspend)|workers\..*|system\..*|rpc\..*|secrets\..*|webhooks\.(update|enable|disable))$/;
 
 /** Whether doing a call twice is doing it once. A change of a version that is expected makes another one, so it is not. */
 function isRepeatable(method: string, params: object): boolean {

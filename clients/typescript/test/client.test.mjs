@@ -47,6 +47,19 @@ test("a change is repeated under one key when the connection is lost, the server
   assert.equal(server.called("tasks.create").at(-1)[3].idempotency_key, "mine");
 });
 
+test("an answer to a suspended task is given once, under one key", async () => {
+  const server = await serve({ results: { "tasks.respond": (params) => params } });
+  const client = new Client({ url: server.url });
+  server.faults.set("tasks.respond", ["drop after", "drop"]);
+  assert.equal((await client.respond("t", "s", true)).suspension_id, "s");
+  const keys = server.called("tasks.respond").map(([, , , metadata]) => metadata?.idempotency_key);
+  assert.equal(keys.length, 3);
+  assert.equal(typeof keys[0], "string");
+  assert.equal(new Set(keys).size, 1);
+  await client.respond("t", "s", true, undefined, { idempotencyKey: "mine" });
+  assert.equal(server.called("tasks.respond").at(-1)[3].idempotency_key, "mine");
+});
+
 test("a workflow document is created once, and read as often as needed", async () => {
   const created = { root_task_id: "1", phases: [], warnings: [], not_acted_on: [] };
   const report = { valid: true, errors: [], warnings: [] };

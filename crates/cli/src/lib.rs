@@ -27,6 +27,7 @@ pub mod methods;
 pub mod nothing;
 pub mod open_files;
 pub mod output;
+pub mod paging;
 mod remote;
 pub mod request;
 pub mod respond;
@@ -52,7 +53,7 @@ pub mod workflows;
 pub use api::{Api, ApiError};
 pub use error::CliError;
 pub use http_api::HttpApi;
-pub use remote::{Access, Remote, URL_DEFAULT, given_url};
+pub use remote::{Access, Remote, URL_DEFAULT, given_url, quoted};
 
 use std::sync::Arc;
 use taskledger_clock::{SharedClock, SystemClock};

@@ -3,8 +3,8 @@
 //! It goes to standard error, so that pipes get lists and nothing else. JSON has an empty list.
 
 use crate::following::say;
-use crate::output::{Output, list, member};
-use crate::remote::quoted;
+use crate::output::{Output, list};
+use crate::paging::{PLACES, filters, next, show_next};
 use serde_json::Value;
 use std::io;
 
@@ -107,60 +107,22 @@ const LISTS: [List; 12] = [
     },
 ];
 
-/// The option that sets a parameter: empty for what stands without one; `None` for what only says how much is shown, or
-/// where the list begins.
-fn option(method: &str, name: &str) -> Option<String> {
-    match (method, name) {
-        (_, "limit" | "order" | "consistency" | "kind") | ("tasks.children", "parent_id") => None,
-        (_, name) if PLACES.contains(&name) => None,
-        ("tokens.list" | "workflows.versions", "name") | ("webhooks.deliveries", "id") => {
-            Some(String::new())
-        }
-        (_, "task_id") => Some("--task ".to_owned()),
-        (_, name) => Some(format!("--{} ", name.replace('_', "-"))),
-    }
-}
-
-/// The parameters that say where a page begins.
-const PLACES: [&str; 4] = ["cursor", "after", "before", "offset"];
-
-/// The filters among these parameters, as options with the values that were given.
-pub(super) fn filters(method: &str, asked: &Value) -> Vec<String> {
-    let given = asked.as_object().into_iter().flatten();
-    given
-        .filter_map(|(name, value)| {
-            let option = option(method, name)?;
-            Some(match value {
-                // An option that is repeated, with one value each.
-                Value::Array(values) if name == "label" => {
-                    let values = values.iter().filter_map(Value::as_str);
-                    let repeated = values.map(|value| format!("{option}{}", quoted(value)));
-                    repeated.collect::<Vec<_>>().join(" ")
-                }
-                Value::Bool(_) => option.trim_end().to_owned(),
-                Value::Array(values) => {
-                    let words: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-                    format!("{option}{}", quoted(&words.join(",")))
-                }
-                Value::String(text) => format!("{option}{}", quoted(text)),
-                Value::Null | Value::Number(_) | Value::Object(_) => format!("{option}{value}"),
-            })
-        })
-        .collect()
-}
-
-/// What is said of the answer to a call with these parameters, in the caller's words; `None`: there is something to
-/// show.
-pub fn nothing(method: &str, asked: &Value, result: &Value, out: &Output) -> Option<String> {
+/// What is said of the answer to a call with these parameters, in the caller's words, and as they were meant; `None`:
+/// there is something to show.
+pub fn nothing(
+    method: &str,
+    (asked, meant): (&Value, &Value),
+    result: &Value,
+    out: &Output,
+) -> Option<String> {
     let of = LISTS.iter().find(|list| list.method == method)?;
     if !list(result, of.member).is_empty() {
         return None;
     }
     let (one, many) = (of.one, of.many);
-    let cursor = member(result, "next_cursor");
-    if !cursor.is_empty() {
+    if let Some(next) = next(method, meant, result, out) {
         return Some(format!(
-            "no {one} in the part of the log that was searched; to search on: --cursor {cursor}"
+            "no {one} in the part that was searched; to search on: {next}"
         ));
     }
     let filters = filters(method, asked);
@@ -177,13 +139,14 @@ pub fn nothing(method: &str, asked: &Value, result: &Value, out: &Output) -> Opt
     })
 }
 
-/// Shows an answer: as JSON, or to people; of a list with nothing in it they are told on standard error why.
+/// Shows an answer: as JSON, or to people, with the command for the next page; of a list with nothing in it they are
+/// told on standard error why. The parameters are those of [`nothing`].
 ///
 /// # Errors
 /// The output takes nothing.
 pub fn shown_or_said(
     method: &str,
-    asked: &Value,
+    (asked, meant): (&Value, &Value),
     result: &Value,
     show: impl FnOnce(&Value, &mut Output) -> io::Result<()>,
     out: &mut Output,
@@ -191,13 +154,12 @@ pub fn shown_or_said(
     if out.is_json() {
         return out.value(result);
     }
-    match nothing(method, asked, result, out) {
-        Some(text) => {
-            say(&text);
-            Ok(())
-        }
-        None => show(result, out),
+    if let Some(text) = nothing(method, (asked, meant), result, out) {
+        say(&text);
+        return Ok(());
     }
+    show(result, out)?;
+    show_next(method, meant, result, out)
 }
 
 #[cfg(test)]
@@ -209,7 +171,7 @@ mod tests {
     fn said(method: &str, asked: Value, result: Value) -> Option<String> {
         let mut out = Output::to(Box::new(Vec::new()), false, false);
         out.calls_with(" --url http://h:1".to_owned());
-        nothing(method, &asked, &result, &out)
+        nothing(method, (&asked, &asked), &result, &out)
     }
 
     #[test]
@@ -293,9 +255,23 @@ mod tests {
             let found = said(method, asked, none(member));
             assert_eq!(found.as_deref(), Some(expected));
         }
-        let more = json!({"entries": [], "next_cursor": "d7"});
-        let found = said("audit.list", json!({}), more).unwrap();
-        assert!(found.ends_with("to search on: --cursor d7"), "{found}");
+        for (method, asked, result, expected) in [
+            (
+                "audit.list",
+                json!({"object": "a b", "limit": 5}),
+                json!({"entries": [], "next_cursor": "d7"}),
+                "no entry in the part that was searched; to search on: taskledger audit --object 'a b' --limit 5 --cursor d7 --url http://h:1",
+            ),
+            (
+                "workflows.versions",
+                json!({"name": "report"}),
+                json!({"versions": [], "next_before": 7}),
+                "no version in the part that was searched; to search on: taskledger workflows versions report --before 7 --url http://h:1",
+            ),
+        ] {
+            let found = said(method, asked, result);
+            assert_eq!(found.as_deref(), Some(expected));
+        }
     }
 
     #[test]

@@ -241,15 +241,6 @@ pub(super) fn members(object: &Value, first: &[&str], out: &mut Output) -> io::R
     only(object, &names, out)
 }
 
-/// Says how to see the page after this one, if there is one.
-pub fn next_page(result: &Value, out: &mut Output) -> io::Result<()> {
-    let cursor = member(result, "next_cursor");
-    if cursor.is_empty() {
-        return Ok(());
-    }
-    out.line(format!("next page: --cursor {cursor}"))
-}
-
 /// So many things: `1 message`, `2 messages`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })

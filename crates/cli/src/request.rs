@@ -62,7 +62,8 @@ impl Request {
         if let Some(text) = absent(self.method, &self.params, &result) {
             return Err(CliError::Usage(text));
         }
-        shown_or_said(self.method, &self.params, &result, self.show, out)?;
+        let asked = (&self.params, &self.params);
+        shown_or_said(self.method, asked, &result, self.show, out)?;
         Ok(result)
     }
 }

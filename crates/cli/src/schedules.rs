@@ -319,8 +319,8 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
     }
     match method {
         "schedules.list" => {
-            let show = |result: &Value, out: &mut Output| listed(&asked, result, when, out);
-            shown_or_said(method, &asked, &result, show, out)?;
+            let show = |result: &Value, out: &mut Output| listed(result, when, out);
+            shown_or_said(method, (&asked, &asked), &result, show, out)?;
         }
         "schedules.delete" => out.line(match result["deleted"].as_bool() {
             Some(true) => "deleted",

@@ -25,6 +25,7 @@ pub(super) use history::{Order, events_table};
 
 use super::nothing::shown_or_said;
 use super::output::{Output, Text};
+use super::paging::show_next;
 use super::request::{Object, Params, Request, json_object};
 use super::when::When;
 use super::{Api, CliError, HttpApi, Remote, ids, run};
@@ -89,7 +90,7 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
         Command::Execute(args) => args.request(),
     }?;
     let (show, method) = (request.show, request.method);
-    let mut result = answer(&api, request).await?;
+    let (mut result, meant) = answer(&api, request).await?;
     if out.is_json() {
         out.value(&result)?;
     } else {
@@ -97,6 +98,7 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
             add_earlier(&api, &mut result).await;
         }
         show(&result, out)?;
+        show_next(method, &meant, &result, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,10 +109,11 @@ async fn naming(mut request: Request, api: &HttpApi) -> Result<Request, CliError
     Ok(request)
 }
 
-/// The result of a call whose ids were given as people give them.
-async fn answer(api: &HttpApi, mut request: Request) -> Result<Value, CliError> {
+/// The result of a call whose ids were given as people give them, and its parameters with whole ids.
+async fn answer(api: &HttpApi, mut request: Request) -> Result<(Value, Value), CliError> {
     ids::resolve_in(api, &mut request.params).await?;
-    Ok(api.call(request.method, request.params).await?)
+    let result = api.call(request.method, request.params.clone()).await?;
+    Ok((result, request.params))
 }
 
 /// Shows the result of a call by a table, which needs to know what time it is.
@@ -122,12 +125,12 @@ async fn tabled(
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let (method, asked) = (request.method, request.params.clone());
-    let result = answer(api, request).await?;
+    let (result, meant) = answer(api, request).await?;
     let show = |result: &Value, out: &mut Output| {
         let lines = table(result, when, out.look().columns);
         out.texts(&lines)
     };
-    shown_or_said(method, &asked, &result, show, out)?;
+    shown_or_said(method, (&asked, &meant), &result, show, out)?;
     Ok(ExitCode::SUCCESS)
 }
 

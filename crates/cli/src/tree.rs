@@ -211,10 +211,14 @@ fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String
     }
     if let Some(at) = time(task, "next_attempt_at") {
         let is_first = task.get("attempt").and_then(Value::as_u64).unwrap_or(0) == 0;
-        let word = if is_first { "starts" } else { "retry" };
+        let (word, ready) = match is_first {
+            true => ("starts", "ready to start"),
+            false => ("retry", "ready to retry"),
+        };
         return match at > now {
             true => format!("{word} in {}", span(at.ms_since(now))),
-            false => format!("{word} now"),
+            // It waits for a slot, or for a worker.
+            false => ready.to_owned(),
         };
     }
     let dependencies = task.get("dependencies").and_then(Value::as_array);
@@ -338,12 +342,16 @@ mod tests {
         let (mut g, mut h) = (task("g", "pending"), task("h", "pending"));
         g["next_attempt_at"] = json!("2026-01-31T14:00:00Z");
         h["start_at"] = json!("2026-01-31T12:00:30Z");
+        // Its time has come, and nobody has started it.
+        let mut i = task("i", "pending");
+        i["attempt"] = json!(1);
+        i["next_attempt_at"] = json!("2026-01-31T11:59:59Z");
         let (mut d, mut e) = (task("d", "pending"), task("e", "pending"));
         d["dependencies"] = dependency("b");
         e["dependencies"] = json!([{"id": "a"}, {"id": "b"}]);
         let mut f = task("f", "in_progress");
         f["suspension"] = json!({"question": "?"});
-        let children = [a, b, c, d, e, f, g, h].map(|task| json!({ "task": task }));
+        let children = [a, b, c, d, e, f, g, h, i].map(|task| json!({ "task": task }));
         let tree = json!({"task": task("root", "pending"), "children": children});
         let shown: Vec<String> = lines_at(&tree, now)[1..]
             .iter()
@@ -360,6 +368,7 @@ mod tests {
                 "▸ f  in_progress ▰▰▰▱▱▱▱▱ 42 %  waits for a person",
                 "· g  pending  starts in 2 h 0 min",
                 "· h  pending  not before 2026-01-31T12:00:30.000000Z (in 30 s)",
+                "· i  pending  ready to retry",
             ]
         );
     }

@@ -123,8 +123,9 @@ async fn remotely(
     when.resolve_in(&mut request.params, &["since", "until"])?;
     ids::resolve_in(&api, &mut request.params).await?;
     ids::resolve_webhook(&api, &mut request.params).await?;
+    let meant = request.params.clone();
     let result = api.call(request.method, request.params).await?;
-    shown_or_said(request.method, &asked, &result, request.show, out)?;
+    shown_or_said(request.method, (&asked, &meant), &result, request.show, out)?;
     Ok(ended(&result))
 }
 

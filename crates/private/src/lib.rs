@@ -24,12 +24,18 @@ const NAMED_MAX: usize = 20;
 /// # Errors
 /// The system's reason: something else has this name, or the place is read-only.
 pub fn make_folder(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let missing = path.ancestors().take_while(|above| !above.exists());
-    let missing = missing.filter(|above| *above != Path::new(""));
-    let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+    let missing = missing_folders(path);
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(FOLDER_MODE).create(path)?;
     Ok(missing)
+}
+
+/// The folders that [`make_folder`] would make, the innermost first.
+#[must_use]
+pub fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let missing = path.ancestors().take_while(|above| !above.exists());
+    let missing = missing.filter(|above| *above != Path::new(""));
+    missing.map(Path::to_owned).collect()
 }
 
 /// Makes a new file with mode 0600, open for writing.

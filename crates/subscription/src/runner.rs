@@ -9,11 +9,13 @@
 
 mod beside;
 mod options;
+mod readers;
 
 pub use options::{Gather, Options};
 
 use super::feed::Feed;
 use futures_util::StreamExt;
+use readers::Readers;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
@@ -21,7 +23,6 @@ use taskledger_log::EventStore;
 use taskledger_projections::TaskProjector;
 use taskledger_projections::{self as projections, Error as ReadError, Projector, ReadModels};
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How often a server that does not fold asks how far the rows are, while somebody waits for them.
@@ -78,38 +79,21 @@ pub struct Service {
     wanted: watch::Receiver<Position>,
     /// Whether this server is the one that folds.
     folds: watch::Receiver<bool>,
+    /// The end of the log when the server started.
+    first: Position,
 }
 
 /// What others may know of the projection. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     fill_from: Position,
+    /// The end of the log when the server started.
+    first: Position,
     checkpoint: watch::Receiver<Position>,
     state: watch::Receiver<State>,
     head: watch::Receiver<Position>,
     /// The furthest position that a reader waits for, or has waited for.
     wanted: Arc<watch::Sender<Position>>,
-}
-
-/// When readers have waited.
-#[derive(Debug, Default)]
-struct Readers {
-    /// The furthest position that one has waited for.
-    wanted: Position,
-    waited_at: Option<Instant>,
-}
-
-impl Readers {
-    fn note(&mut self, wanted: Position) {
-        if wanted > self.wanted {
-            (self.wanted, self.waited_at) = (wanted, Some(Instant::now()));
-        }
-    }
-
-    /// For how long none has waited.
-    fn away(&self) -> Option<Duration> {
-        self.waited_at.map(|at| at.elapsed())
-    }
 }
 
 /// How a batch ended.
@@ -147,6 +131,7 @@ impl Service {
         let (wanted, wanted_seen) = watch::channel(0);
         let handle = Handle {
             fill_from: options.fill_from,
+            first: of,
             checkpoint: checkpoint_seen,
             state: state_seen,
             head: store.watch(),
@@ -160,6 +145,7 @@ impl Service {
             state,
             wanted: wanted_seen,
             folds: watch::channel(true).1,
+            first: of,
         };
         Ok((service, handle))
     }
@@ -357,8 +343,12 @@ impl Service {
         }
     }
 
-    /// Waits until there is something behind `position` and it is time to fold it.
+    /// Waits until there is something behind `position` and it is time to fold it. Up to where the log ended at the start
+    /// that is at once: until then the server is not ready.
     async fn gather(&self, position: Position, readers: &mut Readers) {
+        if position < self.first {
+            return;
+        }
         let (mut head, mut wanted) = (self.store.watch(), self.wanted.clone());
         if head.wait_for(|at| *at > position).await.is_err() {
             return;
@@ -434,6 +424,13 @@ impl Handle {
     #[must_use]
     pub fn is_unfilled(&self) -> bool {
         self.checkpoint() == 0 && *self.head.borrow() >= self.fill_from
+    }
+
+    /// Where the log ended when the server started, until the rows contain everything up to there: before that, reads
+    /// wait in vain.
+    #[must_use]
+    pub fn catching_up_to(&self) -> Option<Position> {
+        (self.checkpoint() < self.first).then_some(self.first)
     }
 
     /// How the projection stands.

@@ -12,10 +12,11 @@ use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::leases::{Holding, SHOWN_MAX, WorkerKey};
 use crate::application::ports::{ASK_AGAIN_MS, DeclareRefusal, KnownMethod};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Caller, Reach, Scope};
+use taskledger_domain::Timestamp;
 use taskledger_workers::{MethodKey, Refusal, Rights, Worker};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -99,28 +100,33 @@ impl Service {
                 views.push(worker_view(worker, is_draining, held));
             }
         }
-        // Those that work and ask for nothing more.
-        for ((worker, principal), held) in held {
+        // Those that work and ask for nothing more, or are gone.
+        if held.is_empty() {
+            return Ok(sorted(views));
+        }
+        let (now, here) = (self.app.clock.now(), self.app.flows.leases.by_worker());
+        for (key, held) in held {
+            let holds = here.get(&key).map_or(&[][..], |(_, holds)| holds);
+            let (worker, principal) = key;
             let principal = principal.unwrap_or_else(|| Arc::from("anonymous"));
             if !all && principal != *own {
                 continue;
             }
-            let now = self.app.clock.now();
             let is_draining = self.workers.is_draining(&worker, &principal);
+            let (methods, heard_at) = told_by(holds, now);
             let silent = Worker {
                 worker,
                 principal,
                 owner: None,
                 node: None,
-                methods: Arc::from([]),
+                methods,
                 connection: Connection::Poll,
-                since: now,
-                last_seen_at: now,
+                since: heard_at,
+                last_seen_at: heard_at,
             };
             views.push(worker_view(silent, is_draining, held));
         }
-        views.sort_by(|a, b| (&a.worker, a.node).cmp(&(&b.worker, b.node)));
-        Ok(views)
+        Ok(sorted(views))
     }
 
     /// What workers hold of the flows of this node, as far as the caller may know of it. Cost: O(leases).
@@ -341,6 +347,23 @@ fn undeclared(refusal: DeclareRefusal) -> Error {
     }
 }
 
+fn sorted(mut views: Vec<WorkerView>) -> Vec<WorkerView> {
+    views.sort_by(|a, b| (&a.worker, a.node).cmp(&(&b.worker, b.node)));
+    views
+}
+
+/// What leases tell of a worker that is not connected: the methods of its tasks, and when it was last heard of, which is
+/// when one of them began or was renewed; `now` without any.
+fn told_by(holds: &[Holding], now: Timestamp) -> (Arc<[Arc<str>]>, Timestamp) {
+    let methods: BTreeSet<_> = holds.iter().map(|held| held.method.name.clone()).collect();
+    let renewed = holds.iter().map(|held| {
+        let before_end = i64::try_from(held.lease_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
+        Timestamp(held.expires_at.0.saturating_sub(before_end))
+    });
+    let heard_at = renewed.max().map_or(now, |at| at.min(now));
+    (methods.into_iter().collect(), heard_at)
+}
+
 fn task_view(held: &Holding) -> HeldTask {
     HeldTask {
         task: held.task,
@@ -364,5 +387,48 @@ fn worker_view(
         held,
         tasks,
         node: worker.node,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskledger_domain::LeaseId;
+    use taskledger_domain::task::Progress;
+    use taskledger_domain::testing::id;
+
+    fn held(method: &str, expires_at: i64, lease_ms: u64) -> Holding {
+        Holding {
+            flow: id("flow").as_flow(),
+            task: id("task"),
+            attempt: 1,
+            lease: LeaseId(id("lease").0),
+            method: MethodKey::shared(Arc::from(method)),
+            worker: Arc::from("w"),
+            holder: None,
+            expires_at: Timestamp(expires_at),
+            deadline: None,
+            progress: Progress::ZERO,
+            lease_ms,
+            cancel_grace_ms: 0,
+            turns: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_worker_that_is_gone_was_heard_of_when_it_last_renewed() {
+        let now = Timestamp(90_000_000);
+        let holds = [
+            held("b", 100_000_000, 20_000),
+            held("a", 95_000_000, 10_000),
+            held("b", 70_000_000, 5_000),
+        ];
+        let (methods, heard_at) = told_by(&holds, now);
+        assert_eq!(*methods, [Arc::from("a"), Arc::from("b")]);
+        assert_eq!(heard_at, Timestamp(85_000_000));
+        // After a restart leases last longer than was asked for.
+        assert_eq!(told_by(&[held("a", 200_000_000, 5_000)], now).1, now);
+        assert_eq!(told_by(&[], now).1, now);
     }
 }

@@ -3,9 +3,7 @@
 use super::{Output, Params, Request};
 use serde_json::Value;
 use std::io;
-use taskledger_cli::output::{
-    Column, Style, Text, list, member, next_page, show_table, style, time, words,
-};
+use taskledger_cli::output::{Column, Style, Text, list, member, show_table, style, time, words};
 
 /// List tokens without their secrets, oldest first
 #[derive(Debug, clap::Args)]
@@ -55,8 +53,7 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         .iter()
         .map(|it| row(it, out))
         .collect();
-    show_table(&COLUMNS, &rows, out)?;
-    next_page(result, out)
+    show_table(&COLUMNS, &rows, out)
 }
 
 fn row(token: &Value, out: &Output) -> Vec<Text> {

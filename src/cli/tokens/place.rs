@@ -9,6 +9,7 @@ use crate::transport::jsonrpc::{Dispatcher, methods};
 use std::path::PathBuf;
 use std::sync::Arc;
 use taskledger_auth::{AdminTokens, AuditLog, AuthStore, Tokens};
+use taskledger_cli::quoted;
 
 /// Which server, or which store.
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,8 @@ pub(super) struct Place {
 /// A place to which calls can go.
 pub(super) struct Opened {
     api: Box<dyn Api>,
+    /// The options of another command for the same place, each behind a blank.
+    options: String,
     store: Option<(Arc<AuthStore>, Option<DataDirLock>)>,
 }
 
@@ -46,9 +49,19 @@ impl Place {
         }
     }
 
+    /// The options of another command for the same store. The URL of a database may hold a password, so it is not repeated.
+    fn options(&self) -> String {
+        match (&self.data_dir, &self.database_url) {
+            (Some(folder), _) => format!(" --data-dir {}", quoted(&folder.to_string_lossy())),
+            (None, Some(_)) => " --database-url POSTGRES_URL".to_owned(),
+            (None, None) => String::new(),
+        }
+    }
+
     /// Opens it.
     pub(super) async fn open(self) -> Result<Opened, CliError> {
         let clock = storage::clock();
+        let options = self.options();
         let (store, lock) = if let Some(folder) = self.data_dir {
             if !folder.is_dir() {
                 let text = format!("there is no data folder `{}`", folder.display());
@@ -63,7 +76,12 @@ impl Place {
             (store, None)
         } else {
             let api = Box::new(self.remote.api()?);
-            return Ok(Opened { api, store: None });
+            let options = api.options().to_owned();
+            return Ok(Opened {
+                api,
+                options,
+                store: None,
+            });
         };
         let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
         let audit = Arc::new(AuditLog::new(store.clone(), clock.clone()));
@@ -72,12 +90,18 @@ impl Place {
         let dispatcher = Dispatcher::new(access, methods::access(), clock.clone());
         Ok(Opened {
             api: Box::new(LocalApi::of_operator(Arc::new(dispatcher), clock)),
+            options,
             store: Some((store, lock)),
         })
     }
 }
 
 impl Opened {
+    /// The options of another command for the same place.
+    pub(super) fn options(&self) -> String {
+        self.options.clone()
+    }
+
     /// Where calls go.
     pub(super) fn api(&self) -> &dyn Api {
         &*self.api

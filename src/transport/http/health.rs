@@ -12,6 +12,8 @@ use tokio::time::Instant;
 
 /// How old an answer may be: probes from many sides cost one check.
 const FRESH: Duration = Duration::from_secs(1);
+/// The same of an answer that something is not as it should be: whoever waits for a start learns its end at once.
+const FRESH_UNLESS_WELL: Duration = Duration::from_millis(100);
 /// How long a check may take before it counts as failed.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -72,11 +74,11 @@ impl Probe {
         (ready, body.to_string())
     }
 
-    /// What was checked a second ago at most.
+    /// What was checked a moment ago.
     pub(super) async fn checks(&self) -> Vec<Check> {
         let mut latest = self.latest.lock().await;
         if let Some((at, checks)) = &*latest
-            && at.elapsed() < FRESH
+            && at.elapsed() < fresh(checks)
         {
             return checks.clone();
         }
@@ -91,5 +93,52 @@ impl Probe {
             });
         *latest = Some((Instant::now(), checks.clone()));
         checks
+    }
+}
+
+fn fresh(checks: &[Check]) -> Duration {
+    match checks.iter().all(|check| check.ok) {
+        true => FRESH,
+        false => FRESH_UNLESS_WELL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Is well from the second check on.
+    #[derive(Default)]
+    struct Starting(AtomicUsize);
+
+    impl Readiness for Starting {
+        fn check(&self) -> BoxFuture<'_, Vec<Check>> {
+            let ok = self.0.fetch_add(1, Ordering::SeqCst) > 0;
+            let check = Check {
+                name: "projections",
+                ok,
+                detail: String::new(),
+            };
+            async move { vec![check] }.boxed()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_start_is_told_soon_and_what_is_well_is_not_checked_all_the_time() {
+        let starting = Arc::new(Starting::default());
+        let probe = Probe::new(starting.clone());
+        let ready = async || probe.report(false, false).await.0;
+        assert!(!ready().await);
+        assert!(!ready().await);
+        assert_eq!(starting.0.load(Ordering::SeqCst), 1);
+        tokio::time::advance(FRESH_UNLESS_WELL).await;
+        assert!(ready().await);
+        tokio::time::advance(FRESH / 2).await;
+        assert!(ready().await);
+        assert_eq!(starting.0.load(Ordering::SeqCst), 2);
+        tokio::time::advance(FRESH).await;
+        assert!(ready().await);
+        assert_eq!(starting.0.load(Ordering::SeqCst), 3);
     }
 }

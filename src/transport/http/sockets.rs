@@ -11,8 +11,9 @@ use axum::http::Request;
 use axum::response::Response;
 use std::sync::Arc;
 
-/// Read at once. Allocated for each socket when it opens: most of what an idle one would cost.
-const READ_BUFFER_BYTES: usize = 4 * 1024;
+/// Read at once: some eight calls of a worker. Kept for each socket from when it opens, so that it is a large part of what
+/// an idle one costs; for a longer message it grows.
+const READ_BUFFER_BYTES: usize = 2 * 1024;
 
 impl<C: Send + Sync + 'static> Door<C> {
     /// Answers `GET /ws`: 101, or the refusal.

@@ -25,13 +25,16 @@ pub(super) struct Outgoing {
     _counted: Option<Counted>,
 }
 
+/// A message in the queue. Behind a pointer: the queue keeps room for 32 from its beginning, and each socket has one.
+pub(super) type InQueue = Box<Outgoing>;
+
 /// Bytes for a long answer.
 pub(super) struct Share(OwnedSemaphorePermit);
 
 /// Where everything that one socket is sent goes through. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
-    queue: mpsc::Sender<Outgoing>,
+    queue: mpsc::Sender<InQueue>,
     units: Arc<Semaphore>,
 }
 
@@ -40,7 +43,7 @@ pub(super) struct Closed;
 
 impl Outbox {
     /// A way, and its other end.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Outgoing>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<InQueue>) {
         let (queue, outgoing) = mpsc::channel(MESSAGES_MAX);
         let units = Arc::new(Semaphore::new(UNITS));
         (Self { queue, units }, outgoing)
@@ -61,7 +64,7 @@ impl Outbox {
             _share: None,
             _counted: None,
         };
-        self.queue.try_send(outgoing).is_ok()
+        self.queue.try_send(Box::new(outgoing)).is_ok()
     }
 
     /// Hands over an answer, when there is room. A socket that is gone gets none.
@@ -116,7 +119,8 @@ impl Outbox {
             _share: share,
             _counted: counted,
         };
-        self.queue.send(outgoing).await.map_err(|_| Closed)
+        let sent = self.queue.send(Box::new(outgoing)).await;
+        sent.map_err(|_| Closed)
     }
 }
 
@@ -130,6 +134,15 @@ mod tests {
     use super::*;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
+
+    /// Bytes that the queue of a socket with nothing to say keeps, and what is written at once: thousands are open.
+    const QUEUE_BYTES_MAX: usize = 512;
+
+    #[test]
+    fn an_empty_queue_is_small() {
+        let bytes = MESSAGES_MAX * size_of::<InQueue>();
+        assert!(bytes <= QUEUE_BYTES_MAX, "{bytes} bytes");
+    }
 
     #[tokio::test]
     async fn answers_that_nobody_takes_leave_no_room_for_others() {

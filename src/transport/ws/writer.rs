@@ -1,6 +1,6 @@
 //! What is written to a socket, one message after the other.
 
-use super::outbox::Outgoing;
+use super::outbox::InQueue;
 use axum::body::Bytes;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::SinkExt;
@@ -27,15 +27,16 @@ pub(super) enum Written {
 /// Writes until a close frame was written, nobody can send any more, or the peer takes nothing.
 pub(super) async fn write(
     mut sink: SplitSink<WebSocket, Message>,
-    mut outgoing: mpsc::Receiver<Outgoing>,
+    mut outgoing: mpsc::Receiver<InQueue>,
 ) -> Written {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while outgoing.recv_many(&mut batch, BATCH_MAX).await > 0 {
         gather(&mut batch, &mut outgoing).await;
         let mut closes = false;
         let writing = async {
-            for Outgoing { message, .. } in &mut batch {
-                let message = std::mem::replace(message, Message::Binary(Bytes::new()));
+            for outgoing in &mut batch {
+                let none = Message::Binary(Bytes::new());
+                let message = std::mem::replace(&mut outgoing.message, none);
                 closes |= matches!(message, Message::Close(_));
                 sink.feed(message).await?;
             }
@@ -54,7 +55,7 @@ pub(super) async fn write(
 
 /// Adds what else is about to be said: whoever is told of one durable append, such as a worker of the end of a task and
 /// of the next one, is sent it in one write and wakes up once.
-async fn gather(batch: &mut Vec<Outgoing>, outgoing: &mut mpsc::Receiver<Outgoing>) {
+async fn gather(batch: &mut Vec<InQueue>, outgoing: &mut mpsc::Receiver<InQueue>) {
     yield_now().await;
     while batch.len() < BATCH_MAX
         && let Ok(more) = outgoing.try_recv()

@@ -7,23 +7,39 @@ use std::fmt::Write;
 use taskledger::transport::jsonrpc::{Changes, methods};
 use taskledger::transport::openrpc::DISCOVER;
 
-/// The methods that only read, which may be repeated whatever became of the first call; in the order of the alphabet.
-fn reads() -> Vec<&'static str> {
+/// The methods whose calls change this, in the order of the alphabet.
+fn methods_that_change(changes: Changes) -> Vec<&'static str> {
     let table = methods::table().into_iter();
-    let reading = table.filter(|method| method.changes == Changes::Nothing);
-    let mut names: Vec<_> = reading.map(|method| method.name).collect();
-    names.push(DISCOVER);
-    names.sort_unstable();
-    names
+    let such = table.filter(|method| method.changes == changes);
+    such.map(|method| method.name).collect()
 }
 
-/// The lines between two marks of a file are `text`.
+/// The lists of the packages: what each is of, its name in Python and in TypeScript, and the methods.
+fn lists() -> [(&'static str, &'static str, &'static str, Vec<&'static str>); 2] {
+    // They may be repeated whatever became of the first call.
+    let mut reads = methods_that_change(Changes::Nothing);
+    reads.push(DISCOVER);
+    reads.sort_unstable();
+    let mut keyed = methods_that_change(Changes::Flows);
+    keyed.sort_unstable();
+    [
+        (
+            "methods that keep an idempotency key",
+            "_KEYED",
+            "KEYED",
+            keyed,
+        ),
+        ("methods that read", "_READS", "READS", reads),
+    ]
+}
+
+/// The lines between two marks of a file, which name what the part is of, are `text`.
 #[track_caller]
-fn is_current(file: &str, comment: &str, text: &str) {
+fn is_current(file: &str, (comment, of): (&str, &str), text: &str) {
     let path = root().join(file);
     let whole = std::fs::read_to_string(&path).expect("the file can be read");
-    let begin = format!("{comment} generated: methods that read\n");
-    let end = format!("{comment} end of methods that read\n");
+    let begin = format!("{comment} generated: {of}\n");
+    let end = format!("{comment} end of {of}\n");
     let (before, rest) = whole.split_once(&begin).expect("the part begins");
     let (part, after) = rest.split_once(&end).expect("the part ends");
     if part == text {
@@ -38,21 +54,26 @@ fn is_current(file: &str, comment: &str, text: &str) {
 }
 
 #[test]
-fn python_knows_the_methods_that_read() {
-    let mut text = "_READS = frozenset(\n    {\n".to_owned();
-    for name in reads() {
-        let _ = writeln!(text, "        \"{name}\",");
+fn python_knows_the_methods_that_read_and_those_that_keep_keys() {
+    for (of, name, _, methods) in lists() {
+        let mut text = format!("{name} = frozenset(\n    {{\n");
+        for method in methods {
+            let _ = writeln!(text, "        \"{method}\",");
+        }
+        text.push_str("    }\n)\n");
+        let file = "clients/python/src/taskledger/_protocol.py";
+        is_current(file, ("#", of), &text);
     }
-    text.push_str("    }\n)\n");
-    is_current("clients/python/src/taskledger/_protocol.py", "#", &text);
 }
 
 #[test]
-fn typescript_knows_the_methods_that_read() {
-    let mut text = "const READS: ReadonlySet<string> = new Set([\n".to_owned();
-    for name in reads() {
-        let _ = writeln!(text, "  \"{name}\",");
+fn typescript_knows_the_methods_that_read_and_those_that_keep_keys() {
+    for (of, _, name, methods) in lists() {
+        let mut text = format!("const {name}: ReadonlySet<string> = new Set([\n");
+        for method in methods {
+            let _ = writeln!(text, "  \"{method}\",");
+        }
+        text.push_str("]);\n");
+        is_current("clients/typescript/src/client.ts", ("//", of), &text);
     }
-    text.push_str("]);\n");
-    is_current("clients/typescript/src/client.ts", "//", &text);
 }

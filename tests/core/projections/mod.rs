@@ -29,6 +29,7 @@ taskledger_testkit::on_both_engines!(
     read_models_from_the_future_are_made_anew,
     empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then,
     a_reader_does_not_wait_for_what_is_gathered,
+    what_was_in_the_log_at_the_start_is_folded_first_and_at_once,
 );
 
 struct Running {
@@ -343,4 +344,48 @@ async fn a_reader_does_not_wait_for_what_is_gathered(engine: Engine) {
         running.handle.wait_for(n, PATIENCE).await.unwrap();
     }
     running.stop().await;
+}
+
+async fn what_was_in_the_log_at_the_start_is_folded_first_and_at_once(engine: Engine) {
+    // given
+    let log = Log::new(None);
+    for n in 1..=5 {
+        log.create(n, Payload::empty());
+    }
+    let ground = Ground::new(engine).await;
+    let never = Gather {
+        within: Duration::from_secs(86_400),
+        events: u64::MAX / 2,
+    };
+    let options = Options {
+        gather: never,
+        gather_unread: never,
+        ..Options::default()
+    };
+    let models = models(&ground).await;
+    let store: Arc<dyn EventStore> = Arc::clone(&log) as _;
+    let (service, handle) = Service::new(store, Arc::clone(&models), options)
+        .await
+        .unwrap();
+    assert_eq!(handle.catching_up_to(), Some(5), "before the first fold");
+    // when
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(service.run(stop.clone()));
+    let caught_up = async {
+        while handle.catching_up_to().is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    // then: nobody has to read for that
+    tokio::time::timeout(PATIENCE, caught_up).await.unwrap();
+    assert_eq!(handle.checkpoint(), 5);
+    log.create(6, Payload::empty());
+    assert_eq!((handle.lag(), handle.catching_up_to()), (1, None));
+    stop.cancel();
+    task.await.unwrap();
+    // when it starts on what another one has folded
+    let store: Arc<dyn EventStore> = Arc::clone(&log) as _;
+    let started = Service::new(store, models, Options::default());
+    let (_, handle) = started.await.unwrap();
+    assert_eq!(handle.catching_up_to(), Some(6));
 }

@@ -51,7 +51,32 @@ async fn an_address_that_is_taken_is_named() {
         )),
         "{refused}"
     );
+    assert!(!other.data().exists(), "nothing was made");
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_fails_leaves_no_new_folder_and_keeps_one_that_was_there() {
+    let folder = Folder::new();
+    let data = folder.data();
+    let serve = async || {
+        let words = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--data-dir",
+            data.to_str().unwrap(),
+            "--a2a-text-method",
+            "nobody",
+        ];
+        run(words).await.refused(2)
+    };
+    let refused = serve().await;
+    assert!(refused.contains("--a2a-text-method: `nobody`"), "{refused}");
+    assert!(!data.exists(), "nothing is left");
+    Server::start(&folder).await.stop().await;
+    serve().await;
+    assert!(folder.ledger().exists(), "what was there stays");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

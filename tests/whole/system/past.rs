@@ -123,7 +123,15 @@ async fn the_command_line_shows_history_and_explanations_to_people() {
     let first = tasks(&["history", slow, "--flow", "--limit", "2"])
         .await
         .done();
-    assert!(first.contains("next page: --cursor a2"), "{first}");
+    let next = first.lines().last().expect("there is another page");
+    let next = next.strip_prefix("next page: taskledger ");
+    let next = next.unwrap_or_else(|| panic!("a command to paste: {first}"));
+    let rest = run(next.split(' ')).await.done();
+    assert!(rest.contains("task_started"), "{rest}");
+    assert!(
+        !rest.contains(first.lines().nth(1).unwrap_or_default()),
+        "{rest}"
+    );
     let failures = tasks(&["history", slow, "--types", "task_failed"])
         .await
         .done();

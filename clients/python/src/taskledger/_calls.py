@@ -406,7 +406,13 @@ class Calls(WorkflowCalls, ScheduleCalls):
         return cast(Suspended, answer)
 
     def respond(
-        self, task_id: str, suspension_id: str, value: Any, *, responded_by: str | None = None
+        self,
+        task_id: str,
+        suspension_id: str,
+        value: Any,
+        *,
+        responded_by: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Responded:
         """Answers what a suspended task asks. The first answer counts; the same one again gets the
         same result. ``responded_by``: for whom the caller answers, as a note.
@@ -417,7 +423,7 @@ class Calls(WorkflowCalls, ScheduleCalls):
         params = without_none(
             task_id=task_id, suspension_id=suspension_id, value=value, responded_by=responded_by
         )
-        answer = self.call("tasks.respond", params)
+        answer = self.call("tasks.respond", params, idempotency_key=idempotency_key)
         return cast(Responded, answer)
 
     def sibling_output(self, task_id: str, lease: str, name: str) -> Sibling:

@@ -408,7 +408,13 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         return cast(Suspended, answer)
 
     async def respond(
-        self, task_id: str, suspension_id: str, value: Any, *, responded_by: str | None = None
+        self,
+        task_id: str,
+        suspension_id: str,
+        value: Any,
+        *,
+        responded_by: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Responded:
         """Answers what a suspended task asks. The first answer counts; the same one again gets the
         same result. ``responded_by``: for whom the caller answers, as a note.
@@ -419,7 +425,7 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         params = without_none(
             task_id=task_id, suspension_id=suspension_id, value=value, responded_by=responded_by
         )
-        answer = await self.call("tasks.respond", params)
+        answer = await self.call("tasks.respond", params, idempotency_key=idempotency_key)
         return cast(Responded, answer)
 
     async def sibling_output(self, task_id: str, lease: str, name: str) -> Sibling:

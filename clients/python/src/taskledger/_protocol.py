@@ -26,13 +26,26 @@ USER_AGENT = "taskledger-python/0.1.0"
 Token = str | Callable[[], str]
 """An access token, or what gives the present one (called for each request)."""
 
+# Both are made from the server's table of methods by tests/core/pages/clients.rs. Other
+# methods that change something refuse an idempotency key.
+# generated: methods that keep an idempotency key
 _KEYED = frozenset(
-    [f"tasks.{name}" for name in ("create", "update", "delete", "execute", "cancel", "copy")]
-    + ["tasks.retry", "workflows.create", "workflows.run", "schedules.run_now"]
+    {
+        "schedules.run_now",
+        "tasks.cancel",
+        "tasks.copy",
+        "tasks.create",
+        "tasks.delete",
+        "tasks.execute",
+        "tasks.respond",
+        "tasks.retry",
+        "tasks.update",
+        "workflows.create",
+        "workflows.run",
+    }
 )
-"""Methods that take an idempotency key; others refuse one."""
+# end of methods that keep an idempotency key
 
-# Made from the server's table of methods by tests/core/pages/clients.rs.
 # generated: methods that read
 _READS = frozenset(
     {
@@ -75,8 +88,7 @@ _READS = frozenset(
 
 # Their effect is the same the second time.
 _REPEATABLE = frozenset(
-    [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release")]
-    + [f"tasks.{name}" for name in ("suspend", "respond")]
+    [f"tasks.{name}" for name in ("claim", "renew", "complete", "fail", "release", "suspend")]
     + [f"workflows.{name}" for name in ("save", "delete")]
     + [f"schedules.{name}" for name in ("update", "pause", "delete")]
     + [f"webhooks.{name}" for name in ("update", "delete", "enable", "disable")]
@@ -112,9 +124,12 @@ class Endpoint:
         if self.host == "localhost":
             return True
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            address = ipaddress.ip_address(self.host)
         except ValueError:
             return False
+        # Python knows an IPv4 address within an IPv6 one as that address from 3.13 on only.
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        return (mapped or address).is_loopback
 
     @staticmethod
     def parse(url: str) -> Endpoint:

@@ -1,8 +1,8 @@
 //! `taskledger events query`
 
 use crate::following::say;
-use crate::nothing::filters;
-use crate::output::{Output, Style, Text, list, member};
+use crate::output::{Output, list, member};
+use crate::paging::{filters, next, show_next};
 use crate::request::{Params, actor};
 use crate::tasks::{Order, add_earlier, events_table};
 use crate::when::When;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use taskledger_domain::limits::LIST_LIMIT_MAX;
 
+const METHOD: &str = "events.query";
 /// Events that are shown when nobody says how many; as many as the server gives.
 const LIMIT_DEFAULT: u32 = 100;
 /// Calls of one query. In each the server looks through up to 20,000 events, so that this is a log of four million.
@@ -73,20 +74,13 @@ pub async fn query(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // A command to paste names what was meant when it was printed: `@last` and `1h` are something else later.
-    let words = match member(&result, "next_cursor").is_empty() {
-        true => &asked,
-        false => &params,
-    };
-    if let Some(hint) = hint(&result, words, out) {
+    if let Some(hint) = hint(&result, (&asked, &params), out) {
         say(&hint);
         return Ok(ExitCode::SUCCESS);
     }
     add_earlier(&api, &mut result).await;
     events_table(&result, out)?;
-    if let Some(next) = next(&result, words, out) {
-        out.text(&Text::of(Style::Dim, format!("next page: {next}")).whole())?;
-    }
+    show_next(METHOD, &params, &result, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,7 +93,7 @@ async fn looked_through(api: &dyn Api, mut params: Value) -> Result<Value, CliEr
     let mut calls = 0;
     loop {
         params["limit"] = (wanted - found.len()).into();
-        let page = match api.call("events.query", params.clone()).await {
+        let page = match api.call(METHOD, params.clone()).await {
             Ok(page) => page,
             Err(error) if calls > 0 && error.is_passing() => {
                 say(&format!("not all of the log was searched: {error}"));
@@ -121,22 +115,6 @@ async fn looked_through(api: &dyn Api, mut params: Value) -> Result<Value, CliEr
     }
 }
 
-/// The command that goes on behind a page; `None`: the log has ended.
-fn next(result: &Value, asked: &Value, out: &Output) -> Option<String> {
-    let cursor = member(result, "next_cursor");
-    if cursor.is_empty() {
-        return None;
-    }
-    let mut words = vec!["taskledger events query".to_owned()];
-    words.extend(filters("events.query", asked));
-    for name in ["order", "limit"] {
-        let given = member(asked, name);
-        words.extend((!given.is_empty()).then(|| format!("--{name} {given}")));
-    }
-    words.push(format!("--cursor {cursor}"));
-    Some(out.command(&words.join(" ")))
-}
-
 impl Args {
     fn params(self) -> Value {
         let order = self.order.map(Order::as_str);
@@ -155,17 +133,17 @@ impl Args {
     }
 }
 
-/// What may help when there is nothing to show; `asked` is what the command to paste or the sentence repeats.
-fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
+/// What may help when there is nothing to show; the parameters are as they were given, and as they were meant.
+fn hint(result: &Value, (asked, meant): (&Value, &Value), out: &Output) -> Option<String> {
     if !list(result, "events").is_empty() {
         return None;
     }
-    if let Some(next) = next(result, asked, out) {
+    if let Some(next) = next(METHOD, meant, result, out) {
         return Some(format!(
             "no event in the part of the log that was searched; to search on: {next}"
         ));
     }
-    let filters = filters("events.query", asked);
+    let filters = filters(METHOD, asked);
     Some(match filters.is_empty() {
         true => {
             let run = out.command("taskledger run FILE");
@@ -219,21 +197,26 @@ mod tests {
         let out = Output::to(Box::new(Vec::new()), false, false);
         let none = json!({"events": []});
         let given = json!({"since": "1h", "types": ["task_failed", "task_cancelled"], "limit": 5});
-        let said = hint(&none, &given, &out).unwrap();
+        let said = hint(&none, (&given, &given), &out).unwrap();
         assert!(
             said.starts_with(
                 "no event fits --since 1h and --types task_failed,task_cancelled; leave one out"
             ),
             "{said}"
         );
-        let said = hint(&none, &json!({"order": "desc"}), &out).unwrap();
+        let order = json!({"order": "desc"});
+        let said = hint(&none, (&order, &order), &out).unwrap();
         assert!(said.starts_with("there is no event yet"), "{said}");
         let more = json!({"events": [], "next_cursor": "d7"});
-        assert!(hint(&more, &given, &out).unwrap().ends_with(
+        assert!(hint(&more, (&given, &given), &out).unwrap().ends_with(
             "to search on: taskledger events query --since 1h --types task_failed,task_cancelled --limit 5 --cursor d7"
         ));
         assert_eq!(
-            hint(&json!({"events": [{"position": 1}]}), &given, &out),
+            hint(
+                &json!({"events": [{"position": 1}]}),
+                (&given, &given),
+                &out
+            ),
             None
         );
     }

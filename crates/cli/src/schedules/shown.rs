@@ -43,12 +43,7 @@ fn state(schedule: &Value, when: &When) -> String {
     }
 }
 
-pub(super) fn listed(
-    asked: &Value,
-    result: &Value,
-    when: &When,
-    out: &mut Output,
-) -> io::Result<()> {
+pub(super) fn listed(result: &Value, when: &When, out: &mut Output) -> io::Result<()> {
     let found = result["schedules"]
         .as_array()
         .map(Vec::as_slice)
@@ -80,17 +75,7 @@ pub(super) fn listed(
         Column::whole("MISSED").extra(),
         Column::whole("FAILED").extra(),
     ];
-    show_table(&columns, &rows, out)?;
-    let after = member(result, "next_after");
-    if after.is_empty() {
-        return Ok(());
-    }
-    let mut next = format!("taskledger schedules list --after {}", quoted(&after));
-    if let Some(limit) = asked.get("limit") {
-        next.push_str(&format!(" --limit {limit}"));
-    }
-    let next = out.command(&(next + &owner(asked)));
-    out.line(format!("more: {next}"))
+    show_table(&columns, &rows, out)
 }
 
 /// The option that names the same owner, behind a blank.

@@ -2,9 +2,7 @@
 
 use super::changes::{self, shortened};
 use super::{CliError, Output, Params, Request};
-use crate::output::{
-    Column, Text, id, list, member, next_page, printable, show_table, style, time,
-};
+use crate::output::{Column, Text, id, list, member, printable, show_table, style, time};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -137,8 +135,7 @@ fn show(result: &Value, columns: &[Column<'_>], out: &mut Output) -> io::Result<
             cells
         })
         .collect();
-    show_table(columns, &rows, out)?;
-    next_page(result, out)
+    show_table(columns, &rows, out)
 }
 
 fn cell(event: &Value, column: &str, out: &Output) -> Text {

@@ -6,7 +6,8 @@ use super::{CliError, HttpApi, Output, Params, Request};
 use crate::Api;
 use crate::following::say;
 use crate::nothing::nothing;
-use crate::output::{Style, Text, grid, list as list_of, member, next_page, short, style};
+use crate::output::{Style, Text, grid, list as list_of, member, short, style};
+use crate::paging::show_next;
 use crate::tree::{mark, shown_status, took};
 use crate::when::{When, span};
 use clap::ValueEnum;
@@ -84,6 +85,26 @@ impl Args {
             show: |_, _| Ok(()),
         })
     }
+
+    /// The options again, for a later command: with the times that were meant, and the ids of `params`.
+    fn meant(&self, params: &Value, when: &When) -> Result<Value, CliError> {
+        let mut meant = Params(self.which.asked())
+            .flag("all", self.which.is_of_all())
+            .build();
+        let times = ["since", "until", "at", "ended_since", "ended_until"];
+        when.resolve_in(&mut meant, &times)?;
+        for (option, name) in [
+            ("parent", "parent_id"),
+            ("limit", "limit"),
+            ("order", "order"),
+            ("consistency", "consistency"),
+        ] {
+            if let Some(value) = params.get(name) {
+                meant[option] = value.clone();
+            }
+        }
+        Ok(meant)
+    }
 }
 
 /// Asks, looks through what was answered, and shows it.
@@ -95,6 +116,7 @@ pub(super) async fn list(
 ) -> Result<ExitCode, CliError> {
     let mut request = args.request(when)?;
     crate::ids::resolve_in(api, &mut request.params).await?;
+    let meant = args.meant(&request.params, when)?;
     let rest = args.which.rest(when)?;
     let result = match &rest {
         Some(_) => {
@@ -107,7 +129,7 @@ pub(super) async fn list(
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(text) = none(&args, &result, out) {
+    if let Some(text) = none(&args, &meant, &result, out) {
         say(&text);
         return Ok(ExitCode::SUCCESS);
     }
@@ -119,17 +141,17 @@ pub(super) async fn list(
         None => format!("{} of {}", tasks.len(), member(&result, "total")),
     };
     out.text(&Text::of(Style::Dim, counted))?;
-    next_page(&result, out)?;
+    show_next("tasks.list", &meant, &result, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is said when there is no task to show.
-fn none(args: &Args, result: &Value, out: &Output) -> Option<String> {
+fn none(args: &Args, meant: &Value, result: &Value, out: &Output) -> Option<String> {
     let asked = Params(args.which.asked())
         .maybe("cursor", args.cursor.clone())
         .maybe("offset", args.offset)
         .build();
-    let text = nothing("tasks.list", &asked, result, out)?;
+    let text = nothing("tasks.list", (&asked, meant), result, out)?;
     let of_roots = text.strip_prefix("no task matches ");
     Some(match of_roots {
         Some(asked) if args.which.is_of_roots() => {
@@ -182,7 +204,7 @@ mod tests {
         let out = Output::to(Box::new(Vec::new()), false, false);
         let said = |line: &str, result: Value| {
             let args: Args = parsed(line.split(' ')).unwrap();
-            none(&args, &result, &out)
+            none(&args, &Value::Null, &result, &out)
         };
         let empty = || json!({"tasks": [], "total": 0});
         assert_eq!(
@@ -208,6 +230,46 @@ mod tests {
             Some("no more tasks after this offset")
         );
         assert_eq!(said("list", json!({"tasks": [{"id": "a"}]})), None);
+    }
+
+    #[test]
+    fn the_next_page_is_of_the_same_tasks() {
+        let when = at_noon(Times::Utc);
+        let next = |line: &str| {
+            let args: Args = parsed(line.split(' ')).unwrap();
+            let mut params = args.request(&when).unwrap().params;
+            if params.get("parent_id").is_some() {
+                params["parent_id"] = json!("0f8fad5b-d9cb-469f-a165-70867728950e");
+            }
+            let meant = args.meant(&params, &when).unwrap();
+            let out = Output::to(Box::new(Vec::new()), false, false);
+            let result = json!({"tasks": [], "next_cursor": "c"});
+            let command = crate::paging::next("tasks.list", &meant, &result, &out).unwrap();
+            // What it prints is what it takes.
+            let words = command
+                .split(' ')
+                .skip(2)
+                .map(|word| word.trim_matches('\''));
+            assert!(parsed::<Args>(words).is_ok(), "{command}");
+            (command, none(&args, &meant, &result, &out).unwrap())
+        };
+        let (command, said) = next(
+            "list --all --status failed --since 1h --user ann --order asc --limit 5 --offset 5",
+        );
+        assert_eq!(
+            command,
+            "taskledger tasks list --all --since 2026-01-31T11:00:00.000000Z --status failed --user ann --order asc --limit 5 --cursor c"
+        );
+        assert_eq!(
+            said,
+            format!("no task in the part that was searched; to search on: {command}")
+        );
+        let (command, _) = next("list --parent @last --error e* --ended-since 2h");
+        assert_eq!(
+            command,
+            "taskledger tasks list --ended-since 2026-01-31T10:00:00.000000Z --error 'e*' \
+             --parent 0f8fad5b-d9cb-469f-a165-70867728950e --cursor c"
+        );
     }
 
     #[test]

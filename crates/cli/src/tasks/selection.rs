@@ -106,6 +106,11 @@ impl Selection {
         self.root_only || !(self.all || self.suspended || self.parent.is_some())
     }
 
+    /// Whether tasks at every level were asked for.
+    pub(super) const fn is_of_all(&self) -> bool {
+        self.all
+    }
+
     /// The filters by their options, with what was given.
     pub(super) fn asked(&self) -> Map<String, Value> {
         let labels = (!self.labels.is_empty()).then(|| self.labels.clone());

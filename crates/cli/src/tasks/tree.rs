@@ -51,7 +51,7 @@ pub(super) async fn show(
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let is_past = args.as_of.is_given();
-    let result = answer(api, args.request()?).await?;
+    let (result, _) = answer(api, args.request()?).await?;
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);

@@ -1,7 +1,7 @@
 //! `taskledger webhooks deliveries`
 
 use super::{Output, Params, Request};
-use crate::output::{Column, Style, Text, id, list, member, next_page, show_table, style, time};
+use crate::output::{Column, Style, Text, id, list, member, show_table, style, time};
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -95,8 +95,7 @@ pub(crate) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         .iter()
         .map(|it| row(it, out))
         .collect();
-    show_table(&COLUMNS, &rows, out)?;
-    next_page(result, out)
+    show_table(&COLUMNS, &rows, out)
 }
 
 fn row(delivery: &Value, out: &Output) -> Vec<Text> {

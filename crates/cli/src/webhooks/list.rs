@@ -1,7 +1,7 @@
 //! `taskledger webhooks list`
 
 use super::{Output, Params, Request};
-use crate::output::{Column, Style, Text, list, member, next_page, show_table, words};
+use crate::output::{Column, Style, Text, list, member, show_table, words};
 use serde_json::Value;
 use std::io;
 
@@ -43,8 +43,7 @@ pub(crate) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         .iter()
         .map(|it| row(it, out))
         .collect();
-    show_table(&COLUMNS, &rows, out)?;
-    next_page(result, out)
+    show_table(&COLUMNS, &rows, out)
 }
 
 fn row(webhook: &Value, out: &Output) -> Vec<Text> {

@@ -247,11 +247,7 @@ fn names(result: &Value, out: &mut Output) -> io::Result<()> {
         Column::whole("SAVED").extra(),
         Column::short("BY").extra(),
     ];
-    show_table(&columns, &rows, out)?;
-    match member(result, "next_after").as_str() {
-        "" => Ok(()),
-        after => out.line(format!("more: --after '{after}'")),
-    }
+    show_table(&columns, &rows, out)
 }
 
 fn document(result: &Value, out: &mut Output) -> io::Result<()> {
@@ -282,11 +278,7 @@ fn events(result: &Value, out: &mut Output) -> io::Result<()> {
         Column::short("BY"),
         Column::whole("KEPT").extra(),
     ];
-    show_table(&columns, &rows, out)?;
-    match member(result, "next_before").as_str() {
-        "" => Ok(()),
-        before => out.line(format!("more: --before {before}")),
-    }
+    show_table(&columns, &rows, out)
 }
 
 fn changes(result: &Value, out: &mut Output) -> io::Result<()> {

@@ -6,6 +6,7 @@ use super::super::{events_table, explain, get, history, list, tree as tasks_tree
 use crate::event_stream::Event;
 use crate::health;
 use crate::output::{Look, Output, Text, member};
+use crate::paging::show_next;
 use crate::run::screen::Screen;
 use crate::tree;
 use crate::watch::{flows::Flows, lines};
@@ -255,8 +256,15 @@ fn of(columns: usize, name: &str) -> String {
             screen(columns, |out| ending.finish(&lines, out).unwrap())
         }
         "tasks-get" => screen(columns, |out| get::show(&got(), out).unwrap()),
-        "tasks-history" => screen(columns, |out| history::show_task(&past(), out).unwrap()),
-        "events-query" => screen(columns, |out| events_table(&past(), out).unwrap()),
+        "tasks-history" => screen(columns, |out| {
+            history::show_task(&past(), out).unwrap();
+            let asked = json!({"task_id": "048fad5b-d9cb-469f-a165-70867728950e"});
+            show_next("tasks.history", &asked, &past(), out).unwrap();
+        }),
+        "events-query" => screen(columns, |out| {
+            events_table(&past(), out).unwrap();
+            show_next("events.query", &json!({"limit": 4}), &past(), out).unwrap();
+        }),
         "events-tail" => screen(columns, |out| {
             for data in told() {
                 let event = Event {

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use taskledger_domain::Timestamp;
 use taskledger_domain::flow::explain::Place;
 
+/// Milliseconds after the last question of a worker from which on it is told that they may be gone.
+const SILENT_MS_MIN: u64 = 3_000;
+
 impl Speaker<'_> {
     /// Why no worker has claimed it yet.
     pub(super) fn worker(&self, place: &Place, until: Option<Timestamp>) -> Said {
@@ -81,7 +84,14 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
             };
             format!("{ahead} of `{method}` must start first{shared}")
         }
-        (_, _) => format!("all workers of `{method}` are busy"),
+        (_, _) => match workers.silent_ms {
+            // One that died without a word counts until it would have asked again.
+            Some(silent_ms) if silent_ms >= SILENT_MS_MIN => format!(
+                "all workers of `{method}` are busy, or gone: none has asked for {} s",
+                silent_ms / 1000
+            ),
+            Some(_) | None => format!("all workers of `{method}` are busy"),
+        },
     }
 }
 
@@ -166,7 +176,17 @@ mod tests {
                 drained(2),
                 "no worker asks for `m` now: 2 workers are drained".to_owned(),
             ),
-            (there.clone(), "all workers of `m` are busy".to_owned()),
+            (
+                there.clone(),
+                "all workers of `m` are busy, or gone: none has asked for 42 s".to_owned(),
+            ),
+            (
+                AwaitedWorkers {
+                    silent_ms: Some(SILENT_MS_MIN - 1),
+                    ..there.clone()
+                },
+                "all workers of `m` are busy".to_owned(),
+            ),
             (
                 behind(1, false),
                 "1 other task of `m` must start first".to_owned(),
