@@ -6,27 +6,11 @@
 //! of positional parameters.
 
 pub(super) mod as_of;
-pub mod audit;
 pub mod beside;
-pub mod cancel;
-pub mod copy;
-pub mod create;
-pub mod delete;
-pub mod drain;
-pub mod execute;
 pub mod nothing;
-mod owner;
-pub mod resubscribe;
-pub mod retry;
-pub mod schedules;
-pub mod secrets;
-pub mod subscribe;
-pub mod tokens;
-pub mod update;
-pub mod webhooks;
+pub mod owner;
 pub mod work;
 pub mod workers;
-pub mod workflows;
 
 use super::reader::{BOOLEAN, Choice, Reader, choice};
 use crate::application::api::Consistency;

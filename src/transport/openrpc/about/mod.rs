@@ -7,23 +7,20 @@
 mod method;
 pub(in crate::transport) mod past;
 pub mod people;
-pub mod schedules;
-pub mod secrets;
-mod streams;
-mod system;
-mod tasks;
-pub mod tokens;
-pub mod webhooks;
+pub(in crate::transport) mod schedules;
+pub(in crate::transport) mod secrets;
+pub(in crate::transport) mod streams;
+pub(in crate::transport) mod system;
+pub(in crate::transport) mod tasks;
+pub(in crate::transport) mod tokens;
+pub(in crate::transport) mod webhooks;
 pub mod work;
-pub mod workflows;
+pub(in crate::transport) mod workflows;
 
-pub use streams::*;
-pub use system::*;
-pub use tasks::*;
+pub use system::discover;
 
 pub use method::{About, Example};
-pub(in crate::transport) use method::{COUNT, FETCH, GROUP};
-use method::{FAILING, MINTED, MINTED_TOO, RUN};
+pub(in crate::transport) use method::{COUNT, FAILING, FETCH, GROUP, MINTED, MINTED_TOO, RUN};
 use serde_json::{Value, json};
 
 /// The calls after which every example can be sent, once each.

@@ -1,7 +1,7 @@
 //! Kinds of values that calls of workers have.
 
+use super::super::super::methods::tokens::kinds::each;
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
-use super::super::tokens::kinds::each;
 use crate::application::api::work::{Output, is_hidden};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
