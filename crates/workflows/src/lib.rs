@@ -27,6 +27,7 @@ mod retry;
 mod schemas;
 mod skip;
 mod sound;
+mod source;
 mod tasks;
 mod timers;
 mod types;

@@ -9,8 +9,7 @@ use taskledger_domain::contract::equal;
 
 use crate::limits;
 use crate::node::Node;
-use crate::reference;
-use crate::tasks::found;
+use crate::source::{self, found};
 use crate::workflow::{Phase, SkipWhen, Source, Workflow};
 
 /// What would be understood.
@@ -49,7 +48,7 @@ pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
 fn known(text: &str) -> Option<Source> {
     let is_expression = |c: char| c.is_whitespace() || "=<>&|!()+*?".contains(c);
     let key = text.split_once('#').map_or(text, |(key, _)| key);
-    reference::known(text).filter(|_| !key.contains(is_expression))
+    source::known(text).filter(|_| !key.contains(is_expression))
 }
 
 impl SkipWhen {

@@ -11,6 +11,7 @@ use taskledger_domain::task::RetryPolicy;
 use crate::fit;
 use crate::limits;
 use crate::skip::Plan;
+use crate::source::found;
 use crate::timers::{self, NoTime};
 use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
@@ -333,17 +334,6 @@ fn check(
 
 fn is_of_trigger(input: &Input) -> bool {
     matches!(input.source, Source::Trigger { .. })
-}
-
-/// The value, unless it is null. spec: RFC-0024 3.1
-pub(crate) fn found<'v>(
-    map: &'v Map<String, Value>,
-    key: &str,
-    pointer: Option<&str>,
-) -> Option<&'v Value> {
-    let value = map.get(key)?;
-    let value = pointer.map_or(Some(value), |pointer| value.pointer(pointer));
-    value.filter(|value| !value.is_null())
 }
 
 /// Bytes of its JSON text.

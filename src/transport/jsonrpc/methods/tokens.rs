@@ -1,5 +1,6 @@
 //! The methods `tokens.*`, `audit.list` and `system.whoami`.
 
+mod answers;
 pub mod audit;
 pub mod create;
 pub mod deny;
@@ -9,9 +10,8 @@ pub mod revoke;
 pub mod rotate;
 pub mod whoami;
 
-use crate::application::api::{Access, Error, HasAccess};
+use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::table::Method;
-use crate::transport::jsonrpc::{RpcError, refusals};
 
 /// In the order in which the protocol lists them.
 pub(super) fn methods<C: HasAccess>() -> Vec<Method<C>> {
@@ -24,8 +24,4 @@ pub(super) fn methods<C: HasAccess>() -> Vec<Method<C>> {
         audit::method(),
         whoami::method(),
     ]
-}
-
-fn answer<T>(access: &Access, answer: Result<T, Error>) -> Result<T, RpcError> {
-    answer.map_err(|error| refusals::told(&**access.clock(), error))
 }

@@ -1,5 +1,6 @@
 //! The methods `workflows.*`.
 
+mod answers;
 pub mod create;
 pub mod delete;
 pub mod diff;
@@ -15,12 +16,7 @@ pub mod validate;
 pub mod versions;
 
 use crate::application::Service;
-use crate::application::api::Error;
-use crate::application::api::workflows::UnfitWorkflow;
-use crate::transport::jsonrpc::methods::answer;
 use crate::transport::jsonrpc::table::Method;
-use crate::transport::jsonrpc::{RpcError, refusals};
-use serde_json::value::RawValue;
 
 /// In the order in which the protocol lists them.
 pub(super) fn methods() -> Vec<Method<Service>> {
@@ -38,15 +34,4 @@ pub(super) fn methods() -> Vec<Method<Service>> {
         schemas::method(),
         progress::method(),
     ]
-}
-
-/// A result, or its refusal.
-type Answer = Result<Box<RawValue>, RpcError>;
-
-/// What was found, or why it was not.
-fn fit<T>(
-    service: &Service,
-    asked: Result<Result<T, UnfitWorkflow>, Error>,
-) -> Result<T, RpcError> {
-    answer(service, asked)?.map_err(|unfit| refusals::unfit_workflow(&unfit))
 }

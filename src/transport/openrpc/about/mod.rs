@@ -1,5 +1,5 @@
-//! What each method says of itself beyond its parameters: what it does, answers and refuses, with
-//! examples that can be sent as they stand.
+//! What methods say of themselves beyond their parameters: what they do, answer and refuse, with examples that can be sent
+//! as they stand. A method says it in its own file (`jsonrpc/methods/`); here is what several of them show.
 //!
 //! The examples name tasks that [`set_up`] creates: callers may choose ids, so nothing in them has
 //! to be replaced. Every example is run by a test, by name and by position.

@@ -1,4 +1,4 @@
-//! The methods of schedules.
+//! What methods show of schedules.
 
 use super::super::schemas::{object, with_optional};
 use super::MINTED;

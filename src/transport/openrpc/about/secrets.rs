@@ -1,4 +1,4 @@
-//! The methods that keep secrets for tasks.
+//! What methods show of secrets.
 
 use super::super::schemas::object;
 use super::About;

@@ -1,4 +1,4 @@
-//! The methods whose answer is the beginning of a stream.
+//! What methods show whose answer is the beginning of a stream.
 
 use super::super::schemas::at;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The methods that show the server.
+//! `rpc.discover`, and what methods show of the server.
 
 use super::super::schemas::object;
 use super::{About, Example};

@@ -1,4 +1,4 @@
-//! The methods that change tasks.
+//! What methods show that change tasks.
 
 use super::super::schemas::{at, object, with_optional};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The methods that say who may do what, and who did.
+//! What methods show of tokens and the audit log.
 
 use super::super::schemas::{object, with_optional};
 use super::About;

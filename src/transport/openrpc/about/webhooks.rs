@@ -1,4 +1,4 @@
-//! The methods that send what happens to addresses of others.
+//! What methods show of webhooks and deliveries.
 
 use super::super::schemas::{at, object, with_optional};
 use super::About;

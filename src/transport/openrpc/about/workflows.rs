@@ -1,4 +1,4 @@
-//! The methods of workflow documents: reading, keeping and running them.
+//! What methods show of workflow documents.
 
 pub(in crate::transport) mod kept;
 

@@ -1,8 +1,8 @@
 //! `schedules.create`.
 
+use super::answers::{Answer, told};
 use super::kinds::{name, note, owner};
 use super::what::{changes, definition};
-use super::{Answer, told};
 use crate::application::Service;
 use crate::application::api::schedules::{CreateSchedule, Named};
 use crate::transport::jsonrpc::ErrorKind;

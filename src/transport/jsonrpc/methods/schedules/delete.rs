@@ -1,7 +1,7 @@
 //! `schedules.delete`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{expected_version, named};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::schedules::Named;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `schedules.get`.
 
+use super::answers::{Answer, told};
 use super::kinds::named;
-use super::{Answer, told};
 use crate::application::Service;
 use crate::application::api::schedules::Named;
 use crate::transport::jsonrpc::methods::boxed;

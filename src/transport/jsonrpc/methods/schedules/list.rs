@@ -1,6 +1,6 @@
 //! `schedules.list`.
 
-use super::Answer;
+use super::answers::Answer;
 use super::kinds::owner;
 use crate::application::Service;
 use crate::transport::jsonrpc::methods::{answer, boxed};

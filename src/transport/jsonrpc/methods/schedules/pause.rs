@@ -1,7 +1,7 @@
 //! `schedules.pause`.
 
+use super::answers::{Answer, told};
 use super::kinds::{name, note, owner};
-use super::{Answer, told};
 use crate::application::Service;
 use crate::application::api::schedules::Named;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `schedules.run_now`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{OVERLAP, name, owner};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::schedules::{Named, Overlap};
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,8 +1,8 @@
 //! `schedules.update`.
 
+use super::answers::{Answer, told};
 use super::kinds::{expected_version, name, owner};
 use super::what::changes;
-use super::{Answer, told};
 use crate::application::Service;
 use crate::application::api::schedules::{Named, ScheduleChanges};
 use crate::transport::jsonrpc::ErrorKind;

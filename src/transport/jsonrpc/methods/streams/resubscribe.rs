@@ -1,6 +1,7 @@
 //! `tasks.resubscribe`: a subscription goes on where it broke off.
 
-use super::{subscribe, subscribed};
+use super::beginning::subscribed;
+use super::subscribe;
 use crate::application::Service;
 use crate::application::api::{Scope, Subscribe};
 use crate::transport::jsonrpc::ErrorKind;

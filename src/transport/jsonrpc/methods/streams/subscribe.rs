@@ -1,6 +1,6 @@
 //! `tasks.subscribe`: a task, then what happens in its flow.
 
-use super::subscribed;
+use super::beginning::subscribed;
 use crate::application::Service;
 use crate::application::api::{Scope, Subscribe};
 use crate::transport::jsonrpc::ErrorKind;

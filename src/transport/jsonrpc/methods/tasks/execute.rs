@@ -1,6 +1,6 @@
 //! `tasks.execute`. spec: interface / tasks.execute
 
-use super::{begun, with_callback};
+use super::beginning::{begun, with_callback};
 use crate::application::Context;
 use crate::application::Service;
 use crate::application::api::Target;

@@ -1,6 +1,6 @@
 //! `tasks.retry`: runs a failed task again, and what waits for it.
 
-use super::{begun, with_callback};
+use super::beginning::{begun, with_callback};
 use crate::application::Service;
 use crate::application::api::{Request, Retry};
 use crate::transport::jsonrpc::RpcError;

@@ -1,6 +1,6 @@
 //! `audit.list`.
 
-use super::answer;
+use super::answers::answer;
 use crate::application::api::{AuditSearch, HasAccess};
 use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::methods::webhooks::list::{cursor, limit};

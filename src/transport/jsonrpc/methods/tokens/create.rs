@@ -1,6 +1,6 @@
 //! `tokens.create`.
 
-use super::answer;
+use super::answers::answer;
 use super::kinds::{Agents, Id, KIND, Methods, NameOf, ScopeList};
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;

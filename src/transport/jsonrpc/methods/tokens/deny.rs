@@ -1,6 +1,6 @@
 //! `tokens.deny`.
 
-use super::answer;
+use super::answers::answer;
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{Choice, Parameters, Reader, choice, text};

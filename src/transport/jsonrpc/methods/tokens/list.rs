@@ -1,6 +1,6 @@
 //! `tokens.list`.
 
-use super::answer;
+use super::answers::answer;
 use super::kinds::{KIND, NameOf};
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;

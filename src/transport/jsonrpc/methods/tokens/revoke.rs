@@ -1,6 +1,6 @@
 //! `tokens.revoke`.
 
-use super::answer;
+use super::answers::answer;
 use super::kinds::Id;
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,6 +1,6 @@
 //! `tokens.rotate`.
 
-use super::answer;
+use super::answers::answer;
 use super::kinds::Id;
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,6 +1,6 @@
 //! `system.whoami`.
 
-use super::answer;
+use super::answers::answer;
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::params::nothing::Params;

@@ -1,9 +1,9 @@
 //! `webhooks.create`.
 
+use super::answers::told;
 use super::kinds::{
     DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, OwnSecret, SIGNATURE, Schedule,
 };
-use super::told;
 use crate::application::Service;
 use crate::application::api::webhooks::{Filter, NewWebhook, Ordering, Signature, URL_CHARS_MAX};
 use crate::transport::jsonrpc::ErrorKind;

@@ -1,9 +1,9 @@
 //! `webhooks.deliveries`.
 
+use super::answers::told;
 use super::kinds::Id;
 use super::list::{cursor, limit};
 use super::recover::before;
-use super::told;
 use crate::application::Service;
 use crate::application::api::webhooks::{DeliveryFilter, DeliveryState};
 use crate::transport::jsonrpc::methods::boxed;

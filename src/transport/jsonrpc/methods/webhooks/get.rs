@@ -1,7 +1,7 @@
 //! `webhooks.get`.
 
+use super::answers::told;
 use super::one::Params;
-use super::told;
 use crate::application::Service;
 use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::Parameters;

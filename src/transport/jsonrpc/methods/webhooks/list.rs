@@ -1,6 +1,6 @@
 //! `webhooks.list`.
 
-use super::told;
+use super::answers::told;
 use crate::application::Service;
 use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{Fault, Kind, Parameters, Reader, Refusal, integer};

@@ -1,7 +1,7 @@
 //! `webhooks.recover`.
 
+use super::answers::told;
 use super::kinds::Id;
-use super::told;
 use crate::application::Service;
 use crate::application::api::webhooks::{EndpointId, Recover};
 use crate::transport::jsonrpc::methods::boxed;

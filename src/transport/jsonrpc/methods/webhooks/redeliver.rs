@@ -1,6 +1,6 @@
 //! `webhooks.redeliver`.
 
-use super::told;
+use super::answers::told;
 use crate::application::Service;
 use crate::application::context::IDEMPOTENCY_KEY_CHARS_MAX;
 use crate::transport::jsonrpc::methods::boxed;

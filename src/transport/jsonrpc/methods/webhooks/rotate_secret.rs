@@ -1,7 +1,7 @@
 //! `webhooks.rotate_secret`.
 
+use super::answers::told;
 use super::kinds::{Id, OwnSecret};
-use super::told;
 use crate::application::Service;
 use crate::application::api::webhooks::{EndpointId, Secret};
 use crate::transport::jsonrpc::methods::boxed;

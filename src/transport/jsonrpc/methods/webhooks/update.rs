@@ -1,7 +1,7 @@
 //! `webhooks.update`.
 
+use super::answers::told;
 use super::kinds::{DESCRIPTION_CHARS_MAX, Events, Headers, Id, ORDERING, Schedule};
-use super::told;
 use crate::application::Service;
 use crate::application::api::webhooks::{EndpointId, URL_CHARS_MAX, WebhookChange};
 use crate::transport::jsonrpc::methods::boxed;

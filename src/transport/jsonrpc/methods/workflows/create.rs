@@ -1,7 +1,7 @@
 //! `workflows.create`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{document, labels, strict, trigger, user_id};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::CreateWorkflow;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `workflows.delete`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{expected_version, name, owner};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::Kept;
 use crate::transport::jsonrpc::methods::boxed;

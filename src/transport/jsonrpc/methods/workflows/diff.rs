@@ -1,7 +1,7 @@
 //! `workflows.diff`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{DocumentKind, name, owner, version};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::{Kept, Newer};
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `workflows.dry_run`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{ObjectKind, document, strict, trigger};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::DryRun;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `workflows.get`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{name, owner, version};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::Kept;
 use crate::transport::jsonrpc::methods::boxed;

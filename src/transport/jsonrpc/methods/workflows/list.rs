@@ -1,6 +1,6 @@
 //! `workflows.list`.
 
-use super::Answer;
+use super::answers::Answer;
 use super::kinds::{limit, owner};
 use crate::application::Service;
 use crate::transport::jsonrpc::methods::{answer, boxed};

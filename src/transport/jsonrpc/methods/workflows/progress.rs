@@ -1,6 +1,6 @@
 //! `workflows.progress`.
 
-use super::Answer;
+use super::answers::Answer;
 use crate::application::Service;
 use crate::application::api::Request;
 use crate::transport::jsonrpc::ErrorKind;

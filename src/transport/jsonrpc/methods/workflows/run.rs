@@ -1,7 +1,8 @@
 //! `workflows.run`.
 
+use super::answers::{Answer, fit};
+use super::create;
 use super::kinds::{labels, name, owner, trigger, user_id, version};
-use super::{Answer, create, fit};
 use crate::application::Service;
 use crate::application::api::workflows::{Kept, RunWorkflow};
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `workflows.save`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{document, expected_version, owner, strict};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::SaveWorkflow;
 use crate::transport::jsonrpc::methods::boxed;

@@ -1,7 +1,7 @@
 //! `workflows.schemas`.
 
+use super::answers::{Answer, fit};
 use super::kinds::{DocumentKind, owner, version};
-use super::{Answer, fit};
 use crate::application::Service;
 use crate::application::api::workflows::{Kept, Which};
 use crate::transport::jsonrpc::methods::boxed;

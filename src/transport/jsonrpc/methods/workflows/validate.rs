@@ -1,6 +1,6 @@
 //! `workflows.validate`.
 
-use super::Answer;
+use super::answers::Answer;
 use super::kinds::{document, strict};
 use crate::application::Service;
 use crate::application::api::workflows::Document;

@@ -1,6 +1,6 @@
 //! `workflows.versions`.
 
-use super::Answer;
+use super::answers::Answer;
 use super::kinds::{limit, name, owner, version};
 use crate::application::Service;
 use crate::application::api::workflows::Kept;
