@@ -1,6 +1,7 @@
 //! Characters of texts that people read in lists and on terminals.
 
-/// Characters that change the direction of the text around them, from first to last: a text with one can look like another.
+/// Characters that change the direction of the text around them, from first to last: a text with one can look like
+/// another.
 const DIRECTION: [(char, char); 5] = [
     ('\u{61c}', '\u{61c}'),
     ('\u{200e}', '\u{200e}'),

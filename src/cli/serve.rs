@@ -134,7 +134,8 @@ async fn start_server(
     })
 }
 
-/// Where the server itself listens, which executors must not call. A name that means nothing is told when the door opens.
+/// Where the server itself listens, which executors must not call. A name that means nothing is told when the door
+/// opens.
 fn own_addresses(config: &ServerConfig) -> Vec<SocketAddr> {
     let own = [
         Some(&config.listen),

@@ -7,8 +7,9 @@
 //!
 //! Each change of status is one `task_status_update`; one that ends a task (no attempt follows) is
 //! followed by `task_completed`, `task_failed` or `task_cancelled` with the result or the error. Claims and results
-//! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
-//! of a run is `run_completed`, `run_failed` or `run_cancelled`, then a `task_status_update` of its root with `final`.
+//! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`.
+//! The end of a run is `run_completed`, `run_failed` or `run_cancelled`, then a `task_status_update` of its root with
+//! `final`.
 
 mod parts;
 mod taken_back;

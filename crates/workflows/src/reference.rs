@@ -1,5 +1,5 @@
-//! One reference of `inputs`: `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`, optionally with `#` and a JSON
-//! pointer into the value. spec: RFC-0024 2.1, 2.3, 8
+//! One reference of `inputs`: `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`, optionally with `#` and a
+//! JSON pointer into the value. spec: RFC-0024 2.1, 2.3, 8
 //!
 //! Names of phases and keys may hold dots. The longest beginning of the reference that names a phase of `depends_on`
 //! which has the output is the phase; all that follows its dot is the key.

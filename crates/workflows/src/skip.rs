@@ -1,8 +1,8 @@
 //! `skip_when`: a condition on what is known when a run is created. Phases for which it holds are left out of the run.
 //!
-//! `true`, `false`, a reference, `not` and a reference, or a reference with `==` or `!=` and a JSON value. A reference is
-//! `$trigger.<key>` or `$initial_state.<key>`, as in `inputs`; alone, it holds when its value is there and neither null nor
-//! false. A value that is absent equals null.
+//! `true`, `false`, a reference, `not` and a reference, or a reference with `==` or `!=` and a JSON value. A reference
+//! is `$trigger.<key>` or `$initial_state.<key>`, as in `inputs`; alone, it holds when its value is there and neither
+//! null nor false. A value that is absent equals null.
 
 use serde_json::{Map, Value};
 use taskledger_domain::contract::equal;

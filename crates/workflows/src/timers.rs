@@ -13,8 +13,8 @@ const TIME: &str = "an RFC 3339 date and time with offset, such as 2026-01-31T14
 const FORMS: &str =
     "an RFC 3339 date and time with offset, `$trigger.<key>` or `$initial_state.<key>`";
 
-/// Reads `start_at`: a time, or a reference to one. What `initial_state` has for it is checked here; what a trigger has,
-/// when there is one.
+/// Reads `start_at`: a time, or a reference to one. What `initial_state` has for it is checked here; what a trigger
+/// has, when there is one.
 pub(crate) fn start_at(phase: &Members<'_>, initial_state: &Map<String, Value>) -> Option<StartAt> {
     let node = &phase.get("start_at")?.value;
     let wrong = || phase.wrong("start_at", node, FORMS, None);

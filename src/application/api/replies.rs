@@ -141,7 +141,8 @@ pub struct Explained {
     /// Whether nothing begins on the node that owns the flow, until it is said otherwise.
     #[serde(default)]
     pub is_draining: bool,
-    /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say it.
+    /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say
+    /// it.
     #[serde(default)]
     pub executors: Option<KnownExecutors>,
 }
@@ -161,7 +162,8 @@ pub struct HistoryPage {
     /// What attempts worked on whose inputs came from results, likewise; nodes of an earlier release do not say it.
     #[serde(default)]
     pub inputs: HashMap<Version, Payload>,
-    /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say it.
+    /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say
+    /// it.
     #[serde(default)]
     pub rejections: HashMap<Version, NamedRejection>,
     /// Where the next page begins, if there is one.

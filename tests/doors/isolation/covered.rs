@@ -99,8 +99,8 @@ const COVERED: [(UseCase, Instead); 28] = [
     (UseCase::ListSchedules, SCHEDULES),
 ];
 
-/// Tests that ask every method of a group by its example with the name of somebody else's object, so that one more of the
-/// group is asked too.
+/// Tests that ask every method of a group by its example with the name of somebody else's object, so that one more of
+/// the group is asked too.
 const GROUPS: [(&str, Instead); 2] = [("schedules.", SCHEDULES), ("workflows.", WORKFLOWS)];
 
 /// What stands for the rows of a use case, if anything does.

@@ -1,5 +1,5 @@
-//! The matrix: use case x caller x object. Each use case has a row, by hand or by what its method says of itself; one without
-//! fails.
+//! The matrix: use case x caller x object. Each use case has a row, by hand or by what its method says of itself; one
+//! without fails.
 
 use super::a2a::{self, Named};
 use super::a2a_v03;
@@ -392,8 +392,8 @@ async fn whoever_owns_it_and_whoever_acts_for_all_users_gets_another_answer() {
                 let asked = &of_case(object, own)[n];
                 let found = told(&world, token, asked, object).await;
                 // Nothing joins two flows, whoever owns them; a list below a parent is empty for all; a lease is
-                // good only together with the principal that claimed; a receiver that was not made is absent; an inbox is
-                // the principal's own, whatever agents it may speak for, and so are the tasks of agents.
+                // good only together with the principal that claimed; a receiver that was not made is absent; an inbox
+                // is the principal's own, whatever agents it may speak for, and so are the tasks of agents.
                 let is_alike = shown(asked).contains("dependencies")
                     || shown(asked).contains(r#""tasks""#)
                     || shown(asked).contains(r#""updates":{"parent_id""#)

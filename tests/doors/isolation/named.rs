@@ -58,8 +58,8 @@ pub(super) fn with(
     naming.collect()
 }
 
-/// Calls of the method that is named like a use case, about each of these tasks. Not for methods whose examples name no task:
-/// whether they name something else is said in the matrix, by hand.
+/// Calls of the method that is named like a use case, about each of these tasks. Not for methods whose examples name no
+/// task: whether they name something else is said in the matrix, by hand.
 pub(super) fn rows(case: UseCase, tasks: [&str; 2]) -> Vec<Asked> {
     let method = case.as_str();
     let asked = naming(method).iter().flat_map(|(name, params)| {

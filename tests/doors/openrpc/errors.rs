@@ -169,8 +169,8 @@ const NOT_FOUND: [(i64, &str, &[&str]); 4] = [
     (-31014, "schedules.", &["name"]),
 ];
 
-/// Examples of methods that document such an error, with an id that nothing has. Where no example names anything, or more is
-/// to be there before, `provocations` has a row.
+/// Examples of methods that document such an error, with an id that nothing has. Where no example names anything, or
+/// more is to be there before, `provocations` has a row.
 fn not_found(document: &Document) -> Vec<(&'static str, i64, Value)> {
     let mut found = Vec::new();
     for method in document.methods() {
