@@ -10,9 +10,7 @@ fn too_long(text: &str) -> Vec<usize> {
     let lines = text.lines().enumerate();
     let long = lines.filter(|(_, line)| {
         let words = line.split_whitespace().count();
-        line.trim_start().starts_with("//")
-            && line.chars().count() > COMMENT_CHARS_MAX
-            && words > 2
+        line.trim_start().starts_with("//") && line.chars().count() > COMMENT_CHARS_MAX && words > 2
     });
     long.map(|(at, _)| at + 1).collect()
 }
@@ -21,7 +19,14 @@ fn too_long(text: &str) -> Vec<usize> {
 fn lines_of_comments_are_at_most_120_characters_long() {
     let mut found = Vec::new();
     for below in [
-        "src", "crates", "domain", "projections", "tests", "bench", "fuzz/src", "xtask",
+        "src",
+        "crates",
+        "domain",
+        "projections",
+        "tests",
+        "bench",
+        "fuzz/src",
+        "xtask",
     ] {
         for (path, text) in rust_files(below) {
             if !path.contains("/generated/") {

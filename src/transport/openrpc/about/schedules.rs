@@ -2,8 +2,10 @@
 
 use super::super::schemas::{object, with_optional};
 use super::MINTED;
-use super::workflows::{count, merged, number, text, time};
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::{
+    count, merged, number, text, text_or_null, time, time_or_null,
+};
 use serde_json::{Value, json};
 
 /// What [`super::set_up`] keeps a schedule by.
@@ -12,14 +14,6 @@ pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 const NEXT: &str = "2026-01-16T01:00:00.000000Z";
 
 pub(in crate::transport) const ABSENT: &[ErrorKind] = &[ErrorKind::ScheduleNotFound];
-
-fn text_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "description": description})
-}
-
-fn time_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "format": "date-time", "description": description})
-}
 
 /// A schedule, and what more of it is told.
 pub(in crate::transport) fn schedule(more: Value) -> Value {

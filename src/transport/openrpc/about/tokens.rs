@@ -1,8 +1,9 @@
 //! What methods show of tokens and the audit log.
 
-use super::super::schemas::{object, with_optional};
+use super::super::schemas::object;
 use super::About;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::time_or_null;
 use serde_json::{Value, json};
 use taskledger_auth::Scope;
 
@@ -13,14 +14,6 @@ pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 
 pub(in crate::transport) fn time() -> Value {
     json!({"type": "string", "format": "date-time"})
-}
-
-pub(in crate::transport) fn time_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "format": "date-time", "description": description})
-}
-
-pub(in crate::transport) fn text_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "description": description})
 }
 
 pub(in crate::transport) fn scopes() -> Value {
@@ -62,12 +55,6 @@ pub(in crate::transport) fn with_secret() -> Value {
         required.push("token".into());
     }
     token
-}
-
-pub(in crate::transport) fn page(name: &str, rows: Value) -> Value {
-    let page = object(json!({name: {"type": "array", "items": rows}}));
-    let more = json!({"next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there is one."}});
-    with_optional(page, more)
 }
 
 /// The token of the examples as it is shown.

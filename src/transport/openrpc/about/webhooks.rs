@@ -4,6 +4,7 @@ use super::super::schemas::{at, object, with_optional};
 use super::About;
 use crate::application::api::webhooks::DeliveryState;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::{text_or_null, time_or_null};
 use serde_json::{Value, json};
 
 /// The webhook of the examples.
@@ -15,14 +16,6 @@ pub(in crate::transport) const UNKNOWN: &[ErrorKind] = &[ErrorKind::WebhookNotFo
 
 pub(in crate::transport) fn time() -> Value {
     json!({"type": "string", "format": "date-time"})
-}
-
-pub(in crate::transport) fn time_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "format": "date-time", "description": description})
-}
-
-pub(in crate::transport) fn text_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "description": description})
 }
 
 fn breaker() -> Value {
@@ -120,12 +113,6 @@ pub(in crate::transport) fn waits_for() -> Value {
 }
 
 pub(in crate::transport) const STATES: [DeliveryState; 5] = DeliveryState::ALL;
-
-pub(in crate::transport) fn page(name: &str, rows: Value) -> Value {
-    let page = object(json!({name: {"type": "array", "items": rows}}));
-    let more = json!({"next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there is one."}});
-    with_optional(page, more)
-}
 
 pub(in crate::transport) fn described(
     description: &'static str,

@@ -5,13 +5,13 @@ pub(in crate::transport) mod kept;
 use super::super::schemas::{object, with_optional};
 use super::About;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::text;
 use serde_json::{Value, json};
 
 /// Two phases, of which the second takes a result of the first.
 pub(in crate::transport) const DOCUMENT: &str = "openintent: \"1.0\"\ninfo: {name: Quarterly report}\nworkflow:\n  fetch:\n    assign: data-agent\n    inputs: {quarter: $trigger.quarter}\n    outputs: {revenue: number}\n  report:\n    assign: reporting-agent\n    depends_on: [fetch]\n    inputs: {revenue: fetch.revenue}\n";
 
 pub(in crate::transport) fn faults(description: &str) -> Value {
-    let text = |description: &str| json!({"type": "string", "description": description});
     let place = |description: &str| json!({"type": ["integer", "null"], "minimum": 1, "description": description});
     let fault = object(json!({
         "error": {"type": "string", "enum": ["WorkflowValidationError", "InputWiringError"]},
@@ -28,10 +28,6 @@ pub(in crate::transport) fn faults(description: &str) -> Value {
     json!({"type": "array", "items": with_optional(fault, of_wiring), "description": description})
 }
 
-pub(in crate::transport) fn names(description: &str) -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "description": description})
-}
-
 /// What [`super::set_up`] keeps [`DOCUMENT`] by.
 pub(in crate::transport) const NAME: &str = "Quarterly report";
 pub(in crate::transport) const HASH: &str =
@@ -40,29 +36,6 @@ pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 
 /// Errors of those that name a workflow that is kept.
 pub(in crate::transport) const ABSENT: &[ErrorKind] = &[ErrorKind::WorkflowNotFound];
-
-pub(in crate::transport) fn count(description: &str) -> Value {
-    json!({"type": "integer", "minimum": 0, "description": description})
-}
-
-pub(in crate::transport) fn number(description: &str) -> Value {
-    json!({"type": "integer", "minimum": 1, "description": description})
-}
-
-pub(in crate::transport) fn time(description: &str) -> Value {
-    json!({"type": "string", "format": "date-time", "description": description})
-}
-
-pub(in crate::transport) fn text(description: &str) -> Value {
-    json!({"type": "string", "description": description})
-}
-
-pub(in crate::transport) fn merged(mut one: Value, other: Value) -> Value {
-    if let (Some(members), Value::Object(more)) = (one.as_object_mut(), other) {
-        members.extend(more);
-    }
-    one
-}
 
 /// What is said of a method with one example.
 pub(in crate::transport) fn described(

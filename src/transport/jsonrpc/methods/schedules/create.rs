@@ -11,7 +11,7 @@ use crate::transport::jsonrpc::reader::{BOOLEAN, Parameters, Reader};
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::schedules::{shown_with_times, with_times};
-use crate::transport::openrpc::about::workflows::merged;
+use crate::transport::openrpc::schema_parts::merged;
 use serde_json::json;
 use taskledger_domain::Violation;
 

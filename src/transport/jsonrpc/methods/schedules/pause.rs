@@ -9,7 +9,7 @@ use crate::transport::jsonrpc::reader::{BOOLEAN, Parameters, Reader};
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::schedules::{ABSENT, NAME, shown_with_times, with_times};
-use crate::transport::openrpc::about::workflows::merged;
+use crate::transport::openrpc::schema_parts::merged;
 use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Violation;

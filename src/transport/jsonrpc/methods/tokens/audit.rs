@@ -8,8 +8,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader, TIMESTAMP, choice, t
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{TIME, TOKEN, described, page, text_or_null, time};
-use crate::transport::openrpc::schema_parts::object;
+use crate::transport::openrpc::about::tokens::{TIME, TOKEN, described, time};
+use crate::transport::openrpc::schema_parts::{object, page, text_or_null};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_auth::{Action, Outcome};

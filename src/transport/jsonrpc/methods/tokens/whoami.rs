@@ -8,10 +8,8 @@ use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{
-    agents, described, methods, scopes, text_or_null, time_or_null,
-};
-use crate::transport::openrpc::schema_parts::object;
+use crate::transport::openrpc::about::tokens::{agents, described, methods, scopes};
+use crate::transport::openrpc::schema_parts::{object, text_or_null, time_or_null};
 use serde_json::json;
 use taskledger_auth::Scope;
 

@@ -11,10 +11,9 @@ use crate::transport::jsonrpc::reader::{Choice, Parameters, Reader, TASK_ID, TIM
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::webhooks::{
-    HOOK, STATES, TIME, UNKNOWN, attempt, described, page, text_or_null, time, time_or_null,
-    waits_for,
+    HOOK, STATES, TIME, UNKNOWN, attempt, described, time, waits_for,
 };
-use crate::transport::openrpc::schema_parts::object;
+use crate::transport::openrpc::schema_parts::{object, page, text_or_null, time_or_null};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 

@@ -6,7 +6,8 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{Fault, Kind, Parameters, Reader, Refusal, integer};
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::webhooks::{described, hook, page, webhook};
+use crate::transport::openrpc::about::webhooks::{described, hook, webhook};
+use crate::transport::openrpc::schema_parts::page;
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 

@@ -7,8 +7,8 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::webhooks::{HOOK, SECRET, UNKNOWN, described, time_or_null};
-use crate::transport::openrpc::schema_parts::{at, object, with_optional};
+use crate::transport::openrpc::about::webhooks::{HOOK, SECRET, UNKNOWN, described};
+use crate::transport::openrpc::schema_parts::{at, object, time_or_null, with_optional};
 use serde_json::json;
 
 /// The method.

@@ -8,9 +8,9 @@ use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::webhooks::{
-    HOOK, STATES, TIME, UNKNOWN, attempt, described, time_or_null, waits_for,
+    HOOK, STATES, TIME, UNKNOWN, attempt, described, waits_for,
 };
-use crate::transport::openrpc::schema_parts::object;
+use crate::transport::openrpc::schema_parts::{object, time_or_null};
 use serde_json::json;
 
 /// The method.

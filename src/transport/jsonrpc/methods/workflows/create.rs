@@ -8,9 +8,9 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{BOOLEAN, Parameters, Reader};
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::jsonrpc::{ErrorKind, replies};
-use crate::transport::openrpc::about::workflows::{DOCUMENT, faults, names};
+use crate::transport::openrpc::about::workflows::{DOCUMENT, faults};
 use crate::transport::openrpc::about::{About, Example, MINTED, MINTED_TOO, RUN};
-use crate::transport::openrpc::schema_parts::{at, object, with_optional};
+use crate::transport::openrpc::schema_parts::{at, names, object, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
 

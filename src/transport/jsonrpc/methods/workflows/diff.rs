@@ -10,8 +10,8 @@ use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::jsonrpc::{ErrorKind, replies};
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::workflows::kept::differences;
-use crate::transport::openrpc::about::workflows::{DOCUMENT, NAME, described, merged, number};
-use crate::transport::openrpc::schema_parts::object;
+use crate::transport::openrpc::about::workflows::{DOCUMENT, NAME, described};
+use crate::transport::openrpc::schema_parts::{merged, number, object};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 

@@ -9,8 +9,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader};
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::jsonrpc::{ErrorKind, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::workflows::{DOCUMENT, described, text};
-use crate::transport::openrpc::schema_parts::{object, with_optional};
+use crate::transport::openrpc::about::workflows::{DOCUMENT, described};
+use crate::transport::openrpc::schema_parts::{object, text, with_optional};
 use serde_json::json;
 use taskledger_domain::{Payload, Violation};
 

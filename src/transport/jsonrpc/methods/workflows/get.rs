@@ -10,7 +10,8 @@ use crate::transport::jsonrpc::replies;
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::workflows::kept::{saved_version, shown_version};
-use crate::transport::openrpc::about::workflows::{ABSENT, DOCUMENT, NAME, described, merged};
+use crate::transport::openrpc::about::workflows::{ABSENT, DOCUMENT, NAME, described};
+use crate::transport::openrpc::schema_parts::merged;
 use serde_json::json;
 use taskledger_domain::Violation;
 

@@ -7,9 +7,11 @@ use crate::transport::jsonrpc::ErrorKind;
 use crate::transport::jsonrpc::methods::{boxed, called};
 use crate::transport::jsonrpc::reader::{Parameters, Reader, TASK_ID};
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
-use crate::transport::openrpc::about::workflows::{count, described, merged, names, text, time};
+use crate::transport::openrpc::about::workflows::described;
 use crate::transport::openrpc::about::{About, GROUP};
-use crate::transport::openrpc::schema_parts::{at, object, with_optional};
+use crate::transport::openrpc::schema_parts::{
+    at, count, merged, names, object, text, time, with_optional,
+};
 use serde_json::json;
 use taskledger_domain::{TaskId, Violation};
 

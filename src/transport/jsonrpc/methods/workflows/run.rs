@@ -10,8 +10,8 @@ use crate::transport::jsonrpc::reader::{BOOLEAN, Parameters, Reader};
 use crate::transport::jsonrpc::replies;
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::workflows::{ABSENT, NAME, number};
-use crate::transport::openrpc::schema_parts::with_optional;
+use crate::transport::openrpc::about::workflows::{ABSENT, NAME};
+use crate::transport::openrpc::schema_parts::{number, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
 

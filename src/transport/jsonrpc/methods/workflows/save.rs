@@ -12,7 +12,8 @@ use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::workflows::kept::{
     differences, saved_version, shown_version,
 };
-use crate::transport::openrpc::about::workflows::{DOCUMENT, described, faults, merged, names};
+use crate::transport::openrpc::about::workflows::{DOCUMENT, described, faults};
+use crate::transport::openrpc::schema_parts::{merged, names};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 

@@ -8,9 +8,9 @@ use crate::transport::jsonrpc::methods::{answer, boxed};
 use crate::transport::jsonrpc::reader::{Parameters, Reader};
 use crate::transport::jsonrpc::replies;
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
-use crate::transport::openrpc::about::workflows::{DOCUMENT, HASH, faults, names};
+use crate::transport::openrpc::about::workflows::{DOCUMENT, HASH, faults};
 use crate::transport::openrpc::about::{About, Example};
-use crate::transport::openrpc::schema_parts::{object, with_optional};
+use crate::transport::openrpc::schema_parts::{names, object, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
 

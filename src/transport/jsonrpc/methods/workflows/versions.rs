@@ -9,10 +9,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader};
 use crate::transport::jsonrpc::replies;
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::workflows::{
-    DOCUMENT, HASH, NAME, TIME, count, described, number, text, time,
-};
-use crate::transport::openrpc::schema_parts::{object, with_optional};
+use crate::transport::openrpc::about::workflows::{DOCUMENT, HASH, NAME, TIME, described};
+use crate::transport::openrpc::schema_parts::{count, number, object, text, time, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
 

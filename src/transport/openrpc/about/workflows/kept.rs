@@ -1,7 +1,8 @@
 //! What methods show of workflow documents that are kept.
 
 use super::super::super::schemas::object;
-use super::{DOCUMENT, HASH, NAME, TIME, count, number, text, time};
+use super::{DOCUMENT, HASH, NAME, TIME};
+use crate::transport::openrpc::schema_parts::{count, number, text, time};
 use serde_json::{Value, json};
 
 /// A saved version, and what more of it is told.
