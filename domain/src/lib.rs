@@ -20,6 +20,7 @@ pub mod suggestion;
 pub mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod text;
 pub mod time;
 pub mod violation;
 

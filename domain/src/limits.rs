@@ -49,8 +49,8 @@ pub const TYPE_DEPTH_MAX: usize = 64;
 pub const TYPE_NODES_MAX: usize = 10_000;
 /// JSON Schemas in the types of one task: each may take tens of milliseconds to compile.
 pub const TYPE_SCHEMAS_MAX: usize = 16;
-/// Steps (about 15 ns each) that compiling the JSON Schemas in the types of all tasks of one call may take: a second and a
-/// half of one thread.
+/// Steps (about 15 ns each) that compiling the JSON Schemas in the types of all tasks of one call may take: a second
+/// and a half of one thread.
 pub const TYPE_SCHEMA_STEPS_PER_CALL_MAX: u64 = 100_000_000;
 /// What a JSON Schema costs of them that is refused: at most a few milliseconds, for the meta-schema's violations.
 pub const REFUSED_SCHEMA_STEPS: u64 = 100_000;
@@ -125,9 +125,9 @@ pub const OUTPUT_PARTS_MAX: u32 = 1000;
 pub const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Attempts that one claim begins.
 pub const CLAIMS_MAX: usize = 100;
-/// Leases of a task that have ended and are remembered, the latest ones: a worker that repeats an outcome gets the first
-/// answer, one whose lease was lost is told so. Workers repeat what got no answer for a minute, within which few tasks
-/// begin as many attempts.
+/// Leases of a task that have ended and are remembered, the latest ones: a worker that repeats an outcome gets the
+/// first answer, one whose lease was lost is told so. Workers repeat what got no answer for a minute, within which few
+/// tasks begin as many attempts.
 pub const ENDED_LEASES_PER_TASK_MAX: usize = 16;
 /// Interruptions of a task, by restarts or by workers that were lost, after which the next one fails it, per run.
 pub const INTERRUPTIONS_PER_RUN_MAX: u8 = 3;

@@ -2,8 +2,8 @@
 //! snapshot (`snapshot` on the first line, its bytes after it).
 //!
 //! What can be read can be written, and reads as the same. (What an event carries as payload is
-//! taken as it stands: rows of the log have checksums, so no stranger writes there.) A damaged snapshot is an error; one that
-//! can be read takes commands without a panic, whatever state it claims.
+//! taken as it stands: rows of the log have checksums, so no stranger writes there.) A damaged snapshot is an error;
+//! one that can be read takes commands without a panic, whatever state it claims.
 
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};

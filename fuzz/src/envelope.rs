@@ -15,9 +15,10 @@ use std::sync::{Arc, OnceLock};
 use taskledger::application::Context;
 use taskledger::clock::SystemClock;
 use taskledger::transport::jsonrpc::methods::read::{children, explain, get, history, list, tree};
-use taskledger::transport::jsonrpc::params::{
-    cancel, copy, create, delete, execute, nothing, retry, update,
+use taskledger::transport::jsonrpc::methods::tasks::{
+    cancel, copy, create, delete, execute, retry, update,
 };
+use taskledger::transport::jsonrpc::params::nothing;
 use taskledger::transport::jsonrpc::reader::Parameters;
 use taskledger::transport::jsonrpc::{Changes, Dispatcher, Method};
 use taskledger::transport::openrpc::about;
@@ -185,7 +186,7 @@ fn dispatcher() -> &'static Table {
                 tags: &[],
                 params: <$params>::declared(),
                 changes: Changes::Flows,
-                about: about::health(), // nobody reads it here
+                about: about::discover(), // nobody reads it here
                 handler: |_, call| {
                     let read = <$params>::read(&call.params).map(|_| RawValue::TRUE.to_owned().into());
                     std::future::ready(read.map_err(Into::into)).boxed()

@@ -45,8 +45,8 @@ impl App {
         })
     }
 
-    /// Whom the flow belongs to, or will, that a call adds tasks to: what that user has declared holds for them. Cost: O(1)
-    /// but for a caller who acts for all users and adds to a stored task, while somebody has declared something.
+    /// Whom the flow belongs to, or will, that a call adds tasks to: what that user has declared holds for them. Cost:
+    /// O(1) but for a caller who acts for all users and adds to a stored task, while somebody has declared something.
     ///
     /// # Errors
     /// [`Error`].

@@ -1,5 +1,6 @@
 //! The executors of the server, for whoever names one that there is not. They travel beside a refusal;
-//! the words are those of the door. Methods of workers are not among them: they come and go, and on each node at another time.
+//! the words are those of the door. Methods of workers are not among them: they come and go, and on each node at
+//! another time.
 
 use super::ports::ExecutorSnapshot;
 use serde::{Deserialize, Serialize};

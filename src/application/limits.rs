@@ -1,8 +1,8 @@
 //! How much one caller may ask of the server: calls a second, and what its flows may take up.
 //!
-//! Calls are counted where they enter, so each node counts for itself and a call that travels is counted once. Quotas are
-//! kept where a command is sent to its flow, behind the look for an idempotency key: a repetition adds nothing. Nothing here
-//! concerns a caller while authentication is off, unless the operator says so.
+//! Calls are counted where they enter, so each node counts for itself and a call that travels is counted once. Quotas
+//! are kept where a command is sent to its flow, behind the look for an idempotency key: a repetition adds nothing.
+//! Nothing here concerns a caller while authentication is off, unless the operator says so.
 
 mod quota;
 mod quotas;

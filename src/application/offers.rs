@@ -7,8 +7,8 @@
 //! turn, so an offer that is out of date costs a turn and nothing else. Where owners share fairly, the best offer is
 //! that of the owner who has had least (`turns.rs`), and a worker is given one task at a time while others wait.
 //!
-//! A method that a user has declared for themselves is a method of its own here ([`MethodKey`]): what it offers, the workers
-//! that wait for it and what counts against its limit are apart from what others have under the same name.
+//! A method that a user has declared for themselves is a method of its own here ([`MethodKey`]): what it offers, the
+//! workers that wait for it and what counts against its limit are apart from what others have under the same name.
 //!
 //! Cost of a change: O(log offers + methods of the flow); memory: about 300 bytes for each flow and method.
 
@@ -387,7 +387,8 @@ impl Offers {
         }
     }
 
-    /// Methods from now on of which there is something and was nothing, on this node or, as far as it hears of them, others.
+    /// Methods from now on of which there is something and was nothing, on this node or, as far as it hears of them,
+    /// others.
     pub(super) fn appearing(&self) -> broadcast::Receiver<Appeared> {
         self.appeared.subscribe()
     }

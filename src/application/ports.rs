@@ -292,8 +292,8 @@ pub trait Attempts: Send + Sync + fmt::Debug + 'static {
     fn launch(&self, started: Started);
     /// Stops an attempt, if it runs; its outcome is of no interest any more.
     fn stop(&self, flow: FlowId, task: TaskId, attempt: u32);
-    /// Stops what an attempt has left outside that has asked something, at `asked_at`, because nobody will answer. Tried a
-    /// few times; lost when the server stops meanwhile.
+    /// Stops what an attempt has left outside that has asked something, at `asked_at`, because nobody will answer.
+    /// Tried a few times; lost when the server stops meanwhile.
     fn give_up(&self, _attempt: Started, _asked_at: Version) {}
     /// The attempts of a flow that run, or are about to.
     fn alive(&self, flow: FlowId) -> Vec<(TaskId, u32)>;

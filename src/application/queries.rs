@@ -174,8 +174,8 @@ impl App {
         self.await_position(end).await
     }
 
-    /// Waits until the read models show all that was answered of flows that the caller sees. What is written to flows of
-    /// others meanwhile makes nobody wait who does not see it.
+    /// Waits until the read models show all that was answered of flows that the caller sees. What is written to flows
+    /// of others meanwhile makes nobody wait who does not see it.
     pub(super) async fn await_seen(&self, context: &Context) -> Result<(), Error> {
         let end = match context.caller.reach() {
             Reach::Of(owner) if !self.flows.ownership().is_shared() => {

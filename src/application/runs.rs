@@ -90,7 +90,8 @@ impl App {
         Ok(Reply::OfRun(FollowedUp { run, position }))
     }
 
-    /// Takes a message to a run as the answer to a question of one of its tasks. The same message again changes nothing.
+    /// Takes a message to a run as the answer to a question of one of its tasks. The same message again changes
+    /// nothing.
     ///
     /// # Errors
     /// [`Error`]; `Refused` for a run that has ended, one in which nobody waits, and a message that is no answer.

@@ -28,8 +28,8 @@ enum Said<'a> {
 }
 
 impl App {
-    /// Says for how long a lease holds from now on, and records what its attempt has made and how far it is. Where a part
-    /// of the output is refused, the lease holds for that long all the same.
+    /// Says for how long a lease holds from now on, and records what its attempt has made and how far it is. Where a
+    /// part of the output is refused, the lease holds for that long all the same.
     ///
     /// # Errors
     /// [`Error`]; `LeaseNotHeld`.

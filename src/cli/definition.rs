@@ -37,8 +37,8 @@ fn refined(command: Command, above: &[String]) -> Command {
 /// Columns at which texts of this program are broken by hand: a line that would have had no room for the next word was.
 const BROKEN_AT: usize = 90;
 
-/// A text whose paragraphs are a line each, for whoever shows it to break where there is no more room. Lines that are indented,
-/// and those below them, stay as they are.
+/// A text whose paragraphs are a line each, for whoever shows it to break where there is no more room. Lines that are
+/// indented, and those below them, stay as they are.
 fn flowing(text: &str) -> String {
     let mut flowing = String::with_capacity(text.len());
     let mut last = "";

@@ -5,22 +5,25 @@ mod fresh;
 use super::certificates::Renewal;
 use super::storage::storage;
 use super::{CliError, file_limit, open_files};
-use crate::application::Context;
+use crate::application::{self, Context};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::ServerConfig;
-use crate::engine::executor::{ConformanceExecutor, RegistryBuilder};
+use crate::egress::Egress;
+use crate::engine::executor::{ConformanceExecutor, Registry, RegistryBuilder};
 use crate::private;
-use crate::retention::Schedule;
-use crate::server::{self, Drain, Server, Storage};
+use crate::retention::{Policy, Schedule};
+use crate::server::{self, Drain, Server, StartError, Storage};
+use crate::tls::Certificates;
 use crate::transport::http::{self, Inside, Shows};
 use fresh::Fresh;
-use std::net::ToSocketAddrs as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::signing::CardKey;
 use taskledger_auth::AdminTokens;
+use taskledger_auth::jwt::Issuer;
 use taskledger_cli::signals::Signals;
 use tokio_util::sync::CancellationToken;
 
@@ -99,7 +102,7 @@ fn carried_out(server: &Server, method: &str) -> Result<(), String> {
     Err(names.join(", "))
 }
 
-/// Opens the storage, then the door, and runs until Ctrl-C, SIGTERM, or another server takes over.
+/// Opens the storage, then the doors, and runs until Ctrl-C, SIGTERM, or another server takes over.
 async fn start_server(
     mut config: ServerConfig,
     executors: RegistryBuilder,
@@ -111,158 +114,42 @@ async fn start_server(
     // Told before anything is opened.
     let issuers = config.oidc.issuers();
     let issuers = issuers.map_err(|error| CliError::Usage(error.to_string()))?;
-    // A name that means nothing is told when the door opens.
-    let own = listens(&config).into_iter();
-    let own = own.filter_map(|(listen, _)| listen?.to_socket_addrs().ok());
-    config.engine.egress.own = own.flatten().collect();
+    config.engine.egress.own = own_addresses(&config);
     let egress = server::egress(&config.engine)
         .map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?;
-    let mut webhooks = server::webhooks(&config.engine, &egress);
-    webhooks.worker.grace = config.shutdown_grace;
-    let executors = match config.a2a.conformance {
-        true => executors
-            .register(Arc::new(ConformanceExecutor))
-            .map_err(|e| CliError::failed(&e))?,
-        false => executors,
-    };
     server::stop_left_programs(&config.engine).await;
-    let registry = server::executors(executors, &config.engine, egress.clone())
-        .map_err(|e| CliError::failed(&e))?;
-    let mut storage = storage(&config.engine.storage)?;
-    if let Storage::Database(database) = &mut storage {
-        let shown = renewal.as_ref().map(Renewal::certificates);
-        database.among_nodes(config.node_ca.clone(), shown);
-    }
+    let registry = registry(executors, &config, egress.clone())?;
+    let storage = storage_of(&config, renewal.as_ref())?;
     let place = storage.to_string();
-    if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
-        return Err(CliError::Usage(format!(
-            "--node-url: other nodes cannot reach this one at `{}`; expected the URL where they can, \
-             for example http://10.0.0.1:8000",
-            config.listen
-        )));
-    }
     let policy = config.retention.policy();
     if let Some(policy) = &policy {
-        // Told now, and not by the first pass.
-        private::make_folder(&policy.archive).map_err(|error| {
-            CliError::Usage(format!(
-                "--retention-archive: `{}` cannot be used: {error}; expected a folder, or a path where \
-                 one can be made",
-                policy.archive.display()
-            ))
-        })?;
-        private::warn_of_readable(&policy.archive);
+        make_archive(policy)?;
     }
     let card_keys = card_keys(&config.a2a.signing_keys)?;
-    let admins = config.auth.admin_token_file.as_deref();
-    let admins = admins.map(AdminTokens::of_file).transpose();
-    let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
-    let admins = admins.unwrap_or_default();
-    let options = server::Options {
-        webhooks,
-        sharing: server::sharing(&config.engine),
-        limits: server::limits(&config.limits),
-        admins,
-        issuers: issuers
-            .iter()
-            .map(|issuer| Arc::from(issuer.url()))
-            .collect(),
-        certificates: renewal.as_ref().map(Renewal::certificates),
-    };
+    let options = options(&config, &egress, &issuers, renewal.as_ref())?;
+    let of_database = matches!(storage, Storage::Database(_));
     let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
-        .map_err(|e| CliError::failed(&e))?;
-    if let Some(method) = config.a2a.text_method.as_deref()
-        && let Err(known) = carried_out(&server, method)
-    {
-        server.close().await;
-        return Err(CliError::Usage(format!(
-            "--a2a-text-method: `{method}` is not an executor of this server; expected one of {known}, or a \
-             method that workers have declared"
-        )));
-    }
-    let deny_list = server.tokens().denied().clone();
-    let issuers = (!issuers.is_empty()).then(|| server::oidc_issuers(issuers, &egress, deny_list));
-    let is_reachable = config.is_reachable();
-    let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
-    let authenticate = match authenticate.await {
-        Ok(authenticate) => authenticate,
+        .map_err(|e| not_opened(&e, of_database))?;
+    let keys = (card_keys, renewal.as_ref().map(Renewal::certificates));
+    let issuers = (issuers, &egress);
+    let doors = match open_doors(&server, &config, issuers, keys, &clock).await {
+        Ok(doors) => doors,
         Err(error) => {
             server.close().await;
-            return Err(CliError::failed(&error));
+            return Err(error);
         }
     };
-    let is_authenticated = authenticate.is_some();
-    let service = server.service().clone();
-    let inside = Inside {
-        authenticate,
-        ..Inside::from(service.clone())
-    };
-    let dispatcher = server.dispatcher().clone();
-    let mut options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
-    options.a2a = config.a2a.options(card_keys);
-    let shutdown = server.stopped().child_token();
-    let bound = async {
-        let bound = http::Service::bind(options, dispatcher, inside, clock.clone()).await?;
-        let listens = [
-            (config.admin(), Shows::Server),
-            (config.broker_metrics(), Shows::Broker),
-        ];
-        let mut monitored = Vec::new();
-        for (options, shows) in listens {
-            if let Some(options) = options {
-                let served = bound.1.broker_addr.unwrap_or(bound.1.local_addr);
-                let of = (served, clock.clone());
-                let listener =
-                    http::Admin::bind((options, shows), service.clone(), of, shutdown.clone());
-                monitored.push((shows, listener.await?));
-            }
-        }
-        Ok::<_, http::BindError>((bound, monitored))
-    };
-    let ((service, handle), monitored) = match bound.await {
-        Ok(bound) => bound,
-        Err(error) => {
-            server.close().await;
-            return Err(CliError::failed(&error));
-        }
-    };
-    server.join(&config.node_url(&handle.url));
+    server.join(&config.node_url(&doors.handle.url));
     if let Some(policy) = policy {
         server.retain(policy, Schedule::default());
     }
     let drain = (server.drain(), config.drain_timeout);
+    let shutdown = doors.shutdown.clone();
     let signals = tokio::spawn(stop_on_signal(signals, drain, shutdown.clone()));
-    let leaving = tokio::spawn(leave_after(shutdown.clone(), server.leaving().clone()));
+    let leaving = tokio::spawn(leave_after(shutdown, server.leaving().clone()));
     let renewing = renewal.map(|renewal| tokio::spawn(renewal.keep_fresh()));
-    let admin_stop = CancellationToken::new();
-    let monitored = monitored.into_iter().map(|(shows, listener)| {
-        let address = listener.local_addr();
-        match shows {
-            Shows::Server => tracing::info!(%address, "metrics and probes are served"),
-            Shows::Broker => {
-                tracing::info!(%address, "metrics and probes of the broker are served")
-            }
-        }
-        tokio::spawn(listener.run(admin_stop.clone()))
-    });
-    let monitored: Vec<_> = monitored.collect();
-    if let Some(address) = handle.broker_addr {
-        tracing::info!(%address, "agents of the broker are served");
-    }
-    tracing::info!(
-        address = %handle.local_addr,
-        url = handle.url,
-        data = place,
-        authentication = is_authenticated,
-        "listening"
-    );
-    service.run(shutdown).await;
-    admin_stop.cancel();
-    for listener in monitored {
-        // It fails only by a panic, which is in the log.
-        let _ = listener.await;
-    }
+    doors.run(&place).await;
     let taken_over = server.stopped().is_cancelled();
     server.close().await;
     signals.abort();
@@ -276,6 +163,189 @@ async fn start_server(
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Why the storage cannot be used; of a database, who says what is missing there.
+fn not_opened(error: &StartError, of_database: bool) -> CliError {
+    match CliError::failed(error) {
+        CliError::Failed(text) if of_database => CliError::Failed(format!(
+            "{text}; `taskledger doctor` with the same options says what its user may not do"
+        )),
+        error => error,
+    }
+}
+
+/// Where the server itself listens, which executors must not call. A name that means nothing is told when the door
+/// opens.
+fn own_addresses(config: &ServerConfig) -> Vec<SocketAddr> {
+    let own = listens(config).into_iter();
+    let addresses = own.filter_map(|(listen, _)| listen?.to_socket_addrs().ok());
+    addresses.flatten().collect()
+}
+
+fn registry(
+    executors: RegistryBuilder,
+    config: &ServerConfig,
+    egress: Arc<Egress>,
+) -> Result<Registry, CliError> {
+    let executors = match config.a2a.conformance {
+        true => executors
+            .register(Arc::new(ConformanceExecutor))
+            .map_err(|e| CliError::failed(&e))?,
+        false => executors,
+    };
+    server::executors(executors, &config.engine, egress).map_err(|e| CliError::failed(&e))
+}
+
+/// The storage, which knows how nodes are to reach each other.
+fn storage_of(config: &ServerConfig, renewal: Option<&Renewal>) -> Result<Storage, CliError> {
+    let mut storage = storage(&config.engine.storage)?;
+    if let Storage::Database(database) = &mut storage {
+        let shown = renewal.map(Renewal::certificates);
+        database.among_nodes(config.node_ca.clone(), shown);
+    }
+    if matches!(storage, Storage::Database(_)) && config.hides_from_nodes() {
+        return Err(CliError::Usage(format!(
+            "--node-url: other nodes cannot reach this one at `{}`; expected the URL where they can, \
+             for example http://10.0.0.1:8000",
+            config.listen
+        )));
+    }
+    Ok(storage)
+}
+
+/// Makes the folder of archives now, so that what is wrong with it is told now and not by the first pass.
+fn make_archive(policy: &Policy) -> Result<(), CliError> {
+    private::make_folder(&policy.archive).map_err(|error| {
+        CliError::Usage(format!(
+            "--retention-archive: `{}` cannot be used: {error}; expected a folder, or a path where \
+             one can be made",
+            policy.archive.display()
+        ))
+    })?;
+    private::warn_of_readable(&policy.archive);
+    Ok(())
+}
+
+fn options(
+    config: &ServerConfig,
+    egress: &Arc<Egress>,
+    issuers: &[Issuer],
+    renewal: Option<&Renewal>,
+) -> Result<server::Options, CliError> {
+    let mut webhooks = server::webhooks(&config.engine, egress);
+    webhooks.worker.grace = config.shutdown_grace;
+    let admins = config.auth.admin_token_file.as_deref();
+    let admins = admins.map(AdminTokens::of_file).transpose();
+    let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
+    let issuers = issuers.iter().map(|issuer| Arc::from(issuer.url()));
+    Ok(server::Options {
+        webhooks,
+        sharing: server::sharing(&config.engine),
+        limits: server::limits(&config.limits),
+        admins: admins.unwrap_or_default(),
+        issuers: issuers.collect(),
+        certificates: renewal.map(Renewal::certificates),
+    })
+}
+
+/// What the server listens on.
+struct Doors {
+    service: http::Service<application::Service>,
+    handle: http::Handle,
+    monitored: Vec<(Shows, http::Admin)>,
+    is_authenticated: bool,
+    /// No new calls are accepted.
+    shutdown: CancellationToken,
+}
+
+/// Binds all addresses, once it is known who may call.
+async fn open_doors(
+    server: &Server,
+    config: &ServerConfig,
+    (issuers, egress): (Vec<Issuer>, &Arc<Egress>),
+    (card_keys, certificates): (Vec<CardKey>, Option<Arc<Certificates>>),
+    clock: &SharedClock,
+) -> Result<Doors, CliError> {
+    if let Some(method) = config.a2a.text_method.as_deref()
+        && let Err(known) = carried_out(server, method)
+    {
+        return Err(CliError::Usage(format!(
+            "--a2a-text-method: `{method}` is not an executor of this server; expected one of {known}, or a \
+             method that workers have declared"
+        )));
+    }
+    let deny_list = server.tokens().denied().clone();
+    let issuers = (!issuers.is_empty()).then(|| server::oidc_issuers(issuers, egress, deny_list));
+    let is_reachable = config.is_reachable();
+    let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
+    let authenticate = authenticate.await.map_err(|e| CliError::failed(&e))?;
+    let is_authenticated = authenticate.is_some();
+    let inside = Inside {
+        authenticate,
+        ..Inside::from(server.service().clone())
+    };
+    let mut options = open_files::fitted(config.http(certificates));
+    options.a2a = config.a2a.options(card_keys);
+    let dispatcher = server.dispatcher().clone();
+    let bound = http::Service::bind(options, dispatcher, inside, clock.clone());
+    let (service, handle) = bound.await.map_err(|e| CliError::failed(&e))?;
+    let shutdown = server.stopped().child_token();
+    let mut monitored = Vec::new();
+    for (options, shows) in [
+        (config.admin(), Shows::Server),
+        (config.broker_metrics(), Shows::Broker),
+    ] {
+        if let Some(options) = options {
+            let served = handle.broker_addr.unwrap_or(handle.local_addr);
+            let of = (served, clock.clone());
+            let inside = server.service().clone();
+            let listener = http::Admin::bind((options, shows), inside, of, shutdown.clone());
+            let listener = listener.await.map_err(|e| CliError::failed(&e))?;
+            monitored.push((shows, listener));
+        }
+    }
+    Ok(Doors {
+        service,
+        handle,
+        monitored,
+        is_authenticated,
+        shutdown,
+    })
+}
+
+impl Doors {
+    /// Serves until `shutdown`; metrics and probes until all else has ended.
+    async fn run(self, place: &str) {
+        let stop = CancellationToken::new();
+        let monitored = self.monitored.into_iter().map(|(shows, listener)| {
+            let address = listener.local_addr();
+            match shows {
+                Shows::Server => tracing::info!(%address, "metrics and probes are served"),
+                Shows::Broker => {
+                    tracing::info!(%address, "metrics and probes of the broker are served");
+                }
+            }
+            tokio::spawn(listener.run(stop.clone()))
+        });
+        let monitored: Vec<_> = monitored.collect();
+        if let Some(address) = self.handle.broker_addr {
+            tracing::info!(%address, "agents of the broker are served");
+        }
+        tracing::info!(
+            address = %self.handle.local_addr,
+            url = self.handle.url,
+            data = place,
+            authentication = self.is_authenticated,
+            "listening"
+        );
+        self.service.run(self.shutdown).await;
+        stop.cancel();
+        for listener in monitored {
+            // It fails only by a panic, which is in the log.
+            let _ = listener.await;
+        }
+    }
 }
 
 /// Hands the flows over soon after the door was shut: others cannot pass calls on to a node that does

@@ -56,7 +56,9 @@ pub struct EngineConfig {
     )]
     pub allowed_commands: Vec<String>,
 
-    /// With --database-url: folder of this machine in which the programs of `command_executor` are noted, so that a later server here stops those that a killed one has left. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/taskledger or ~/.local/state/taskledger
+    /// With --database-url: folder of this machine in which the programs of `command_executor` are noted, so that a
+    /// later server here stops those that a killed one has left. Default: $STATE_DIRECTORY, $XDG_STATE_HOME/taskledger
+    /// or ~/.local/state/taskledger
     #[arg(long = "state-dir", value_name = "DIR", env = "TASKLEDGER_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
 

@@ -1,6 +1,6 @@
-//! Follows the log for the broker: notes which tasks were published, how they ended and which cannot run any more, and forgets flows that were
-//! archived. Owns the loop. Each server does it, so that each is woken by what it notes or finds noted; the store
-//! takes every event once. Reads the log, writes nothing but the store of the broker.
+//! Follows the log for the broker: notes which tasks were published, how they ended and which cannot run any more, and
+//! forgets flows that were archived. Owns the loop. Each server does it, so that each is woken by what it notes or
+//! finds noted; the store takes every event once. Reads the log, writes nothing but the store of the broker.
 
 mod blocked;
 
@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// How long events are gathered to be noted together while nobody waits for one of them, and up to how
-/// many, or [`BATCH_BYTES_AIM`]. Tasks that are published one after the other are stored side by side only by chance: of many at once, more share a page.
+/// many, or [`BATCH_BYTES_AIM`]. Tasks that are published one after the other are stored side by side only by chance:
+/// of many at once, more share a page.
 const GATHER: Duration = Duration::from_millis(250);
 const GATHERED_EVENTS: usize = 8192;
 /// Pause after a failure; each is twice the one before, up to the last.

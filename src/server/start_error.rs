@@ -45,7 +45,7 @@ pub enum StartError {
     #[error("the log cannot be used: {0}")]
     Store(#[from] crate::store::Error),
     /// The read models cannot be opened or made.
-    #[error("the read models cannot be used")]
+    #[error(transparent)]
     ReadModels(#[from] projections::Error),
     /// The read models have stopped before the end of the log.
     #[error(transparent)]

@@ -124,8 +124,8 @@ impl Database {
         }))
     }
 
-    /// Believes other servers on it by these authorities (PEM) too. `shown` is what this one serves with: it is shown to
-    /// the others if it asks its clients for certificates, because then they do so too.
+    /// Believes other servers on it by these authorities (PEM) too. `shown` is what this one serves with: it is shown
+    /// to the others if it asks its clients for certificates, because then they do so too.
     pub fn among_nodes(&mut self, ca_file: Option<PathBuf>, shown: Option<Arc<Certificates>>) {
         self.nodes = Trust {
             ca_file,

@@ -1,5 +1,5 @@
-//! Many readers of one run: those who subscribe to it as a task of Agent2Agent, in turns with those who read the events of its
-//! flow. The run waits for an answer until all of them are there.
+//! Many readers of one run: those who subscribe to it as a task of Agent2Agent, in turns with those who read the events
+//! of its flow. The run waits for an answer until all of them are there.
 
 use crate::args::Args;
 use crate::client::{Client, Request};

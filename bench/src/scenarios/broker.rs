@@ -1,5 +1,5 @@
-//! The agent broker over gRPC: publications that nobody takes yet; and whole ways, from the call that publishes a task to
-//! an agent, and from its result back to the requester.
+//! The agent broker over gRPC: publications that nobody takes yet; and whole ways, from the call that publishes a task
+//! to an agent, and from its result back to the requester.
 //!
 //! Agents and requesters do nothing else, and answer at once. All share the connections of this program.
 

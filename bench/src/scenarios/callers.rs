@@ -1,8 +1,8 @@
 //! Callers with tokens beside each other: what a user feels while another one floods the server with all that its
 //! limits let through, what strangers at full speed take away, and what a scrape of the metrics each second costs.
 //!
-//! The loads beside the measured one come from a thread of their own, which takes processor time from the server: on two
-//! cores a part of what is lost is theirs. Strangers come from another address, because wrong credentials lock out
+//! The loads beside the measured one come from a thread of their own, which takes processor time from the server: on
+//! two cores a part of what is lost is theirs. Strangers come from another address, because wrong credentials lock out
 //! their address.
 
 use crate::args::Args;

@@ -1,7 +1,8 @@
-//! What the hash chain of the log costs: durable appends to SQLite, and beside them the hashing of the same events alone.
+//! What the hash chain of the log costs: durable appends to SQLite, and beside them the hashing of the same events
+//! alone.
 //!
-//! There is no log without the chain to compare with, so the time that hashing takes by itself is taken off. On Postgres the
-//! database links the hashes, in the statement that writes them: there it is not measured.
+//! There is no log without the chain to compare with, so the time that hashing takes by itself is taken off. On
+//! Postgres the database links the hashes, in the statement that writes them: there it is not measured.
 
 use crate::args::Args;
 use crate::place::Place;

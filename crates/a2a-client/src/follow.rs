@@ -106,8 +106,8 @@ impl Agent {
     }
 
     /// Says something, and follows what comes of it until it ends or waits. `answered` is the id of the message with
-    /// the question that is answered. With a `key` that the agent takes, or when nothing has arrived there, a failure is
-    /// followed by another try; once there is a task, it is followed.
+    /// the question that is answered. With a `key` that the agent takes, or when nothing has arrived there, a failure
+    /// is followed by another try; once there is a task, it is followed.
     ///
     /// # Errors
     /// [`Error`].

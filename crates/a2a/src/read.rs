@@ -1,5 +1,6 @@
 //! Reads objects from JSON by the rules of ProtoJSON: names in camelCase or as in the .proto, `null` and empty
-//! texts are unset, enums by name or number, numbers also as texts (those of enums too). Members that nobody asks for are ignored.
+//! texts are unset, enums by name or number, numbers also as texts (those of enums too). Members that nobody asks for
+//! are ignored.
 //!
 //! A fault is noted with the path of its member, and reading goes on, so that a caller learns all of them at once.
 

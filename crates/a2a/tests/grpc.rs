@@ -1,5 +1,5 @@
-//! What gRPC cannot carry, or JSON cannot say: values that nest too deep, parts that are too large, and numbers that are
-//! none.
+//! What gRPC cannot carry, or JSON cannot say: values that nest too deep, parts that are too large, and numbers that
+//! are none.
 
 use prost::Message as _;
 use prost_types::value::Kind;

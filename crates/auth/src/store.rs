@@ -1,9 +1,9 @@
 //! The tables of tokens, secrets and audit, on SQLite (`auth.db` in the data folder) or PostgreSQL, under one code.
 //!
-//! Owns: connections, schema, and the rows of tokens, of JWTs that are refused, of sealed secrets and of the audit log. May not: decide
-//! who may do what, or see a secret (it gets digests and sealed values). Whoever changes something calls [`AuthStore::change`], writes, adds its
-//! row to the audit log in the same transaction ([`append`]) and commits: then nothing changes without a row.
-//! It cannot be made again from the log, so it is never thrown away.
+//! Owns: connections, schema, and the rows of tokens, of JWTs that are refused, of sealed secrets and of the audit log.
+//! May not: decide who may do what, or see a secret (it gets digests and sealed values). Whoever changes something
+//! calls [`AuthStore::change`], writes, adds its row to the audit log in the same transaction ([`append`]) and commits:
+//! then nothing changes without a row. It cannot be made again from the log, so it is never thrown away.
 
 mod audit;
 mod connect;

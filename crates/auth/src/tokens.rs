@@ -121,8 +121,8 @@ impl Tokens {
         self.accepted_lately(&shown, now)?.ok()
     }
 
-    /// Who shows this credential. Cost: as [`Self::remembered`] while it is accepted, one hash while it is refused, else
-    /// one look-up. A revocation counts at once on the server where it is made, and within two seconds on others.
+    /// Who shows this credential. Cost: as [`Self::remembered`] while it is accepted, one hash while it is refused,
+    /// else one look-up. A revocation counts at once on the server where it is made, and within two seconds on others.
     ///
     /// # Errors
     /// [`Denial`]; [`Denial::Unavailable`] is the only one that says nothing about the credential.

@@ -20,8 +20,8 @@ pub struct TooManyNames {
     pub found: usize,
 }
 
-/// One end of a published task. Its content is that of the event at `version` of `flow`: the one that ended it, or, where
-/// it is another task's or a run's, the one because of which it cannot run any more.
+/// One end of a published task. Its content is that of the event at `version` of `flow`: the one that ended it, or,
+/// where it is another task's or a run's, the one because of which it cannot run any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Its place in all inboxes, from 1; rises in the order of the log and is never given again.
@@ -66,8 +66,8 @@ impl Outcome {
 
 impl BrokerStore {
     /// The outcomes for an agent of an owner that were not delivered, by number, at most `limit` (and [`ROWS_MAX`]) of
-    /// those above `after`. Cost: O(rows of the answer); no query for what this process has noted a moment ago, of which
-    /// another server may have marked some since.
+    /// those above `after`. Cost: O(rows of the answer); no query for what this process has noted a moment ago, of
+    /// which another server may have marked some since.
     ///
     /// # Errors
     /// [`Error`].
@@ -143,7 +143,8 @@ impl BrokerStore {
     }
 
     /// Marks outcomes as delivered at `at`; of those that are marked already the first time stays. Returns the numbers
-    /// that it has marked, ascending. A crash of the machine may undo it: then they are delivered again. Cost: O(numbers).
+    /// that it has marked, ascending. A crash of the machine may undo it: then they are delivered again. Cost:
+    /// O(numbers).
     ///
     /// # Errors
     /// [`Error`]: nothing was marked, or it is not known; do it again.

@@ -1,5 +1,5 @@
-//! What follows from events of the log. Owns which events make an outcome, the numbers of outcomes, and the place in the
-//! log; reading the log is the caller's.
+//! What follows from events of the log. Owns which events make an outcome, the numbers of outcomes, and the place in
+//! the log; reading the log is the caller's.
 //!
 //! All of a batch is one transaction under the lock of the state, so servers that read the same events note each once,
 //! and numbers become visible in their order.
@@ -90,14 +90,14 @@ impl BrokerStore {
         Ok(newest)
     }
 
-    /// Notes what follows from `batch`, all events of the log above `after` up to `upto` in their order, and which tasks are
-    /// `blocked` by then, and moves the place to `upto`. Events that are dealt with already are passed over, whoever did it. Returns the place
-    /// afterwards, behind which to read on: below `after`, nothing was noted, because events between them are missing;
-    /// above `upto`, another server is ahead.
+    /// Notes what follows from `batch`, all events of the log above `after` up to `upto` in their order, and which
+    /// tasks are `blocked` by then, and moves the place to `upto`. Events that are dealt with already are passed over,
+    /// whoever did it. Returns the place afterwards, behind which to read on: below `after`, nothing was noted, because
+    /// events between them are missing; above `upto`, another server is ahead.
     ///
     /// Cost: nothing, if no task was ever published, or the batch neither publishes nor ends any; a query for the tasks
-    /// that end in it. Else a transaction with one statement each for what it publishes and ends; on PostgreSQL others who
-    /// note wait meanwhile. Where nothing follows, the place is stored now and then only.
+    /// that end in it. Else a transaction with one statement each for what it publishes and ends; on PostgreSQL others
+    /// who note wait meanwhile. Where nothing follows, the place is stored now and then only.
     ///
     /// # Errors
     /// [`Error`]: nothing was noted, or it is not known; do it again.

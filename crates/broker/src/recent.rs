@@ -1,7 +1,7 @@
 //! What this process has noted last: published tasks and outcomes, so that ends and streams that keep up need no query.
 //!
-//! Owns how much is remembered. What is not here is asked of the tables; a crash forgets all of it. Where another server
-//! has noted something meanwhile, outcomes are remembered from there on only.
+//! Owns how much is remembered. What is not here is asked of the tables; a crash forgets all of it. Where another
+//! server has noted something meanwhile, outcomes are remembered from there on only.
 
 use crate::inbox::Outcome;
 use crate::keys::{Digest, Owner};
@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taskledger_domain::{FlowId, TaskId, Timestamp};
 
-/// Published tasks that are remembered, about 300 bytes each with short ids, which may have 1 KiB; the oldest are forgotten first.
+/// Published tasks that are remembered, about 300 bytes each with short ids, which may have 1 KiB; the oldest are
+/// forgotten first.
 const TASKS_MAX: usize = 20_000;
 /// Outcomes that are remembered, about 400 bytes each, likewise; the oldest are forgotten first.
 const OUTCOMES_MAX: usize = 10_000;
@@ -124,7 +125,8 @@ impl Recent {
         }
     }
 
-    /// The outcomes of an inbox that are not marked, with numbers above `after`, at most `limit`; `None`: not all of them are here.
+    /// The outcomes of an inbox that are not marked, with numbers above `after`, at most `limit`; `None`: not all of
+    /// them are here.
     pub(crate) fn above(
         &self,
         owner: &Owner,

@@ -11,9 +11,9 @@ const FLOWS_AT_ONCE: usize = 128;
 const SLICE: i64 = 1_000;
 
 impl BrokerStore {
-    /// Forgets the tasks and outcomes of flows that retention has removed, delivered or not. Returns how many rows. Call
-    /// it when the last event of each flow was taken in: a task that was created in a later one would stay. Cost: O(flows + rows),
-    /// in transactions of bounded size.
+    /// Forgets the tasks and outcomes of flows that retention has removed, delivered or not. Returns how many rows.
+    /// Call it when the last event of each flow was taken in: a task that was created in a later one would stay. Cost:
+    /// O(flows + rows), in transactions of bounded size.
     ///
     /// # Errors
     /// [`Error`]: what was removed is removed; do it again.

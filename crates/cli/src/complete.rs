@@ -41,8 +41,8 @@ const LEADING: [&str; 8] = [
     "--proxy",
 ];
 
-/// Answers a shell for the commands of `definition`, if it is one that has called; then nothing else is to be done. To be
-/// called before anything else.
+/// Answers a shell for the commands of `definition`, if it is one that has called; then nothing else is to be done. To
+/// be called before anything else.
 #[must_use]
 pub fn answer_shell(definition: fn() -> Command) -> bool {
     if std::env::var_os(VARIABLE).is_none_or(|shell| shell.is_empty()) {
@@ -233,8 +233,8 @@ fn about_webhook(webhook: &Value) -> String {
     host.unwrap_or_default().to_owned()
 }
 
-/// Whether a candidate completes what is typed. Other callers choose names, and shells put a candidate on the line as it
-/// is: one that a shell would not read as one plain word is never offered, nor one that would be an option.
+/// Whether a candidate completes what is typed. Other callers choose names, and shells put a candidate on the line as
+/// it is: one that a shell would not read as one plain word is never offered, nor one that would be an option.
 fn fits(candidate: &CompletionCandidate, current: &str) -> bool {
     let value = candidate.get_value().to_string_lossy();
     let is_plain = quoted(&value) == value && !value.starts_with(['-', '=', '%']);

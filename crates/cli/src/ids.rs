@@ -60,8 +60,8 @@ pub(super) async fn resolve_in(api: &dyn Api, params: &mut Value) -> Result<(), 
     Ok(())
 }
 
-/// Resolves what a single task is to wait for, and what its updates name. Not for documents with several tasks, which name
-/// tasks of their own.
+/// Resolves what a single task is to wait for, and what its updates name. Not for documents with several tasks, which
+/// name tasks of their own.
 pub(super) async fn resolve_named(api: &dyn Api, params: &mut Value) -> Result<(), CliError> {
     resolve_dependencies(api, params).await?;
     if let Some(updates) = params.get_mut("updates") {

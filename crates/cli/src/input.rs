@@ -79,8 +79,8 @@ fn parse_workflow(text: &str) -> Result<Params, String> {
     Ok(params)
 }
 
-/// JSON by the first letter that it may begin with, else YAML. YAML in brackets begins like JSON: what is none is looked at
-/// again, and its faults are those of JSON.
+/// JSON by the first letter that it may begin with, else YAML. YAML in brackets begins like JSON: what is none is
+/// looked at again, and its faults are those of JSON.
 fn json_or_yaml(text: &str) -> Result<Value, String> {
     // What ends too early ends in its last line, not in the empty one behind it.
     let text = text.trim_end();

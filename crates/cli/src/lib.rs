@@ -1,8 +1,8 @@
 //! The commands of the command line that talk to a server, and how all commands show what they have to say.
 //!
 //! Owns: one file for each command with its arguments, the calls to a server ([`HttpApi`]) and what is shown to it
-//! ([`Remote`], [`Access`]), tables, trees and screens. May not: know anything of a server but its protocols. Commands that
-//! work on a log or an engine of their own are `src/cli/` of the server's crate, which puts all of them together.
+//! ([`Remote`], [`Access`]), tables, trees and screens. May not: know anything of a server but its protocols. Commands
+//! that work on a log or an engine of their own are `src/cli/` of the server's crate, which puts all of them together.
 //!
 //! Answers go to standard output, everything else to standard error. Exit codes: [`CliError`].
 

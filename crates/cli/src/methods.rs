@@ -1,6 +1,7 @@
 //! Methods of the protocol as commands of the command line.
 //!
-//! Refusals of a server name methods, because they are for clients of every kind. Whoever reads them here types commands.
+//! Refusals of a server name methods, because they are for clients of every kind. Whoever reads them here types
+//! commands.
 
 /// Each method that a command calls, and that command.
 pub const COMMANDS: &[(&str, &str)] = &[

@@ -40,7 +40,8 @@ pub struct Shown {
         env = "TASKLEDGER_COLOR"
     )]
     color: Colours,
-    /// How times are shown: as an `age`, by the `local` clock or in `utc`; by default as ages on a terminal, and in UTC elsewhere
+    /// How times are shown: as an `age`, by the `local` clock or in `utc`; by default as ages on a terminal, and in UTC
+    /// elsewhere
     #[arg(
         long,
         global = true,

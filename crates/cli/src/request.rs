@@ -16,8 +16,9 @@ pub struct Request {
     pub show: fn(&Value, &mut Output) -> io::Result<()>,
 }
 
-/// Calls that take something away: the member of the result that says whether it was there, the parameter that names it,
-/// and what is said if it was not. The methods may be repeated; somebody who names what is not there has mistyped it.
+/// Calls that take something away: the member of the result that says whether it was there, the parameter that names
+/// it, and what is said if it was not. The methods may be repeated; somebody who names what is not there has mistyped
+/// it.
 const TAKEN_AWAY: [(&str, &str, &str, &str); 3] = [
     (
         "secrets.delete",

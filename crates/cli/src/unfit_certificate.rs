@@ -2,7 +2,8 @@
 
 use rustls::{CertificateError, Error};
 
-/// What `rustls` calls a certificate of an authority that a server shows as its own. It has no variant of its own there.
+/// What `rustls` calls a certificate of an authority that a server shows as its own. It has no variant of its own
+/// there.
 const OF_AN_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// A text about a fault with its reason in plain words, and what certificate is needed.

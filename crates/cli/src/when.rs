@@ -205,7 +205,8 @@ impl Telling for When {
     }
 }
 
-/// A time to come, as options take it: see [`When::parse_future`]. It is given on as RFC 3339, as it was written if it is.
+/// A time to come, as options take it: see [`When::parse_future`]. It is given on as RFC 3339, as it was written if it
+/// is.
 ///
 /// # Errors
 /// What would be understood.
@@ -222,8 +223,8 @@ pub(super) fn future(text: &str) -> Result<String, String> {
     }
 }
 
-/// A moment of the past, as options take it: a position of the log, or a time as [`When::parse_past`] reads it, given on as
-/// RFC 3339 and as it was written if it is.
+/// A moment of the past, as options take it: a position of the log, or a time as [`When::parse_past`] reads it, given
+/// on as RFC 3339 and as it was written if it is.
 ///
 /// # Errors
 /// What would be understood.

@@ -89,7 +89,8 @@ impl Machine for ThisMachine {
     }
 }
 
-/// A clock that takes jumps of another over slowly. Cost of an answer: two readings; a lock only while a jump is taken over.
+/// A clock that takes jumps of another over slowly. Cost of an answer: two readings; a lock only while a jump is taken
+/// over.
 #[derive(Debug)]
 pub struct SteadyClock<M> {
     machine: M,

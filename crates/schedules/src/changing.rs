@@ -82,8 +82,8 @@ impl ScheduleStore {
     }
 
     /// Puts a schedule in the place of `seen`, with the next version, if it is still as it was then; whoever holds its
-    /// lease decides nothing about it any more. When it is paused in the middle of a start, the next look comes once that
-    /// one is over. `None`: it is not.
+    /// lease decides nothing about it any more. When it is paused in the middle of a start, the next look comes once
+    /// that one is over. `None`: it is not.
     ///
     /// # Errors
     /// [`Error`].

@@ -306,7 +306,8 @@ impl ScheduleStore {
         self.order(work).await
     }
 
-    /// Has a schedule looked at soon while something of it is being started, and within `waiting_ms` while something waits.
+    /// Has a schedule looked at soon while something of it is being started, and within `waiting_ms` while something
+    /// waits.
     pub(crate) async fn keep_looking(
         tx: &mut Tx<'_>,
         schedule: Uuid,

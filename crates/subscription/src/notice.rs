@@ -7,8 +7,9 @@
 //!
 //! Each change of status is one `task_status_update`; one that ends a task (no attempt follows) is
 //! followed by `task_completed`, `task_failed` or `task_cancelled` with the result or the error. Claims and results
-//! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`. The end
-//! of a run is `run_completed`, `run_failed` or `run_cancelled`, then a `task_status_update` of its root with `final`.
+//! that were refused, and attempts that failed for the same reasons, have the error of RFC-0024 as `contract_error`.
+//! The end of a run is `run_completed`, `run_failed` or `run_cancelled`, then a `task_status_update` of its root with
+//! `final`.
 
 mod parts;
 mod taken_back;
@@ -21,7 +22,7 @@ use crate::descriptions::Description;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::{CancelReason, Event, RunState, StatusCounts};
+use taskledger_domain::flow::{CancelReason, Event, RunEnded, RunState, StatusCounts, TaskFailed};
 use taskledger_domain::task::{Labels, Progress, Status};
 use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Version};
 
@@ -368,23 +369,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             let ending = update.ending(Kind::Completed, Some(&e.result), None);
             (Some(update), Some(ending))
         }
-        Event::TaskFailed(e) => {
-            let mut update = Notice::of(recorded, e.task_id, Status::Failed, e.progress);
-            update.attempt = Some(e.attempt);
-            update.taken_back = TakenBack::by_failure(e.reason);
-            let task = e.task_id;
-            let told = e.breach.as_ref();
-            let told = told.map(|breach| BreachReport::of(task, Breach::clone(breach)));
-            update.contract_error = told.map(Arc::new);
-            if e.will_retry {
-                update.will_retry = true;
-                update.error = Some(Arc::from(e.error.as_str()));
-                (Some(update), None)
-            } else {
-                let ending = update.ending(Kind::Failed, None, Some(&e.error));
-                (Some(update), Some(ending))
-            }
-        }
+        Event::TaskFailed(e) => failed(recorded, e),
         Event::TaskRequeued(e) => {
             let mut update = Notice::of(recorded, e.task_id, Status::Pending, Progress::ZERO);
             update.next_attempt_at = e.next_attempt_at;
@@ -405,34 +390,7 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
             let ending = update.ending(Kind::Cancelled, None, Some(&e.error));
             (Some(update), Some(ending))
         }
-        Event::RunEnded(e) => {
-            // Older events do not say how the root stands; the verdict is the nearest to it.
-            let (status, progress) = match (e.root, e.state) {
-                (Some(root), _) => (root.status, root.progress),
-                (None, RunState::Completed) => (Status::Completed, Progress::DONE),
-                (None, RunState::Failed) => (Status::Failed, Progress::ZERO),
-                (None, RunState::Cancelled) => (Status::Cancelled, Progress::ZERO),
-                (None, RunState::Running) => (Status::InProgress, Progress::ZERO),
-            };
-            let mut update = Notice::of(recorded, e.task_id, status, progress);
-            update.is_final = true;
-            update.run = Some(EndedRun {
-                id: e.run_id,
-                state: e.state,
-                counts: e.counts,
-                skipped: e.counts.pending,
-                rejected: e.rejected,
-                others: e.others,
-            });
-            let kind = match e.state {
-                RunState::Completed => Some(Kind::RunCompleted),
-                RunState::Failed => Some(Kind::RunFailed),
-                RunState::Cancelled => Some(Kind::RunCancelled),
-                RunState::Running => None,
-            };
-            // The last message of a run's stream is its root's update.
-            (kind.map(|kind| update.verdict(kind)), Some(update))
-        }
+        Event::RunEnded(e) => run_ended(recorded, e),
         Event::TaskRenamed(_)
         | Event::PriorityChanged(_)
         | Event::LabelsChanged(_)
@@ -446,6 +404,58 @@ pub fn notices(recorded: &Recorded) -> impl Iterator<Item = Notice> + use<> {
         | Event::FlowArchived(_) => (None, None),
     };
     first.into_iter().chain(second)
+}
+
+/// The notices of an event, in order.
+type UpToTwo = (Option<Notice>, Option<Notice>);
+
+/// The update of a task whose attempt failed, and the end of the task unless it is retried.
+fn failed(recorded: &Recorded, e: &TaskFailed) -> UpToTwo {
+    let mut update = Notice::of(recorded, e.task_id, Status::Failed, e.progress);
+    update.attempt = Some(e.attempt);
+    update.taken_back = TakenBack::by_failure(e.reason);
+    let task = e.task_id;
+    let told = e.breach.as_ref();
+    let told = told.map(|breach| BreachReport::of(task, Breach::clone(breach)));
+    update.contract_error = told.map(Arc::new);
+    if e.will_retry {
+        update.will_retry = true;
+        update.error = Some(Arc::from(e.error.as_str()));
+        (Some(update), None)
+    } else {
+        let ending = update.ending(Kind::Failed, None, Some(&e.error));
+        (Some(update), Some(ending))
+    }
+}
+
+/// The verdict on a run, then the update of its root.
+fn run_ended(recorded: &Recorded, e: &RunEnded) -> UpToTwo {
+    // Older events do not say how the root stands; the verdict is the nearest to it.
+    let (status, progress) = match (e.root, e.state) {
+        (Some(root), _) => (root.status, root.progress),
+        (None, RunState::Completed) => (Status::Completed, Progress::DONE),
+        (None, RunState::Failed) => (Status::Failed, Progress::ZERO),
+        (None, RunState::Cancelled) => (Status::Cancelled, Progress::ZERO),
+        (None, RunState::Running) => (Status::InProgress, Progress::ZERO),
+    };
+    let mut update = Notice::of(recorded, e.task_id, status, progress);
+    update.is_final = true;
+    update.run = Some(EndedRun {
+        id: e.run_id,
+        state: e.state,
+        counts: e.counts,
+        skipped: e.counts.pending,
+        rejected: e.rejected,
+        others: e.others,
+    });
+    let kind = match e.state {
+        RunState::Completed => Some(Kind::RunCompleted),
+        RunState::Failed => Some(Kind::RunFailed),
+        RunState::Cancelled => Some(Kind::RunCancelled),
+        RunState::Running => None,
+    };
+    // The last message of a run's stream is its root's update.
+    (kind.map(|kind| update.verdict(kind)), Some(update))
 }
 
 /// The last notice for who watches a task that has ended and that nothing runs: its status once more,

@@ -1,8 +1,8 @@
 //! What the programs of this repository print, and how they end.
 //!
-//! Owns: standard output as text for people or as JSON ([`Output`]), messages on standard error, aligned columns, texts that a terminal
-//! does not obey, colours ([`Style`]), and the exit of a program with an error ([`end`]). Knows no server and no
-//! command.
+//! Owns: standard output as text for people or as JSON ([`Output`]), messages on standard error, aligned columns, texts
+//! that a terminal does not obey, colours ([`Style`]), and the exit of a program with an error ([`end`]). Knows no
+//! server and no command.
 
 mod columns;
 mod ending;

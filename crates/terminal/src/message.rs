@@ -27,8 +27,8 @@ fn columns() -> Option<usize> {
     (size.ws_col > 0).then(|| size.ws_col.into())
 }
 
-/// Lines broken at blanks. What stands between backticks, and a command at the end of a line, stays in one piece: whoever
-/// copies it gets all of it. Cost: O(letters).
+/// Lines broken at blanks. What stands between backticks, and a command at the end of a line, stays in one piece:
+/// whoever copies it gets all of it. Cost: O(letters).
 fn fitted(text: &str, columns: usize) -> String {
     let lines = text.lines().flat_map(|line| {
         let wrapped = Text::plain(kept_together(line)).wrapped(columns);

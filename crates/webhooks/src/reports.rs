@@ -160,6 +160,7 @@ pub struct Returned {
 
 /// How a protocol writes reports.
 pub trait Wording: Send + Sync + fmt::Debug + 'static {
-    /// The bytes that are sent, at most [`BODY_BYTES_MAX`](crate::outbox::BODY_BYTES_MAX); the same whenever it is asked.
+    /// The bytes that are sent, at most [`BODY_BYTES_MAX`](crate::outbox::BODY_BYTES_MAX); the same whenever it is
+    /// asked.
     fn body(&self, report: &Report, form: Form) -> Bytes;
 }

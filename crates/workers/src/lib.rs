@@ -5,7 +5,6 @@
 //! what is decided in the flow's turn, and what is asked for now is known to the server's registry.
 
 mod method;
-mod name;
 mod presence;
 pub mod store;
 
@@ -13,6 +12,6 @@ pub use method::{
     DESCRIPTION_CHARS_MAX, LIMIT_MAX, Method, MethodKey, OWN_METHODS_BYTES_MAX, OWN_METHODS_MAX,
     Refusal, Rights, SCHEMA_BYTES_MAX,
 };
-pub use name::is_hidden;
 pub use presence::{Connection, Drain, Worker};
 pub use store::{METHODS_BYTES_MAX, METHODS_MAX, Renewal, WorkerStore};
+pub use taskledger_domain::text::is_hidden;

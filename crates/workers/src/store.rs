@@ -87,8 +87,8 @@ impl WorkerStore {
         self.order(work).await
     }
 
-    /// Removes what is old at `now`: renewals and tickets whose lease ended long ago, workers that are gone. Returns how
-    /// many rows.
+    /// Removes what is old at `now`: renewals and tickets whose lease ended long ago, workers that are gone. Returns
+    /// how many rows.
     ///
     /// # Errors
     /// [`Error`]: what was removed is removed; ask again later.

@@ -10,7 +10,8 @@ use crate::initial_state;
 use crate::members::{Members, note};
 use crate::node::{At, Entry, short};
 use crate::outline;
-use crate::reference::{Bad, Consumer, is_local_key};
+use crate::reference::{Bad, Consumer};
+use crate::source::is_local_key;
 use crate::types::{self, Named};
 use crate::workflow::{Input, SkipWhen, Source};
 

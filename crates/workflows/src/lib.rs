@@ -1,9 +1,9 @@
 //! Workflow documents of RFC-0024: text or JSON in, a [`Workflow`] or every fault of the document out.
 //!
 //! Owns: reading YAML 1.2 and JSON within limits, the keys of a document, references between phases, the tasks
-//! that a run consists of, and the differences of two versions. May not touch: files, a clock, the log, the state of a run.
-//! [`read`] builds a tree of nodes with their places (`yaml`), checks it key by key (`document`, `phase`, `inputs`,
-//! `graph`), and reports faults in the order of the document. Nothing stops at the first fault.
+//! that a run consists of, and the differences of two versions. May not touch: files, a clock, the log, the state of a
+//! run. [`read`] builds a tree of nodes with their places (`yaml`), checks it key by key (`document`, `phase`,
+//! `inputs`, `graph`), and reports faults in the order of the document. Nothing stops at the first fault.
 
 mod diff;
 mod document;
@@ -27,6 +27,7 @@ mod retry;
 mod schemas;
 mod skip;
 mod sound;
+mod source;
 mod tasks;
 mod timers;
 mod types;
@@ -65,8 +66,8 @@ pub fn read(text: &str, strict: bool) -> Report {
     report(strict, |faults| yaml::read(text, faults))
 }
 
-/// Reads a document that is given as JSON value. Its faults have paths, but no lines, and its phases are in the order of
-/// `serde_json`, by name; the hash is that of the same document in YAML. Cost: O(size), at most the limits.
+/// Reads a document that is given as JSON value. Its faults have paths, but no lines, and its phases are in the order
+/// of `serde_json`, by name; the hash is that of the same document in YAML. Cost: O(size), at most the limits.
 #[must_use]
 pub fn read_json(value: &Value, strict: bool) -> Report {
     report(strict, |faults| json::read(value, faults))

@@ -123,8 +123,8 @@ impl<'a> Members<'a> {
         texts
     }
 
-    /// Reports keys that are in none of the lists: an error of a strict reading, else a warning. Gives all entries whose
-    /// keys are not in `acted_on`, which is what is kept.
+    /// Reports keys that are in none of the lists: an error of a strict reading, else a warning. Gives all entries
+    /// whose keys are not in `acted_on`, which is what is kept.
     pub(crate) fn kept(&self, acted_on: &[&str], kept: &[&str]) -> impl Iterator<Item = &'a Entry> {
         let known = || acted_on.iter().chain(kept).copied();
         for entry in self.entries {

@@ -8,6 +8,7 @@ use taskledger_domain::limits;
 use crate::members::Members;
 use crate::node::{Entry, short};
 use crate::skip;
+use crate::source::is_local_key;
 use crate::types::{self, Named};
 use crate::workflow::{SkipWhen, Validation};
 
@@ -202,13 +203,13 @@ fn outputs(phase: &Members<'_>, types: &Named) -> Option<Declared> {
 /// One declared output, checked.
 fn declared(entry: &Entry, members: &Members<'_>, types: &Named) -> (Value, Option<Type>) {
     let declaration = entry.value.to_value();
-    if !super::reference::is_local_key(&entry.key) {
+    if !is_local_key(&entry.key) {
         let max = limits::KEY_CHARS_MAX;
         let reason = format!("the key of an output has 1 to {max} characters");
         members.error(&members.path.key(&entry.key), entry.at, reason);
     }
     // A key that is too long has been told.
-    let key = Some(&*entry.key).filter(|key| super::reference::is_local_key(key));
+    let key = Some(&*entry.key).filter(|key| is_local_key(key));
     let compiled = types.output_of(key.unwrap_or("key"), &declaration);
     (declaration, checked(compiled, entry, members))
 }

@@ -1,15 +1,16 @@
-//! One reference of `inputs`: `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`, optionally with `#` and a JSON
-//! pointer into the value. spec: RFC-0024 2.1, 2.3, 8
+//! One reference of `inputs`: `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`, optionally with `#` and a
+//! JSON pointer into the value. spec: RFC-0024 2.1, 2.3, 8
 //!
 //! Names of phases and keys may hold dots. The longest beginning of the reference that names a phase of `depends_on`
 //! which has the output is the phase; all that follows its dot is the key.
 
 use serde_json::{Map, Value};
 use std::collections::HashSet;
-use taskledger_domain::limits::{KEY_CHARS_MAX, REFERENCE_CHARS_MAX};
+use taskledger_domain::limits::REFERENCE_CHARS_MAX;
 
 use crate::faults::Faults;
 use crate::outline::Outline;
+use crate::source::{Place, is_pointer, known};
 use crate::workflow::{Source, Validation};
 
 /// Why a reference is wrong.
@@ -35,38 +36,6 @@ impl Bad {
 const FORMS: &str = "must be `<phase>.<key>`, `$trigger.<key>` or `$initial_state.<key>`";
 /// Ways in which a reference is read: a name of a phase may hold fewer dots.
 const READINGS_MAX: usize = 32;
-/// Characters that a reference may have behind its phase, whose name becomes an id.
-const PLACE_CHARS_MAX: usize = REFERENCE_CHARS_MAX - 36;
-
-/// What stands behind the dot.
-struct Place<'t> {
-    key: &'t str,
-    pointer: Option<&'t str>,
-}
-
-impl<'t> Place<'t> {
-    fn parse(text: &'t str) -> Option<Self> {
-        let (key, pointer) = match text.split_once('#') {
-            Some((key, pointer)) => (key, Some(pointer)),
-            None => (text, None),
-        };
-        let is_key = !key.is_empty() && text.chars().count() < PLACE_CHARS_MAX;
-        (is_key && pointer.is_none_or(is_pointer)).then_some(Self { key, pointer })
-    }
-
-    fn owned(&self) -> (String, Option<String>) {
-        let pointer = self.pointer.filter(|pointer| !pointer.is_empty());
-        (self.key.to_owned(), pointer.map(str::to_owned))
-    }
-}
-
-/// RFC 6901.
-fn is_pointer(text: &str) -> bool {
-    let mut escapes = text.split('~').skip(1);
-    (text.is_empty() || text.starts_with('/'))
-        && escapes.all(|behind| behind.starts_with(['0', '1']))
-}
-
 /// The phase in whose `inputs` a reference stands.
 pub(crate) struct Consumer<'a> {
     pub(crate) outline: &'a Outline<'a>,
@@ -186,17 +155,6 @@ impl Consumer<'_> {
     }
 }
 
-/// What `$trigger.<key>` or `$initial_state.<key>` names; `None` for any other text.
-pub(crate) fn known(text: &str) -> Option<Source> {
-    let (name, rest) = text.split_once('.')?;
-    let (key, pointer) = Place::parse(rest)?.owned();
-    match name {
-        "$trigger" => Some(Source::Trigger { key, pointer }),
-        "$initial_state" => Some(Source::InitialState { key, pointer }),
-        _ => None,
-    }
-}
-
 /// N9. spec: RFC-0024 8, mapping syntax is valid
 fn malformed(text: &str) -> Bad {
     let suggestion = match text.split_once('#') {
@@ -210,9 +168,4 @@ fn malformed(text: &str) -> Bad {
         Some(_) | None => None,
     };
     Bad::new(FORMS).suggest(suggestion)
-}
-
-/// Whether a text can be a key of `inputs`.
-pub(crate) fn is_local_key(key: &str) -> bool {
-    (1..=KEY_CHARS_MAX).contains(&key.chars().count())
 }

@@ -1,16 +1,15 @@
 //! `skip_when`: a condition on what is known when a run is created. Phases for which it holds are left out of the run.
 //!
-//! `true`, `false`, a reference, `not` and a reference, or a reference with `==` or `!=` and a JSON value. A reference is
-//! `$trigger.<key>` or `$initial_state.<key>`, as in `inputs`; alone, it holds when its value is there and neither null nor
-//! false. A value that is absent equals null.
+//! `true`, `false`, a reference, `not` and a reference, or a reference with `==` or `!=` and a JSON value. A reference
+//! is `$trigger.<key>` or `$initial_state.<key>`, as in `inputs`; alone, it holds when its value is there and neither
+//! null nor false. A value that is absent equals null.
 
 use serde_json::{Map, Value};
 use taskledger_domain::contract::equal;
 
 use crate::limits;
 use crate::node::Node;
-use crate::reference;
-use crate::tasks::found;
+use crate::source::{self, found};
 use crate::workflow::{Phase, SkipWhen, Source, Workflow};
 
 /// What would be understood.
@@ -49,7 +48,7 @@ pub(crate) fn read(node: &Node) -> Option<SkipWhen> {
 fn known(text: &str) -> Option<Source> {
     let is_expression = |c: char| c.is_whitespace() || "=<>&|!()+*?".contains(c);
     let key = text.split_once('#').map_or(text, |(key, _)| key);
-    reference::known(text).filter(|_| !key.contains(is_expression))
+    source::known(text).filter(|_| !key.contains(is_expression))
 }
 
 impl SkipWhen {

@@ -11,6 +11,7 @@ use taskledger_domain::task::RetryPolicy;
 use crate::fit;
 use crate::limits;
 use crate::skip::Plan;
+use crate::source::found;
 use crate::timers::{self, NoTime};
 use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
@@ -114,11 +115,10 @@ pub enum UnfitTrigger {
 }
 
 impl Workflow {
-    /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it is,
-    /// its [`alias`] says. A static input whose value is there
-    /// becomes a literal input; one that is absent or null gets its default; a required one without default stays in
-    /// `schemas.wiring` as written, so that the claim names it. Cost: O(size of document and trigger), and of what
-    /// phases repeat.
+    /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it
+    /// is, its [`alias`] says. A static input whose value is there becomes a literal input; one that is absent or null
+    /// gets its default; a required one without default stays in `schemas.wiring` as written, so that the claim names
+    /// it. Cost: O(size of document and trigger), and of what phases repeat.
     ///
     /// # Errors
     /// [`UnfitTrigger`]: the caller can give another trigger.
@@ -333,17 +333,6 @@ fn check(
 
 fn is_of_trigger(input: &Input) -> bool {
     matches!(input.source, Source::Trigger { .. })
-}
-
-/// The value, unless it is null. spec: RFC-0024 3.1
-pub(crate) fn found<'v>(
-    map: &'v Map<String, Value>,
-    key: &str,
-    pointer: Option<&str>,
-) -> Option<&'v Value> {
-    let value = map.get(key)?;
-    let value = pointer.map_or(Some(value), |pointer| value.pointer(pointer));
-    value.filter(|value| !value.is_null())
 }
 
 /// Bytes of its JSON text.

@@ -6,16 +6,15 @@ use taskledger_domain::limits::START_DELAY_MS_MAX;
 
 use crate::members::Members;
 use crate::node::short;
-use crate::reference;
-use crate::tasks::found;
+use crate::source::{found, known};
 use crate::workflow::{Source, StartAt};
 
 const TIME: &str = "an RFC 3339 date and time with offset, such as 2026-01-31T14:00:00Z";
 const FORMS: &str =
     "an RFC 3339 date and time with offset, `$trigger.<key>` or `$initial_state.<key>`";
 
-/// Reads `start_at`: a time, or a reference to one. What `initial_state` has for it is checked here; what a trigger has,
-/// when there is one.
+/// Reads `start_at`: a time, or a reference to one. What `initial_state` has for it is checked here; what a trigger
+/// has, when there is one.
 pub(crate) fn start_at(phase: &Members<'_>, initial_state: &Map<String, Value>) -> Option<StartAt> {
     let node = &phase.get("start_at")?.value;
     let wrong = || phase.wrong("start_at", node, FORMS, None);
@@ -26,7 +25,7 @@ pub(crate) fn start_at(phase: &Members<'_>, initial_state: &Map<String, Value>) 
     if let Ok(at) = Timestamp::parse(text) {
         return Some(StartAt::At(at));
     }
-    let Some(source) = reference::known(text) else {
+    let Some(source) = known(text) else {
         wrong();
         return None;
     };

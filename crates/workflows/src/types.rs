@@ -11,7 +11,8 @@ use crate::path::Path;
 pub(crate) struct Named(Option<Types>);
 
 impl Named {
-    /// Compiles `types`. What needs a type with a fault is not compared with anything, so that one mistake is told once.
+    /// Compiles `types`. What needs a type with a fault is not compared with anything, so that one mistake is told
+    /// once.
     pub(crate) fn of(types: Option<&Map<String, Value>>) -> (Self, Vec<FormFault>) {
         let types = types.map(|types| Value::from(types.clone()));
         let (types, faults) = Types::parse_partly(types.as_ref());

@@ -186,8 +186,8 @@ impl Type {
         self.accepts_within(value, &mut steps_left)
     }
 
-    /// As [`Type::accepts`], for many values that share a number of steps (about 10 ns each), which this check takes its
-    /// own from; a value for which they do not suffice is not accepted.
+    /// As [`Type::accepts`], for many values that share a number of steps (about 10 ns each), which this check takes
+    /// its own from; a value for which they do not suffice is not accepted.
     #[must_use]
     pub fn accepts_within(&self, value: &Value, steps_left: &mut u64) -> bool {
         let within = limits::OUTPUT_CHECK_STEPS_MAX.min(*steps_left);

@@ -92,8 +92,8 @@ impl Flow {
         named.collect()
     }
 
-    /// The tasks that an active run covers and that have not begun, groups included, in order of creation. Cost: O(members
-    /// of the run).
+    /// The tasks that an active run covers and that have not begun, groups included, in order of creation. Cost:
+    /// O(members of the run).
     #[must_use]
     pub fn pending_in(&self, run: RunId) -> Vec<TaskId> {
         let Some(key) = self.run_keys.get(&run) else {

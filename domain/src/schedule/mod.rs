@@ -55,7 +55,8 @@ pub struct Launch {
     pub spec_at: Version,
     /// Version of the event with the name.
     pub name_at: Version,
-    /// For each dependency that has ended, which one that is blocked has not: task, version of the event with its name, version of the one with its outcome.
+    /// For each dependency that has ended, which one that is blocked has not: task, version of the event with its name,
+    /// version of the one with its outcome.
     pub dependencies: Vec<(TaskId, Version, Version)>,
     /// When the attempt must end at the latest.
     pub deadline: Option<Timestamp>,

@@ -14,10 +14,10 @@ use crate::{RunId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Applies consequences to the state and appends their events to `out`, in this order, until
-/// nothing changes: deadlines, attempts outside the server that time out, questions that nobody answers, tasks that start later, groups that begin, groups whose members have ended, starts of
-/// ready tasks, and for each run in which nothing moves any more: its open groups, deepest first, and
-/// then its end. Cost: O(consequences * (dependents + depth)) and, a few times, O(methods with
-/// ready tasks).
+/// nothing changes: deadlines, attempts outside the server that time out, questions that nobody answers, tasks that
+/// start later, groups that begin, groups whose members have ended, starts of ready tasks, and for each run in which
+/// nothing moves any more: its open groups, deepest first, and then its end. Cost: O(consequences * (dependents +
+/// depth)) and, a few times, O(methods with ready tasks).
 pub(crate) fn settle(
     flow: &mut Flow,
     now: Timestamp,

@@ -302,8 +302,9 @@ impl TaskList {
         self
     }
 
-    /// The same with a fault for each input that names `$trigger` or `$initial_state`: they have values where a workflow
-    /// document is run, which resolves them, and nowhere else. Cost: O(size of `schemas`) of tasks that are wired.
+    /// The same with a fault for each input that names `$trigger` or `$initial_state`: they have values where a
+    /// workflow document is run, which resolves them, and nowhere else. Cost: O(size of `schemas`) of tasks that are
+    /// wired.
     #[must_use]
     pub fn without_statics(self) -> Self {
         let mut faults = Vec::new();

@@ -2,8 +2,8 @@
 //!
 //! `{"key": "<dependency>.<key of its result>"}`, optionally with `#` and a JSON pointer into the value;
 //! `<dependency>#<pointer>` points into the result as a whole. In place of the text stands
-//! `{from, type?, required?, default?}`. A call names dependencies as it names tasks; what is stored names them by id, so
-//! that it means the same in every later call. Values are looked up when an attempt begins and are not written back.
+//! `{from, type?, required?, default?}`. A call names dependencies as it names tasks; what is stored names them by id,
+//! so that it means the same in every later call. Values are looked up when an attempt begins and are not written back.
 //! With `schemas.templates`, texts of literal inputs hold references too (`templates.rs`).
 
 mod filling;
@@ -272,8 +272,8 @@ impl Wiring {
         needs.chain(templates)
     }
 
-    /// The inputs that name what only a workflow document has a value for: keys of `schemas.wiring` and their references,
-    /// and references of templates, without a key. Cost: O(wired inputs + templates).
+    /// The inputs that name what only a workflow document has a value for: keys of `schemas.wiring` and their
+    /// references, and references of templates, without a key. Cost: O(wired inputs + templates).
     pub(crate) fn statics(&self) -> Vec<(Option<String>, String)> {
         let wires = self.wires.iter().filter(|wire| is_static(&wire.text));
         let wires = wires.map(|wire| (Some(wire.key.clone()), wire.text.clone()));

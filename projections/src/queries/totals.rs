@@ -8,9 +8,9 @@ use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Tx};
 
-/// How many tasks match. Cost: a sum over at most 80 rows; with a name or a parent O(their tasks), with labels O(tasks with the first of them), of those that wait for people and those whose ids begin alike O(those), with
-/// an owner and another user O(the owner's tasks); with creation times O(buckets) and the tasks of the
-/// two buckets at the ends.
+/// How many tasks match. Cost: a sum over at most 80 rows; with a name or a parent O(their tasks), with labels O(tasks
+/// with the first of them), of those that wait for people and those whose ids begin alike O(those), with an owner and
+/// another user O(the owner's tasks); with creation times O(buckets) and the tasks of the two buckets at the ends.
 pub(super) async fn total(
     tx: &mut Tx<'_>,
     filter: &ListFilter,

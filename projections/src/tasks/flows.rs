@@ -1,6 +1,6 @@
 //! Flow summaries and runs in memory: their figures follow the status changes of tasks.
 
-use super::stages::Standing;
+use super::standing::Standing;
 use crate::Error;
 use std::collections::BTreeMap;
 use taskledger_domain::flow::{RunKind, RunState, StatusCounts};

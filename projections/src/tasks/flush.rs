@@ -1,8 +1,11 @@
 //! Writes what a batch changed: each row once, many rows in a statement.
 
 use super::attempts::AttemptRow;
+use super::held::{Task, Write};
+use super::in_sql::CoverInSql;
 use super::rows::{self, Placed};
-use super::working_set::{CoverInSql, WorkingSet, Write};
+use super::upsert::{insert, upsert};
+use super::working_set::WorkingSet;
 use crate::Error;
 use std::sync::LazyLock;
 use taskledger_domain::flow::StatusCounts;
@@ -117,7 +120,7 @@ async fn write_tasks(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Error>
             rows::bind_definition(p, args);
         })
         .await?;
-    let bodies = |wanted: fn(&super::working_set::Task) -> bool| -> Vec<&Placed> {
+    let bodies = |wanted: fn(&Task) -> bool| -> Vec<&Placed> {
         changed
             .iter()
             .filter_map(|id| set.tasks.get(id))
@@ -267,12 +270,6 @@ async fn write_standings(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), Er
     Ok(())
 }
 
-fn insert(table: &str, columns: &[&[&str]], tail: &str) -> MultiRow {
-    let columns = columns.concat();
-    let head = format!("INSERT INTO {table} ({})", columns.join(", "));
-    MultiRow::new(&head, columns.len(), tail)
-}
-
 /// `UPDATE .. FROM (VALUES ..)`: the rows drive, each table row is found by its key.
 fn update(table: &str, columns: &[&[&str]]) -> MultiRow {
     let columns = columns.concat();
@@ -295,16 +292,6 @@ fn update(table: &str, columns: &[&[&str]]) -> MultiRow {
         "UPDATE {table} SET {} WHERE created_position = ?1",
         numbered.join(", ")
     ))
-}
-
-pub(super) fn upsert(table: &str, key: &str, columns: &[&str]) -> MultiRow {
-    let set: Vec<String> = columns
-        .iter()
-        .filter(|name| !key.split(", ").any(|k| k == **name))
-        .map(|name| format!("{name} = excluded.{name}"))
-        .collect();
-    let tail = format!("ON CONFLICT ({key}) DO UPDATE SET {}", set.join(", "));
-    insert(table, &[columns], &tail)
 }
 
 fn delete_by(table: &str, key: &str) -> MultiRow {

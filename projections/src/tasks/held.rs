@@ -1,6 +1,18 @@
-//! A task in memory, and what of it is still to be written.
+//! A task in memory, and what of it and of its output is still to be written.
 
 use super::rows::Placed;
+use taskledger_domain::Version;
+
+/// The place of a part of an output: number of the run, ordinal of the task, number of the part in its attempt.
+pub(super) type Place = (i64, u32, u32);
+
+/// A part, as it is written. A later attempt takes the places of an earlier one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(super) attempt: u32,
+    pub(super) version: Version,
+    pub(super) bytes: usize,
+}
 
 /// How much of a row must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! By which labels tasks are found: rows of `task_labels`, two for each label.
 
-use super::working_set::{WorkingSet, Write};
+use super::held::Write;
+use super::working_set::WorkingSet;
 use crate::Error;
 use std::sync::{Arc, LazyLock};
 use taskledger_domain::TaskId;

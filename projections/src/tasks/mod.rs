@@ -9,22 +9,26 @@ mod facets;
 mod flows;
 mod flush;
 mod held;
+mod in_sql;
 mod labels;
 mod load;
 mod outputs;
 mod owners;
 pub(crate) mod rows;
 mod stages;
+mod standing;
+mod upsert;
 pub(crate) mod working_set;
 
 pub(crate) use flows::{Run, read_counts, total};
 
 use crate::{Error, Projector};
+use in_sql::InSql;
 use std::sync::Arc;
 use taskledger_domain::Recorded;
 use taskledger_domain::flow::Event;
 use taskledger_sql::Tx;
-use working_set::{CACHED_TASKS_MAX, InSql, WorkingSet};
+use working_set::{CACHED_TASKS_MAX, WorkingSet};
 
 /// Tasks kept in memory between large batches, those of several of them: 32 MB.
 const CACHED_TASKS_IN_LARGE_BATCHES_MAX: usize = 65_536;

@@ -1,24 +1,15 @@
 //! Parts of outputs that tasks of runs have made: which events hold them.
 
 use super::contradiction::Contradiction;
+use super::held::{Part, Place};
+use super::upsert::upsert;
 use super::working_set::WorkingSet;
 use crate::Error;
 use std::sync::LazyLock;
+use taskledger_domain::Recorded;
 use taskledger_domain::flow::{OutputPart, TaskOutputAppended};
 use taskledger_domain::payload::json_length;
-use taskledger_domain::{Recorded, Version};
 use taskledger_sql::{MultiRow, Tx, int};
-
-/// The place of a part: number of the run, ordinal of the task, number of the part in its attempt.
-pub(super) type Place = (i64, u32, u32);
-
-/// A part, as it is written. A later attempt takes the places of an earlier one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
-    attempt: u32,
-    version: Version,
-    bytes: usize,
-}
 
 impl WorkingSet {
     /// Takes a part of the output of a task of a run.
@@ -68,7 +59,7 @@ pub(super) async fn write(set: &mut WorkingSet, tx: &mut Tx<'_>) -> Result<(), E
 }
 
 static UPSERT: LazyLock<MultiRow> = LazyLock::new(|| {
-    super::flush::upsert(
+    upsert(
         "run_output",
         "run_no, ordinal, number",
         &["run_no", "ordinal", "number", "attempt", "version", "bytes"],

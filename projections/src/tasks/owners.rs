@@ -6,20 +6,14 @@
 use super::archive::{CELLS, Group};
 use super::contradiction::Contradiction;
 use super::facets::Facets;
+use super::held::Write;
+use super::in_sql::{InSql, OwnerChange};
 use super::labels;
-use super::working_set::{InSql, WorkingSet, Write};
+use super::working_set::WorkingSet;
 use crate::Error;
 use std::sync::{Arc, LazyLock};
-use taskledger_domain::{FlowId, Recorded, TaskId};
+use taskledger_domain::{Recorded, TaskId};
 use taskledger_sql::{MultiRow, Tx};
-
-/// A flow with more tasks than are in memory has another owner; of its root, in memory and in the
-/// totals, that is done.
-pub(crate) struct OwnerChange {
-    flow: FlowId,
-    from: Option<Arc<str>>,
-    to: Option<Arc<str>>,
-}
 
 impl WorkingSet {
     /// Gives the root another user, and with it all tasks of the flow another owner.

@@ -10,12 +10,10 @@ use super::contradiction::Contradiction;
 use super::counts::{Deltas, Names};
 use super::facets::Facets;
 use super::flows::{Flow, Run, shift};
-pub(crate) use super::held::Task;
-pub(super) use super::held::Write;
-use super::outputs::{Part, Place};
-use super::owners::OwnerChange;
+use super::held::{Part, Place, Task, Write};
+use super::in_sql::{CoverInSql, InSql};
 use super::rows::Placed;
-use super::stages::{PastStatus, Said, Standing};
+use super::standing::{PastStatus, Said, Standing};
 use crate::TaskRow;
 use crate::task_row::Change;
 use std::collections::{BTreeMap, HashMap};
@@ -28,20 +26,6 @@ use taskledger_sql::int;
 pub(super) const CACHED_TASKS_MAX: usize = 8192;
 /// Bytes of result, error and labels that a cached task may hold; larger ones are dropped with their flow.
 const CACHED_OUTCOME_BYTES_MAX: usize = 4096;
-
-/// A run over more tasks than are in memory: it is given to them in SQL.
-pub(crate) struct CoverInSql {
-    pub(super) flow: FlowId,
-    pub(super) run: RunStarted,
-}
-
-/// What an event does to tasks of which not all are in memory.
-pub(crate) enum InSql {
-    /// A run begins over them.
-    Cover(CoverInSql),
-    /// Their flow has another owner.
-    Owner(OwnerChange),
-}
 
 #[derive(Default)]
 pub(crate) struct WorkingSet {

@@ -144,7 +144,8 @@ pub struct Explained {
     /// Whether that node starts nothing any more because it is stopping.
     #[serde(default)]
     pub is_stopping: bool,
-    /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say it.
+    /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say
+    /// it.
     #[serde(default)]
     pub executors: Option<KnownExecutors>,
 }
@@ -164,7 +165,8 @@ pub struct HistoryPage {
     /// What attempts worked on whose inputs came from results, likewise; nodes of an earlier release do not say it.
     #[serde(default)]
     pub inputs: HashMap<Version, Payload>,
-    /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say it.
+    /// What claims and results were refused for, by the version of the event; nodes of an earlier release do not say
+    /// it.
     #[serde(default)]
     pub rejections: HashMap<Version, NamedRejection>,
     /// Where the next page begins, if there is one.

@@ -16,8 +16,8 @@
 //! | `await_run` | [`AwaitRun`] | [`RunView`] |
 //! | `report_run`, `report_of_run`, `reports_of_run`, `unreport_run` | the run, [`Callback`] or a name | [`Receiver`](super::webhooks::Receiver) |
 //!
-//! Refusals of their own (`taskledger_domain::flow::Refusal`): `RunNotFound`, also for somebody else's; `RunOver`, for a
-//! cancel or a message that comes behind the end; `RunNotWaiting`, for a message that nobody waits for.
+//! Refusals of their own (`taskledger_domain::flow::Refusal`): `RunNotFound`, also for somebody else's; `RunOver`, for
+//! a cancel or a message that comes behind the end; `RunNotWaiting`, for a message that nobody waits for.
 
 use super::webhooks::Callback;
 use super::{Failure, Target};
@@ -191,8 +191,8 @@ pub struct FollowedUp {
     pub position: Position,
 }
 
-/// Waits until a run has ended, or waits for its caller. Behind a message it does not see what the message has answered:
-/// an answer takes effect with the message.
+/// Waits until a run has ended, or waits for its caller. Behind a message it does not see what the message has
+/// answered: an answer takes effect with the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AwaitRun {
     /// The run.

@@ -1,8 +1,8 @@
 //! What the flows of one user may take up: open flows and waiting tasks, counted from rows.
 //!
 //! A count is taken once a second for each owner that adds something, and what was added since is added to it.
-//! So a quota is overshot at most by what rows do not show yet when they are counted (a tenth of a second's calls, unless the
-//! server is behind), and by what other nodes took in the same second.
+//! So a quota is overshot at most by what rows do not show yet when they are counted (a tenth of a second's calls,
+//! unless the server is behind), and by what other nodes took in the same second.
 
 use super::Quota;
 use crate::application::begins::Begins;

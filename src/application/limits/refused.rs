@@ -1,7 +1,8 @@
 //! Callers who go on calling although they were told to wait.
 //!
-//! A call that is refused because its caller calls too often was read first, which costs nearly as much as carrying out a
-//! small one. So whoever is refused many times a second is made to wait before its next call is read. Nobody else waits.
+//! A call that is refused because its caller calls too often was read first, which costs nearly as much as carrying out
+//! a small one. So whoever is refused many times a second is made to wait before its next call is read. Nobody else
+//! waits.
 
 use crate::clock::SharedClock;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! Turns of large calls: one caller has a few of them under way at a time, so that the calls of others get between.
 //!
 //! A call that makes many tasks takes a processor for milliseconds. What a caller may ask for in one burst would
-//! otherwise stand before everybody else's calls. While other callers are there, the turn of a large call rests behind it
-//! for as long as it took, so that what it wrote is folded and told, and the calls of others are carried out. When one was
-//! refused because of its caller's rate, the next body is read once there is room in the rate for another like it: to read
-//! one only to refuse it costs nearly as much as to carry it out.
+//! otherwise stand before everybody else's calls. While other callers are there, the turn of a large call rests behind
+//! it for as long as it took, so that what it wrote is folded and told, and the calls of others are carried out. When
+//! one was refused because of its caller's rate, the next body is read once there is room in the rate for another like
+//! it: to read one only to refuse it costs nearly as much as to carry it out.
 
 use super::recent::{Key, Recent, key_of};
 use super::turn::{Held, Turn};

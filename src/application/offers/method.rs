@@ -184,7 +184,8 @@ impl Method {
         (priority, had, since, flow)
     }
 
-    /// How many tasks of a flow one worker may be given that wants `max`: one at a time while others wait for their turn.
+    /// How many tasks of a flow one worker may be given that wants `max`: one at a time while others wait for their
+    /// turn.
     pub(super) fn portion(&self, flow: FlowId, max: usize) -> usize {
         let Some(entry) = self.entries.get(&flow) else {
             return 0;

@@ -62,8 +62,8 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
         principal: &str,
         is_drained: bool,
     ) -> Result<Result<(), TooManyDrains>, store::Error>;
-    /// Declares a method, in the place of the one of that name and owner if there is one; it is in the directory of this
-    /// server when this returns, and in those of others within two seconds.
+    /// Declares a method, in the place of the one of that name and owner if there is one; it is in the directory of
+    /// this server when this returns, and in those of others within two seconds.
     ///
     /// # Errors
     /// It cannot be written; within, [`DeclareRefusal`]: nothing is changed then.

@@ -1,5 +1,5 @@
-//! What a message says in answer to a question: its text or its data, in the form that the question expects. Whether that
-//! is an answer is checked like any other.
+//! What a message says in answer to a question: its text or its data, in the form that the question expects. Whether
+//! that is an answer is checked like any other.
 
 use serde_json::{Map, Value};
 use taskledger_domain::question::Expected;

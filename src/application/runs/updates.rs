@@ -40,8 +40,8 @@ impl App {
     /// A run, and what happens to it. `held` is kept as long as the stream is.
     ///
     /// # Errors
-    /// [`Error`]; `Refused` for a run of somebody else as for one that does not exist. Of one that has ended the snapshot
-    /// is all.
+    /// [`Error`]; `Refused` for a run of somebody else as for one that does not exist. Of one that has ended the
+    /// snapshot is all.
     pub(in crate::application) async fn watch_updates(
         self: &Arc<Self>,
         context: &Context,
@@ -153,8 +153,8 @@ impl App {
         Ok(event.is_some_and(|recorded| cursor.names(recorded)))
     }
 
-    /// The notices of a run. `from`: `None` for its start. Those of a run of some tasks of its flow are always read from
-    /// there, because others may have joined it.
+    /// The notices of a run. `from`: `None` for its start. Those of a run of some tasks of its flow are always read
+    /// from there, because others may have joined it.
     async fn notices(
         &self,
         context: &Context,
@@ -409,8 +409,8 @@ async fn status(
     })
 }
 
-/// The result of a task of a run of `root`; none of a group that is not the root. A notice may come before the rows show
-/// its event: what it returned is waited for.
+/// The result of a task of a run of `root`; none of a group that is not the root. A notice may come before the rows
+/// show its event: what it returned is waited for.
 async fn returned(
     app: &App,
     (flow, root): (FlowId, TaskId),

@@ -91,7 +91,8 @@ impl App {
         })
     }
 
-    /// What tasks of a run of `root` have made, with the parts of their outputs. Cost: a look at an event for each part.
+    /// What tasks of a run of `root` have made, with the parts of their outputs. Cost: a look at an event for each
+    /// part.
     async fn made(
         &self,
         flow: FlowId,

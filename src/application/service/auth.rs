@@ -264,8 +264,8 @@ impl Access {
         }
     }
 
-    /// Notes that a caller opened a stream of the flows of this user, `None`: of all, if it shows flows of somebody else.
-    /// Cost: O(1).
+    /// Notes that a caller opened a stream of the flows of this user, `None`: of all, if it shows flows of somebody
+    /// else. Cost: O(1).
     pub(super) fn flows_watched(&self, context: &Context, user: Option<&str>) {
         let caller = &context.caller;
         if Self::notes_reads(context) && user != Some(&**caller.owner()) {

@@ -46,8 +46,8 @@ impl Service {
         })
     }
 
-    /// Lets a caller in who will read a run that it is about to begin or to answer: what would be refused of the look is
-    /// refused before anything is stored.
+    /// Lets a caller in who will read a run that it is about to begin or to answer: what would be refused of the look
+    /// is refused before anything is stored.
     ///
     /// # Errors
     /// `Forbidden`, `RateLimited`.

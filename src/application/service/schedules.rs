@@ -275,8 +275,8 @@ impl Service {
         Err(held())
     }
 
-    /// Deletes a schedule. Runs that it has started continue. Says whether there was one. While a run of it is being started
-    /// it is not deleted.
+    /// Deletes a schedule. Runs that it has started continue. Says whether there was one. While a run of it is being
+    /// started it is not deleted.
     ///
     /// # Errors
     /// [`Error`]; inside, that its version is another one.

@@ -9,8 +9,8 @@ use crate::subscription::notice::Kind;
 use crate::subscription::stream::{From, Notices};
 
 impl Service {
-    /// What happens from a place on, without an end. That it was opened is in the audit log once, if it shows what belongs
-    /// to somebody else.
+    /// What happens from a place on, without an end. That it was opened is in the audit log once, if it shows what
+    /// belongs to somebody else.
     ///
     /// # Errors
     /// [`Error`]; `NotFound` for a flow or a task that never existed.
@@ -31,8 +31,8 @@ impl Service {
         Ok(watching)
     }
 
-    /// How far tasks of all flows that the caller sees are, from now on. Whoever asks for it tells of those alone that the
-    /// caller has published, so it is no read of what belongs to somebody else.
+    /// How far tasks of all flows that the caller sees are, from now on. Whoever asks for it tells of those alone that
+    /// the caller has published, so it is no read of what belongs to somebody else.
     ///
     /// # Errors
     /// [`Error`].

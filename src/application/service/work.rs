@@ -215,7 +215,8 @@ impl Service {
         ended.unwrap_or(Err(Error::OutcomeUnknown))
     }
 
-    /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait with.
+    /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait
+    /// with.
     async fn wait(
         &self,
         context: &Context,

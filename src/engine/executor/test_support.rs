@@ -12,8 +12,8 @@ use std::sync::Arc;
 use taskledger_domain::{FlowId, RunId, TaskId};
 use tokio_util::sync::CancellationToken;
 
-/// A job with these inputs, attempt 1, of a task of this process: programs are found by their task, and tests run beside each
-/// other.
+/// A job with these inputs, attempt 1, of a task of this process: programs are found by their task, and tests run
+/// beside each other.
 pub(super) fn job(inputs: Value) -> Job {
     let id = format!("9ff6a1a5-7d8a-4c61-8a3c-{:012x}", std::process::id());
     let id = id.as_str();

@@ -165,8 +165,8 @@ impl Known {
         Ok(())
     }
 
-    /// Whether a principal may bring so many more methods: no more than are free then. Cost: O(methods) once half of the
-    /// places are taken, else O(1).
+    /// Whether a principal may bring so many more methods: no more than are free then. Cost: O(methods) once half of
+    /// the places are taken, else O(1).
     fn has_room_for(&self, methods: usize, principal: &str) -> Result<(), AskRefusal> {
         let taken = self.asked.len() + methods;
         if methods == 0 || taken <= ASKED_METHODS_MAX / 2 {

@@ -1,7 +1,7 @@
-//! Which published tasks cannot run any more, because what they wait for failed, was cancelled, or is left out by the end of
-//! their run: their requesters are told at once. Owns which events ask for a look, and the look: at the flow as it was then,
-//! so every server finds the same. Flows that were looked at last are kept as they were, and go on with what came since;
-//! others are made again from the log.
+//! Which published tasks cannot run any more, because what they wait for failed, was cancelled, or is left out by the
+//! end of their run: their requesters are told at once. Owns which events ask for a look, and the look: at the flow as
+//! it was then, so every server finds the same. Flows that were looked at last are kept as they were, and go on with
+//! what came since; others are made again from the log.
 
 use super::Stopped;
 use crate::store::{EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
@@ -13,7 +13,8 @@ use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{Event, Flow};
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp, Version};
 
-/// Flows that are kept, and bytes of them, roughly; those that were looked at last stay. One that is larger is made again for each look.
+/// Flows that are kept, and bytes of them, roughly; those that were looked at last stay. One that is larger is made
+/// again for each look.
 const KEPT_MAX: usize = 64;
 const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -24,9 +25,9 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// The published and other tasks that are blocked by what these events say, by position. Cost: nothing where no event
-    /// ends a task without success or a run with tasks left; else a query, and of each such flow in which tasks were
-    /// published below others O(tasks), and the events since it was looked at before, or behind its snapshot.
+    /// The published and other tasks that are blocked by what these events say, by position. Cost: nothing where no
+    /// event ends a task without success or a run with tasks left; else a query, and of each such flow in which tasks
+    /// were published below others O(tasks), and the events since it was looked at before, or behind its snapshot.
     pub(super) async fn blocked(
         &mut self,
         log: &dyn EventStore,
@@ -153,8 +154,8 @@ impl Found {
     }
 }
 
-/// What is found out about a flow that goes on up to the last look, with the events of it that are at hand and those of the
-/// log; `None`: it was archived meanwhile, and what it has published is forgotten.
+/// What is found out about a flow that goes on up to the last look, with the events of it that are at hand and those of
+/// the log; `None`: it was archived meanwhile, and what it has published is forgotten.
 async fn found(
     log: &dyn EventStore,
     flow: &mut Flow,

@@ -27,8 +27,9 @@ pub(in super::super) enum Meant {
     V03(v03::ConvertedCall),
 }
 
-/// Whether a body at `/` is meant for this protocol: it calls one of its operations or misspells one, a method with a slash
-/// where 0.3 is served, or names the protocol in a header and calls no method of this server's own, which have a dot.
+/// Whether a body at `/` is meant for this protocol: it calls one of its operations or misspells one, a method with a
+/// slash where 0.3 is served, or names the protocol in a header and calls no method of this server's own, which have a
+/// dot.
 pub(in super::super) fn is_meant(envelope: &Envelope, names_version: bool, older: bool) -> bool {
     let mut is_own = false;
     for method in envelope.methods() {

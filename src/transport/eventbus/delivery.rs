@@ -89,8 +89,8 @@ impl Drop for Open {
             return;
         };
         runtime.spawn(async move {
-            // The agent of a server that stops can come back only after it, or at another node, where silence tells what
-            // it held: however long the stop takes, its leases end by themselves.
+            // The agent of a server that stops can come back only after it, or at another node, where silence tells
+            // what it held: however long the stop takes, its leases end by themselves.
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return,

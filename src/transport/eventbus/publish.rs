@@ -292,8 +292,8 @@ fn mapped(
     Ok(accepted)
 }
 
-/// Takes over what `metadata` says of the place of a task; `called` gives the id of what the requester calls so. Returns
-/// whether it belongs to a flow that is there.
+/// Takes over what `metadata` says of the place of a task; `called` gives the id of what the requester calls so.
+/// Returns whether it belongs to a flow that is there.
 fn placed(
     task: &mut Value,
     metadata: Option<&Map<String, Value>>,

@@ -1,7 +1,7 @@
 //! Types that a stream did not name and has found: tasks wait for them, or did a while ago.
 //!
-//! It looks when it opens, and is told of new ones from then on. What other nodes have it finds by looking, when they say
-//! that there is something.
+//! It looks when it opens, and is told of new ones from then on. What other nodes have it finds by looking, when they
+//! say that there is something.
 
 use super::delivery::Delivery;
 use super::patterns::Patterns;

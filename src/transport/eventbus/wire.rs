@@ -26,7 +26,8 @@ pub(super) fn unreadable(task: &TaskMessage, bytes_max: usize) -> Option<String>
     too_much(task, structs, bytes_max)
 }
 
-/// A result that a requester who accepts so many bytes can read: of one that it cannot, the requester gets the status, and why.
+/// A result that a requester who accepts so many bytes can read: of one that it cannot, the requester gets the status,
+/// and why.
 pub(super) fn readable(mut result: TaskResult, bytes_max: usize) -> TaskResult {
     let structs = [
         ("result", &result.result),

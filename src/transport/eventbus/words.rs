@@ -1,12 +1,13 @@
-//! What agents have said to end tasks: whether a message is one of these again, whose answer was lost, or says the same of
-//! a later attempt.
+//! What agents have said to end tasks: whether a message is one of these again, whose answer was lost, or says the same
+//! of a later attempt.
 //!
 //! The wire names tasks and no attempts. What tells is when the agent was given the later attempt: it cannot have ended
 //! before that. `completed_at` says when it ended, as exactly as the agent writes it.
 
 use taskledger_domain::{LeaseId, TaskId, Timestamp};
 
-/// How far clocks of agents may be ahead of this server's, in microseconds. Who is further ahead has none that says anything.
+/// How far clocks of agents may be ahead of this server's, in microseconds. Who is further ahead has none that says
+/// anything.
 const AHEAD_MAX_US: i64 = 60_000_000;
 
 /// A message, in short.
@@ -59,8 +60,8 @@ impl Word {
         &self.digest
     }
 
-    /// Whether the same message again, from an agent that works on this, is a repetition. Where its time says nothing, it
-    /// is about a later attempt of the same task, and not about another task of the same id.
+    /// Whether the same message again, from an agent that works on this, is a repetition. Where its time says nothing,
+    /// it is about a later attempt of the same task, and not about another task of the same id.
     pub(super) fn is_repeated_by(&self, given: Option<Given>) -> bool {
         let Some(given) = given else { return true };
         if self.lease == Some(given.lease) {

@@ -153,7 +153,8 @@ fn routes(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-fn only_reads(route: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
+/// A route that answers other methods than GET and HEAD with 405.
+pub(super) fn only_reads(route: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
     route.fallback(|method: Method| async move {
         refusal::method_not_allowed(method.as_str(), "GET, HEAD")
     })

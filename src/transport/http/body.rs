@@ -22,8 +22,8 @@ enum Trouble {
     Broken,
 }
 
-/// The whole body, of at most `bytes_max`, and its part of the bytes in hand, to be kept until the request is answered. A
-/// body that arrives in one piece is not copied.
+/// The whole body, of at most `bytes_max`, and its part of the bytes in hand, to be kept until the request is answered.
+/// A body that arrives in one piece is not copied.
 ///
 /// # Errors
 /// The refusal: 413, 503 (too much is being received), 408 (deadline), 400 (broken transfer).

@@ -2,14 +2,14 @@
 //!
 //! On a listener of its own, because `/metrics` elsewhere has other names. Reads probes and figures; owns nothing.
 
-use super::admin::{Shared, operator};
+use super::admin::{Shared, only_reads, operator};
 use super::json::json as answer;
 use super::{refusal, scrape};
 use axum::Router;
 use axum::extract::State;
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
-use axum::routing::{MethodRouter, get};
+use axum::routing::get;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -29,12 +29,6 @@ pub(super) fn routes(shared: Arc<Shared>) -> Router {
             refusal::nothing_at(uri.path(), "GET /health, /ready, /metrics")
         })
         .with_state(shared)
-}
-
-fn only_reads(route: MethodRouter<Arc<Shared>>) -> MethodRouter<Arc<Shared>> {
-    route.fallback(|method: Method| async move {
-        refusal::method_not_allowed(method.as_str(), "GET, HEAD")
-    })
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {

@@ -1,8 +1,8 @@
 //! One connection, from its first byte to its close.
 //!
 //! A connection is closed when its first request does not arrive in time (the handshake before it, if
-//! there is one, included), when nothing happens on it for a while, when the server drains (after the answers that are under way), and at once when
-//! the grace of the shutdown is over.
+//! there is one, included), when nothing happens on it for a while, when the server drains (after the answers that are
+//! under way), and at once when the grace of the shutdown is over.
 
 use super::forwarded::TrustedProxies;
 use super::hosts::Hosts;
@@ -295,8 +295,8 @@ mod tests {
     use crate::transport::http::door::Door;
     use axum::body::Body;
 
-    /// Bytes of a connection, of a call on it, and of a claim that waits, beside what hyper holds in buffers: thousands are
-    /// open at once.
+    /// Bytes of a connection, of a call on it, and of a claim that waits, beside what hyper holds in buffers: thousands
+    /// are open at once.
     const CONNECTION_BYTES_MAX: usize = 8 * 1024;
     const CALL_BYTES_MAX: usize = 3 * 1024;
     const CLAIM_BYTES_MAX: usize = 2 * 1024;

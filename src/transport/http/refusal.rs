@@ -302,8 +302,8 @@ pub(super) fn not_found(path: &str) -> Response {
     )
 }
 
-/// 404 at an address for agents, which is often taken for that of the server: `url`, if the operator has made it public.
-/// Who sends neither JSON nor gRPC is told in plain text.
+/// 404 at an address for agents, which is often taken for that of the server: `url`, if the operator has made it
+/// public. Who sends neither JSON nor gRPC is told in plain text.
 pub(super) fn of_agents(
     headers: &HeaderMap,
     path: &str,

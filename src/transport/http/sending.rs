@@ -1,7 +1,8 @@
 //! Large answers on their way to their clients.
 //!
 //! An answer is in memory until its client has taken it. A client that stops reading loses it after
-//! [`PIECE_TIME_MAX`](crate::application::api::PIECE_TIME_MAX): the connection breaks off before the announced length, and what is left is freed.
+//! [`PIECE_TIME_MAX`](crate::application::api::PIECE_TIME_MAX): the connection breaks off before the announced length,
+//! and what is left is freed.
 
 use crate::application::api::{in_time, pieces};
 use crate::transport::budget::Share;

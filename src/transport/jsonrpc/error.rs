@@ -61,8 +61,8 @@ pub enum ErrorKind {
     WorkflowChanged,
     /// -31014: no schedule is kept by this name. Outside that range too.
     ScheduleNotFound,
-    /// -31015: a schedule of this name is kept, or its version is not the one that the caller expects; `data.version` is
-    /// its version.
+    /// -31015: a schedule of this name is kept, or its version is not the one that the caller expects; `data.version`
+    /// is its version.
     ScheduleChanged,
     /// -32015: the caller has as much as it may; `data.limit` and `data.used` say of what there is how much.
     QuotaExceeded,

@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Parameters by name, and the caller with the call's idempotency key. Cost: O(parameters) when there is an idempotency key.
+/// Parameters by name, and the caller with the call's idempotency key. Cost: O(parameters) when there is an idempotency
+/// key.
 pub(super) fn prepare<C>(
     method: &Method<C>,
     mut request: Request,

@@ -4,7 +4,7 @@ use super::about::{self, About, Example};
 use super::parameter::param;
 use super::{DISCOVER, errors, schemas, scopes, socket};
 use crate::application::context::IDEMPOTENCY_KEY_CHARS_MAX;
-use crate::transport::jsonrpc::params::webhooks::callback;
+use crate::transport::jsonrpc::methods::webhooks::callback;
 use crate::transport::jsonrpc::reader::Question;
 use crate::transport::jsonrpc::stream_request::begins_run;
 use crate::transport::jsonrpc::{Changes, Method};

@@ -25,3 +25,53 @@ pub(in crate::transport) fn with_optional(mut object: Value, members: Value) -> 
     }
     object
 }
+
+/// A text.
+pub(in crate::transport) fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+/// A text that is not always there.
+pub(in crate::transport) fn text_or_null(description: &str) -> Value {
+    json!({"type": ["string", "null"], "description": description})
+}
+
+/// A list of texts.
+pub(in crate::transport) fn names(description: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": description})
+}
+
+/// A time.
+pub(in crate::transport) fn time(description: &str) -> Value {
+    json!({"type": "string", "format": "date-time", "description": description})
+}
+
+/// A time that is not always known.
+pub(in crate::transport) fn time_or_null(description: &str) -> Value {
+    json!({"type": ["string", "null"], "format": "date-time", "description": description})
+}
+
+/// A count, from 0.
+pub(in crate::transport) fn count(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 0, "description": description})
+}
+
+/// A number, from 1.
+pub(in crate::transport) fn number(description: &str) -> Value {
+    json!({"type": "integer", "minimum": 1, "description": description})
+}
+
+/// The members of both objects.
+pub(in crate::transport) fn merged(mut one: Value, other: Value) -> Value {
+    if let (Some(members), Value::Object(more)) = (one.as_object_mut(), other) {
+        members.extend(more);
+    }
+    one
+}
+
+/// A page of a list, under its name.
+pub(in crate::transport) fn page(name: &str, rows: Value) -> Value {
+    let page = object(json!({name: {"type": "array", "items": rows}}));
+    let more = json!({"next_cursor": {"type": "string", "minLength": 1, "description": "For the next page, when there is one."}});
+    with_optional(page, more)
+}

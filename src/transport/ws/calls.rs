@@ -24,8 +24,8 @@ use taskledger_domain::Violation;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
-/// Calls of one socket that run at once; the next message is read when one of them has ended. As many as one append to the
-/// log may well hold, for whoever makes all of its calls over one socket. Bytes of their answers are bounded beside
+/// Calls of one socket that run at once; the next message is read when one of them has ended. As many as one append to
+/// the log may well hold, for whoever makes all of its calls over one socket. Bytes of their answers are bounded beside
 /// ([`Outbox`], and those of all connections).
 const CALLS_MAX: usize = 64;
 /// Calls of workers of one socket that run at once: as many outcomes as one append to the log may well hold.

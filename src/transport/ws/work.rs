@@ -3,7 +3,8 @@
 //!
 //! Owns: when more is claimed, and in which order a worker is told of things. At most one call for claims is
 //! under way for each subscription. What is held is known from the claims, and what has ended from the log,
-//! which one reader follows for all sockets; ends through the same socket count at once. May not touch: what a claim is, and whose it is.
+//! which one reader follows for all sockets; ends through the same socket count at once. May not touch: what a claim
+//! is, and whose it is.
 
 mod window;
 

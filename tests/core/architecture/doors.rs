@@ -205,8 +205,8 @@ fn the_router_mounts_the_list_of_routes_and_nothing_else() {
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
     /// What is no use case: making it, time, when a call may be read, what the server does by itself
-    /// (`hint`, `note_holders`, `keep_schedules`), the count of connections, and calls of nodes, whose requests are authorised by
-    /// `taken`.
+    /// (`hint`, `note_holders`, `keep_schedules`), the count of connections, and calls of nodes, whose requests are
+    /// authorised by `taken`.
     const NO_USE_CASE: &[&str] = &[
         "new",
         "clock",

@@ -129,6 +129,7 @@ pub(crate) const EDGES: &[(&str, &[&str])] = &[
             "application",
             "clock",
             "config",
+            "egress",
             "engine",
             "private",
             "retention",

@@ -2,6 +2,7 @@
 //! each rule is tried on an example that breaks it (`bad_examples.rs`, or beside the rule).
 
 mod bad_examples;
+mod comments;
 mod doors;
 mod edges;
 mod examples;

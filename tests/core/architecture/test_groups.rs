@@ -31,7 +31,8 @@ fn words_after<'t>(text: &'t str, keyword: &'t str) -> impl Iterator<Item = Stri
     })
 }
 
-/// Folder and name of each alternative in these filters: `binary(doors) & test(/^alike::/)` gives `tests/doors`, `alike`.
+/// Folder and name of each alternative in these filters: `binary(doors) & test(/^alike::/)` gives `tests/doors`,
+/// `alike`.
 fn alternatives(filters: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for line in filters

@@ -1,5 +1,5 @@
-//! Limits that people have written down are those of the code; those in the generated parts of the page of limits are so by
-//! construction.
+//! Limits that people have written down are those of the code; those in the generated parts of the page of limits are
+//! so by construction.
 
 use super::{page, root};
 

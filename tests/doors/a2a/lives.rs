@@ -1,4 +1,5 @@
-//! Tasks that outlive their server: it is killed, and streams go on where they were, without a gap and without a repetition.
+//! Tasks that outlive their server: it is killed, and streams go on where they were, without a gap and without a
+//! repetition.
 
 use super::binding::all;
 use super::wire::{JSON, VERSION, call};

@@ -1,5 +1,5 @@
-//! One table of scenarios of Agent2Agent through each of its bindings, on one server and on every node: whatever the binding,
-//! the server does the same and says the same. Answers are compared after ids and times were replaced.
+//! One table of scenarios of Agent2Agent through each of its bindings, on one server and on every node: whatever the
+//! binding, the server does the same and says the same. Answers are compared after ids and times were replaced.
 
 use super::normal::Normal;
 use crate::a2a::binding::{Binding, Refused, all};

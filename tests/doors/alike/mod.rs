@@ -43,8 +43,8 @@ async fn assert_alike(mut door: impl Door, cases: &[Case], expected: &[String]) 
     }
 }
 
-/// The doors of one server: whatever it serves that takes calls, or tells what became of them. A route that is not placed
-/// here does not compile.
+/// The doors of one server: whatever it serves that takes calls, or tells what became of them. A route that is not
+/// placed here does not compile.
 async fn assert_doors_are_alike(api: &Api, cases: &[Case], expected: &[String]) {
     for route in Route::ALL {
         match route {

@@ -1,4 +1,5 @@
-//! What may follow what: which check comes first, what an agent may still say of a task that has ended, and who is told.
+//! What may follow what: which check comes first, what an agent may still say of a task that has ended, and who is
+//! told.
 
 use super::{Bus, next, nothing, one, task};
 use prost_types::value::Kind;

@@ -1,4 +1,5 @@
-//! `a2a_executor` with the real program: another taskledger as the agent, servers that are killed, agents that mean ill.
+//! `a2a_executor` with the real program: another taskledger as the agent, servers that are killed, agents that mean
+//! ill.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

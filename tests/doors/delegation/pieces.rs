@@ -1,4 +1,5 @@
-//! What an agent makes before it ends, passed on; and agents that do not do a task, or wait for an answer that never comes.
+//! What an agent makes before it ends, passed on; and agents that do not do a task, or wait for an answer that never
+//! comes.
 
 use super::{Agent, asks, caller, delegated, ended, runs, suspension, task, tasks_of};
 use crate::a2a::pieces::Held;

@@ -1,5 +1,5 @@
-//! Agent2Agent in the matrix: how each operation names something, over every binding. An operation without its row does not
-//! compile.
+//! Agent2Agent in the matrix: how each operation names something, over every binding. An operation without its row does
+//! not compile.
 
 use super::world::Callers;
 use crate::a2a::binding::{Binding, Refused, all_as};

@@ -1,4 +1,5 @@
-//! Version 0.3 of Agent2Agent over gRPC in the matrix: the operations that it has, asked as 1.0 names what they are about.
+//! Version 0.3 of Agent2Agent over gRPC in the matrix: the operations that it has, asked as 1.0 names what they are
+//! about.
 
 use super::a2a::{self, Named};
 use super::world::Callers;

@@ -29,12 +29,40 @@ static NAMING: LazyLock<BTreeMap<&'static str, Naming>> = LazyLock::new(|| {
     of_method.collect()
 });
 
-/// Calls of the method that is named like a use case, about each of these tasks. Not for methods whose examples name no task:
-/// whether they name something else is said in the matrix, by hand.
+fn naming(method: &str) -> &'static [(&'static str, Value)] {
+    NAMING.get(method).map_or(&[], Vec::as_slice)
+}
+
+/// Whether an example of the method that is named like a use case names a task.
+pub(super) fn has_rows(case: UseCase) -> bool {
+    !naming(case.as_str()).is_empty()
+}
+
+/// Calls of the methods of a group that have this parameter, by their examples with another value of it.
+pub(super) fn with(
+    group: &str,
+    parameter: &'static str,
+    value: &Value,
+) -> Vec<(&'static str, Value)> {
+    let methods = methods::table().into_iter();
+    let of_group = methods.filter(|method| method.name.starts_with(group));
+    let naming = of_group.filter_map(|method| {
+        let mut questions = method.params.questions.iter();
+        questions.find(|question| question.name == parameter)?;
+        let examples = method.about.examples.iter();
+        let mut params = examples.map(|example| example.params.clone());
+        let mut params = params.next().expect("every method has an example");
+        params[parameter] = value.clone();
+        Some((method.name, params))
+    });
+    naming.collect()
+}
+
+/// Calls of the method that is named like a use case, about each of these tasks. Not for methods whose examples name no
+/// task: whether they name something else is said in the matrix, by hand.
 pub(super) fn rows(case: UseCase, tasks: [&str; 2]) -> Vec<Asked> {
     let method = case.as_str();
-    let naming = NAMING.get(method).map_or(&[][..], Vec::as_slice);
-    let asked = naming.iter().flat_map(|(name, params)| {
+    let asked = naming(method).iter().flat_map(|(name, params)| {
         tasks.map(|task| {
             let mut params: Map<String, Value> = params.as_object().cloned().unwrap_or_default();
             params.insert((*name).to_owned(), Value::from(task));

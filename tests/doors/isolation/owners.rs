@@ -1,6 +1,7 @@
 //! Whose flows are whose: who owns what is created, what lists, streams and webhooks show, and what changes
 //! with the owner.
 
+use super::named;
 use super::world::{World, user, usual};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -341,12 +342,20 @@ async fn workflows_of_one_name_belong_to_each_of_their_owners() {
         world.call(token, "workflows.save", params)
     };
     assert_eq!(saved("ann", "of-ann", None).await["saved_by"], "user:ann");
-    let absent = world.refusal("bob", "workflows.get", json!({"name": "Report"}));
-    assert_eq!(absent.await["code"], -31012);
-    for method in ["workflows.run", "workflows.diff"] {
-        let refusal = world.refusal("bob", method, json!({"name": "Report"}));
-        assert_eq!(refusal.await["code"], -31012, "{method}");
+    let tells = [
+        "workflows.versions",
+        "workflows.delete",
+        "workflows.schemas",
+    ];
+    for (method, params) in named::with("workflows.", "name", &json!("Report")) {
+        if !tells.contains(&method) {
+            let refusal = world.refusal("bob", method, params).await;
+            assert_eq!(refusal["code"], -31012, "{method}");
+        }
     }
+    let schemas = json!({"name": "Report"});
+    let refusal = world.refusal("bob", "workflows.schemas", schemas).await;
+    assert_eq!(refusal["code"], -31012);
     let listed = world.call("bob", "workflows.list", json!({})).await;
     assert_eq!(listed["workflows"], json!([]));
     let events = json!({"name": "Report"});
@@ -356,24 +365,10 @@ async fn workflows_of_one_name_belong_to_each_of_their_owners() {
     assert_eq!(deleted.await["deleted"], false);
     saved("bob", "of-bob", None).await;
     // By the name of the other one, `users:any` is needed.
-    for (method, params) in [
-        ("workflows.get", json!({"name": "Report", "owner": "ann"})),
-        ("workflows.list", json!({"owner": "ann"})),
-        (
-            "workflows.versions",
-            json!({"name": "Report", "owner": "ann"}),
-        ),
-        ("workflows.diff", json!({"name": "Report", "owner": "ann"})),
-        (
-            "workflows.delete",
-            json!({"name": "Report", "owner": "ann"}),
-        ),
-        ("workflows.run", json!({"name": "Report", "owner": "ann"})),
-        (
-            "workflows.save",
-            json!({"document": document("x"), "owner": "ann"}),
-        ),
-    ] {
+    let schemas = json!({"name": "Report", "owner": "ann"});
+    let by_owner = named::with("workflows.", "owner", &json!("ann")).into_iter();
+    let by_owner = by_owner.filter(|(method, _)| *method != "workflows.schemas");
+    for (method, params) in by_owner.chain([("workflows.schemas", schemas)]) {
         let refusal = world.refusal("bob", method, params).await;
         let told = (&refusal["code"], &refusal["data"]["scope"]);
         assert_eq!(told, (&json!(-32004), &json!("users:any")), "{method}");

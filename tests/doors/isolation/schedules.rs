@@ -1,7 +1,9 @@
 //! Whose schedules are whose, and what somebody with `users:any` may do about those of others.
 
+use super::named;
 use super::world::{World, user, usual};
 use serde_json::{Value, json};
+use taskledger::transport::jsonrpc::methods;
 use taskledger_auth::{Scope, Scopes};
 
 fn new(owner: Option<&str>) -> Value {
@@ -21,12 +23,14 @@ async fn schedules_of_one_name_belong_to_each_of_their_owners() {
     let made = world.call("ann", "schedules.create", new(None)).await;
     assert_eq!(made["runs_as"], "user:ann");
     // To somebody else it is as absent as one that does not exist.
-    for method in ["get", "update", "pause", "run_now"] {
-        let method = format!("schedules.{method}");
-        let refusal = world
-            .refusal("bob", &method, json!({"name": "nightly"}))
-            .await;
-        let none = world.refusal("bob", &method, json!({"name": "none"})).await;
+    let by_name = |name: &str| named::with("schedules.", "name", &json!(name)).into_iter();
+    let makes_or_tells = ["schedules.create", "schedules.delete"];
+    let pairs = by_name("nightly").zip(by_name("none"));
+    for ((method, hers), (_, none)) in
+        pairs.filter(|((method, _), _)| !makes_or_tells.contains(method))
+    {
+        let refusal = world.refusal("bob", method, hers).await;
+        let none = world.refusal("bob", method, none).await;
         assert_eq!(refusal["code"], -31014, "{method}");
         assert_eq!(refusal["message"], none["message"], "{method}");
     }
@@ -36,19 +40,14 @@ async fn schedules_of_one_name_belong_to_each_of_their_owners() {
     assert_eq!(deleted.await["deleted"], false);
     world.call("bob", "schedules.create", new(None)).await;
     // By the name of the other one, `users:any` is needed.
-    for method in ["get", "update", "pause", "run_now", "delete"] {
-        let method = format!("schedules.{method}");
-        let params = json!({"name": "nightly", "owner": "ann"});
-        let refusal = world.refusal("bob", &method, params).await;
+    let all = named::with("schedules.", "owner", &json!("ann"));
+    let table = methods::table().into_iter();
+    let group = table.filter(|method| method.name.starts_with("schedules."));
+    assert_eq!(all.len(), group.count(), "each of them names an owner");
+    for (method, params) in all {
+        let refusal = world.refusal("bob", method, params).await;
         let told = (&refusal["code"], &refusal["data"]["scope"]);
         assert_eq!(told, (&json!(-32004), &json!("users:any")), "{method}");
-    }
-    for (method, params) in [
-        ("schedules.list", json!({"owner": "ann"})),
-        ("schedules.create", new(Some("ann"))),
-    ] {
-        let refusal = world.refusal("bob", method, params).await;
-        assert_eq!(refusal["data"]["scope"], "users:any", "{method}");
     }
     // The run is its owner's, whoever asks for it.
     let named = json!({"name": "nightly", "owner": "bob"});

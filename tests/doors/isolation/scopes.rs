@@ -1,5 +1,5 @@
-//! Who may ask at all: every use case, at every door where it can be asked for, without credentials that hold and without
-//! its scope.
+//! Who may ask at all: every use case, at every door where it can be asked for, without credentials that hold and
+//! without its scope.
 
 use super::asked::{Asked, answer, shown, twins};
 use super::bus;
@@ -25,7 +25,8 @@ const BEHIND_OTHERS: [UseCase; 3] = [
 /// Methods that every caller with credentials may ask for, and that are no use case.
 const OF_NO_USE_CASE: [&str; 1] = ["rpc.discover"];
 
-/// Methods that are called otherwise than their use case, and whether they execute what they create, where that decides.
+/// Methods that are called otherwise than their use case, and whether they execute what they create, where that
+/// decides.
 const OF_OTHER_NAMES: [(&str, UseCase, Option<bool>); 5] = [
     ("workflows.create", UseCase::CreateTasks, Some(false)),
     ("workflows.create", UseCase::ExecuteTasks, Some(true)),

@@ -1,4 +1,5 @@
-//! Large messages of one caller are read in turn at every door. His small ones, and all of others, are served meanwhile.
+//! Large messages of one caller are read in turn at every door. His small ones, and all of others, are served
+//! meanwhile.
 
 use super::world::{Callers, World, user, usual};
 use crate::a2a::binding::all_as;
@@ -42,7 +43,8 @@ fn over_post(world: &Callers) -> Sending {
     })
 }
 
-/// `tasks.create` on a socket of its own. A message has 64 KiB at most and is read at once; large is a call with many tasks.
+/// `tasks.create` on a socket of its own. A message has 64 KiB at most and is read at once; large is a call with many
+/// tasks.
 fn over_sockets(world: &Callers) -> Sending {
     let url = format!("{}/ws", world.url().replace("http", "ws"));
     Box::new(move |who, bytes| {

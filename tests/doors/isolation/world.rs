@@ -101,7 +101,8 @@ pub(crate) fn usual() -> Scopes {
 }
 
 /// A running server on which authentication is on. It knows `ann` and `bob` with the usual scopes, `reader`,
-/// who is Ann with nothing but `tasks:read`, `chief`, who may do everything, and tokens that are `revoked` and `expired`.
+/// who is Ann with nothing but `tasks:read`, `chief`, who may do everything, and tokens that are `revoked` and
+/// `expired`.
 pub(crate) struct World {
     callers: Callers,
     pub(crate) known: Arc<Known>,

@@ -15,7 +15,8 @@ const CONNECTIONS: usize = 16;
 const CALLS: usize = 100;
 /// Bytes of the inputs of a large task.
 const LARGE: usize = 1_000_000;
-/// What the program may grow by: the budget for answers (256 MiB), and as much again for what is being read and encoded.
+/// What the program may grow by: the budget for answers (256 MiB), and as much again for what is being read and
+/// encoded.
 const GROWTH_KB_MAX: u64 = 512 * 1024;
 /// For how long others call while the answers lie there.
 const BESIDE: Duration = Duration::from_secs(4);

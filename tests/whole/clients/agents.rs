@@ -1,5 +1,6 @@
-//! The agents of `examples/agents` in Python and Go, with stubs that `grpcio` and `protoc` have generated: they do tasks, say
-//! how far they are, tell a requester, and go on after the server was killed. (The one in Rust has its test beside it.)
+//! The agents of `examples/agents` in Python and Go, with stubs that `grpcio` and `protoc` have generated: they do
+//! tasks, say how far they are, tell a requester, and go on after the server was killed. (The one in Rust has its test
+//! beside it.)
 
 use super::others::{file, interpreter};
 use serde_json::{Value, json};

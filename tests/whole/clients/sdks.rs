@@ -1,6 +1,6 @@
-//! The official clients of Agent2Agent, in Python, JavaScript and Rust, at the versions of the locks beside this file: the same
-//! eighteen steps over each binding, with and without credentials. Only without them a step is skipped: there is no extended
-//! card. The client of version 0.3, where the server speaks that too, passes eleven.
+//! The official clients of Agent2Agent, in Python, JavaScript and Rust, at the versions of the locks beside this file:
+//! the same eighteen steps over each binding, with and without credentials. Only without them a step is skipped: there
+//! is no extended card. The client of version 0.3, where the server speaks that too, passes eleven.
 
 use super::others::{file, node, python};
 use taskledger_testkit::program::command_of;

@@ -1,5 +1,5 @@
-//! Three independent clients of WebSockets show tokens as the guide says, are refused without one that holds, and are told
-//! nothing of others.
+//! Three independent clients of WebSockets show tokens as the guide says, are refused without one that holds, and are
+//! told nothing of others.
 
 use crate::clients::browser::PageServer;
 use crate::clients::reader::{Reader, Told};
@@ -109,8 +109,8 @@ fn notices(told: &Told, text: &str) -> usize {
         .count()
 }
 
-/// Two users on sockets of one maker: each calls and is told of its own tasks, what is the other's does not exist, and the
-/// socket of a token that is revoked is closed.
+/// Two users on sockets of one maker: each calls and is told of its own tasks, what is the other's does not exist, and
+/// the socket of a token that is revoked is closed.
 async fn two_users(api: &Api, open: impl Fn(&str, &[String]) -> Reader) {
     let (ann_token, ann_id, ann_api) = user(api, "ann").await;
     let (bob_token, _, bob_api) = user(api, "bob").await;

@@ -26,7 +26,8 @@ const ANYWHERE: &str = "127.0.0.1:0";
 /// Characters that break a stream whose data is not encoded.
 const AWKWARD: &str = "line\r\nline\rline\n\n: comment\u{2028}\u{feff}\u{0}data: é 🦀 \\\"";
 
-/// A server that pages of `origin` may use. `auth`: whether it wants credentials, and which are shown by its `api` then.
+/// A server that pages of `origin` may use. `auth`: whether it wants credentials, and which are shown by its `api`
+/// then.
 async fn serve(
     folder: &Folder,
     origin: &str,

@@ -3,15 +3,16 @@
 //!
 //! Every publication that was acknowledged has one result at its requester, with the same content however often it is
 //! told; a result that an agent was told was taken is the one that the requester has; nobody is told of what it has not
-//! published; deadlines hold within a second, but for the time in which no server could act. The log has one end of each task,
-//! and on one server agents were given tasks by priority and age (`claims`).
+//! published; deadlines hold within a second, but for the time in which no server could act. The log has one end of
+//! each task, and on one server agents were given tasks by priority and age (`claims`).
 //!
-//! `TASKLEDGER_BROKER_TASKS` says how many tasks there are, and `TASKLEDGER_TEST_PROGRAM` names another build of the server.
-//! With as many tasks as take longer than tests may, without the limits of nextest:
+//! `TASKLEDGER_BROKER_TASKS` says how many tasks there are, and `TASKLEDGER_TEST_PROGRAM` names another build of the
+//! server. With as many tasks as take longer than tests may, without the limits of nextest:
 //!
 //!     cargo build --release -p taskledger
 //!     TASKLEDGER_BROKER_TASKS=100000 TASKLEDGER_TEST_PROGRAM=target/release/taskledger \
-//!         cargo test -p taskledger --test whole -- --nocapture faults::broker::nothing_published_is_lost_when_the_server
+//!         cargo test -p taskledger --test whole -- --nocapture
+//!         faults::broker::nothing_published_is_lost_when_the_server
 
 mod agent;
 mod claims;

@@ -20,8 +20,8 @@ const LEFT_S: u64 = 5;
 /// How far the server's time may be from the one that has passed, by decision 0096, when it catches up: half as fast
 /// again.
 const FASTEST: f64 = 1.5;
-/// When it waits for the machine's clock: half as fast. With the time in which the end of a lease is noticed, on a machine that
-/// has much to do.
+/// When it waits for the machine's clock: half as fast. With the time in which the end of a lease is noticed, on a
+/// machine that has much to do.
 const SLOWEST: Duration = Duration::from_secs(2 * LEFT_S + 20);
 
 /// The clock of one program.

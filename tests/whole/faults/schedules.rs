@@ -145,8 +145,9 @@ async fn each_time_has_one_run_although_nodes_are_killed() {
     check(&cluster.folder, &started).await;
 }
 
-/// What a server that was killed leaves: a decision that was recorded and nothing more, which is what a kill right between
-/// the time and the start leaves; and one whose start was not recorded, which is what a kill right behind the start leaves.
+/// What a server that was killed leaves: a decision that was recorded and nothing more, which is what a kill right
+/// between the time and the start leaves; and one whose start was not recorded, which is what a kill right behind the
+/// start leaves.
 const KILLED: &str = "UPDATE taskledger_schedules.runs SET state = 'starting', run = NULL, stage = NULL;
     INSERT INTO taskledger_schedules.runs (schedule, key, scheduled_at, state, flow, decided_at, at)
         SELECT id, '7', 7, 'starting', decode('0f8fad5bd9cb469fa16570867728950e', 'hex'), 7, 7 FROM taskledger_schedules.schedules;

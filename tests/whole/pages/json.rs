@@ -1,5 +1,5 @@
-//! Blocks of JSON are taken by a server as they stand: tasks are created; what an answer shows is marked `answer`. (Those of
-//! the reference of methods come from the OpenRPC document, whose examples `tests/doors/openrpc` calls.)
+//! Blocks of JSON are taken by a server as they stand: tasks are created; what an answer shows is marked `answer`.
+//! (Those of the reference of methods come from the OpenRPC document, whose examples `tests/doors/openrpc` calls.)
 
 use serde_json::{Value, json};
 use std::path::Path;

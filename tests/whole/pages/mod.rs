@@ -1,5 +1,5 @@
-//! The commands of the documentation do what they say: each page's blocks of `sh` are typed by a [`reader`], and what its
-//! blocks of JSON show is taken by a server ([`json`]).
+//! The commands of the documentation do what they say: each page's blocks of `sh` are typed by a [`reader`], and what
+//! its blocks of JSON show is taken by a server ([`json`]).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

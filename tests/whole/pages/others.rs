@@ -33,8 +33,8 @@ fn copied(folder: &Path) -> String {
     format!("cp {}/*.pem .; chmod 600 *.pem\n", folder.display())
 }
 
-/// Files that the guide runs, and a failed flow, with the id of its root in `GROUP` and that of its task in `FAILED`, which
-/// would complete by now.
+/// Files that the guide runs, and a failed flow, with the id of its root in `GROUP` and that of its task in `FAILED`,
+/// which would complete by now.
 const WORK: &str = r#"
 mkdir -p ~/.zfunc ~/.config/fish/completions ~/.local/share/bash-completion/completions
 echo '[{"name": "a", "schemas": {"method": "echo_executor"}}]' | tee first.json > workflow.json

@@ -1,7 +1,7 @@
 //! A reader who types the commands of a page, from top to bottom, in a folder of their own.
 //!
-//! Blocks of `sh` that follow each other are one script; what they export, and the functions that they define, are there
-//! in the blocks behind. The words behind `sh` say what else a reader does:
+//! Blocks of `sh` that follow each other are one script; what they export, and the functions that they define, are
+//! there in the blocks behind. The words behind `sh` say what else a reader does:
 //!
 //! | word | meaning |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Errors of 0.3. Their codes of JSON-RPC are those of 1.0; statuses of HTTP and codes of gRPC are those that its servers
-//! send, which its definition leaves open.
+//! Errors of 0.3. Their codes of JSON-RPC are those of 1.0; statuses of HTTP and codes of gRPC are those that its
+//! servers send, which its definition leaves open.
 
 use crate::error::{Edition, Error, ErrorKind};
 use crate::operation::Operation;
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 const NOT_FOUND: i32 = 5;
 const UNIMPLEMENTED: i32 = 12;
 
-/// An error of an operation as 0.3 knows it: a card for callers with credentials that is not there has a code of its own.
+/// An error of an operation as 0.3 knows it: a card for callers with credentials that is not there has a code of its
+/// own.
 #[must_use]
 pub fn of(operation: Operation, error: Error) -> Error {
     match (operation, error.kind) {

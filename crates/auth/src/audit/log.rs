@@ -32,8 +32,8 @@ type FailureKey = (Arc<str>, &'static str);
 /// A caller, and the flow that it read.
 type ReadKey = (Arc<str>, Arc<str>);
 
-/// The audit log of a server. Events that change nothing are counted in memory and never hold up a call. The first of an
-/// address and reason, or of a caller and flow, is written within a second, later ones together: a row a minute, and
+/// The audit log of a server. Events that change nothing are counted in memory and never hold up a call. The first of
+/// an address and reason, or of a caller and flow, is written within a second, later ones together: a row a minute, and
 /// failed logins also when somebody reads the log.
 pub struct AuditLog {
     store: Arc<AuthStore>,
@@ -112,8 +112,8 @@ impl AuditLog {
         self.store.order(work).await
     }
 
-    /// Notes that credentials were refused; `reason` is a word such as `unknown`, and `token` the id of the token, if its
-    /// secret was shown. IPv6 addresses are counted by their network (/64). Cost: O(1).
+    /// Notes that credentials were refused; `reason` is a word such as `unknown`, and `token` the id of the token, if
+    /// its secret was shown. IPv6 addresses are counted by their network (/64). Cost: O(1).
     pub fn login_failed(&self, from: IpAddr, reason: &'static str, token: Option<TokenId>) {
         let failure = Failure { reason, token };
         self.failures().note((network(from), reason), failure);
@@ -180,9 +180,9 @@ impl AuditLog {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`]. Failed logins that this server has
-    /// counted since their last row are written first if the filter admits them, so that the counts add up to all of
-    /// them; if they cannot be written, the rows that there are are shown, and the counts are kept.
+    /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`]. Failed logins that this server
+    /// has counted since their last row are written first if the filter admits them, so that the counts add up to all
+    /// of them; if they cannot be written, the rows that there are are shown, and the counts are kept.
     ///
     /// # Errors
     /// [`Error`].

@@ -7,7 +7,8 @@ use serde_json::Value;
 /// A moment of the past.
 #[derive(Debug, clap::Args)]
 pub(super) struct AsOf {
-    /// Show how it was: at a time (`yesterday 14:00`, `1h` ago, a date, RFC 3339), or after an event (its position in the log)
+    /// Show how it was: at a time (`yesterday 14:00`, `1h` ago, a date, RFC 3339), or after an event (its position in
+    /// the log)
     #[arg(long, value_name = "TIME|POSITION", value_parser = when::moment)]
     as_of: Option<Value>,
 }

@@ -88,8 +88,9 @@ pub(crate) async fn add_earlier(api: &dyn Api, page: &mut Value) {
     }
 }
 
-/// The events before position `first` that say what members of a task were, oldest first. None if `first` is not reached
-/// within [`PAGES_MAX`] pages: the latest change before it is not known then, and an older value would be outdated.
+/// The events before position `first` that say what members of a task were, oldest first. None if `first` is not
+/// reached within [`PAGES_MAX`] pages: the latest change before it is not known then, and an older value would be
+/// outdated.
 async fn before(api: &dyn Api, task: &str, first: u64) -> Result<Vec<Value>, ApiError> {
     let mut params = json!({"task_id": task, "types": types(), "limit": LIST_LIMIT_MAX});
     let mut found = Vec::new();
@@ -249,8 +250,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// A value of an event in at most `chars_max` characters. A text stands as it is if it is one word, else in quotes; of a
-/// list or an object that is too long only the size is shown, so that JSON is never cut.
+/// A value of an event in at most `chars_max` characters. A text stands as it is if it is one word, else in quotes; of
+/// a list or an object that is too long only the size is shown, so that JSON is never cut.
 pub(super) fn shortened(value: &Value, chars_max: usize) -> String {
     match value {
         Value::String(text) => {

@@ -17,7 +17,8 @@ const PAGE: u32 = 1000;
 /// Filters, all of which must be met.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Selection {
-    /// Only tasks in this status: pending, in_progress, completed, failed, cancelled; or skipped: pending tasks that their run has ended without
+    /// Only tasks in this status: pending, in_progress, completed, failed, cancelled; or skipped: pending tasks that
+    /// their run has ended without
     #[arg(long)]
     status: Option<String>,
     /// Only tasks of this user

@@ -72,7 +72,8 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tree, with how long each task took and what it waits for: `notes` are for those of which the tree does not say it.
+/// The tree, with how long each task took and what it waits for: `notes` are for those of which the tree does not say
+/// it.
 pub(super) fn drawn(result: &Value, when: &When, notes: &HashMap<String, String>) -> Vec<Text> {
     let mut lines = tree::lines_at(result, when.now);
     for line in &mut lines {
@@ -96,7 +97,8 @@ struct Waits {
     is_draining: bool,
 }
 
-/// Asks of pending tasks why they do not run, if the tree does not say it. Cost: a call for each of [`ASKED_MAX`] tasks.
+/// Asks of pending tasks why they do not run, if the tree does not say it. Cost: a call for each of [`ASKED_MAX`]
+/// tasks.
 async fn ask(api: &dyn Api, tree: &Value, when: &When, waits: &mut Waits) {
     let lines = tree::lines_at(tree, when.now);
     let bare = |line: &&Line| line.status == "pending" && line.note.is_empty() && !line.is_group;

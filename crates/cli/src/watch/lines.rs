@@ -38,8 +38,8 @@ impl Lines {
         }
     }
 
-    /// The lines that an event makes: none for one that tells people nothing new. For programs the end of a task is told
-    /// by its status and then with its result, and the end of a run by its verdict and then by its last event.
+    /// The lines that an event makes: none for one that tells people nothing new. For programs the end of a task is
+    /// told by its status and then with its result, and the end of a run by its verdict and then by its last event.
     pub(crate) fn next(
         &mut self,
         event: &Event,

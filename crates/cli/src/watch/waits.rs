@@ -1,4 +1,5 @@
-//! What is said of a flow that somebody follows and in which nothing runs: what its tasks are waiting for, as `tasks.explain` tells it.
+//! What is said of a flow that somebody follows and in which nothing runs: what its tasks are waiting for, as
+//! `tasks.explain` tells it.
 
 use super::known::tasks;
 use crate::output::{Output, list, member, printable};

@@ -67,8 +67,8 @@ impl Claim {
         method.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Between two renewals: a third of the lease, or of the grace if that is shorter, because a cancellation is heard of
-    /// by the next renewal, and after the grace the server says nothing of it any more.
+    /// Between two renewals: a third of the lease, or of the grace if that is shorter, because a cancellation is heard
+    /// of by the next renewal, and after the grace the server says nothing of it any more.
     pub(super) fn renewal(&self) -> Duration {
         let of_grace = (self.cancel_grace() / 3).max(RENEWAL_MIN);
         self.third_of_lease().min(of_grace)

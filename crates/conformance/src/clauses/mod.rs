@@ -3,10 +3,10 @@
 //! # How to write a clause
 //!
 //! 1. Find the sentence. Its id is `document/section/number-what-it-says`: `document` is `interface`,
-//!    `data-model`, `validation`, `semantics` or `workflows` (RFC-0024); numbers run from 1 in each section, in the order of
-//!    the sentences. Every sentence has an id of its own; one that repeats another says so with
-//!    `.same_as(&["validation/uuid/1-..."])` and shares its check. A new section goes into
-//!    its document's list in the tests below.
+//!    `data-model`, `validation`, `semantics` or `workflows` (RFC-0024); numbers run from 1 in each section, in the
+//!    order of the sentences. Every sentence has an id of its own; one that repeats another says so with
+//!    `.same_as(&["validation/uuid/1-..."])` and shares its check. A new section goes into its document's list in the
+//!    tests below.
 //! 2. Add a line to `clauses()` of the file: `must`, `must_not`, `should`, `may` or `decided`, with
 //!    the id, one sentence of your own that says what is demanded, and the name of the check;
 //!    `not_testable` with the reason if no call can show it.
@@ -47,10 +47,10 @@
 //!   `text_of(&object, member)?`, `shown(value)` for texts; `ensure!(condition, "text with {values}")`.
 //!
 //! A check for `MUST` and the like uses only what the documents have: create trees by `parent_id`, not
-//! by what we added (groups are ours: let a `task` be the root). `Err(Finding::skipped(why))` is for a thing that the server need not have. A clause
-//! that the server beside does not keep yet goes into `NOT_YET` of `tests/whole/conformance/mod.rs`. Then
-//! `cargo run -- conformance --list --markdown > CONFORMANCE.md`, and
-//! `cargo nextest run --locked -p taskledger --test conformance <id>`.
+//! by what we added (groups are ours: let a `task` be the root). `Err(Finding::skipped(why))` is for a thing that the
+//! server need not have. A clause that the server beside does not keep yet goes into `NOT_YET` of
+//! `tests/whole/conformance/mod.rs`. Then `cargo run -- conformance --list --markdown > CONFORMANCE.md`, and `cargo
+//! nextest run --locked -p taskledger --test conformance <id>`.
 
 mod data_model;
 mod interface_jsonrpc;

@@ -1,5 +1,5 @@
-//! Workflow documents and I/O contracts. Document: RFC-0024, with its patch about suspended phases. A server that has no
-//! `workflows.create` is skipped.
+//! Workflow documents and I/O contracts. Document: RFC-0024, with its patch about suspended phases. A server that has
+//! no `workflows.create` is skipped.
 
 use super::prelude::*;
 use crate::answer::RpcError;

@@ -1,7 +1,8 @@
 //! An append that nothing else waits beside, committed on the thread that brings it; and claims that are read there.
 //!
 //! To another thread and back are two wake-ups of a thread, as long as half a sync. With nothing to be committed
-//! together, they are saved. What must hold: nothing that was sent to the queue before is overtaken, and the disk is fast.
+//! together, they are saved. What must hold: nothing that was sent to the queue before is overtaken, and the disk is
+//! fast.
 
 use super::SqliteStore;
 use super::committer::{Committer, GoneOnPanic, Write};
@@ -19,8 +20,8 @@ use tokio::sync::oneshot;
 /// Events and bytes of an append that is committed where it comes from: well below a millisecond.
 const EVENTS_MAX: usize = 32;
 const BYTES_MAX: usize = 64 * 1024;
-/// Commits behind which the thread of the committer gets the next one, because it looks after the WAL: fewer than the file has
-/// room for ([`super::ahead`]).
+/// Commits behind which the thread of the committer gets the next one, because it looks after the WAL: fewer than the
+/// file has room for ([`super::ahead`]).
 const UNATTENDED_MAX: usize = 16;
 /// Claims that are read where they are asked for.
 const CLAIMS_MAX: usize = 4;

@@ -1,11 +1,10 @@
 //! The one writer of the log: it commits whatever has arrived, on a thread of its own.
 //!
 //! Owns: the queue's far end, the only connection that writes, and the order of things: events are
-//! in the ring before the watch moves, and the watch has moved before anybody is answered. Whoever waits for the watch is
-//! woken after that: seven tasks follow the log, and an answer would be carried on behind all of them.
-//! Requests come from [`super::SqliteStore`]; answers go back by oneshot. No timer: the sync of one
-//! batch is the time in which the next one gathers. An append that nothing else waits beside is committed by whoever
-//! brings it ([`super::alone`]).
+//! in the ring before the watch moves, and the watch has moved before anybody is answered. Whoever waits for the watch
+//! is woken after that: seven tasks follow the log, and an answer would be carried on behind all of them. Requests come
+//! from [`super::SqliteStore`]; answers go back by oneshot. No timer: the sync of one batch is the time in which the
+//! next one gathers. An append that nothing else waits beside is committed by whoever brings it ([`super::alone`]).
 
 use super::checkpoint::Checkpoints;
 use super::failure;
@@ -121,8 +120,8 @@ pub(super) struct Last {
 /// The outcome of a commit is not known.
 pub(super) struct Fatal;
 
-/// Whoever follows the log, and the thread of checkpoints, learn that a thread panicked which worked with the committer: it
-/// is gone then.
+/// Whoever follows the log, and the thread of checkpoints, learn that a thread panicked which worked with the
+/// committer: it is gone then.
 pub(super) struct GoneOnPanic<'s>(pub(super) &'s Shared);
 
 impl Drop for GoneOnPanic<'_> {

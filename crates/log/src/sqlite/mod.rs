@@ -1,9 +1,9 @@
 //! The log in one SQLite file, for one server.
 //!
 //! Owns: `ledger.db` in the data folder. Appends of all callers meet in one queue and are committed
-//! together by one thread (`committer`), or where they come from if they are alone (`alone`); reads run on a few threads of their own (`readers`);
-//! nearly live readers are served from memory (`ring`). May not touch: rules, read models.
-//! Whoever opens it holds the data folder's lock (`store::lock`).
+//! together by one thread (`committer`), or where they come from if they are alone (`alone`); reads run on a few
+//! threads of their own (`readers`); nearly live readers are served from memory (`ring`). May not touch: rules, read
+//! models. Whoever opens it holds the data folder's lock (`store::lock`).
 
 mod ahead;
 mod alone;

@@ -1,7 +1,7 @@
 //! The port, served: what a call needs checking for, and which thread it goes to.
 //!
-//! Writes and `resolve` go to the committer, reads to the ring or to the readers; what nothing waits beside is done at once
-//! (`alone`).
+//! Writes and `resolve` go to the committer, reads to the ring or to the readers; what nothing waits beside is done at
+//! once (`alone`).
 
 use super::committer::{Request, Write};
 use super::{SqliteStore, closed, failure};

@@ -176,8 +176,8 @@ impl Egress {
         &self.policy
     }
 
-    /// Sends a request and waits for the head of the answer, for at most its `timeout`; the body is read piece by piece.
-    /// Nothing is sent twice.
+    /// Sends a request and waits for the head of the answer, for at most its `timeout`; the body is read piece by
+    /// piece. Nothing is sent twice.
     ///
     /// # Errors
     /// [`Error`]: no answer came, or it was none.

@@ -61,8 +61,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For a server alone on its database: whatever must be read with all that was written before says here that it waits,
-    /// which readers on other servers cannot. While none does, more is gathered: most tasks that are soon done
+    /// For a server alone on its database: whatever must be read with all that was written before says here that it
+    /// waits, which readers on other servers cannot. While none does, more is gathered: most tasks that are soon done
     /// are written once, as they ended.
     #[must_use]
     pub fn of_one_server() -> Self {

@@ -21,8 +21,9 @@ pub enum Put {
 }
 
 impl Store {
-    /// Keeps a receiver of the reports of a run, which gets what stands above `head`, the end of the log that its caller
-    /// saw before, or above the outbox's place, if that is further. One of the same name is sent to as this one says.
+    /// Keeps a receiver of the reports of a run, which gets what stands above `head`, the end of the log that its
+    /// caller saw before, or above the outbox's place, if that is further. One of the same name is sent to as this one
+    /// says.
     ///
     /// # Errors
     /// [`Error`]; [`Error::Keys`] when there is something secret and no key.

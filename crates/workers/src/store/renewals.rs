@@ -26,7 +26,8 @@ pub struct Renewal {
 }
 
 impl WorkerStore {
-    /// Keeps that leases hold until then, in place of what is kept of them. Survives a kill of the process once it returns.
+    /// Keeps that leases hold until then, in place of what is kept of them. Survives a kill of the process once it
+    /// returns.
     ///
     /// # Errors
     /// [`Error`].

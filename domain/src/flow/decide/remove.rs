@@ -77,8 +77,8 @@ pub(super) fn cancel(flow: &Flow, id: TaskId, cascade: bool, reason: Option<&str
     Ok((events.collect(), Done::Status(Status::Cancelled)))
 }
 
-/// Everything of a run that has not ended is cancelled, whatever it hangs under, and the run ends with it: also when its
-/// root has ended before. Cost: O(flow).
+/// Everything of a run that has not ended is cancelled, whatever it hangs under, and the run ends with it: also when
+/// its root has ended before. Cost: O(flow).
 pub(super) fn cancel_run(flow: &Flow, order: &CancelRun, now: Timestamp) -> Decision {
     let Some(&key) = flow.run_keys.get(&order.run) else {
         return Err(Refusal::RunOver { run: order.run }.into());

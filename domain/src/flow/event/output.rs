@@ -4,8 +4,8 @@ use crate::task::Progress;
 use crate::{Payload, TaskId};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// See [`Event::TaskOutputAppended`](super::Event::TaskOutputAppended). The parts of an attempt follow each other without
-/// a gap; a new attempt begins anew.
+/// See [`Event::TaskOutputAppended`](super::Event::TaskOutputAppended). The parts of an attempt follow each other
+/// without a gap; a new attempt begins anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOutputAppended {
     /// In progress.

@@ -4,8 +4,8 @@
 use crate::Payload;
 use serde::{Deserialize, Serialize};
 
-/// What a worker says beside an outcome. At least one member is there. A result, whole or not, has at most `limits::PAYLOAD_BYTES_MAX` bytes, the
-/// others `limits::REMARK_BYTES_MAX`.
+/// What a worker says beside an outcome. At least one member is there. A result, whole or not, has at most
+/// `limits::PAYLOAD_BYTES_MAX` bytes, the others `limits::REMARK_BYTES_MAX`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remarks {
     /// Of progress: how far it is, in detail. Of a failure or a cancellation: what there was of a result.

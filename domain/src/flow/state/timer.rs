@@ -25,7 +25,8 @@ impl Timer {
         }
     }
 
-    /// Whether a time must be recorded for the task, which is ready since then. What only a passed `start_at` says needs none.
+    /// Whether a time must be recorded for the task, which is ready since then. What only a passed `start_at` says
+    /// needs none.
     pub(crate) fn is_due_for(&self, ready_since: Timestamp) -> bool {
         let starts_later = self.start_at.is_some_and(|at| at >= ready_since);
         !self.is_told && (starts_later || self.delay_ms.is_some() || self.ready_at.is_some())

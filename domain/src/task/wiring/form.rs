@@ -9,8 +9,8 @@ use crate::contract::Types;
 use crate::limits;
 use serde_json::{Map, Value};
 
-/// What is wrong with the form of `schemas.wiring`, at most [`limits::VIOLATIONS_MAX`]. Tasks of one call share the steps of
-/// compiling JSON Schemas.
+/// What is wrong with the form of `schemas.wiring`, at most [`limits::VIOLATIONS_MAX`]. Tasks of one call share the
+/// steps of compiling JSON Schemas.
 #[must_use]
 pub fn form_faults<'a>(
     schemas: &'a Map<String, Value>,

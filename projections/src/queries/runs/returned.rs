@@ -18,8 +18,8 @@ pub struct Returned {
 }
 
 impl ReadModels {
-    /// Results of a run of tasks behind an ordinal, at most `limit`, and at most so many bytes unless the first alone has
-    /// more; `None` when the run does not exist. Cost: O(tasks of the flow up to the last of them).
+    /// Results of a run of tasks behind an ordinal, at most `limit`, and at most so many bytes unless the first alone
+    /// has more; `None` when the run does not exist. Cost: O(tasks of the flow up to the last of them).
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Damaged`].

@@ -1,7 +1,7 @@
 //! Changes of schedules in the audit log.
 //!
-//! Schedules and the audit log lie in different stores, so the row is written first: without it nothing changes. A change
-//! that is refused after all gets a second row that says so.
+//! Schedules and the audit log lie in different stores, so the row is written first: without it nothing changes. A
+//! change that is refused after all gets a second row that says so.
 
 use super::super::Service;
 use super::defining::Fit;

@@ -178,8 +178,8 @@ impl<'a> Look<'a> {
         since.map_or(now, |since| since.max(earliest).min(now))
     }
 
-    /// Starts what was decided before, by a look that did not come so far. One that does not succeed holds up none of the
-    /// others; each look begins with another one.
+    /// Starts what was decided before, by a look that did not come so far. One that does not succeed holds up none of
+    /// the others; each look begins with another one.
     async fn finish(&mut self) {
         let first = usize::try_from(self.schedule.lease).unwrap_or(0);
         let count = self.starting.len();

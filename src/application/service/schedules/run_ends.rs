@@ -50,8 +50,8 @@ impl RunEnds {
             .expect("no code panics while it holds this")
     }
 
-    /// Has a schedule looked at when this run has ended, if it waits for one, and no more when another one has. Gives the
-    /// milliseconds until it is to be looked at whatever was told.
+    /// Has a schedule looked at when this run has ended, if it waits for one, and no more when another one has. Gives
+    /// the milliseconds until it is to be looked at whatever was told.
     pub(super) fn waits_for(&self, schedule: &Schedule, run: Option<&Run>) -> u64 {
         match run {
             Some(run) if self.follow(schedule, run) => REPAIR_MS,

@@ -222,8 +222,8 @@ impl Service {
         }
     }
 
-    /// Whether the actor of a schedule knew this version of its workflow, or nobody had fewer rights than he has when it
-    /// was saved.
+    /// Whether the actor of a schedule knew this version of its workflow, or nobody had fewer rights than he has when
+    /// it was saved.
     async fn knows(&self, schedule: &Schedule, version: Option<u32>) -> Result<bool, Error> {
         let (Some(version), Work::Workflow { name, .. }) = (version, &schedule.definition.work)
         else {

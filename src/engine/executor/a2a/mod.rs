@@ -42,8 +42,8 @@ use tokio::time::{Instant, timeout};
 const NAME: &str = "a2a_executor";
 /// How long an agent may take to cancel: less than an attempt has to stop.
 const CANCEL_WITHIN: Duration = Duration::from_secs(4);
-/// How often a task of an agent is cancelled that waits for an answer, and the pause after the first try; each further one is
-/// twice as long.
+/// How often a task of an agent is cancelled that waits for an answer, and the pause after the first try; each further
+/// one is twice as long.
 const CANCEL_TRIES: u32 = 5;
 const CANCEL_PAUSE: Duration = Duration::from_secs(1);
 /// What an agent says on the way is noted so often at most, and so many times in an attempt.

@@ -12,8 +12,8 @@ use taskledger_domain::flow::OutputPart;
 /// The member that says in which parts an object is shown.
 const PARTS: &str = "a2a_parts";
 
-/// Passes on what an agent makes piece by piece: the first artifact that comes so. Others, those that come whole, and what
-/// replaces something are left to the result of the task.
+/// Passes on what an agent makes piece by piece: the first artifact that comes so. Others, those that come whole, and
+/// what replaces something are left to the result of the task.
 pub(super) struct Pieces {
     output: Output,
     scrubber: Scrubber,

@@ -4,8 +4,8 @@
 //! call is carried out: a wish in it that nobody reads would be a promise that nobody keeps.
 //! spec: interface / A2A Protocol Methods
 
+use super::super::methods::webhooks::callback;
 use super::super::stream_request::STREAM;
-use super::webhooks::callback;
 use crate::application::api::webhooks::Callback;
 use serde_json::{Map, Value};
 use taskledger_domain::Violation;

@@ -1,32 +1,16 @@
-//! The parameters of methods, one file each: what a valid call says, as types. Methods that read have theirs beside what
-//! is called (`methods/read/`).
+//! Parameters that several methods have, and those of workers: what a valid call says, as types. Other methods have
+//! theirs in their own file (`methods/`).
 //!
 //! Each `ask` checks everything and reports every violation; past it, a value's type proves that
 //! it is valid. Its questions, in their order, are also the description of the method and the order
 //! of positional parameters.
 
 pub(super) mod as_of;
-pub mod audit;
 pub mod beside;
-pub mod cancel;
-pub mod copy;
-pub mod create;
-pub mod delete;
-pub mod drain;
-pub mod execute;
 pub mod nothing;
-mod owner;
-pub mod resubscribe;
-pub mod retry;
-pub mod schedules;
-pub mod secrets;
-pub mod subscribe;
-pub mod tokens;
-pub mod update;
-pub mod webhooks;
+pub mod owner;
 pub mod work;
 pub mod workers;
-pub mod workflows;
 
 use super::reader::{BOOLEAN, Choice, Reader, choice};
 use crate::application::api::Consistency;

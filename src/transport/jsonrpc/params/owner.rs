@@ -7,7 +7,7 @@ use taskledger_domain::limits::KEY_CHARS_MAX;
 
 /// The `user_id` of flows, or empty for those without one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OwnerKind;
+pub struct OwnerKind;
 
 impl Kind for OwnerKind {
     type Out = Arc<str>;

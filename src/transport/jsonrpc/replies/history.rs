@@ -6,15 +6,15 @@
 //! released, keep their meaning.
 
 mod data;
+mod members;
 
 use super::lineage::LineageJson;
 use crate::application::api::{EventType, EventsPage, HistoryPage};
-use data::{Data, Members, Transition, change};
+use data::Data;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use taskledger_domain::flow::{Event, OnExpiry, Remarks, RequeueReason};
-use taskledger_domain::task::Status;
-use taskledger_domain::{EventId, Payload, Position, Recorded, TaskId, Timestamp, Version};
+use taskledger_domain::flow::{Event, RunEnded, RunStarted};
+use taskledger_domain::{EventId, Position, Recorded, TaskId, Timestamp, Version};
 
 /// The result of `tasks.history`.
 pub(super) fn page(page: &HistoryPage) -> Box<RawValue> {
@@ -106,277 +106,61 @@ impl<'a> Entry<'a> {
     /// The same by what the event itself says: without inputs that came from results and where they came
     /// from, and without names in refusals that were recorded without.
     fn alone(recorded: &'a Recorded) -> Self {
-        let (task_id, data) = data(&recorded.event, recorded.flow.root());
+        let event = recorded.event.as_ref();
         Self {
             id: recorded.id,
             sequence: recorded.version,
             position: recorded.position,
             timestamp: recorded.time,
-            kind: EventType::of(&recorded.event).as_str(),
-            task_id,
+            kind: EventType::of(event).as_str(),
+            task_id: task_of(recorded),
             actor: &recorded.metadata.actor,
             correlation_id: &recorded.metadata.correlation,
             causation_id: recorded.metadata.causation,
-            data,
+            data: data(event),
         }
     }
 }
 
-fn data_of(remarks: Option<&Remarks>) -> Option<&Payload> {
-    remarks.and_then(|it| it.data.as_ref())
+/// The task that an event is about: for runs the one that was asked for, for what concerns the flow its root.
+fn task_of(recorded: &Recorded) -> TaskId {
+    let event = recorded.event.as_ref();
+    if let Event::RunStarted(RunStarted { task_id, .. })
+    | Event::RunEnded(RunEnded { task_id, .. }) = event
+    {
+        return *task_id;
+    }
+    event.task_id().unwrap_or_else(|| recorded.flow.root())
 }
 
-fn execution_of(remarks: Option<&Remarks>) -> Option<&Payload> {
-    remarks.and_then(|it| it.execution.as_ref())
-}
-
-/// `root`: that of the event's flow.
-fn data(event: &Event, root: TaskId) -> (TaskId, Data<'_>) {
-    use Status::{Cancelled, Completed, Failed, InProgress, Pending};
+fn data(event: &Event) -> Data<'_> {
     match event {
-        Event::TaskCreated(e) => (
-            e.task_id,
-            Data::Created {
-                status: Transition {
-                    from: None,
-                    to: Some(Pending),
-                },
-                name: &e.name,
-                parent_id: e.parent_id,
-                user_id: e.user_id.as_deref(),
-                priority: e.priority,
-                dependencies: &e.dependencies,
-                specification: Members::of(&e.specification),
-                copied_from: e.copied_from,
-                run_id: e.run_id,
-                labels: &e.labels,
-            },
-        ),
-        Event::TaskRenamed(e) => (e.task_id, Data::Renamed { name: &e.name }),
-        Event::PriorityChanged(e) => (
-            e.task_id,
-            Data::Priority {
-                priority: e.priority,
-            },
-        ),
-        Event::LabelsChanged(e) => (e.task_id, Data::Labels { labels: &e.labels }),
-        Event::UserChanged(e) => (
-            e.task_id,
-            Data::User {
-                user_id: e.user_id.as_deref(),
-            },
-        ),
-        Event::TaskMoved(e) => (
-            e.task_id,
-            Data::Moved {
-                parent_id: e.parent_id,
-            },
-        ),
-        Event::DependenciesChanged(e) => (
-            e.task_id,
-            Data::Dependencies {
-                dependencies: &e.dependencies,
-            },
-        ),
-        Event::TaskRespecified(e) => (
-            e.task_id,
-            Data::Specification(Members::of(&e.specification)),
-        ),
-        Event::TaskDeleted(e) => (
-            e.task_id,
-            Data::Deleted {
-                status: Transition {
-                    from: Some(Pending),
-                    to: None,
-                },
-            },
-        ),
-        Event::RunStarted(e) => (
-            e.task_id,
-            Data::RunStarted {
-                run_id: e.run_id,
-                kind: e.kind,
-                covered_tasks: e
-                    .covers
-                    .iter()
-                    .map(|(first, last)| u64::from(last - first) + 1)
-                    .sum(),
-                allow_unknown_executors: e.allow_unknown_executors,
-                executor_wait_seconds: e.executor_wait_ms as f64 / 1000.0,
-            },
-        ),
-        Event::TaskStarted(e) => (
-            e.task_id,
-            Data::Started {
-                status: change(Pending, InProgress),
-                attempt: e.attempt,
-                run_id: e.run_id,
-                worker: e.lease.as_ref().map(|lease| lease.worker.as_str()),
-                input: None,
-                lineage: None,
-            },
-        ),
-        Event::TaskProgressed(e) => (
-            e.task_id,
-            Data::Progressed {
-                attempt: e.attempt,
-                progress: e.progress,
-                message: e.message.as_deref(),
-                progress_data: data_of(e.remarks.as_ref()),
-            },
-        ),
-        Event::TaskOutputAppended(e) => (
-            e.task_id,
-            Data::OutputAppended {
-                attempt: e.attempt,
-                output_number: e.number,
-                output_part: &e.part,
-            },
-        ),
-        Event::TaskClaimRejected(e) => (
-            e.task_id,
-            Data::ClaimRejected {
-                worker: &e.worker,
-                told: e.told().payload(e.task_id),
-            },
-        ),
-        Event::TaskCompletionRejected(e) => (
-            e.task_id,
-            Data::CompletionRejected {
-                attempt: e.attempt,
-                told: e.told().payload(e.task_id),
-            },
-        ),
-        Event::TaskSuspended(e) => (
-            e.task_id,
-            Data::Suspended {
-                attempt: e.attempt,
-                suspension_id: e.suspension_id,
-                question: &e.question,
-                expires_at: e.expires_at,
-            },
-        ),
-        Event::TaskReminded(e) => (
-            e.task_id,
-            Data::Reminded {
-                attempt: e.attempt,
-                suspension_id: e.suspension_id,
-                number: e.number,
-                of: e.of,
-                escalation: e.escalation.as_ref(),
-            },
-        ),
-        Event::TaskAnswered(e) => (
-            e.task_id,
-            Data::Answered {
-                attempt: e.attempt,
-                suspension_id: e.suspension_id,
-                answer: &e.answer,
-                responded_by: &e.responded_by,
-                on_behalf_of: e.on_behalf_of.as_deref(),
-            },
-        ),
-        Event::TaskSuspensionExpired(e) => (
-            e.task_id,
-            Data::SuspensionExpired {
-                attempt: e.attempt,
-                suspension_id: e.suspension_id,
-                fallback_policy: match e.policy {
-                    OnExpiry::Fail => "fail",
-                    OnExpiry::Complete { .. } => "complete_with_fallback",
-                    OnExpiry::Continue { .. } => "use_default_and_continue",
-                },
-            },
-        ),
-        Event::TaskCompleted(e) => (
-            e.task_id,
-            Data::Completed {
-                status: change(InProgress, Completed),
-                attempt: e.attempt,
-                result: &e.result,
-                execution_metadata: execution_of(e.remarks.as_ref()),
-            },
-        ),
-        Event::TaskFailed(e) => (
-            e.task_id,
-            Data::Failed {
-                status: change(InProgress, Failed),
-                attempt: e.attempt,
-                error: &e.error,
-                reason: e.reason,
-                progress: e.progress,
-                will_retry: e.will_retry,
-                partial_result: data_of(e.remarks.as_ref()),
-                execution_metadata: execution_of(e.remarks.as_ref()),
-                contract_error: e.breach.as_ref().map(|it| it.payload(e.task_id)),
-            },
-        ),
-        Event::TaskRequeued(e) => (
-            e.task_id,
-            Data::Requeued {
-                status: match e.reason {
-                    RequeueReason::Answered => change(InProgress, Pending),
-                    RequeueReason::Retry
-                    | RequeueReason::Rerun
-                    | RequeueReason::Interrupted
-                    | RequeueReason::Released => change(Failed, Pending),
-                },
-                reason: e.reason,
-                run_id: e.run_id,
-                next_attempt_at: e.next_attempt_at,
-            },
-        ),
-        Event::TaskDeferred(e) => (
-            e.task_id,
-            Data::Deferred {
-                run_id: e.run_id,
-                next_attempt_at: e.next_attempt_at,
-                timer: e.timer,
-            },
-        ),
-        Event::TaskCancelled(e) => {
-            let from = if e.attempt.is_some() {
-                InProgress
-            } else {
-                Pending
-            };
-            (
-                e.task_id,
-                Data::Cancelled {
-                    status: change(from, Cancelled),
-                    attempt: e.attempt,
-                    error: &e.error,
-                    reason: e.reason,
-                    partial_result: data_of(e.remarks.as_ref()),
-                    execution_metadata: execution_of(e.remarks.as_ref()),
-                },
-            )
-        }
-        Event::RunEnded(e) => (
-            e.task_id,
-            Data::RunEnded {
-                run_id: e.run_id,
-                state: e.state,
-                counts: e.counts,
-                rejected: e.rejected,
-            },
-        ),
-        Event::MessageReceived(e) => (
-            root,
-            Data::MessageReceived {
-                run_id: e.run_id,
-                message_id: &e.message_id,
-                message: &e.message,
-                suspension_id: e.suspension_id,
-            },
-        ),
-        Event::FlowArchived(e) => (
-            root,
-            Data::Archived {
-                file: &e.file,
-                sha256: &e.sha256,
-                events: e.events,
-            },
-        ),
+        Event::TaskCreated(e) => Data::from(e),
+        Event::TaskRenamed(e) => Data::from(e),
+        Event::PriorityChanged(e) => Data::from(e),
+        Event::LabelsChanged(e) => Data::from(e),
+        Event::UserChanged(e) => Data::from(e),
+        Event::TaskMoved(e) => Data::from(e),
+        Event::DependenciesChanged(e) => Data::from(e),
+        Event::TaskRespecified(e) => Data::from(e),
+        Event::TaskDeleted(e) => Data::from(e),
+        Event::RunStarted(e) => Data::from(e),
+        Event::TaskStarted(e) => Data::from(e),
+        Event::TaskProgressed(e) => Data::from(e),
+        Event::TaskOutputAppended(e) => Data::from(e),
+        Event::TaskClaimRejected(e) => Data::from(e),
+        Event::TaskCompletionRejected(e) => Data::from(e),
+        Event::TaskSuspended(e) => Data::from(e),
+        Event::TaskReminded(e) => Data::from(e),
+        Event::TaskAnswered(e) => Data::from(e),
+        Event::TaskSuspensionExpired(e) => Data::from(e),
+        Event::TaskCompleted(e) => Data::from(e),
+        Event::TaskFailed(e) => Data::from(e),
+        Event::TaskRequeued(e) => Data::from(e),
+        Event::TaskDeferred(e) => Data::from(e),
+        Event::TaskCancelled(e) => Data::from(e),
+        Event::RunEnded(e) => Data::from(e),
+        Event::MessageReceived(e) => Data::from(e),
+        Event::FlowArchived(e) => Data::from(e),
     }
 }

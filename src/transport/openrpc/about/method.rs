@@ -20,7 +20,7 @@ pub struct About {
 
 impl About {
     /// What is said of a method with one example, on a server as it was set up.
-    pub(super) fn with_example(
+    pub(in crate::transport) fn with_example(
         (result, schema): (&'static str, Value),
         description: &'static str,
         errors: &'static [ErrorKind],
@@ -59,9 +59,9 @@ pub(in crate::transport) const GROUP: &str = "550e8400-e29b-41d4-a716-4466554400
 pub(in crate::transport) const FETCH: &str = "550e8400-e29b-41d4-a716-446655440001";
 pub(in crate::transport) const COUNT: &str = "550e8400-e29b-41d4-a716-446655440002";
 /// A task that fails because its time is too short.
-pub(super) const FAILING: &str = "660e8400-e29b-41d4-a716-446655440000";
+pub(in crate::transport) const FAILING: &str = "660e8400-e29b-41d4-a716-446655440000";
 
 /// Ids in results that the server makes.
-pub(super) const MINTED: &str = "770e8400-e29b-41d4-a716-446655440000";
-pub(super) const MINTED_TOO: &str = "770e8400-e29b-41d4-a716-446655440001";
-pub(super) const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";
+pub(in crate::transport) const MINTED: &str = "770e8400-e29b-41d4-a716-446655440000";
+pub(in crate::transport) const MINTED_TOO: &str = "770e8400-e29b-41d4-a716-446655440001";
+pub(in crate::transport) const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";

@@ -1,5 +1,5 @@
-//! What each method says of itself beyond its parameters: what it does, answers and refuses, with
-//! examples that can be sent as they stand.
+//! What methods say of themselves beyond their parameters: what they do, answer and refuse, with examples that can be
+//! sent as they stand. A method says it in its own file (`jsonrpc/methods/`); here is what several of them show.
 //!
 //! The examples name tasks that [`set_up`] creates: callers may choose ids, so nothing in them has
 //! to be replaced. Every example is run by a test, by name and by position.
@@ -7,23 +7,20 @@
 mod method;
 pub(in crate::transport) mod past;
 pub mod people;
-pub mod schedules;
-pub mod secrets;
-mod streams;
-mod system;
-mod tasks;
-pub mod tokens;
-pub mod webhooks;
+pub(in crate::transport) mod schedules;
+pub(in crate::transport) mod secrets;
+pub(in crate::transport) mod streams;
+pub(in crate::transport) mod system;
+pub(in crate::transport) mod tasks;
+pub(in crate::transport) mod tokens;
+pub(in crate::transport) mod webhooks;
 pub mod work;
-pub mod workflows;
+pub(in crate::transport) mod workflows;
 
-pub use streams::*;
-pub use system::*;
-pub use tasks::*;
+pub use system::discover;
 
 pub use method::{About, Example};
-pub(in crate::transport) use method::{COUNT, FETCH, GROUP};
-use method::{FAILING, MINTED, MINTED_TOO, RUN};
+pub(in crate::transport) use method::{COUNT, FAILING, FETCH, GROUP, MINTED, MINTED_TOO, RUN};
 use serde_json::{Value, json};
 
 /// The calls after which every example can be sent, once each.

@@ -4,15 +4,12 @@ use super::super::schemas::{at, object, with_optional};
 use super::work::{LEASE, PRINTED};
 use super::{About, Example};
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::time_or_null;
 use serde_json::{Value, json};
 
 /// What the id of a wait looks like. Each wait has another one.
 const SUSPENSION: &str = "ca0e8400-e29b-41d4-a716-446655440000";
 const EXPIRES: &str = "2026-01-15T11:30:01.000000Z";
-
-fn time_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "format": "date-time", "description": description})
-}
 
 fn id(description: &str) -> Value {
     json!({"type": "string", "format": "uuid", "description": description})

@@ -1,28 +1,22 @@
-//! The methods of schedules.
+//! What methods show of schedules.
 
 use super::super::schemas::{object, with_optional};
-use super::workflows::{count, merged, number, text, time};
-use super::{About, MINTED, MINTED_TOO, RUN};
+use super::MINTED;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::{
+    count, merged, number, text, text_or_null, time, time_or_null,
+};
 use serde_json::{Value, json};
 
 /// What [`super::set_up`] keeps a schedule by.
-pub(super) const NAME: &str = "nightly";
-const TIME: &str = "2026-01-15T10:30:00.000000Z";
+pub(in crate::transport) const NAME: &str = "nightly";
+pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 const NEXT: &str = "2026-01-16T01:00:00.000000Z";
 
-const ABSENT: &[ErrorKind] = &[ErrorKind::ScheduleNotFound];
-
-fn text_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "description": description})
-}
-
-fn time_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "format": "date-time", "description": description})
-}
+pub(in crate::transport) const ABSENT: &[ErrorKind] = &[ErrorKind::ScheduleNotFound];
 
 /// A schedule, and what more of it is told.
-fn schedule(more: Value) -> Value {
+pub(in crate::transport) fn schedule(more: Value) -> Value {
     let members = json!({
         "id": {"type": "string", "format": "uuid"},
         "name": text("Its name."),
@@ -60,7 +54,7 @@ fn schedule(more: Value) -> Value {
 }
 
 /// What became of one time.
-fn run() -> Value {
+pub(in crate::transport) fn run() -> Value {
     object(json!({
         "scheduled_at": time("Its time."),
         "by_hand": {"type": "boolean", "description": "Whether it was started by `schedules.run_now`."},
@@ -73,14 +67,14 @@ fn run() -> Value {
     }))
 }
 
-fn with_times() -> Value {
+pub(in crate::transport) fn with_times() -> Value {
     schedule(json!({
         "next": {"type": "array", "items": {"type": "string", "format": "date-time"}, "description": "Its next times, at most 5."},
         "runs": {"type": "array", "items": run(), "description": "Results of its last times, newest first, at most 20; only in `schedules.get`."},
     }))
 }
 
-fn shown_schedule() -> Value {
+pub(in crate::transport) fn shown_schedule() -> Value {
     json!({
         "id": MINTED, "name": NAME, "version": 1, "paused": false, "note": null, "overlap": "skip",
         "catch_up_seconds": 60, "jitter_seconds": 0, "start_at": null, "end_at": null, "max_runs": null,
@@ -91,139 +85,7 @@ fn shown_schedule() -> Value {
     })
 }
 
-fn shown_with_times() -> Value {
+pub(in crate::transport) fn shown_with_times() -> Value {
     let next = ["16", "17", "18", "19", "20"].map(|day| format!("2026-01-{day}T01:00:00.000000Z"));
     merged(shown_schedule(), json!({"next": next, "runs": []}))
-}
-
-/// `schedules.create`.
-#[must_use]
-pub fn create() -> About {
-    let shown = json!({
-        "name": "hourly", "cron": "@hourly", "time_zone": "UTC", "paused": true, "note": "until Monday",
-        "next_at": null, "next": [], "tasks": [{"name": "poll", "schemas": {"method": "echo_executor"}}],
-    });
-    let mut shown = merged(shown_with_times(), shown);
-    if let Some(members) = shown.as_object_mut() {
-        members.remove("workflow");
-    }
-    About::with_example(
-        ("schedule", with_times()),
-        "Makes a schedule, which starts a saved workflow or tasks at given times, each time once, on any of several servers and after a restart too. It acts in the name of the caller. At most 1,000 schedules for each owner.",
-        &[ErrorKind::ScheduleChanged, ErrorKind::WorkflowNotFound],
-        (
-            "each hour, paused at first",
-            json!({
-                "name": "hourly", "cron": "@hourly", "paused": true, "note": "until Monday",
-                "tasks": [{"name": "poll", "schemas": {"method": "echo_executor"}}],
-            }),
-            shown,
-        ),
-    )
-}
-
-/// `schedules.list`.
-#[must_use]
-pub fn list() -> About {
-    About::with_example(
-        (
-            "schedules",
-            object(json!({
-                "schedules": {"type": "array", "items": schedule(json!({}))},
-                "next_after": {"type": ["string", "null"], "description": "`after` of the next page; null on the last."},
-            })),
-        ),
-        "Lists the schedules of one user, by name.",
-        &[],
-        (
-            "one",
-            json!({"after": "monthly", "limit": 1000}),
-            json!({"schedules": [shown_schedule()], "next_after": null}),
-        ),
-    )
-}
-
-/// `schedules.get`.
-#[must_use]
-pub fn get() -> About {
-    About::with_example(
-        ("schedule", with_times()),
-        "Shows a schedule, its next times and what became of its last ones.",
-        ABSENT,
-        ("one", json!({"name": NAME}), shown_with_times()),
-    )
-}
-
-/// `schedules.update`.
-#[must_use]
-pub fn update() -> About {
-    About::with_example(
-        ("schedule", with_times()),
-        "Changes a schedule; what is not named stays. With another `cron`, `rrule`, `every_seconds`, `time_zone` or `start_at`, its times count from now on, and those that are due are missed; with anything else, a time that is due stays due. From now on it acts in the name of the caller.",
-        &[
-            ErrorKind::ScheduleNotFound,
-            ErrorKind::ScheduleChanged,
-            ErrorKind::WorkflowNotFound,
-        ],
-        (
-            "another policy",
-            json!({"name": NAME, "overlap": "queue"}),
-            merged(
-                shown_with_times(),
-                json!({"version": 2, "overlap": "queue"}),
-            ),
-        ),
-    )
-}
-
-/// `schedules.pause`.
-#[must_use]
-pub fn pause() -> About {
-    About::with_example(
-        ("schedule", with_times()),
-        "Has the times of a schedule pass without runs, or with `paused: false` not any more. Times that pass meanwhile are not made up. A time that waited is skipped.",
-        ABSENT,
-        (
-            "resumed",
-            json!({"name": NAME, "paused": false}),
-            merged(
-                shown_with_times(),
-                json!({"version": 3, "overlap": "queue"}),
-            ),
-        ),
-    )
-}
-
-/// `schedules.delete`.
-#[must_use]
-pub fn delete() -> About {
-    About::with_example(
-        (
-            "deleted",
-            object(json!({
-                "deleted": {"type": "boolean", "description": "Whether there was one."},
-            })),
-        ),
-        "Deletes a schedule. Runs that it has started continue.",
-        &[ErrorKind::ScheduleChanged],
-        ("one", json!({"name": "draft"}), json!({"deleted": false})),
-    )
-}
-
-/// `schedules.run_now`.
-#[must_use]
-pub fn run_now() -> About {
-    About::with_example(
-        ("run", run()),
-        "Starts a run of a schedule now, whether it is paused or not. A run in progress is handled as the schedule says, or as `overlap` says. Repeated under an idempotency key it gets the answer of the first call.",
-        ABSENT,
-        (
-            "in addition to others",
-            json!({"name": NAME, "overlap": "allow"}),
-            json!({
-                "scheduled_at": TIME, "by_hand": true, "outcome": "started", "status": null,
-                "decided_at": TIME, "error": null, "root_task_id": MINTED_TOO, "run_id": RUN,
-            }),
-        ),
-    )
 }

@@ -4,6 +4,7 @@ use super::super::schemas::{at, object, with_optional};
 use super::past::lineage;
 use super::{About, Example};
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::{count, time, time_or_null};
 use serde_json::{Value, json};
 
 /// The method of the examples, which workers carry out.
@@ -41,18 +42,6 @@ pub(super) fn set_up() -> [Value; 3] {
             ],
         }}),
     ]
-}
-
-fn time(description: &str) -> Value {
-    json!({"type": "string", "format": "date-time", "description": description})
-}
-
-fn time_or_null(description: &str) -> Value {
-    json!({"type": ["string", "null"], "format": "date-time", "description": description})
-}
-
-fn count(description: &str) -> Value {
-    json!({"type": "integer", "minimum": 0, "description": description})
 }
 
 fn name(description: &str) -> Value {

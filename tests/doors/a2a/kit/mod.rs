@@ -1,5 +1,6 @@
-//! What the official conformance kit requires, as tests of this server: with the executor that the kit is run against, over
-//! all bindings. Which requirement is shown by which test: `docs/reference/a2a-requirements.md`, which `table` checks.
+//! What the official conformance kit requires, as tests of this server: with the executor that the kit is run against,
+//! over all bindings. Which requirement is shown by which test: `docs/reference/a2a-requirements.md`, which `table`
+//! checks.
 
 mod artifacts;
 mod cards;

@@ -1,4 +1,5 @@
-//! `docs/reference/a2a-requirements.md` names every requirement once, and only tests that exist and show it where it says.
+//! `docs/reference/a2a-requirements.md` names every requirement once, and only tests that exist and show it where it
+//! says.
 
 use std::collections::BTreeMap;
 use std::path::Path;

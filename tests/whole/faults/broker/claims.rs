@@ -1,14 +1,15 @@
 //! Which tasks agents were given first, as the log tells it, while agents and the server were killed.
 //!
-//! Of what had been waiting for a while when an agent was given a task, nothing that it takes and that was more urgent, or
-//! as urgent and older, waits any longer than a claim takes that is under way. Tasks that are given again go their own
-//! way, and after a start of the server flows are loaded one by one.
+//! Of what had been waiting for a while when an agent was given a task, nothing that it takes and that was more urgent,
+//! or as urgent and older, waits any longer than a claim takes that is under way. Tasks that are given again go their
+//! own way, and after a start of the server flows are loaded one by one.
 
 use super::{World, agent};
 use std::collections::{BTreeMap, HashMap};
 use taskledger_testkit::log::Event;
 
-/// Microseconds for which a task must have been waiting: an agent that takes every type is told of new ones within a second.
+/// Microseconds for which a task must have been waiting: an agent that takes every type is told of new ones within a
+/// second.
 const READY_US: i64 = 2_000_000;
 /// Microseconds for which it may wait on: other claims are under way.
 const UNDER_WAY_US: i64 = 1_000_000;

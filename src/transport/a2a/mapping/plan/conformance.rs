@@ -20,8 +20,8 @@ pub(crate) fn said(message: &Message) -> String {
     }
 }
 
-/// What a message is to run: what it names, as without the kit, else the executor of the kit. `takes_all`: media types are
-/// not looked at.
+/// What a message is to run: what it names, as without the kit, else the executor of the kit. `takes_all`: media types
+/// are not looked at.
 ///
 /// # Errors
 /// As [`super::plan`].

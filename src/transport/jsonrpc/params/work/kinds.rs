@@ -1,7 +1,7 @@
 //! Kinds of values that calls of workers have.
 
+use super::super::super::methods::tokens::kinds::each;
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
-use super::super::tokens::kinds::each;
 use crate::application::api::work::{Output, is_hidden};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use taskledger_domain::limits::{KEY_CHARS_MAX, OUTPUT_PART_BYTES_MAX};
 use taskledger_domain::payload::Unfit;
 use taskledger_domain::question::is_answer;
 use taskledger_domain::task::Progress;
+use taskledger_domain::text::shown_pattern;
 use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
 
 /// Methods of one claim.
@@ -60,9 +61,8 @@ impl Kind for NewName {
     type Out = Arc<str>;
 
     fn schema(&self) -> Value {
-        // The characters that `is_hidden` finds.
-        const SHOWN: &str = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+$";
-        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": SHOWN})
+        let shown = shown_pattern();
+        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": shown})
     }
 
     fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {

@@ -1,6 +1,6 @@
-//! The official client in Rust, unchanged, over one binding: eighteen steps, with the token in TOKEN if there is one. Prints a
-//! line for each; fails at the first that goes wrong. Push and the extended card are skipped only where the card does not
-//! declare them.
+//! The official client in Rust, unchanged, over one binding: eighteen steps, with the token in TOKEN if there is one.
+//! Prints a line for each; fails at the first that goes wrong. Push and the extended card are skipped only where the
+//! card does not declare them.
 
 use a2a::{
     A2AError, AgentCard, SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskState,

@@ -1,0 +1,27 @@
+//! What an event does to tasks of which not all are in memory: it is done in SQL.
+
+use std::sync::Arc;
+use taskledger_domain::FlowId;
+use taskledger_domain::flow::RunStarted;
+
+/// A run over more tasks than are in memory: it is given to them in SQL.
+pub(crate) struct CoverInSql {
+    pub(super) flow: FlowId,
+    pub(super) run: RunStarted,
+}
+
+/// What an event does to tasks of which not all are in memory.
+pub(crate) enum InSql {
+    /// A run begins over them.
+    Cover(CoverInSql),
+    /// Their flow has another owner.
+    Owner(OwnerChange),
+}
+
+/// A flow with more tasks than are in memory has another owner; of its root, in memory and in the
+/// totals, that is done.
+pub(crate) struct OwnerChange {
+    pub(super) flow: FlowId,
+    pub(super) from: Option<Arc<str>>,
+    pub(super) to: Option<Arc<str>>,
+}

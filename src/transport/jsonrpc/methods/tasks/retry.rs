@@ -1,0 +1,93 @@
+//! `tasks.retry`: runs a failed task again, and what waits for it.
+
+use super::beginning::{begun, with_callback};
+use crate::application::Service;
+use crate::application::api::{Request, Retry};
+use crate::transport::jsonrpc::RpcError;
+use crate::transport::jsonrpc::encode::Reply;
+use crate::transport::jsonrpc::methods::calling::boxed;
+use crate::transport::jsonrpc::reader::{Parameters, Reader, TASK_ID};
+use crate::transport::jsonrpc::table::Call;
+use crate::transport::jsonrpc::table::{Changes, Method};
+use crate::transport::jsonrpc::{ErrorKind, params};
+use crate::transport::openrpc::about::tasks::started;
+use crate::transport::openrpc::about::{About, Example, FAILING, RUN};
+use serde_json::json;
+use taskledger_domain::{TaskId, Violation};
+
+/// Which task to run again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Params {
+    /// The failed task.
+    pub task_id: TaskId,
+}
+
+impl Parameters for Params {
+    fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
+        let task_id = reader.required("task_id", TASK_ID, "The failed task to run again.");
+        params::use_streaming(&mut reader);
+        reader.finish(|| Some(Self { task_id: task_id? }))
+    }
+}
+
+/// The method.
+pub(super) fn method() -> Method<Service> {
+    Method {
+        name: "tasks.retry",
+        title: "Retry Task",
+        summary: "Retry a failed task; the pending tasks that depend on it follow",
+        tags: &["task", "retry"],
+        params: Params::declared(),
+        changes: Changes::Flows,
+        about: about(),
+        handler: |service, call| boxed(async move { carry_out(&service, call).await }),
+    }
+}
+
+async fn carry_out(service: &Service, call: Call) -> Result<Reply, RpcError> {
+    let read = Params::read(&call.params);
+    let (context, p, callback) = with_callback(call, read, |_, faults| Err(faults))?;
+    let retry = Retry {
+        task: p.task_id,
+        callback,
+    };
+    begun(service, &context, Request::Retry(retry)).await
+}
+
+fn about() -> About {
+    About {
+        description: "Retries a failed task, with the pending tasks that depend on it and the failed groups above them.",
+        result: "started",
+        schema: started(),
+        errors: &[
+            ErrorKind::TaskNotFound,
+            ErrorKind::ExecutorNotFound,
+            ErrorKind::AlreadyExecuting,
+            ErrorKind::InvalidTransition,
+        ],
+        examples: vec![Example {
+            name: "a failed task",
+            description: "Its attempts are counted on.",
+            params: json!({"task_id": FAILING}),
+            result: json!({
+                "root_task_id": FAILING, "task_id": FAILING, "status": "started", "run_id": RUN,
+            }),
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::jsonrpc::params::testing::{ID, faults, map};
+    use serde_json::json;
+
+    #[test]
+    fn only_the_task_can_be_named() {
+        assert!(Params::read(&map(json!({"task_id": ID}))).is_ok());
+        assert_eq!(
+            faults(Params::read(&map(json!({"task_id": ID, "tasks": []})))),
+            [("tasks".into(), "unknown parameter".into())]
+        );
+    }
+}

@@ -1,6 +1,0 @@
-//! The parameters of `secrets.*`.
-
-pub mod kinds;
-pub mod list;
-pub mod one;
-pub mod set;
