@@ -45,6 +45,7 @@ impl App {
             parent,
             current: None,
             looked: None,
+            handover: Self::handover_by(context),
         };
         let key = Key::of(context, UseCase::UpdateTask, None);
         let key = key.as_ref();
