@@ -310,9 +310,18 @@ fn figures_count_tasks_attempts_and_workers() {
         workers_waiting,
     };
     assert_eq!((of("a"), of("b")), (figures(3, 1, 0), figures(0, 0, 1)));
-    assert_eq!(offers.ahead(&name("a"), rank(1), flow("x"), 10), 3);
-    assert_eq!(offers.ahead(&name("a"), rank(1), flow("x"), 2), 2);
-    assert_eq!(offers.ahead(&name("b"), rank(1), flow("x"), 10), 0);
+    assert_eq!(
+        offers.ahead(&name("a"), (rank(1), flow("x")), &Reach::All, 10),
+        3
+    );
+    assert_eq!(
+        offers.ahead(&name("a"), (rank(1), flow("x")), &Reach::All, 2),
+        2
+    );
+    assert_eq!(
+        offers.ahead(&name("b"), (rank(1), flow("x")), &Reach::All, 10),
+        0
+    );
 }
 
 #[test]

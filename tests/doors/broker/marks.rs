@@ -94,7 +94,7 @@ async fn updates_keep_who_published_a_task_and_copies_do_not() {
     let copied = json!({"task_id": stored["id"]});
     let copied = api.call("tasks.copy", copied).await;
     let copy = api
-        .call("tasks.get", json!({"task_id": copied["root_task_id"]}))
+        .call("tasks.get", json!({"task_id": copied["copied_task_id"]}))
         .await;
     assert!(copy["params"]["eventbus"].is_null(), "{copy}");
     let mut stream = bus.subscribe("agent", &["pay.f"]).await;
