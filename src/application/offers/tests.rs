@@ -436,7 +436,7 @@ fn claims_of_two_equal_users_differ_by_one_at_most_however_much_one_of_them_has(
     assert!(offers.is_fair());
     // Of the tasks that are more urgent or older only those of others count that come first.
     let last = (Priority::NORMAL, START.plus_ms(99));
-    assert!(offers.ahead(&name("a"), last, flow("ann 99"), 1_000_000) > 1_000);
+    assert!(offers.ahead(&name("a"), (last, flow("ann 99")), &Reach::All, 1_000_000) > 1_000);
 }
 
 #[test]
