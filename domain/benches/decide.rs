@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{
-    Command, Dependency, Execute, FailureReason, Flow, RunKind, Update, When,
+    Command, Dependency, Execute, FailureReason, Flow, Handover, RunKind, Update, When,
 };
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::Updates;
@@ -86,6 +86,7 @@ fn commands() -> Vec<(&'static str, Give)> {
         parent: None,
         current: None,
         looked: None,
+        handover: Handover::default(),
     };
     let attempt = 1;
     vec![

@@ -123,6 +123,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
         parent: None,
         current: None,
         looked: None,
+        handover: taskledger_domain::flow::Handover::default(),
     };
     vec![
         Command::Create(vec![child]),

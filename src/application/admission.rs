@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_auth::{Kind, Reach, Scope};
+use taskledger_domain::flow::Handover;
 use taskledger_domain::task::call::{NewTask, TaskList};
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::{FlowId, TaskId};
@@ -117,6 +118,17 @@ impl App {
                 Err(not_local(field))
             }
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// When a caller may give flows to others: one who acts for all users also when they have ended. While authentication is
+    /// off, nobody is known to, and an update answers as the protocol says.
+    pub(super) fn handover_by(context: &Context) -> Handover {
+        let caller = &context.caller;
+        match caller.kind() {
+            Kind::Anonymous => Handover::WhilePending,
+            Kind::User | Kind::Service if caller.may(Scope::UsersAny) => Handover::WhileIdle,
+            Kind::User | Kind::Service => Handover::WhilePending,
         }
     }
 

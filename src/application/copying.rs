@@ -62,6 +62,8 @@ impl Plan {
                 specification,
                 labels,
             } = original;
+            // Nobody published the copy.
+            let specification = specification.unpublished();
             let specification = wiring::copied(specification, |id| ids.get(&id).copied());
             let mut dependencies = Vec::with_capacity(summary.dependencies.len());
             for dependency in &summary.dependencies {

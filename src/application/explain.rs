@@ -224,7 +224,18 @@ impl App {
         let method = &view.key(e.method.as_deref()?);
         let offers = &self.flows.offers;
         let figures = offers.figures().get(method).copied().unwrap_or_default();
-        let ahead = offers.ahead(method, rank, flow, TASKS_AHEAD_MAX + 1);
+        let ahead = |of: &Reach| {
+            let ahead = offers.ahead(method, (rank, flow), of, TASKS_AHEAD_MAX + 1);
+            Ahead::Counted {
+                count: ahead.min(TASKS_AHEAD_MAX),
+                more: ahead > TASKS_AHEAD_MAX,
+            }
+        };
+        let of_all = ahead(&Reach::All);
+        let own_ahead = match (context.caller.reach(), owner) {
+            (Reach::Of(_), Some(owner)) => ahead(&Reach::Of(owner.clone())),
+            (Reach::Of(_), None) | (Reach::All, _) => of_all,
+        };
         let limit = slots.claim_limits().get(method).copied();
         let workers = AwaitedWorkers {
             owner: owner.cloned(),
@@ -234,10 +245,8 @@ impl App {
             silent_ms: None,
             running: Some(figures.leased),
             limit,
-            tasks_ahead: Ahead::Counted {
-                count: ahead.min(TASKS_AHEAD_MAX),
-                more: ahead > TASKS_AHEAD_MAX,
-            },
+            tasks_ahead: of_all,
+            own_ahead,
             is_full: limit.is_some() && offers.is_full(method),
             fair_share: offers.is_fair(),
         };

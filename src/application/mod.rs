@@ -55,6 +55,7 @@ mod pieces;
 mod placing;
 pub mod ports;
 mod positions;
+mod published_ids;
 mod queries;
 mod reach;
 pub mod readings;

@@ -356,9 +356,15 @@ impl Offers {
         self.inner().ready_of(reach)
     }
 
-    /// Offers of a method that go before this rank, counted up to `most`, for flows of anybody.
-    pub(super) fn ahead(&self, method: &MethodKey, rank: Rank, flow: FlowId, most: usize) -> usize {
-        self.inner().ahead(method, rank, flow, most)
+    /// Offers of a method that go before this place, of the flows in reach, counted up to `most`.
+    pub(super) fn ahead(
+        &self,
+        method: &MethodKey,
+        place: (Rank, FlowId),
+        of: &Reach,
+        most: usize,
+    ) -> usize {
+        self.inner().ahead(method, place, of, most)
     }
 
     /// Waits until there may be offers that nobody here wants.

@@ -48,13 +48,14 @@ use schedules::RunEnds;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::store::OwnKey;
 use taskledger_auth::{Caller, Tokens, Vault};
 use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
 use taskledger_schedules::ScheduleStore;
 use taskledger_workers::MethodKey;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::{Instant, timeout_at};
 
 /// What a caller is told to wait after a request ran out of time before it began, in milliseconds.
@@ -109,6 +110,8 @@ pub struct Service {
     /// Runs for whose end a time of a schedule waits.
     schedule_ends: RunEnds,
     broker: Arc<BrokerStore>,
+    /// With which ids of published tasks are made; absent until one is published.
+    ids_key: OnceCell<OwnKey>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,
     claim_ends: Arc<ClaimEnds>,
@@ -158,6 +161,7 @@ impl Service {
             schedules_changed: Notify::new(),
             schedule_ends: RunEnds::default(),
             broker,
+            ids_key: OnceCell::new(),
             workers,
             connections: Arc::default(),
             claim_ends: ClaimEnds::of(live),

@@ -18,8 +18,8 @@ pub enum AuthMode {
 /// Settings of authentication.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct AuthConfig {
-    /// Whether callers need a token. `auto`: if there is a token or an OIDC issuer, or the server listens beyond
-    /// this machine
+    /// Whether callers need a token. `auto`: if there is a token or an OIDC issuer, the server listens beyond
+    /// this machine, or another node of the database asks for one
     #[arg(
         long = "auth",
         value_name = "MODE",

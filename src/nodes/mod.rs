@@ -20,7 +20,7 @@ pub use keeper::{Keeper, PartitionListener};
 pub use leases::{Error, Held, Leases, Sight, Standing};
 pub use ownership::NodeOwnership;
 pub use peers::{CallsError, Forwarded, Peers, Trust};
-pub use postgres::{PostgresLeases, STEPS, migrate};
+pub use postgres::{PostgresLeases, STEPS, Said, migrate};
 
 use std::time::Duration;
 

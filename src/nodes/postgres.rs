@@ -22,15 +22,24 @@ const ALIVE_WAIT: Duration = Duration::from_secs(1);
 /// How long the server may take to close connections: nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
+/// From what a server says of itself to its first beat, at most: longer than the door takes to open.
+const START_WAIT: Duration = Duration::from_secs(10);
+
 /// The connections are known by this name in the database.
 const APPLICATION_NAME: &str = "taskledger nodes";
 /// The tables.
 pub const STEPS: Steps = Steps {
     purpose: "nodes",
-    steps: &[(
-        "0001_nodes",
-        include_str!("../../migrations/postgres/nodes/0001_nodes.sql"),
-    )],
+    steps: &[
+        (
+            "0001_nodes",
+            include_str!("../../migrations/postgres/nodes/0001_nodes.sql"),
+        ),
+        (
+            "0002_authentication",
+            include_str!("../../migrations/postgres/nodes/0002_authentication.sql"),
+        ),
+    ],
 };
 
 /// One call, one transaction: a node that stops in the middle of it holds no lock.
@@ -40,10 +49,36 @@ const LEAVE: &str = "SELECT taskledger.leave($1)";
 const LIVING: &str = "SELECT count(*) FROM taskledger.nodes WHERE expires_at > clock_timestamp()";
 const SECRET: &str = "SELECT secret FROM taskledger.cluster";
 
+/// One server at a time says whether it asks for credentials. The number is that of this purpose, no other lock has it.
+const SAY: &str = "SELECT pg_advisory_xact_lock(7310579628475202)";
+/// What was said by servers that have neither begun to take part in time nor live.
+const FORGET: &str = "DELETE FROM taskledger.node_authentication a
+    WHERE a.said_at < clock_timestamp() - $1 * INTERVAL '1 millisecond'
+      AND NOT EXISTS (SELECT FROM taskledger.nodes n WHERE n.id = a.id AND n.expires_at > clock_timestamp())";
+/// What the others have said.
+const SAID: &str = "SELECT a.is_on, n.url
+    FROM taskledger.node_authentication a
+    LEFT JOIN taskledger.nodes n ON n.id = a.id
+    WHERE a.id <> $1
+    ORDER BY n.url NULLS LAST, a.id";
+const ADD: &str = "INSERT INTO taskledger.node_authentication (id, is_on, said_at)
+    VALUES ($1, $2, clock_timestamp())
+    ON CONFLICT (id) DO UPDATE SET is_on = excluded.is_on, said_at = excluded.said_at";
+const TAKE_BACK: &str = "DELETE FROM taskledger.node_authentication WHERE id = $1";
+
 /// Leases as rows of one database, which all nodes share. Cheap to clone its pool.
 #[derive(Debug)]
 pub struct PostgresLeases {
     pool: PgPool,
+}
+
+/// What a server says of itself before it takes part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Whether it asks callers for credentials.
+    pub is_on: bool,
+    /// Where it is; absent while it starts.
+    pub url: Option<String>,
 }
 
 /// Takes the steps of the tables that are missing, one process at a time. The log's tables are there
@@ -89,6 +124,54 @@ impl PostgresLeases {
     pub async fn living(&self) -> Result<i64, Error> {
         let row = sqlx::query(LIVING).fetch_one(&self.pool).await;
         row.and_then(|row| row.try_get(0)).map_err(unavailable)
+    }
+
+    /// Says for a server whether it asks callers for credentials, as `decide` finds by what the others have said that live
+    /// or are starting. One server at a time, so that two which start together know of each other. Nothing is said if
+    /// `decide` refuses.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; within, what `decide` refuses with.
+    pub async fn agree<E: Send>(
+        &self,
+        node: Uuid,
+        decide: impl FnOnce(&[Said]) -> Result<bool, E> + Send,
+    ) -> Result<Result<bool, E>, Error> {
+        let me = node.as_bytes().to_vec();
+        let mut tx = self.pool.begin().await.map_err(unavailable)?;
+        sqlx::query(SAY)
+            .execute(&mut *tx)
+            .await
+            .map_err(unavailable)?;
+        let start_ms = i64::try_from(START_WAIT.as_millis()).expect("the time is short");
+        let forget = sqlx::query(FORGET).bind(start_ms);
+        forget.execute(&mut *tx).await.map_err(unavailable)?;
+        let rows = sqlx::query(SAID).bind(&me).fetch_all(&mut *tx).await;
+        let said = |row: &PgRow| {
+            Ok(Said {
+                is_on: row.try_get(0)?,
+                url: row.try_get(1)?,
+            })
+        };
+        let others: Result<Vec<_>, sqlx::Error> =
+            rows.map_err(unavailable)?.iter().map(said).collect();
+        let decided = decide(&others.map_err(unavailable)?);
+        if let Ok(is_on) = decided {
+            let add = sqlx::query(ADD).bind(&me).bind(is_on);
+            add.execute(&mut *tx).await.map_err(unavailable)?;
+        }
+        tx.commit().await.map_err(unavailable)?;
+        Ok(decided)
+    }
+
+    /// Takes back what was said for a server, which stops.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]: it is forgotten later.
+    pub async fn take_back(&self, node: Uuid) -> Result<(), Error> {
+        let take_back = sqlx::query(TAKE_BACK).bind(node.as_bytes().to_vec());
+        take_back.execute(&self.pool).await.map_err(unavailable)?;
+        Ok(())
     }
 
     /// Closes its connections.

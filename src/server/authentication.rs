@@ -5,6 +5,7 @@ use crate::application::authentication::{Authenticate, Denied};
 use crate::auth::{Audited, Authenticator, Failures, IssuerTokens, TokenVerifier, Verifier};
 use crate::clock::SharedClock;
 use crate::config::AuthMode;
+use crate::nodes::Said;
 use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::jwt::Issuers;
@@ -21,10 +22,14 @@ impl Server {
         is_reachable: bool,
         issuers: Option<Issuers>,
     ) -> Result<Option<Arc<dyn Authenticate>>, StartError> {
-        let is_on = match mode {
-            AuthMode::On => true,
-            AuthMode::Off => false,
-            AuthMode::Auto => is_reachable || issuers.is_some() || self.has_tokens().await?,
+        let is_reason = is_reachable || issuers.is_some() || self.has_tokens().await?;
+        let is_on = match &self.storage.cluster {
+            None => wanted(mode, is_reason, &[])?,
+            Some(cluster) => {
+                cluster
+                    .agree(|others| wanted(mode, is_reason, others))
+                    .await??
+            }
         };
         if !is_on {
             if is_reachable {
@@ -54,6 +59,26 @@ impl Server {
     }
 }
 
+/// Whether a server asks for credentials. `is_reason`: what it is told and keeps speaks for it. With `auto` it asks if one
+/// of the others does; otherwise it must be told what they do, because one server that does not ask opens all flows.
+///
+/// # Errors
+/// [`StartError::Authentication`]: another server does otherwise.
+fn wanted(mode: AuthMode, is_reason: bool, others: &[Said]) -> Result<bool, StartError> {
+    let is_on = match mode {
+        AuthMode::On => true,
+        AuthMode::Off => false,
+        AuthMode::Auto => is_reason || others.iter().any(|other| other.is_on),
+    };
+    match others.iter().find(|other| other.is_on != is_on) {
+        None => Ok(is_on),
+        Some(other) => Err(StartError::Authentication {
+            is_on,
+            other: other.url.clone(),
+        }),
+    }
+}
+
 /// Failures by address.
 #[derive(Debug)]
 struct ByAddress {
@@ -69,5 +94,52 @@ impl Failures for ByAddress {
 
     fn failed(&self, from: IpAddr, _why: Denied) {
         self.failures.failed(from, self.clock.now().0 / 1000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_one_database_agree_whether_they_ask_for_credentials() {
+        let others = |is_on: &[bool]| -> Vec<Said> {
+            let said = |is_on: &bool| Said {
+                is_on: *is_on,
+                url: Some("http://a".to_owned()),
+            };
+            is_on.iter().map(said).collect()
+        };
+        for (mode, is_reason, said, expected) in [
+            (AuthMode::Auto, false, &[][..], Some(false)),
+            (AuthMode::Auto, true, &[], Some(true)),
+            (AuthMode::Auto, false, &[false], Some(false)),
+            (AuthMode::Auto, false, &[true], Some(true)),
+            (AuthMode::Auto, true, &[true, true], Some(true)),
+            (AuthMode::Auto, true, &[false], None),
+            (AuthMode::On, false, &[], Some(true)),
+            (AuthMode::On, false, &[true], Some(true)),
+            (AuthMode::On, false, &[false], None),
+            (AuthMode::Off, true, &[], Some(false)),
+            (AuthMode::Off, true, &[false], Some(false)),
+            (AuthMode::Off, false, &[true], None),
+        ] {
+            let found = wanted(mode, is_reason, &others(said));
+            assert_eq!(found.ok(), expected, "{mode:?} {is_reason} {said:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_differs_is_told_which_flag_to_give() {
+        let off = StartError::Authentication {
+            is_on: false,
+            other: Some("http://a".to_owned()),
+        };
+        assert!(off.to_string().contains("`--auth on`"), "{off}");
+        let on = StartError::Authentication {
+            is_on: true,
+            other: None,
+        };
+        assert!(on.to_string().contains("`--auth off`"), "{on}");
     }
 }

@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::application::Flows;
 use crate::clock::SharedClock;
-use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases, Trust};
+use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases, Said, Trust};
 use crate::store::postgres;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,14 @@ impl Cluster {
         Ok(self.leases.living().await?)
     }
 
+    /// Says whether this server asks for credentials, as `decide` finds by what the others have said.
+    pub(super) async fn agree<E: Send>(
+        &self,
+        decide: impl FnOnce(&[Said]) -> Result<bool, E> + Send,
+    ) -> Result<Result<bool, E>, StartError> {
+        Ok(self.leases.agree(self.ownership.me(), decide).await?)
+    }
+
     /// Takes part until `stop`, as the node that others reach at `url`.
     pub(super) fn take_part(
         &self,
@@ -52,6 +60,9 @@ impl Cluster {
 
     /// Closes its connections; the last step.
     pub(super) async fn close(&self) {
+        if let Err(error) = self.leases.take_back(self.ownership.me()).await {
+            tracing::debug!(%error, "other nodes are not told that this one has stopped");
+        }
         self.leases.close().await;
     }
 }

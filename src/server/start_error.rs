@@ -53,6 +53,14 @@ pub enum StartError {
     /// The leases of the nodes cannot be read.
     #[error(transparent)]
     Nodes(#[from] crate::nodes::Error),
+    /// Another node does not do as this one about credentials.
+    #[error("{}", differs(*is_on, other.as_deref()))]
+    Authentication {
+        /// Whether this one would ask for credentials.
+        is_on: bool,
+        /// Where the other one is; absent while it starts.
+        other: Option<String>,
+    },
     /// Endpoints and deliveries cannot be opened.
     #[error(transparent)]
     Webhooks(#[from] webhooks::store::OpenError),
@@ -83,4 +91,19 @@ pub enum StartError {
     /// The executors do not fit together.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+}
+
+/// What to do about a node that asks for credentials when another does not, or the other way round.
+fn differs(is_on: bool, other: Option<&str>) -> String {
+    let other = other.unwrap_or("which is starting");
+    match is_on {
+        true => format!(
+            "another node on this database ({other}) does not ask for credentials, and while one node is open the whole \
+             cluster is: stop all nodes and start them with `--auth on`, or start this one with `--auth off`"
+        ),
+        false => format!(
+            "another node on this database ({other}) asks for credentials, and this one would open the cluster to \
+             everybody: start it with `--auth on`, or without `--auth`"
+        ),
+    }
 }

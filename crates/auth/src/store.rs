@@ -1,6 +1,7 @@
 //! The tables of tokens, secrets and audit, on SQLite (`auth.db` in the data folder) or PostgreSQL, under one code.
 //!
-//! Owns: connections, schema, and the rows of tokens, of JWTs that are refused, of sealed secrets and of the audit log.
+//! Owns: connections, schema, and the rows of tokens, of JWTs that are refused, of sealed secrets, of the server's own
+//! keys and of the audit log.
 //! May not: decide who may do what, or see a secret (it gets digests and sealed values). Whoever changes something
 //! calls [`AuthStore::change`], writes, adds its row to the audit log in the same transaction ([`append`]) and commits:
 //! then nothing changes without a row. It cannot be made again from the log, so it is never thrown away.
@@ -8,6 +9,7 @@
 mod audit;
 mod connect;
 mod denied;
+mod own_keys;
 pub(crate) mod secrets;
 mod tokens;
 
@@ -15,6 +17,7 @@ pub use audit::{AuditFilter, AuditRow, append};
 pub use connect::{AUTH_FILE, STEPS};
 pub use denied::{DENIED_MAX, DeniedJwt, DeniedRow};
 pub(crate) use denied::{count_denied, deny};
+pub use own_keys::OwnKey;
 pub use secrets::{SecretOwner, SecretRow};
 pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow, TokenState};
 pub(crate) use tokens::{count, hold, insert, revoke, rotate};

@@ -6,7 +6,7 @@
 
 use crate::audit::{Action, By, Entry};
 use crate::secret::{SECRET_BYTES, SECRETS_PER_OWNER_MAX, SecretName};
-use crate::store::{self, AuthStore, SecretOwner, SecretRow, append, secrets};
+use crate::store::{self, AuthStore, OwnKey, SecretOwner, SecretRow, append, secrets};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger_clock::SharedClock;
@@ -108,6 +108,29 @@ impl Vault {
             Ok(Some(row))
         };
         self.store.order(work).await?.ok_or(VaultError::Full)
+    }
+
+    /// The key that the server has made for itself for this purpose, if it has.
+    ///
+    /// # Errors
+    /// [`VaultError::Store`].
+    pub async fn own_key(&self, name: &'static str) -> Result<Option<OwnKey>, VaultError> {
+        Ok(self.store.own_key(&Arc::from(name)).await?)
+    }
+
+    /// Makes a key for this purpose unless there is one already, and tells the one that counts. `had_none`: there is
+    /// something that was made without it.
+    ///
+    /// # Errors
+    /// [`VaultError::Store`].
+    pub async fn make_own_key(
+        &self,
+        name: &'static str,
+        had_none: bool,
+    ) -> Result<OwnKey, VaultError> {
+        let value = Arc::from(self.clock.bytes32());
+        let made = OwnKey { value, had_none };
+        Ok(self.store.keep_own_key(&Arc::from(name), &made).await?)
     }
 
     /// The secrets of an owner, by name, without their values.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::TaskCreated;
 
 /// The member of `params`.
-pub const MEMBER: &str = "eventbus";
+pub const MEMBER: &str = taskledger_domain::task::spec::BROKER_PARAM;
 /// Bytes of UTF-8 of an external id, and of the id of an agent. A task with longer ones counts as not published.
 pub const ID_BYTES_MAX: usize = 1_024;
 
@@ -33,7 +33,7 @@ pub(crate) fn mark(created: &TaskCreated) -> Option<Mark> {
     if !params.contains(MEMBER) {
         return None;
     }
-    // Anybody may write a member of this name that is no mark.
+    // Before only the broker could write it, anybody wrote a member of this name that is no mark.
     let Params { eventbus: mark } = serde_json::from_str(params).ok()?;
     let fits = |id: &str| !id.is_empty() && id.len() <= ID_BYTES_MAX;
     (fits(&mark.external_id) && fits(&mark.requester)).then_some(mark)

@@ -374,6 +374,18 @@ pub struct Update {
     /// What results that are there have of what the task needs of them; `None`: nobody has looked, and a claim
     /// finds out.
     pub looked: Option<Looked>,
+    /// When the owner of the flow may change with it.
+    pub handover: Handover,
+}
+
+/// When an update may give a flow to another owner. Whoever sends the command knows what its caller may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Handover {
+    /// While its root is pending, like the other members of what is to be done.
+    #[default]
+    WhilePending,
+    /// Whenever no attempt of the flow is under way, whatever has ended: for those who answer for the flows of all users.
+    WhileIdle,
 }
 
 /// What was found in results of the dependencies of a task that is updated.

@@ -24,8 +24,8 @@ mod waits;
 mod wires;
 
 pub use command::{
-    Append, Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Looked,
-    Receive, Respond, Rest, SlotRequest, Suspend, Then, Update,
+    Append, Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Handover,
+    Looked, Receive, Respond, Rest, SlotRequest, Suspend, Then, Update,
 };
 pub use coverage::covers;
 pub use event::{

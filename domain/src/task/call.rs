@@ -288,6 +288,16 @@ impl TaskList {
         self.tasks.first()?.user_id.as_deref()
     }
 
+    /// The same as the agent broker records it: the first task says who published it. That one comes from no caller,
+    /// who would be refused if it did.
+    #[must_use]
+    pub fn published(mut self, mark: Value) -> Self {
+        if let Some(first) = self.tasks.first_mut() {
+            first.specification = first.specification.clone().published(mark);
+        }
+        self
+    }
+
     /// Whether something is wrong with a task by itself: the list must not be carried out.
     #[must_use]
     pub const fn is_faulty(&self) -> bool {

@@ -5,7 +5,7 @@ mod configuration;
 mod params;
 mod reader;
 
-pub use params::{ENGINE_PARAMS, unknown_params};
+pub use params::{BROKER_PARAM, ENGINE_PARAMS, unknown_params};
 
 use super::{Labels, Priority, RetryPolicy, Status, schema, wiring};
 use crate::flow::{Specification, When};
@@ -219,10 +219,59 @@ impl Specification {
             self.set_schemas(schemas);
         }
         if let Some(params) = updates.params.clone() {
+            let mark = self.broker_mark();
             self.set_params(params);
+            if let Some(mark) = mark {
+                self = self.published(mark);
+            }
         }
         if let Some(start_at) = updates.start_at {
             self.start_at = start_at;
+        }
+        self
+    }
+
+    /// What the agent broker wrote of who published the task. Cost: O(`params`) if there is something.
+    #[must_use]
+    pub fn broker_mark(&self) -> Option<Value> {
+        self.params.as_ref().and_then(mark_in)
+    }
+
+    /// What is wrong with updates that say who published the task: they may repeat what the agent broker wrote, and say
+    /// nothing else. Cost: as [`Self::broker_mark`].
+    #[must_use]
+    pub fn forged_mark(&self, updates: &Updates) -> Option<Violation> {
+        let given = mark_in(&updates.params.as_ref()?.as_ref()?.raw)?;
+        (self.broker_mark().as_ref() != Some(&given)).then(|| {
+            let path = ["updates".into(), "params".into(), BROKER_PARAM.into()];
+            Violation::new(&path, ONLY_THE_BROKER, ABSENT_OR_SAME, &given)
+        })
+    }
+
+    /// The same as the agent broker records it: with what it says of who published the task.
+    #[must_use]
+    pub fn published(mut self, mark: Value) -> Self {
+        let mut params = self
+            .params
+            .as_ref()
+            .map(Payload::to_map)
+            .unwrap_or_default();
+        params.insert(BROKER_PARAM.to_owned(), mark);
+        self.params = Some(Payload::from_map(&params));
+        self
+    }
+
+    /// The same as if no agent had published it. Cost: O(`params`) if one has.
+    #[must_use]
+    pub fn unpublished(mut self) -> Self {
+        if self.broker_mark().is_some() {
+            let mut params = self
+                .params
+                .as_ref()
+                .map(Payload::to_map)
+                .unwrap_or_default();
+            params.remove(BROKER_PARAM);
+            self.params = Some(Payload::from_map(&params));
         }
         self
     }
@@ -249,6 +298,20 @@ impl Specification {
         self.deadline = params.as_ref().and_then(|p| p.deadline);
         self.params = params.map(|p| p.raw);
     }
+}
+
+/// Why nobody else may say who published a task.
+const ONLY_THE_BROKER: &str = "Written by the agent broker alone";
+const ABSENT_OR_SAME: &str = "no such member, or the same as the task has";
+
+/// The member of the agent broker in the text of `params`.
+fn mark_in(params: &Payload) -> Option<Value> {
+    // The name may be written with escapes.
+    let text = params.as_str();
+    if !text.contains(BROKER_PARAM) && !text.contains('\\') {
+        return None;
+    }
+    params.to_map().remove(BROKER_PARAM)
 }
 
 /// Reads one task. `extra` names members that the caller of this function reads itself (`children`).
@@ -278,6 +341,7 @@ pub(super) fn task(
     let inputs = r.inputs();
     let schemas = r.schemas();
     let params = r.params();
+    r.refuse_broker_param();
     let start_at = r.start_at();
     let is_specified = r.violations.len() == before;
     let labels = r.labels();

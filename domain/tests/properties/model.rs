@@ -216,7 +216,12 @@ impl Model {
                     task.labels_at = version;
                 }
             }
-            Event::UserChanged(e) => assert_eq!(self.tasks[&e.task_id].status, Pending),
+            Event::UserChanged(e) => {
+                let task = &self.tasks[&e.task_id];
+                let is_under_way = |task: &Task| task.status == InProgress && task.method.is_some();
+                let is_idle = || !self.tasks.values().any(is_under_way);
+                assert!(task.status == Pending || (task.parent.is_none() && is_idle()));
+            }
             Event::TaskMoved(e) => {
                 let task = &self.tasks[&e.task_id];
                 assert_eq!((task.status, task.run), (Pending, None));

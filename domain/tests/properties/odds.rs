@@ -59,7 +59,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (task(), 0..4_u8).prop_map(|(t, p)| Step::Reprioritize(t, p)),
         4 => (task(), dependencies()).prop_map(|(t, d)| Step::Rewire(t, d)),
         3 => (task(), task()).prop_map(|(t, p)| Step::Move(t, p)),
-        1 => (task(), 0..3_u8).prop_map(|(t, u)| Step::ChangeUser(t, u)),
+        2 => (task(), 0..6_u8).prop_map(|(t, u)| Step::ChangeUser(t, u)),
         3 => (task(), 0..=11_u8).prop_map(|(t, k)| Step::ChangeKind(t, k)),
         2 => (task(), prop::option::of(0..40_u8)).prop_map(|(t, d)| Step::ChangeDeadline(t, d)),
         3 => (task(), prop::option::of(0..30_u8)).prop_map(|(t, d)| Step::ChangeTimer(t, d)),

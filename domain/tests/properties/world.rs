@@ -18,7 +18,7 @@ use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
     Append, CancelRun, Capacity, Claimable, Command, Dependency, Done, Event, Execute,
-    FailureReason, Flow, OutputPart, RunKind, Update, When,
+    FailureReason, Flow, Handover, OutputPart, RunKind, Update, When,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -152,8 +152,14 @@ impl World {
                 self.update(*t, |u| u.parent = Some(parent))?
             }
             Step::ChangeUser(t, n) => {
-                let user = (*n > 0).then(|| format!("user {n}"));
-                self.update(*t, |u| u.updates.user_id = Some(user))?
+                let user = (n % 3 > 0).then(|| format!("user {n}"));
+                self.update(*t, |u| {
+                    u.updates.user_id = Some(user);
+                    u.handover = match n {
+                        0..3 => Handover::WhilePending,
+                        _ => Handover::WhileIdle,
+                    };
+                })?
             }
             Step::ChangeKind(t, kind) => {
                 let schemas = method(*kind).map(|m| Schemas {
@@ -332,6 +338,7 @@ impl World {
             parent: None,
             current: known.map(|t| (t.spec_at, t.specification.clone())),
             looked: None,
+            handover: Handover::default(),
         };
         change(&mut update);
         Some(Command::Update(update))

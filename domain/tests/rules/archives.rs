@@ -2,7 +2,7 @@
 
 use crate::support::{cancel, create, delete, refusal};
 use taskledger_domain::flow::{
-    Archive, ArchiveFault, Argument, CallTask, Command, Event, Fault, FlowArchived, Kind,
+    Archive, ArchiveFault, Argument, CallTask, Command, Event, Fault, FlowArchived, Handover, Kind,
     LastOwner, Refusal, Rest, Update,
 };
 use taskledger_domain::task::spec::Updates;
@@ -58,6 +58,7 @@ fn an_archived_flow_says_whose_it_was_in_the_end() {
         parent: None,
         current: None,
         looked: None,
+        handover: Handover::default(),
     }));
     let s = s.accepted();
     let order = archive(&s, Rest::Idle);

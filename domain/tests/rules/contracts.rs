@@ -2,7 +2,8 @@
 
 use taskledger_domain::contract::{Breach, Broken, OutputFault};
 use taskledger_domain::flow::{
-    Claim, Claimable, Command, Dependency, Done, Event, Looked, Outdated, Rejection, Update, When,
+    Claim, Claimable, Command, Dependency, Done, Event, Handover, Looked, Outdated, Rejection,
+    Update, When,
 };
 use taskledger_domain::task::Status::{Completed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
@@ -278,6 +279,19 @@ fn what_has_a_default_or_is_not_required_keeps_no_worker_off() {
     }
 }
 
+/// An update of `b`, which is wired to `a`.
+fn update_of_b(spec_at: u64, updates: Updates, looked: Option<Looked>) -> Command {
+    Command::Update(Update {
+        task: id("b"),
+        updates,
+        dependencies: None,
+        parent: None,
+        current: Some((spec_at, wired("b", "a", "key").specification)),
+        looked,
+        handover: Handover::default(),
+    })
+}
+
 #[test]
 fn other_schemas_make_a_task_claimable_again() {
     let s = running(vec![
@@ -296,14 +310,7 @@ fn other_schemas_make_a_task_claimable_again() {
         schemas: Some(Some(plain)),
         ..Updates::default()
     };
-    let s = s.when(Command::Update(Update {
-        task: id("b"),
-        updates,
-        dependencies: None,
-        parent: None,
-        current: Some((current.spec_at, wired("b", "a", "key").specification)),
-        looked: None,
-    }));
+    let s = s.when(update_of_b(current.spec_at, updates, None));
     let s = s.accepted();
     assert!(s.flow.unresolvable(id("b")).is_empty());
     let _ = claimed(s, "b");
@@ -323,14 +330,7 @@ fn other_literal_inputs_do_not_make_a_task_claimable_that_lacks_a_value() {
         inputs: Some(Payload::parse(r#"{"y":1}"#).expect("an object")),
         ..Updates::default()
     };
-    let s = s.when(Command::Update(Update {
-        task: id("b"),
-        updates,
-        dependencies: None,
-        parent: None,
-        current: Some((current.spec_at, wired("b", "a", "key").specification)),
-        looked: None,
-    }));
+    let s = s.when(update_of_b(current.spec_at, updates, None));
     let s = s.accepted();
     assert_eq!(s.flow.unresolvable(id("b")), [format!("{}.key", id("a"))]);
     let (_, told) = refuses(s, "b");
@@ -413,6 +413,7 @@ fn what_is_wired_to_a_result_that_is_there_already_is_known_when_the_update_has_
             parent: None,
             current: Some((current.spec_at, plain.clone())),
             looked,
+            handover: Handover::default(),
         })
     };
     let absent = vec![format!("{}.key", id("a"))];
@@ -434,17 +435,14 @@ fn what_is_wired_to_a_result_that_is_there_already_is_known_when_the_update_has_
     assert_eq!(told, 1);
     // Nothing changes with the same update again.
     let current = s.flow.task(id("b")).expect("it is there");
-    let same = Command::Update(Update {
-        task: id("b"),
-        updates: Updates {
+    let same = update_of_b(
+        current.spec_at,
+        Updates {
             inputs: Some(Payload::empty()),
             ..Updates::default()
         },
-        dependencies: None,
-        parent: None,
-        current: Some((current.spec_at, wired("b", "a", "key").specification)),
-        looked: looked(&["a"], &absent),
-    });
+        looked(&["a"], &absent),
+    );
     let s = s.when(same).accepted();
     assert!(s.last.as_ref().expect("it was accepted").0.is_empty());
 }

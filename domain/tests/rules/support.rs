@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use taskledger_domain::flow::{
-    Command, Dependency, Event, Execute, FailureReason, Kind, Refusal, Rejection, RunKind,
-    RunState, Specification, Update, When,
+    Command, Dependency, Event, Execute, FailureReason, Handover, Kind, Refusal, Rejection,
+    RunKind, RunState, Specification, Update, When,
 };
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, parse_create, parse_tasks};
 use taskledger_domain::task::spec::{self, Params, Schemas, Updates};
@@ -126,6 +126,7 @@ pub(crate) fn change(name: &str) -> Change {
         parent: None,
         current: None,
         looked: None,
+        handover: Handover::default(),
     })
 }
 
@@ -149,6 +150,11 @@ impl Change {
     }
     pub(crate) fn user(mut self, user: Option<&str>) -> Self {
         self.0.updates.user_id = Some(user.map(str::to_owned));
+        self
+    }
+    /// Sent by somebody who may give away whatever is idle.
+    pub(crate) fn while_idle(mut self) -> Self {
+        self.0.handover = Handover::WhileIdle;
         self
     }
     pub(crate) fn parent(mut self, parent: Option<&str>) -> Self {

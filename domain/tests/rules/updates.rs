@@ -5,9 +5,10 @@ use crate::support::{
 };
 use serde_json::json;
 use taskledger_domain::flow::{
-    Command, Done, Event, Kind, Outdated, Refusal, RunConflict, TreeFault, UnknownDependency,
+    Changeable, Command, Done, Event, Kind, Outdated, Refusal, RunConflict, TreeFault,
+    UnknownDependency,
 };
-use taskledger_domain::task::Status::{Completed, InProgress, Pending};
+use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::task::spec;
 use taskledger_domain::testing::{Scenario, execute, given, group, id, task};
 
@@ -116,6 +117,67 @@ fn user_and_parent_change_while_pending() {
             let after = updating(s.clone(), wanted);
             assert_eq!(refused_kind(&after), kind, "{status}");
         }
+    }
+}
+
+#[test]
+fn a_flow_is_given_away_in_any_state_while_no_attempt_is_under_way() {
+    let give = || change("r").user(Some("bob")).while_idle();
+    let running = given(vec![group("r").user("ann"), task("b").under("r")])
+        .when(execute("r"))
+        .accepted();
+    let busy = RunConflict::InProgress {
+        task: id("r"),
+        changeable: Changeable::Idle,
+    };
+    let refused = updating(running.clone(), give());
+    assert_eq!(*refusal(&refused), Refusal::AlreadyExecuting(vec![busy]));
+    let of_a_child = family().when(execute("b")).accepted();
+    let status = of_a_child.flow.task(id("r")).unwrap().status;
+    assert_eq!(status, Pending, "only the child is covered");
+    let after = updating(of_a_child, give());
+    assert_eq!(refused_kind(&after), Some(Kind::AlreadyExecuting));
+
+    let ended = [
+        family(),
+        running.clone().completes("b"),
+        running.clone().fails("b"),
+        running.when(cancel("r")).accepted(),
+    ];
+    let mut seen = Vec::new();
+    for s in ended {
+        let status = s.flow.task(id("r")).unwrap().status;
+        seen.push(status);
+        if status != Pending {
+            let by_its_owner = updating(s.clone(), change("r").user(Some("bob")));
+            let kind = Some(Kind::InvalidTransition);
+            assert_eq!(refused_kind(&by_its_owner), kind, "{status:?}");
+        }
+        let s = updating(s, give()).accepted();
+        assert_eq!(s.flow.owner(), Some("bob"), "{status:?}");
+        assert_eq!(facts(&s, &["r"]), [("UserChanged", "r")], "{status:?}");
+        assert_eq!(s.flow.task(id("r")).unwrap().status, status);
+        let nobodys = updating(s, change("r").user(None).while_idle()).accepted();
+        assert_eq!(nobodys.flow.owner(), None, "{status:?}");
+    }
+    assert_eq!(seen, [Pending, Completed, Failed, Cancelled]);
+}
+
+#[test]
+fn whoever_gives_flows_away_changes_nothing_else_of_what_has_ended() {
+    let done = given(vec![task("r").user("ann"), task("b").under("r")])
+        .when(execute("r"))
+        .accepted()
+        .completes("r")
+        .completes("b");
+    for wanted in [
+        // Of a task below the root it is a label.
+        change("b").user(Some("bob")),
+        change("r").user(Some("bob")).inputs(r#"{"x":1}"#),
+    ] {
+        let after = updating(done.clone(), wanted.while_idle());
+        assert_eq!(refused_kind(&after), Some(Kind::InvalidTransition));
+        assert_eq!(after.flow, done.flow, "a refusal changes nothing");
     }
 }
 

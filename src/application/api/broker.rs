@@ -1,6 +1,7 @@
 //! What requesters of the agent broker are told of the tasks that they have published.
 
 pub use crate::application::inbox::Inbox;
+pub use crate::application::published_ids::{KEY_BYTES, PublishedIds};
 use std::sync::Arc;
 pub use taskledger_broker::{ID_BYTES_MAX, MEMBER, NAMES_MAX, Outcome};
 use taskledger_domain::flow::Remarks;

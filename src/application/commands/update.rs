@@ -45,6 +45,7 @@ impl App {
             parent,
             current: None,
             looked: None,
+            handover: Self::handover_by(context),
         };
         let key = Key::of(context, UseCase::UpdateTask, None);
         let key = key.as_ref();
@@ -87,6 +88,9 @@ impl App {
                 (None, None)
             };
             if let Some((_, specification)) = current.as_ref().filter(|_| respecifies) {
+                if let Some(fault) = specification.forged_mark(updates) {
+                    return Err(Error::invalid(vec![fault]));
+                }
                 let merged = specification.clone().updated(updates);
                 self.admit_method(context, merged.method.as_deref(), "updates")?;
                 let faults = self

@@ -115,6 +115,9 @@ pub struct AwaitedWorkers {
     pub limit: Option<usize>,
     /// Tasks of other flows of that node that come first.
     pub tasks_ahead: Ahead,
+    /// For a caller who sees only their own flows, those of them that are of the same owner: only they compete for the
+    /// workers of that one. Else the same.
+    pub own_ahead: Ahead,
     /// Whether there are as many attempts as there may be.
     #[serde(default)]
     pub is_full: bool,
@@ -124,7 +127,14 @@ pub struct AwaitedWorkers {
 }
 
 impl AwaitedWorkers {
-    /// The same for a caller who sees only their own flows.
+    /// No worker is there that takes tasks of all users: those of others come before none of this owner.
+    pub fn of_own_workers(&mut self) {
+        if self.owner.is_some() {
+            self.tasks_ahead = self.own_ahead;
+        }
+    }
+
+    /// The same for a caller who sees only their own flows, of which those of the same owner are.
     pub(super) fn in_steps(mut self) -> Self {
         self.tasks_ahead = self.tasks_ahead.in_steps();
         self.running = self.limit.filter(|_| self.is_full);

@@ -1,7 +1,7 @@
 //! Offers by method, workers by what they may have, and the one rule that brings them together.
 
 use super::method::{Entry, Method};
-use super::turns::Owner;
+use super::turns::{Owner, Place};
 use super::{Ask, Offer, Partitions, Rank, Reach, RemoteWork, Sharing, Wakeup};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -298,7 +298,13 @@ impl Inner {
         ready.collect()
     }
 
-    pub(super) fn ahead(&self, name: &MethodKey, rank: Rank, flow: FlowId, most: usize) -> usize {
+    pub(super) fn ahead(
+        &self,
+        name: &MethodKey,
+        (rank, flow): Place,
+        of: &Reach,
+        most: usize,
+    ) -> usize {
         let Some(method) = self.methods.get(name) else {
             return 0;
         };
@@ -314,7 +320,9 @@ impl Inner {
         };
         let mut tasks = 0;
         for flow in before {
-            tasks += method.entries.get(&flow).map_or(0, |entry| entry.ready);
+            let entry = method.entries.get(&flow);
+            let competes = entry.filter(|entry| of.covers(entry.owner.as_deref()));
+            tasks += competes.map_or(0, |entry| entry.ready);
             if tasks >= most {
                 return most;
             }

@@ -312,9 +312,18 @@ fn figures_count_tasks_attempts_and_workers() {
         workers_waiting,
     };
     assert_eq!((of("a"), of("b")), (figures(3, 1, 0), figures(0, 0, 1)));
-    assert_eq!(offers.ahead(&name("a"), rank(1), flow("x"), 10), 3);
-    assert_eq!(offers.ahead(&name("a"), rank(1), flow("x"), 2), 2);
-    assert_eq!(offers.ahead(&name("b"), rank(1), flow("x"), 10), 0);
+    assert_eq!(
+        offers.ahead(&name("a"), (rank(1), flow("x")), &Reach::All, 10),
+        3
+    );
+    assert_eq!(
+        offers.ahead(&name("a"), (rank(1), flow("x")), &Reach::All, 2),
+        2
+    );
+    assert_eq!(
+        offers.ahead(&name("b"), (rank(1), flow("x")), &Reach::All, 10),
+        0
+    );
 }
 
 #[test]
@@ -429,7 +438,7 @@ fn claims_of_two_equal_users_differ_by_one_at_most_however_much_one_of_them_has(
     assert!(offers.is_fair());
     // Of the tasks that are more urgent or older only those of others count that come first.
     let last = (Priority::NORMAL, START.plus_ms(99));
-    assert!(offers.ahead(&name("a"), last, flow("ann 99"), 1_000_000) > 1_000);
+    assert!(offers.ahead(&name("a"), (last, flow("ann 99")), &Reach::All, 1_000_000) > 1_000);
 }
 
 #[test]

@@ -119,6 +119,8 @@ pub struct Asking {
     pub now: usize,
     /// Workers that were heard of within [`ASKED_FOR_MS`] and are drained; not among the others.
     pub drained: usize,
+    /// Whether one of those that are there takes tasks of all users.
+    pub takes_all: bool,
 }
 
 /// Why a worker cannot ask for what it asks for; it can mend it.

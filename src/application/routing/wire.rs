@@ -25,7 +25,7 @@ macro_rules! version {
     };
 }
 
-version!(14);
+version!(15);
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.

@@ -1,19 +1,25 @@
 //! What the agent broker asks beyond tasks: which of them an agent means, which methods wait, and inboxes.
 
 use super::Service;
+use super::secrets::failed;
 use crate::application::api::{Error, Reply, Request};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
 use crate::application::new_methods::NewMethods;
+use crate::application::published_ids::PublishedIds;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use taskledger_auth::store::OwnKey;
 use taskledger_broker::{Owner, Published};
 use taskledger_domain::TaskId;
 use taskledger_workers::MethodKey;
 
 /// Tasks that a worker is asked about: as many as a stream of the broker may hold.
 const TASKS_HELD_MAX: usize = 1_000;
+
+/// What the key is for among those of the server's own.
+const IDS_KEY: &str = "published task ids";
 
 impl Service {
     /// The tasks that the caller's principal has published under an id, newest first. Cost: O(rows of the answer); it
@@ -36,6 +42,30 @@ impl Service {
         }
         caught_up(&self.app, &self.broker).await?;
         Ok(ids(self.broker.by_external_id(&owner, None, &id).await?))
+    }
+
+    /// Under which ids tasks are stored that the caller's principal publishes. Cost: O(1) but for the first call of a
+    /// server; that of a log waits until the store shows what was published before.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn published_ids(&self, context: &Context) -> Result<PublishedIds, Error> {
+        // A step of what a requester publishes, which is counted.
+        authorize(context, UseCase::ExecuteTasks)?;
+        let key = self.ids_key.get_or_try_init(|| self.find_ids_key()).await?;
+        let actor = context.caller.actor().clone();
+        Ok(PublishedIds::of(key.value.clone(), actor, key.had_none))
+    }
+
+    async fn find_ids_key(&self) -> Result<OwnKey, Error> {
+        let known = self.secrets.own_key(IDS_KEY).await.map_err(failed)?;
+        if let Some(key) = known {
+            return Ok(key);
+        }
+        caught_up(&self.app, &self.broker).await?;
+        let had_none = self.broker.has_published().await?;
+        let made = self.secrets.make_own_key(IDS_KEY, had_none).await;
+        made.map_err(failed)
     }
 
     /// The tasks that a worker of the caller's principal holds on all nodes that answer, at most

@@ -73,7 +73,7 @@ fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<SecretOwner, 
     })
 }
 
-fn failed(error: VaultError) -> Error {
+pub(super) fn failed(error: VaultError) -> Error {
     let refused = |reason: &'static str, expected: String| {
         Error::invalid([Violation::of("value", reason, expected, &Value::Null)])
     };

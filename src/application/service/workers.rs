@@ -225,6 +225,9 @@ impl Service {
             workers.asking = asking.now;
             workers.drained = asking.drained;
             workers.last_asked_at = last;
+            if !asking.takes_all {
+                workers.of_own_workers();
+            }
             workers.silent_ms = last.map(|at| self.app.clock.now().ms_since(at));
         }
     }

@@ -328,7 +328,7 @@ fn window<T>(request: &Request<T>) -> Result<usize, Status> {
 /// # Errors
 /// `INVALID_ARGUMENT`, with the member that is wrong.
 pub fn task_of(message: TaskMessage, now: Timestamp) -> Result<serde_json::Value, Status> {
-    publish::task_of("anonymous", now, message)
+    publish::task_of(now, message)
 }
 
 /// What is wrong with a struct of a message, or the same as JSON and back; see [`task_of`].

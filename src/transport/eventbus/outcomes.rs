@@ -363,11 +363,11 @@ fn output(given: prost_types::Struct) -> Result<Output, Status> {
 }
 
 /// What agents call a member of an end.
-fn said_of<'a>(field: &'a str, _: &str) -> &'a str {
-    match field {
+fn said_of<'a>(field: &'a str, _: &str) -> status::Called<'a> {
+    status::Called::Name(match field {
         "output" => RESULT,
         field => field,
-    }
+    })
 }
 
 /// What a task can keep of a struct.

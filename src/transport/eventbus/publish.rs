@@ -1,15 +1,17 @@
 //! `PublishTask`: a message becomes a task that runs at once.
 
-use super::published::{MEMBER, Published, kept_time, task_id};
+use super::published::{MEMBER, Published, kept_time};
 use super::values::{invalid, json_of, name_of, priority_of, time_of};
 use super::{Bus, patterns, status};
 use crate::application::Context;
-use crate::application::api::broker::ID_BYTES_MAX;
+use crate::application::api::broker::{ID_BYTES_MAX, KEY_BYTES, PublishedIds};
 use crate::application::api::views::TaskRow;
 use crate::application::api::{
     Cancel, Consistency, Error, Execute, IdCheck, Refused, Request, Target,
 };
+use prost_types::value::Kind;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
@@ -25,6 +27,11 @@ pub(super) const ID_CHARS_MAX: usize = 1024;
 const LOOK_AFTER_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
 /// The text of a task whose deadline has passed, as clients look for it.
 pub(super) const DEADLINE_EXCEEDED: &str = "DEADLINE_EXCEEDED";
+/// What a publisher is told who names an executor of the server.
+const OF_THE_SERVER: &str = "task_type: an executor of the server has this name, and agents are not given its tasks; publish a type that agents subscribe to";
+/// Names in one message that are looked for among tasks of an earlier release: itself, its parent, and as many
+/// dependencies as a task has mostly.
+const NAMES_LOOKED_FOR_MAX: usize = 100;
 /// The member of `params` with the deadline.
 const DEADLINE: &str = "deadline";
 /// Members of `metadata` that open the tree of tasks to publishers.
@@ -71,7 +78,7 @@ impl Bus {
         message: Option<TaskMessage>,
     ) -> Result<(), Status> {
         let message = message.ok_or_else(|| Status::invalid_argument("task cannot be nil"))?;
-        let mut accepted = self.accepted(context, message)?;
+        let mut accepted = self.accepted(context, message).await?;
         let mut begun = self.begin(context, &accepted).await;
         // It may pass on the way: accepted all the same.
         if begun.is_err() && accepted.becomes_late(self.clock.now()) {
@@ -93,8 +100,12 @@ impl Bus {
     }
 
     async fn begin(&self, context: &Context, accepted: &Accepted) -> Result<(), Error> {
-        let tasks = call::read_tasks(&accepted.tasks);
+        let mut plain = accepted.tasks.clone();
+        let params = plain[0]["params"].as_object_mut();
+        let mark = params.and_then(|params| params.remove(MEMBER));
+        let tasks = call::read_tasks(&plain);
         let tasks = tasks.map_err(Error::invalid)?;
+        let tasks = tasks.published(mark.unwrap_or_default());
         if accepted.is_late || accepted.is_below {
             self.service.call(context, Request::Create(tasks)).await?;
             return self.go_on(context, accepted).await;
@@ -170,12 +181,41 @@ impl Bus {
         None
     }
 
-    fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
+    /// The ids of tasks that a message names and that this requester has published before ids were made with a key.
+    /// Cost: nothing, but in a log where there may be some: a read for each name.
+    async fn published_without_key(
+        &self,
+        context: &Context,
+        ids: &PublishedIds,
+        message: &TaskMessage,
+    ) -> HashMap<String, TaskId> {
+        let requester = message.requester_agent_id.as_str();
+        let mut found = HashMap::new();
+        for name in names(message).into_iter().take(NAMES_LOOKED_FOR_MAX) {
+            let Some(id) = ids.id_before(requester, name) else {
+                continue;
+            };
+            let row = self.stored(context, id, false).await;
+            let published = row.and_then(|row| Published::of(&row));
+            if published.is_some_and(|it| it.task_id == name && it.requester == requester) {
+                found.insert(name.to_owned(), id);
+            }
+        }
+        found
+    }
+
+    async fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
         let method = named(&message)?;
         self.speaks_for(context, &message.requester_agent_id, "requester_agent_id")?;
         let has_deadline = message.deadline.is_some();
-        let actor = context.caller.actor();
-        let mut accepted = mapped(actor, self.clock.now(), method, message)?;
+        let ids = self.service.published_ids(context).await;
+        let ids = ids.map_err(|error| status::of(&*self.clock, error))?;
+        let before = self.published_without_key(context, &ids, &message).await;
+        let id_of = |requester: &str, text: &str| {
+            let known = before.get(text).copied();
+            known.unwrap_or_else(|| ids.id(requester, text))
+        };
+        let mut accepted = mapped(id_of, self.clock.now(), method, message)?;
         // `published_before` does not compare it, so that another setting changes no answer.
         if !has_deadline && let Some(ttl) = self.ttl {
             accepted.tasks[0]["params"]["schedule_to_start_seconds"] = Value::from(ttl.as_secs());
@@ -184,13 +224,37 @@ impl Bus {
     }
 }
 
-/// The task that a message becomes, as `tasks.create` takes it, published by `actor` at `now`.
+/// What a message calls tasks: the one that it publishes, and those that its `metadata` names.
+fn names<'m>(message: &'m TaskMessage) -> Vec<&'m str> {
+    let metadata = message.metadata.as_ref();
+    let member = |name: &str| -> Option<&'m Kind> { metadata?.fields.get(name)?.kind.as_ref() };
+    let text = |kind: &'m Kind| match kind {
+        Kind::StringValue(text) => Some(text.as_str()),
+        Kind::NullValue(_)
+        | Kind::NumberValue(_)
+        | Kind::BoolValue(_)
+        | Kind::StructValue(_)
+        | Kind::ListValue(_) => None,
+    };
+    let listed = match member(DEPENDENCIES) {
+        Some(Kind::ListValue(list)) => &list.values[..],
+        Some(_) | None => &[],
+    };
+    let listed = listed.iter().filter_map(|it| text(it.kind.as_ref()?));
+    let parent = member(PARENT).and_then(text);
+    let own = message.task_id.as_str();
+    std::iter::once(own).chain(parent).chain(listed).collect()
+}
+
+/// The task that a message becomes, as `tasks.create` takes it, published by nobody in particular at `now`.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`, with what is wrong.
-pub(super) fn task_of(actor: &str, now: Timestamp, message: TaskMessage) -> Result<Value, Status> {
+pub(super) fn task_of(now: Timestamp, message: TaskMessage) -> Result<Value, Status> {
     let method = named(&message)?;
-    mapped(actor, now, method, message).map(|mut accepted| accepted.tasks[0].take())
+    let ids = PublishedIds::of(Arc::from([0; KEY_BYTES]), Arc::from("anonymous"), false);
+    let id_of = |requester: &str, text: &str| ids.id(requester, text);
+    mapped(id_of, now, method, message).map(|mut accepted| accepted.tasks[0].take())
 }
 
 /// Checks what names a task and the agents; its method.
@@ -236,8 +300,9 @@ fn named(message: &TaskMessage) -> Result<String, Status> {
     Ok(method)
 }
 
+/// `id_of` gives the id of the task that a requester calls so.
 fn mapped(
-    actor: &str,
+    id_of: impl Fn(&str, &str) -> TaskId,
     now: Timestamp,
     method: String,
     message: TaskMessage,
@@ -252,7 +317,7 @@ fn mapped(
         .metadata
         .map(|it| json_of(it, "metadata"))
         .transpose()?;
-    let id = task_id(actor, &message.requester_agent_id, &message.task_id);
+    let id = id_of(&message.requester_agent_id, &message.task_id);
     let published = Published {
         task_id: message.task_id,
         requester: message.requester_agent_id,
@@ -279,7 +344,7 @@ fn mapped(
         let at = at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
         task["params"][DEADLINE] = Value::from(at);
     }
-    let called = |text: &str| task_id(actor, &published.requester, text).to_string();
+    let called = |text: &str| id_of(&published.requester, text).to_string();
     let is_below = placed(&mut task, published.metadata.as_ref(), called)?;
     let mut accepted = Accepted {
         id,
@@ -350,12 +415,12 @@ fn placed(
 }
 
 /// The member of a message from which a member of the task was made.
-fn member<'a>(field: &'a str, within: &str) -> &'a str {
+fn member<'a>(field: &'a str, within: &str) -> status::Called<'a> {
     if field == MEMBER {
         // Only methods of the server have a list of what may stand in `params`.
-        return "task_type: it is a method of the server, agents are not given it";
+        return status::Called::Fault(OF_THE_SERVER);
     }
-    match within {
+    status::Called::Name(match within {
         "id" => "task_id",
         "name" | "schemas" => "task_type",
         "inputs" => "parameters",
@@ -365,7 +430,7 @@ fn member<'a>(field: &'a str, within: &str) -> &'a str {
         "parent_id" => "metadata.parent_id",
         "dependencies" => "metadata.dependencies",
         _ => field,
-    }
+    })
 }
 
 /// Whether a task has not begun and no run will begin it.

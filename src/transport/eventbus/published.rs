@@ -7,14 +7,13 @@ use crate::application::api::views::TaskRow;
 use prost_types::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use taskledger_domain::Payload;
 use taskledger_domain::task::Priority;
-use taskledger_domain::{Payload, TaskId};
 use taskledger_eventbus::TaskMessage;
 
 /// The member of `params`.
-pub(super) const MEMBER: &str = "eventbus";
+pub(super) use crate::application::api::broker::MEMBER;
 /// Who published a task that came through another door.
 pub(super) const NOBODY: &str = "taskledger";
 /// The key of `metadata` that says which attempt this is; absent for the first.
@@ -49,26 +48,6 @@ impl Published {
         let params = row.params.as_ref().map(Payload::to_map)?;
         Self::deserialize(params.get(MEMBER)?).ok()
     }
-}
-
-/// The id of the task that this principal publishes under an id: that id if it is a UUID v4, else one that follows
-/// from all three. The log takes each id once, so it is unique for ever.
-pub(super) fn task_id(actor: &str, requester: &str, external_id: &str) -> TaskId {
-    if let Ok(id) = TaskId::parse(external_id)
-        && id.to_string() == external_id
-    {
-        return id;
-    }
-    let mut hash = Sha256::new();
-    for part in [actor, requester, external_id] {
-        // The length keeps apart what could be mixed up.
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    let digest = hash.finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    TaskId(uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
 
 /// What agents call a task.
@@ -141,24 +120,6 @@ fn stamp(text: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_follow_from_principal_requester_and_id_unless_they_are_uuids() {
-        let id = task_id("user:ann", "a", "t");
-        assert_eq!(id, task_id("user:ann", "a", "t"));
-        for other in [
-            task_id("user:bob", "a", "t"),
-            task_id("user:ann", "b", "t"),
-            task_id("user:ann", "at", ""),
-        ] {
-            assert_ne!(id, other);
-        }
-        assert!(TaskId::parse(&id.to_string()).is_ok(), "{id} is a UUID v4");
-        let own = "6f0f1b1e-4c55-4d1c-9a7e-0d5a3f0e9d11";
-        assert_eq!(task_id("user:ann", "a", own).to_string(), own);
-        let upper = own.to_uppercase();
-        assert_ne!(task_id("user:ann", "a", &upper).to_string(), own);
-    }
 
     #[test]
     fn times_are_kept_to_the_nanosecond() {

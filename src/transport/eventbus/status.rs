@@ -9,11 +9,19 @@ use tonic::{Code, Status};
 
 /// What a caller is told of an error. A failure is logged, under an id that the status has.
 pub(super) fn of(clock: &dyn Clock, error: Error) -> Status {
-    of_members(clock, error, |field, _| field)
+    of_members(clock, error, |field, _| Called::Name(field))
 }
 
 /// What the caller calls a member of a task, by its name and by that of the member of the task in which it stands.
-pub(super) type Member = for<'a> fn(&'a str, &str) -> &'a str;
+pub(super) type Member = for<'a> fn(&'a str, &str) -> Called<'a>;
+
+/// What is said of a member of a task.
+pub(super) enum Called<'a> {
+    /// By the name that the caller gave it: the fault follows.
+    Name(&'a str),
+    /// Name and fault in words of the broker: those of other doors would name what its callers cannot give.
+    Fault(&'static str),
+}
 
 /// The same, with what the caller calls members of a task.
 pub(super) fn of_members(clock: &dyn Clock, error: Error, member: Member) -> Status {
@@ -77,12 +85,17 @@ fn message(error: &RpcError, member: Member) -> String {
         let reason = text("reason");
         return format!("{reason}; make the same call again after {ms} ms");
     }
-    match (text("field"), text("reason"), text("expected")) {
-        ("", "", _) => error.message.to_owned(),
-        ("", reason, _) => format!("{}: {reason}", error.message),
-        (field, reason, "") => format!("{}: {reason}", member(field, within)),
-        (field, reason, expected) => {
-            format!("{}: {reason}, expected {expected}", member(field, within))
-        }
+    let (reason, expected) = (text("reason"), text("expected"));
+    let name = match text("field") {
+        "" if reason.is_empty() => return error.message.to_owned(),
+        "" => return format!("{}: {reason}", error.message),
+        field => match member(field, within) {
+            Called::Name(name) => name,
+            Called::Fault(fault) => return fault.to_owned(),
+        },
+    };
+    match expected {
+        "" => format!("{name}: {reason}"),
+        expected => format!("{name}: {reason}, expected {expected}"),
     }
 }

@@ -166,7 +166,11 @@ async fn the_directory_changes_when_the_set_of_methods_does_and_not_with_each_cl
 async fn a_worker_that_fell_silent_is_told_from_one_that_asks_and_from_a_drained_one() {
     let w = World::new().await;
     let node = w.node(None).await;
-    let asking = |now, drained| Asking { now, drained };
+    let asking = |now, drained| Asking {
+        now,
+        drained,
+        takes_all: now > 0,
+    };
     for worker in ["silent", "there", "drained"] {
         node.ask(worker, &["resize"]).unwrap();
     }

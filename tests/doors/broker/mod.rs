@@ -8,6 +8,7 @@ pub(crate) mod deadlines;
 mod delivery;
 mod hostile;
 mod listeners;
+mod marks;
 mod namesakes;
 mod nodes;
 mod progress;

@@ -70,7 +70,7 @@ async fn a_message_without_what_it_needs_is_refused_in_the_known_words() {
         ("parameters: Too large", |t| {
             t.parameters = Some(one("k", Kind::StringValue("x".repeat(2_000_000))));
         }),
-        ("task_type: it is a method of the server", |t| {
+        ("task_type: an executor of the server has this name", |t| {
             t.task_type = "sleep_executor".to_owned();
         }),
         ("task_type: ", |t| t.task_type = "x".repeat(300)),

@@ -1,5 +1,6 @@
 //! A flow that is given to somebody else while everything is under way: open streams and sockets of both, reads, and a
-//! rebuild of the read models (AU-5). Behind its position nothing of it reaches the owner before.
+//! rebuild of the read models (AU-5). Behind its position nothing of it reaches the owner before. So too for flows that
+//! have ended, however that was.
 
 use super::world::{Callers, Nodes, World};
 use futures_util::{SinkExt, StreamExt};
@@ -232,6 +233,137 @@ async fn assert_nothing_reaches_the_owner_before(world: &Callers) {
         let is_before = numbers.iter().all(|number| *number < change);
         assert!(is_before, "{}: {numbers:?}, {change}", of_it.name);
     }
+}
+
+/// A flow of Ann's with a remote task alone, or below a group, that is in progress: its root and its lease.
+async fn under_way(world: &Callers, method: &str, group: bool) -> (Value, Value) {
+    let remote = json!({"type": "remote", "method": method});
+    let tasks = match group {
+        true => {
+            json!([{"id": "r", "name": "r"}, {"name": "t", "parent_id": "r", "schemas": remote}])
+        }
+        false => json!([{"id": "r", "name": "r", "schemas": remote}]),
+    };
+    let tasks = json!({"tasks": tasks});
+    let mut started = world.call("ann", "tasks.execute", tasks).await;
+    let poll = json!({"methods": [method], "wait_seconds": 20});
+    let mut claimed = world.call("ann", "tasks.claim", poll).await;
+    (started["root_task_id"].take(), claimed["claims"][0].take())
+}
+
+/// How many flows each of these callers is told of.
+async fn totals(world: &Callers) -> [u64; 2] {
+    let mut totals = [0; 2];
+    for (total, who) in totals.iter_mut().zip(["ann", "bob"]) {
+        let roots = json!({"root_only": true, "limit": 1});
+        let listed = world.call(who, "tasks.list", roots).await;
+        *total = listed["total"].as_u64().unwrap();
+    }
+    totals
+}
+
+async fn assert_flows_that_have_ended_are_given_away(world: &Callers) -> Vec<String> {
+    let mut given = Vec::new();
+    for (status, group) in [
+        ("completed", false),
+        ("completed", true),
+        ("failed", false),
+        ("failed", true),
+        ("cancelled", false),
+        ("cancelled", true),
+    ] {
+        let (root, claim) = under_way(world, &format!("{status}-{group}"), group).await;
+        let to_bob = json!({"task_id": root, "updates": {"user_id": "bob"}});
+        // An attempt works for the owner that it began for.
+        let refused = world.refusal("chief", "tasks.update", to_bob.clone()).await;
+        assert_eq!(refused["code"], -32008, "{refused}");
+        let fault = &refused["data"]["errors"][0];
+        assert!(
+            fault["expected"].as_str().unwrap().contains("cancel"),
+            "{fault}"
+        );
+        let of = json!({"task_id": claim["task"]["id"], "lease": claim["lease"]["token"]});
+        let mut end = of.clone();
+        match status {
+            "completed" => {
+                end["output"] = json!({});
+                world.call("ann", "tasks.complete", end).await;
+            }
+            "failed" => {
+                end["error"] = json!("no");
+                world.call("ann", "tasks.fail", end).await;
+            }
+            _ => {
+                let all = json!({"task_id": root, "cascade": true});
+                world.call("ann", "tasks.cancel", all).await;
+                // The worker learns of it, and gives up.
+                end["error"] = json!("cancelled");
+                let _ = world.ask(Some("ann"), "tasks.fail", &end).await;
+            }
+        }
+        let ended = world
+            .call("ann", "tasks.get", json!({"task_id": root}))
+            .await;
+        assert_eq!(ended["status"], status, "{ended}");
+        let [hers, his] = totals(world).await;
+        let mut stream = Told::by_events(world, "bob", "bob's events").await;
+        // Its owner may not, and not to nobody either.
+        let forbidden = world.refusal("ann", "tasks.update", to_bob.clone()).await;
+        assert_eq!(forbidden["data"]["scope"], "users:any", "{forbidden}");
+        world.call("chief", "tasks.update", to_bob.clone()).await;
+        assert_eq!(sees(world, "ann", &root).await, [false; 5], "{status}");
+        // What is below it is found where there is something.
+        let all = [true, true, group, true, true];
+        assert_eq!(sees(world, "bob", &root).await, all, "{status}");
+        assert_eq!(totals(world).await, [hers - 1, his + 1], "{status}");
+        // Said again, it changes nothing.
+        world.call("chief", "tasks.update", to_bob).await;
+        let now = world
+            .call("bob", "tasks.get", json!({"task_id": root}))
+            .await;
+        assert_eq!(
+            (&now["status"], &now["user_id"]),
+            (&json!(status), &json!("bob"))
+        );
+        let below = json!({"name": "his", "parent_id": root});
+        let below = given_task(world, "bob", below).await;
+        let deleted = json!({"task_id": below});
+        world.call("bob", "tasks.delete", deleted).await;
+        let own = given_task(world, "bob", json!({"name": "own"})).await;
+        let numbers = stream.of_flow_until(&root, &own).await;
+        assert!(!numbers.is_empty(), "{status}: he is told of what follows");
+        given.push((root.as_str().unwrap().to_owned(), all));
+    }
+    let before = totals(world).await;
+    world.call("chief", "system.rebuild", json!({})).await;
+    rebuilt(world).await;
+    assert_eq!(totals(world).await, before);
+    for (root, all) in &given {
+        let root = json!(root);
+        assert_eq!(sees(world, "ann", &root).await, [false; 5]);
+        assert_eq!(sees(world, "bob", &root).await, *all);
+    }
+    given.into_iter().map(|(root, _)| root).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flows_that_have_ended_are_given_away_and_archived_as_their_new_owners() {
+    let world = World::start().await;
+    let given = assert_flows_that_have_ended_are_given_away(&world).await;
+    let finished = &given[0];
+    world.archive(&[finished]).await;
+    for who in ["ann", "bob"] {
+        let get = json!({"task_id": finished});
+        assert_eq!(world.refusal(who, "tasks.get", get).await["code"], -32001);
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flows_that_have_ended_are_given_away_through_any_node_on_postgres() {
+    let nodes = Nodes::start().await;
+    let _ = assert_flows_that_have_ended_are_given_away(&nodes).await;
+    nodes.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -292,6 +292,37 @@ async fn what_one_user_declares_and_asks_for_changes_nothing_for_another_on_any_
     nodes.close().await;
 }
 
+/// The reason for which a task waits.
+async fn waits(world: &Callers, who: &str, task: &Value) -> Value {
+    let explained = world.call(who, "tasks.explain", json!({"task_id": task}));
+    let mut explained = explained.await;
+    explained["reasons"][0].take()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_tasks_that_compete_for_the_same_workers_are_said_to_come_first() {
+    let world = World::start().await;
+    executed(&world, "ann", "shared").await;
+    let task = executed(&world, "bob", "shared").await;
+    // Only workers of his can take it, and they take nothing of hers.
+    let alone = waits(&world, "bob", &task).await;
+    assert_eq!(alone["code"], "waits_for_worker", "{alone}");
+    assert_eq!(alone["others_ahead"], Value::Null, "{alone}");
+    assert_eq!(alone["tasks_ahead"], 0, "{alone}");
+    // Of his own he learns how many.
+    let later = executed(&world, "bob", "shared").await;
+    let behind = waits(&world, "bob", &later).await;
+    assert_eq!(behind["tasks_ahead"], 1, "{behind}");
+    // A worker of all users takes what has waited longest.
+    let other = json!({"methods": ["shared", "another"], "max": 1});
+    world.call("chief", "tasks.claim", other).await;
+    executed(&world, "ann", "shared").await;
+    let last = executed(&world, "bob", "shared").await;
+    let beside = waits(&world, "bob", &last).await;
+    assert_eq!(beside["others_ahead"], "few", "{beside}");
+    world.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flow_that_is_given_away_is_offered_as_its_new_owner_has_declared() {
     let world = World::start().await;

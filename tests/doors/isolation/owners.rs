@@ -2,7 +2,7 @@
 //! with the owner.
 
 use super::named;
-use super::world::{World, user, usual};
+use super::world::{Callers, Nodes, World, user, usual};
 use serde_json::{Value, json};
 use std::time::Duration;
 use taskledger_auth::{Caller, Name, Scope};
@@ -395,4 +395,49 @@ async fn workflows_of_one_name_belong_to_each_of_their_owners() {
         -32001
     );
     world.close().await;
+}
+
+/// The result of a call that carries this idempotency key.
+async fn keyed(world: &Callers, who: &str, method: &str, params: &Value) -> Value {
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params,
+        "metadata": {"idempotency_key": "the same for both"}});
+    let request = world.client.post(world.url()).json(&call);
+    let (status, text) = world.send(world.as_caller(request, Some(who))).await;
+    let mut answer: Value = serde_json::from_str(&text).unwrap();
+    assert!(status == 200 && answer["error"].is_null(), "{who}: {text}");
+    answer["result"].take()
+}
+
+async fn assert_stored_answers_are_ones_own(world: &Callers) {
+    let create = json!({"name": "once"});
+    let hers = keyed(world, "ann", "tasks.create", &create).await;
+    // The same key and call of somebody else is another call.
+    let his = keyed(world, "bob", "tasks.create", &create).await;
+    assert_ne!(his["id"], hers["id"]);
+    // Asked again, at each node in turn, both get their first answers.
+    for _ in 0..2 * world.nodes() {
+        assert_eq!(keyed(world, "ann", "tasks.create", &create).await, hers);
+        assert_eq!(keyed(world, "bob", "tasks.create", &create).await, his);
+    }
+    for (who, theirs, other) in [("ann", &hers, &his), ("bob", &his, &hers)] {
+        world
+            .call(who, "tasks.get", json!({"task_id": theirs["id"]}))
+            .await;
+        let refused = world.refusal(who, "tasks.get", json!({"task_id": other["id"]}));
+        assert_eq!(refused.await["code"], -32001, "{who}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_are_stored_under_a_key_are_ones_own() {
+    let world = World::start().await;
+    assert_stored_answers_are_ones_own(&world).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_are_stored_under_a_key_are_ones_own_at_any_node_on_postgres() {
+    let nodes = Nodes::start().await;
+    assert_stored_answers_are_ones_own(&nodes).await;
+    nodes.close().await;
 }

@@ -1,4 +1,10 @@
-//! Random calls of one user: what is answered and told is the same whether another user exists or not.
+//! Random calls of one user: what is answered and told is the same whether another user exists or not. Among them are
+//! calls about what users keep beside tasks, and tasks that wait for workers while the other user's wait for the same
+//! method.
+//!
+//! What differs between two plays of one script stays out: secrets of webhooks and tokens, whose texts are random;
+//! questions to people, which end at times of their own; what nobody's `last asked` tells, so that each task for a
+//! worker has a method of its own, which both users use.
 
 use super::world::{Callers, Nodes, World, user, usual};
 use crate::alike::normal::Normal;
@@ -17,6 +23,13 @@ const SEEDS_ON_NODES: Range<u64> = 4..7;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than nodes take to hear of what another one was told.
 const HEARD: Duration = Duration::from_millis(2_500);
+/// Calls between two that are about what users keep beside tasks.
+const KEPT_EVERY: usize = 7;
+/// Calls between two tasks for workers.
+const WORK_EVERY: usize = 20;
+/// A workflow document that both users keep.
+const DOCUMENT: &str =
+    "openintent: \"1.0\"\ninfo: {name: flow of mine}\nworkflow:\n  fetch:\n    assign: agent\n";
 /// The name of the task that ends a script.
 const LAST: &str = "the last one";
 
@@ -78,6 +91,73 @@ fn call(dice: &mut Dice, tasks: &[Value], other: &str) -> (&'static str, Value) 
         (15 | 16, Some(_)) => ("tasks.explain", about),
         (_, Some(_)) => ("tasks.get", about),
     }
+}
+
+/// What users keep beside tasks, under the same names.
+fn kept(n: usize) -> (&'static str, Value) {
+    let named = json!({"name": "mine"});
+    let workflow = json!({"name": "flow of mine"});
+    let calls = [
+        (
+            "secrets.set",
+            json!({"name": "mine", "value": "long enough"}),
+        ),
+        ("secrets.list", json!({})),
+        (
+            "schedules.create",
+            json!({"name": "mine", "cron": "@yearly",
+                "tasks": [{"name": "a", "schemas": {"method": "echo_executor"}}]}),
+        ),
+        ("schedules.list", json!({})),
+        ("schedules.get", named.clone()),
+        ("workflows.save", json!({"document": DOCUMENT})),
+        ("workflows.list", json!({})),
+        ("workflows.get", workflow.clone()),
+        ("events.query", json!({"limit": 5})),
+        ("webhooks.list", json!({})),
+        ("workflows.delete", workflow),
+        ("schedules.delete", named.clone()),
+        ("secrets.delete", named),
+    ];
+    calls[n % calls.len()].clone()
+}
+
+/// A task for a worker begins, under a method of its own.
+async fn begins(callers: &Callers, who: &str, n: usize) -> (Value, Value) {
+    let task = json!({"id": "new", "name": "by hand", "inputs": {"n": n},
+        "schemas": {"type": "remote", "method": format!("by hand {n}")}});
+    let params = json!({"tasks": [task]});
+    let answer = answered(callers, who, "tasks.execute", &params).await;
+    (params, answer)
+}
+
+/// A worker of this user takes the task and does it: what is asked and answered.
+async fn done(
+    callers: &Callers,
+    who: &str,
+    n: usize,
+    task: &Value,
+) -> Vec<(&'static str, Value, Value)> {
+    let about = json!({"task_id": task});
+    let poll = json!({"methods": [format!("by hand {n}")], "wait_seconds": 20});
+    let mut shown = Vec::new();
+    let mut asked = async |method, params: Value| {
+        let answer = answered(callers, who, method, &params).await;
+        shown.push((method, params, answer.clone()));
+        answer
+    };
+    asked("tasks.explain", about.clone()).await;
+    let claimed = asked("tasks.claim", poll).await;
+    let lease = &claimed["result"]["claims"][0]["lease"]["token"];
+    assert!(lease.is_string(), "{claimed}");
+    let held = json!({"task_id": task, "lease": lease});
+    asked("tasks.get", about).await;
+    asked("tasks.renew", held.clone()).await;
+    let mut outcome = held;
+    outcome["output"] = json!({"n": n});
+    asked("tasks.complete", outcome.clone()).await;
+    asked("tasks.complete", outcome).await;
+    shown
 }
 
 /// A method that both users may declare.
@@ -185,7 +265,38 @@ async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
     let mut normal = Normal::new(&me);
     let mut shown = Vec::new();
     let mut notices = Notices::open(callers, &me).await;
-    for _ in 0..CALLS {
+    for n in 0..CALLS {
+        if n % KEPT_EVERY == 0 {
+            let (method, params) = kept(n / KEPT_EVERY);
+            if with_ann {
+                answered(callers, &other, method, &params).await;
+            }
+            let answer = answered(callers, &me, method, &params).await;
+            let asked = normal.value(params);
+            shown.push(format!("{method} {asked}: {}", normal.value(answer)));
+        }
+        if n % WORK_EVERY == 0 {
+            let mut waiting = Value::Null;
+            if with_ann {
+                let (_, begun) = begins(callers, &other, n).await;
+                waiting = begun["result"]["root_task_id"].clone();
+            }
+            let (params, answer) = begins(callers, &me, n).await;
+            let (task, run) = (
+                &answer["result"]["root_task_id"],
+                answer["result"]["run_id"].clone(),
+            );
+            let mut calls = done(callers, &me, n, task).await;
+            notices.until(|told| told["run"]["id"] == run).await;
+            calls.insert(0, ("tasks.execute", params, answer));
+            for (method, params, answer) in calls {
+                let asked = normal.value(params);
+                shown.push(format!("{method} {asked}: {}", normal.value(answer)));
+            }
+            if with_ann {
+                done(callers, &other, n, &waiting).await;
+            }
+        }
         if with_ann {
             let (method, params) = call(&mut ann, &hers, &me);
             let answer = answered(callers, &other, method, &params).await;
@@ -244,6 +355,12 @@ fn assert_alike(alone: &[String], beside: &[String], seed: u64) {
         "tasks.explain ",
         "workers.declare ",
         "workers.methods ",
+        "tasks.claim ",
+        "tasks.complete ",
+        "events.query ",
+        "schedules.get ",
+        "secrets.list ",
+        "workflows.get ",
         "told task_completed",
         "told run_failed",
     ] {

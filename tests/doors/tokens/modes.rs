@@ -1,6 +1,9 @@
 //! `--auth auto`, which is what a server does that was told nothing: whether it asks for credentials.
 
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+use taskledger::clock::SystemClock;
+use taskledger_auth::Token;
 use taskledger_testkit::program::{command, run};
 use taskledger_testkit::server::{Api, Folder, Server};
 
@@ -61,6 +64,45 @@ async fn a_server_that_others_reach_asks_for_credentials_and_makes_the_first_tok
     let logged = server.logged();
     assert!(logged.contains("--auth is off"), "{logged}");
     server.stop().await;
+}
+
+/// What a server says that does not start.
+async fn does_not_start(folder: &Folder, options: &[&str]) -> String {
+    let words = ["serve"].into_iter().chain(options.iter().copied());
+    let words = words.map(str::to_owned).chain(folder.storage());
+    run(words).await.refused(1)
+}
+
+#[tokio::test]
+async fn servers_of_one_database_ask_for_credentials_all_or_none() {
+    let folder = Folder::with_database().await;
+    let operator = folder.path().join("operator.token");
+    let token = Token::fresh(&SystemClock::default()).reveal().to_string();
+    std::fs::write(&operator, &token).unwrap();
+    std::fs::set_permissions(&operator, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let admin = ["--admin-token-file", operator.to_str().unwrap()];
+    let on = [HERE, &["--auth", "on"], &admin].concat();
+    let off = [HERE, &["--auth", "off"]].concat();
+
+    let first = start(&folder, &on).await;
+    assert_eq!(asked(&first.api).await, 401);
+    // One that is told nothing follows.
+    let second = start(&folder, HERE).await;
+    assert_eq!(asked(&second.api).await, 401);
+    let told = does_not_start(&folder, &off).await;
+    assert!(told.contains("--auth on"), "{told}");
+    second.stop().await;
+    first.stop().await;
+
+    // Nobody lives who asks.
+    let open = start(&folder, &off).await;
+    assert_eq!(asked(&open.api).await, 200);
+    let told = does_not_start(&folder, &on).await;
+    assert!(told.contains("--auth off"), "{told}");
+    open.stop().await;
+    let first = start(&folder, &on).await;
+    assert_eq!(asked(&first.api).await, 401);
+    first.stop().await;
 }
 
 #[test]

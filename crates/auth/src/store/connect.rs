@@ -31,6 +31,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0004_agents",
             include_str!("../../../../migrations/postgres/auth/0004_agents.sql"),
         ),
+        (
+            "0005_own_keys",
+            include_str!("../../../../migrations/postgres/auth/0005_own_keys.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -50,6 +54,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0004_agents",
             include_str!("../../../../migrations/sqlite/auth/0004_agents.sql"),
+        ),
+        (
+            "0005_own_keys",
+            include_str!("../../../../migrations/sqlite/auth/0005_own_keys.sql"),
         ),
     ])
 });

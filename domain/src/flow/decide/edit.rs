@@ -4,7 +4,7 @@
 
 use super::{Decision, find};
 use crate::TaskId;
-use crate::flow::command::{Done, Update};
+use crate::flow::command::{Done, Handover, Update};
 use crate::flow::event::{
     DependenciesChanged, Dependency, Event, LabelsChanged, PriorityChanged, Specification,
     TaskMoved, TaskRenamed, TaskRespecified, UserChanged,
@@ -43,7 +43,14 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         let fault = TransitionFault::StatusGiven { task, status };
         refusals.0.push(Refusal::InvalidTransition(vec![fault]));
     }
-    if user.is_some() || moves.is_some() {
+    let is_handed_over = match command.handover {
+        Handover::WhilePending => false,
+        Handover::WhileIdle => user.is_some() && task.parent == NONE,
+    };
+    if is_handed_over {
+        refusals.check(require_idle(flow, task_id));
+    }
+    if (user.is_some() && !is_handed_over) || moves.is_some() {
         refusals.check(require_status(task, Changeable::Pending));
     } else if respecifies || command.dependencies.is_some() {
         refusals.check(require_status(task, Changeable::PendingOrFailed));
@@ -205,16 +212,9 @@ fn busy(conflict: RunConflict) -> Refusal {
 fn require_status(task: &Task, changeable: Changeable) -> Result<(), Refusal> {
     let (task, status) = (task.id, task.status);
     match (status, changeable) {
-        (Status::Pending, Changeable::Pending | Changeable::PendingOrFailed)
-        | (Status::Failed, Changeable::PendingOrFailed) => Ok(()),
-        (Status::InProgress, Changeable::Pending | Changeable::PendingOrFailed) => {
-            Err(busy(RunConflict::InProgress { task, changeable }))
-        }
-        (Status::Failed, Changeable::Pending)
-        | (
-            Status::Completed | Status::Cancelled,
-            Changeable::Pending | Changeable::PendingOrFailed,
-        ) => {
+        (Status::Pending, _) | (Status::Failed, Changeable::PendingOrFailed) => Ok(()),
+        (Status::InProgress, _) => Err(busy(RunConflict::InProgress { task, changeable })),
+        (Status::Failed | Status::Completed | Status::Cancelled, _) => {
             let fault = TransitionFault::NotChangeable {
                 task,
                 status,
@@ -223,6 +223,15 @@ fn require_status(task: &Task, changeable: Changeable) -> Result<(), Refusal> {
             Err(Refusal::InvalidTransition(vec![fault]))
         }
     }
+}
+
+/// An attempt works for the owner that it began for: with their secrets, under their worker's lease. Cost: O(active runs).
+fn require_idle(flow: &Flow, task: TaskId) -> Result<(), Refusal> {
+    if flow.runs.values().all(|run| run.running == 0) {
+        return Ok(());
+    }
+    let changeable = Changeable::Idle;
+    Err(busy(RunConflict::InProgress { task, changeable }))
 }
 
 /// The new parent. Cost: O(subtree * depth).

@@ -364,6 +364,8 @@ pub enum Changeable {
     Pending,
     /// While it is pending or failed.
     PendingOrFailed,
+    /// While no attempt of its flow is under way.
+    Idle,
 }
 
 /// Why the status of a task does not allow a command.

@@ -20,6 +20,9 @@ pub const ENGINE_PARAMS: [&str; 7] = [
     "cancel_grace_seconds",
 ];
 
+/// The member of `params` that the agent broker alone writes: who published the task, and as what.
+pub const BROKER_PARAM: &str = "eventbus";
+
 /// What other systems call the engine's members, in lower case and without `_` and `-`.
 const OTHER_NAMES: [(&str, &str); 34] = [
     ("timeout", "timeout_seconds"),

@@ -1,6 +1,6 @@
 //! The members of a task that identify it, place it and say what it waits for.
 
-use super::{GivenId, TaskRef, looks_like_uuid};
+use super::{BROKER_PARAM, GivenId, ONLY_THE_BROKER, TaskRef, looks_like_uuid};
 use crate::TaskId;
 use crate::flow::When;
 use crate::ids::parse_uuid_v4;
@@ -70,6 +70,16 @@ impl Reader<'_> {
     }
 
     /// Members that only the server writes: accepted in the state of a task that has not started.
+    /// The member of `params` that says who published the task.
+    pub(super) fn refuse_broker_param(&mut self) {
+        let params = self.map.get("params").and_then(Value::as_object);
+        if let Some(given) = params.and_then(|params| params.get(BROKER_PARAM)) {
+            let path = self.at(&["params".into(), BROKER_PARAM.into()]);
+            let expected = "no such member: tasks that agents publish get it from the broker";
+            self.report(&path, ONLY_THE_BROKER, expected, given);
+        }
+    }
+
     pub(super) fn refuse_server_written(&mut self) {
         if let Some(status) = self.map.get("status") {
             let known = status.as_str().and_then(Status::parse);

@@ -112,8 +112,9 @@ impl Known {
             let silence_ms = now.ms_since(worker.last_seen_at);
             if self.is_drained(&worker.worker, &worker.principal) {
                 asking.drained += usize::from(silence_ms < ASKED_FOR_MS);
-            } else {
-                asking.now += usize::from(silence_ms < silent_ms);
+            } else if silence_ms < silent_ms {
+                asking.now += 1;
+                asking.takes_all |= worker.owner.is_none();
             }
         }
         asking

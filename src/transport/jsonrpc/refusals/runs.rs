@@ -11,6 +11,9 @@ const fn changeable_task(changeable: Changeable) -> &'static str {
     match changeable {
         Changeable::Pending => "a task that is pending",
         Changeable::PendingOrFailed => "a task that is pending or failed",
+        Changeable::Idle => {
+            "a flow without attempts under way: wait until they have ended, or cancel them"
+        }
     }
 }
 
@@ -20,6 +23,14 @@ impl Wording<'_> {
             RunConflict::Covered { task } => {
                 let expected = "tasks that no active run covers";
                 self.of_task("task_id", "An active run covers the task", expected, *task)
+            }
+            RunConflict::InProgress {
+                task,
+                changeable: changeable @ Changeable::Idle,
+            } => {
+                let path = self.path(CallTask::Id(*task), ["user_id".into()]);
+                let reason = "An attempt of the flow is under way";
+                self.at(&path, reason, changeable_task(*changeable), *task)
             }
             RunConflict::InProgress {
                 task: _,

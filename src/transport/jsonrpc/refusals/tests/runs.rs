@@ -131,6 +131,10 @@ fn what_an_active_run_forbids() {
             task,
             changeable: Changeable::PendingOrFailed,
         },
+        RunConflict::InProgress {
+            task,
+            changeable: Changeable::Idle,
+        },
         RunConflict::Moved {
             task,
             parent: id(A),
@@ -164,6 +168,12 @@ fn what_an_active_run_forbids() {
             "Task is in_progress",
             "a task that is pending or failed",
             json!("in_progress"),
+        ),
+        (
+            "updates/user_id",
+            "An attempt of the flow is under way",
+            "a flow without attempts under way: wait until they have ended, or cancel them",
+            json!(STORED),
         ),
         (
             "updates/parent_id",

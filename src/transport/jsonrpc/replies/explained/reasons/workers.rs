@@ -134,6 +134,7 @@ mod tests {
             running: Some(0),
             limit: None,
             tasks_ahead: Ahead::NONE,
+            own_ahead: Ahead::NONE,
             is_full: false,
             fair_share: false,
         };
