@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use taskledger_auth::Token;
 use taskledger_cli::following::say;
 use taskledger_cli::nothing::shown_or_said;
-use taskledger_cli::output::{Output, member, only, printable};
+use taskledger_cli::output::{Output, member, only, printable, say_next_page};
 use taskledger_cli::request::{Params, Request};
 use taskledger_cli::when::When;
 
@@ -113,7 +113,10 @@ pub(super) async fn audit(
     let mut request = args.filter.request();
     let asked = request.params.clone();
     when.resolve_in(&mut request.params, &["since", "until"])?;
+    let resolved = request.params.clone();
+    let store = args.place.store_option();
     let opened = args.place.open().await?;
+    out.calls_with(format!("{}{store}", opened.api().options()));
     let called = opened.api().call(request.method, request.params).await;
     let is_empty = called.as_ref().is_ok_and(audit::is_empty);
     let is_told = is_empty && !out.is_json();
@@ -133,6 +136,9 @@ pub(super) async fn audit(
     match nobody {
         Some(principal) => say(&format!("no entry names `{}`", printable(&principal))),
         None => shown_or_said(request.method, &asked, &result, request.show, out)?,
+    }
+    if !out.is_json() && !audit::is_empty(&result) {
+        say_next_page(audit::next(&resolved, &result, out), out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

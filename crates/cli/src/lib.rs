@@ -23,6 +23,7 @@ mod ids;
 pub mod input;
 mod labels;
 mod local;
+mod meant;
 pub mod methods;
 pub mod nothing;
 pub mod open_files;
@@ -52,7 +53,7 @@ pub mod workflows;
 pub use api::{Api, ApiError};
 pub use error::CliError;
 pub use http_api::HttpApi;
-pub use remote::{Access, Remote, URL_DEFAULT, given_url};
+pub use remote::{Access, Remote, URL_DEFAULT, given_url, quoted};
 
 use std::sync::Arc;
 use taskledger_clock::{SharedClock, SystemClock};

@@ -125,7 +125,7 @@ fn option(method: &str, name: &str) -> Option<String> {
 const PLACES: [&str; 4] = ["cursor", "after", "before", "offset"];
 
 /// The filters among these parameters, as options with the values that were given.
-pub(super) fn filters(method: &str, asked: &Value) -> Vec<String> {
+pub fn filters(method: &str, asked: &Value) -> Vec<String> {
     let given = asked.as_object().into_iter().flatten();
     given
         .filter_map(|(name, value)| {

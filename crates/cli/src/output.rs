@@ -22,17 +22,20 @@ pub(super) enum Colours {
     Never,
 }
 
+/// The heading of these options in help.
+const OUTPUT: &str = "Output";
+
 /// How answers are shown, for every command.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Output")]
 pub struct Shown {
     /// Print the answer as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = OUTPUT)]
     pub json: bool,
     /// Colours: `always`, `never`, or `auto`, which is on a terminal unless NO_COLOR is set
     #[arg(
         long,
         global = true,
+        help_heading = OUTPUT,
         value_enum,
         hide_possible_values = true,
         value_name = "WHEN",
@@ -44,6 +47,7 @@ pub struct Shown {
     #[arg(
         long,
         global = true,
+        help_heading = OUTPUT,
         value_enum,
         hide_possible_values = true,
         value_name = "FORM",
@@ -248,6 +252,36 @@ pub fn next_page(result: &Value, out: &mut Output) -> io::Result<()> {
         return Ok(());
     }
     out.line(format!("next page: --cursor {cursor}"))
+}
+
+/// The command that shows the page after this one, with the options that were given; `None`: this one is the last.
+pub fn next_command(
+    command: &str,
+    options: &[String],
+    asked: &Value,
+    result: &Value,
+    out: &Output,
+) -> Option<String> {
+    let cursor = member(result, "next_cursor");
+    if cursor.is_empty() {
+        return None;
+    }
+    let mut words = vec![command.to_owned()];
+    words.extend_from_slice(options);
+    for name in ["order", "limit"] {
+        let given = member(asked, name);
+        words.extend((!given.is_empty()).then(|| format!("--{name} {given}")));
+    }
+    words.push(format!("--cursor {cursor}"));
+    Some(out.command(&words.join(" ")))
+}
+
+/// Says which command shows the page after this one, if there is one.
+pub fn say_next_page(next: Option<String>, out: &mut Output) -> io::Result<()> {
+    match next {
+        Some(next) => out.text(&Text::of(Style::Dim, format!("next page: {next}")).whole()),
+        None => Ok(()),
+    }
 }
 
 /// So many things: `1 message`, `2 messages`.

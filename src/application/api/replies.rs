@@ -144,6 +144,9 @@ pub struct Explained {
     /// The executors that there are, where a task names one that there is not; nodes of an earlier release do not say it.
     #[serde(default)]
     pub executors: Option<KnownExecutors>,
+    /// The pending tasks of it that their run has ended without; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub skipped: Vec<TaskId>,
 }
 
 /// One page of a history.

@@ -3,7 +3,8 @@
 use super::{Output, Params, Request};
 use serde_json::Value;
 use std::io;
-use taskledger_cli::output::{Column, Style, Text, list, member, next_page, show_table, time};
+use taskledger_cli::nothing::filters;
+use taskledger_cli::output::{Column, Style, Text, list, member, next_command, show_table, time};
 use taskledger_cli::request::principal;
 
 /// Which entries.
@@ -74,8 +75,8 @@ pub(super) fn is_empty(page: &Value) -> bool {
 }
 
 const COLUMNS: [Column<'static>; 7] = [
-    Column::whole("AT"),
-    Column::short("PRINCIPAL"),
+    Column::whole("TIME"),
+    Column::short("BY"),
     Column::short("ADDRESS").extra(),
     Column::whole("ACTION"),
     Column::short("OBJECT"),
@@ -88,8 +89,13 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         .iter()
         .map(|it| row(it, out))
         .collect();
-    show_table(&COLUMNS, &rows, out)?;
-    next_page(result, out)
+    show_table(&COLUMNS, &rows, out)
+}
+
+/// The command that shows the entries after these, which were asked for with these parameters.
+pub(super) fn next(asked: &Value, result: &Value, out: &Output) -> Option<String> {
+    let options = filters("audit.list", asked);
+    next_command("taskledger audit", &options, asked, result, out)
 }
 
 fn row(entry: &Value, out: &Output) -> Vec<Text> {

@@ -9,6 +9,7 @@ use crate::transport::jsonrpc::{Dispatcher, methods};
 use std::path::PathBuf;
 use std::sync::Arc;
 use taskledger_auth::{AdminTokens, AuditLog, AuthStore, Tokens};
+use taskledger_cli::quoted;
 
 /// Which server, or which store.
 #[derive(Debug, clap::Args)]
@@ -43,6 +44,16 @@ impl Place {
             remote,
             data_dir: None,
             database_url: None,
+        }
+    }
+
+    /// The option that names a store, behind a blank, for commands to paste; empty for a server. The address of a
+    /// database may hold a password.
+    pub(super) fn store_option(&self) -> String {
+        match (&self.data_dir, &self.database_url) {
+            (Some(folder), _) => format!(" --data-dir {}", quoted(&folder.to_string_lossy())),
+            (None, Some(_)) => " --database-url POSTGRES_URL".to_owned(),
+            (None, None) => String::new(),
         }
     }
 

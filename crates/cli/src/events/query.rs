@@ -2,7 +2,7 @@
 
 use crate::following::say;
 use crate::nothing::filters;
-use crate::output::{Output, Style, Text, list, member};
+use crate::output::{Output, list, member, next_command, say_next_page};
 use crate::request::{Params, actor};
 use crate::tasks::{Order, add_earlier, events_table};
 use crate::when::When;
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_parser = actor)]
     actor: Option<String>,
     /// Only these types of events, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+    #[arg(long, alias = "events", value_delimiter = ',', value_name = "TYPE")]
     types: Vec<String>,
     /// Only this flow, named by its root task
     #[arg(long, value_name = "ID")]
@@ -84,9 +84,7 @@ pub async fn query(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
     }
     add_earlier(&api, &mut result).await;
     events_table(&result, out)?;
-    if let Some(next) = next(&result, words, out) {
-        out.text(&Text::of(Style::Dim, format!("next page: {next}")).whole())?;
-    }
+    say_next_page(next(&result, words, out), out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,18 +121,8 @@ async fn looked_through(api: &dyn Api, mut params: Value) -> Result<Value, CliEr
 
 /// The command that goes on behind a page; `None`: the log has ended.
 fn next(result: &Value, asked: &Value, out: &Output) -> Option<String> {
-    let cursor = member(result, "next_cursor");
-    if cursor.is_empty() {
-        return None;
-    }
-    let mut words = vec!["taskledger events query".to_owned()];
-    words.extend(filters("events.query", asked));
-    for name in ["order", "limit"] {
-        let given = member(asked, name);
-        words.extend((!given.is_empty()).then(|| format!("--{name} {given}")));
-    }
-    words.push(format!("--cursor {cursor}"));
-    Some(out.command(&words.join(" ")))
+    let options = filters("events.query", asked);
+    next_command("taskledger events query", &options, asked, result, out)
 }
 
 impl Args {
@@ -166,6 +154,12 @@ fn hint(result: &Value, asked: &Value, out: &Output) -> Option<String> {
         ));
     }
     let filters = filters("events.query", asked);
+    if filters.is_empty() && asked.get("cursor").is_some() {
+        return Some(format!(
+            "no event after this cursor; the newest events: {}",
+            out.command("taskledger events query --order desc --limit 5")
+        ));
+    }
     Some(match filters.is_empty() {
         true => {
             let run = out.command("taskledger run FILE");
@@ -228,6 +222,11 @@ mod tests {
         );
         let said = hint(&none, &json!({"order": "desc"}), &out).unwrap();
         assert!(said.starts_with("there is no event yet"), "{said}");
+        let said = hint(&none, &json!({"cursor": "pa99999999", "limit": 1}), &out).unwrap();
+        assert_eq!(
+            said,
+            "no event after this cursor; the newest events: taskledger events query --order desc --limit 5"
+        );
         let more = json!({"events": [], "next_cursor": "d7"});
         assert!(hint(&more, &given, &out).unwrap().ends_with(
             "to search on: taskledger events query --since 1h --types task_failed,task_cancelled --limit 5 --cursor d7"

@@ -5,8 +5,10 @@ use super::selection::{Selection, looked_through};
 use super::{CliError, HttpApi, Output, Params, Request};
 use crate::Api;
 use crate::following::say;
-use crate::nothing::nothing;
-use crate::output::{Style, Text, grid, list as list_of, member, next_page, short, style};
+use crate::nothing::{filters, nothing};
+use crate::output::{
+    Style, Text, counted, grid, list as list_of, member, next_command, say_next_page, short, style,
+};
 use crate::tree::{mark, shown_status, took};
 use crate::when::{When, span};
 use clap::ValueEnum;
@@ -84,6 +86,29 @@ impl Args {
             show: |_, _| Ok(()),
         })
     }
+
+    /// The command that shows the page after this one. It names what was meant when it was printed: `@last` and `1h` are
+    /// something else later. `asked`: the parameters of the call.
+    fn next(
+        &self,
+        result: &Value,
+        asked: &Value,
+        when: &When,
+        out: &Output,
+    ) -> Result<Option<String>, CliError> {
+        let mut words = Value::Object(self.which.asked());
+        when.resolve_in(
+            &mut words,
+            &["since", "until", "at", "ended_since", "ended_until"],
+        )?;
+        if let Some(parent) = asked.get("parent_id") {
+            words["parent"] = parent.clone();
+        }
+        let mut options = filters("tasks.list", &words);
+        options.extend(self.which.is_of_all().then(|| "--all".to_owned()));
+        let command = "taskledger tasks list";
+        Ok(next_command(command, &options, asked, result, out))
+    }
 }
 
 /// Asks, looks through what was answered, and shows it.
@@ -96,6 +121,7 @@ pub(super) async fn list(
     let mut request = args.request(when)?;
     crate::ids::resolve_in(api, &mut request.params).await?;
     let rest = args.which.rest(when)?;
+    let asked = request.params.clone();
     let result = match &rest {
         Some(_) => {
             let wanted = args.limit.map_or(LIMIT_DEFAULT, |limit| limit as usize);
@@ -114,12 +140,16 @@ pub(super) async fn list(
     let tasks = list_of(&result, "tasks");
     out.texts(&rows(tasks, when, out.look().columns))?;
     let looked_at = result.get("looked_at").and_then(Value::as_u64);
-    let counted = match looked_at {
-        Some(looked_at) => format!("{} found among {looked_at} looked at", tasks.len()),
+    let line = match looked_at {
+        Some(looked_at) => format!(
+            "{} among {} searched",
+            counted(tasks.len() as u64, "match", "matches"),
+            counted(looked_at, "task", "tasks")
+        ),
         None => format!("{} of {}", tasks.len(), member(&result, "total")),
     };
-    out.text(&Text::of(Style::Dim, counted))?;
-    next_page(&result, out)?;
+    out.text(&Text::of(Style::Dim, line))?;
+    say_next_page(args.next(&result, &asked, when, out)?, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -208,6 +238,40 @@ mod tests {
             Some("no more tasks after this offset")
         );
         assert_eq!(said("list", json!({"tasks": [{"id": "a"}]})), None);
+    }
+
+    #[test]
+    fn the_next_page_is_a_command_to_paste() {
+        let mut out = Output::to(Box::new(Vec::new()), false, false);
+        out.calls_with(" --url http://h:1".to_owned());
+        let when = at_noon(Times::Utc);
+        let next = |line: &str, more: Value| {
+            let args: Args = parsed(line.split(' ')).unwrap();
+            let mut asked = args.request(&when).unwrap().params;
+            if asked.get("parent_id").is_some() {
+                asked["parent_id"] = json!("0f8fad5b-d9cb-469f-a165-70867728950e");
+            }
+            args.next(&more, &asked, &when, &out).unwrap()
+        };
+        let more = || json!({"tasks": [], "next_cursor": "c7"});
+        assert_eq!(
+            next(
+                "list --all --status failed --since 1h --label a=b --limit 2 --order asc",
+                more()
+            )
+            .as_deref(),
+            Some(
+                "taskledger tasks list --label a=b --since 2026-01-31T11:00:00.000000Z --status failed --all --order asc \
+                 --limit 2 --cursor c7 --url http://h:1"
+            )
+        );
+        assert_eq!(
+            next("list --parent @last", more()).as_deref(),
+            Some(
+                "taskledger tasks list --parent 0f8fad5b-d9cb-469f-a165-70867728950e --cursor c7 --url http://h:1"
+            )
+        );
+        assert_eq!(next("list", json!({"tasks": []})), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ struct Result<'a> {
     root_task_id: TaskId,
     name: &'a str,
     status: Status,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    skipped: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     executor: Option<&'a str>,
     summary: String,
@@ -52,6 +54,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         input,
         is_draining,
         executors,
+        skipped,
     } = explained;
     let speaker = Speaker {
         e,
@@ -62,6 +65,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         attempts,
         is_draining: *is_draining,
         executors: executors.as_ref(),
+        skipped,
     };
     let reasons = speaker.reasons();
     let name = facts.name(&e.task);
@@ -72,6 +76,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         root_task_id: flow.root(),
         name,
         status: e.task.status,
+        skipped: skipped.contains(&e.task.id),
         executor: e.method.as_deref(),
         summary: format!("`{name}` {first}"),
         reasons,
