@@ -115,3 +115,24 @@ fn row(entry: &Value, out: &Output) -> Vec<Text> {
         Text::of(Style::Dim, member(entry, "detail")),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Output, next};
+    use serde_json::json;
+
+    #[test]
+    fn the_next_page_is_a_command_to_paste() {
+        let mut out = Output::to(Box::new(Vec::new()), false, false);
+        out.calls_with(" --data-dir d".to_owned());
+        let asked = json!({"principal": "user:ann", "since": "2026-01-31T11:00:00Z", "limit": 5, "cursor": "d9"});
+        let more = json!({"entries": [{}], "next_cursor": "d7"});
+        assert_eq!(
+            next(&asked, &more, &out).as_deref(),
+            Some(
+                "taskledger audit --principal user:ann --since 2026-01-31T11:00:00Z --limit 5 --cursor d7 --data-dir d"
+            )
+        );
+        assert_eq!(next(&asked, &json!({"entries": [{}]}), &out), None);
+    }
+}
