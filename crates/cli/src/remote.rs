@@ -1,5 +1,6 @@
 //! The options that name a server and what is shown to it.
 
+mod quoting;
 mod variables;
 
 use super::context::{Context, Contexts};
@@ -8,6 +9,7 @@ use super::{ApiError, CliError, HttpApi, http_api};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use clap::builder::FalseyValueParser;
+pub use quoting::quoted;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -454,15 +456,6 @@ impl Access {
             .map_err(|error| fail(error.to_string()))?;
         Ok(authorities)
     }
-}
-
-/// A word as a shell takes it.
-pub fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Whether a URL holds what may be a secret. A key of a proxy often stands alone, where a user name does.
