@@ -58,6 +58,7 @@ impl App {
         let facts = self.explained_facts(flow, &explanation).await?;
         let attempts = self.attempts_of(&explanation).await?;
         let last_run = self.last_run(&explanation).await?;
+        let skipped = self.skipped_of(&explanation).await?;
         let queue = self
             .queue_of(context, (flow, owner.as_deref()), &explanation)
             .await?;
@@ -73,6 +74,7 @@ impl App {
             workers,
             lineage,
             input,
+            skipped,
             executors: self.known_beside(&explanation),
             explanation,
             is_draining: self.flows.slots().is_held_back(),
@@ -143,6 +145,30 @@ impl App {
             Some(run) => self.queries.run(run).await.map_err(failed),
             None => Ok(None),
         }
+    }
+
+    /// The pending tasks of an explanation that their run has ended without. Cost: a read for each of them, at most
+    /// [`LISTED_MAX`](taskledger_domain::flow::explain::LISTED_MAX) + 1.
+    async fn skipped_of(&self, e: &Explanation) -> Result<Vec<TaskId>, Error> {
+        let mut pending = Vec::new();
+        for reason in &e.reasons {
+            if let Reason::NotCovered { .. } = reason {
+                pending.push(e.task.id);
+            } else if let Reason::Failed { not_done, .. } = reason {
+                pending.extend(not_done.items.iter().map(|task| task.id));
+            }
+        }
+        if pending.is_empty() {
+            return Ok(pending);
+        }
+        self.await_task(Argument::Task, e.task.id, Consistency::Strong)
+            .await?;
+        let mut skipped = Vec::new();
+        for task in pending {
+            let view = self.queries.get(task).await.map_err(failed)?;
+            skipped.extend(view.is_some_and(|view| view.skipped).then_some(task));
+        }
+        Ok(skipped)
     }
 
     /// The line that the task stands in.

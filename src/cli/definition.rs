@@ -244,6 +244,49 @@ mod tests {
         assert!(lines.iter().any(|it| it.starts_with(line)), "{lines:#?}");
     }
 
+    #[test]
+    fn options_of_a_command_itself_come_first_in_its_help() {
+        /// What names a server and is shown to it, with the name that `webhooks` gives one of them.
+        const SERVER: [&str; 10] = [
+            "url",
+            "token-file",
+            "insecure-token",
+            "client-cert",
+            "client-key",
+            "ca-file",
+            "context",
+            "proxy",
+            "header",
+            "request-header",
+        ];
+        fn check(command: &mut Command, above: &str, checked: &mut usize) {
+            let path = format!("{above} {}", command.get_name());
+            for arg in command.get_arguments() {
+                let name = arg.get_long().unwrap_or(arg.get_id().as_str());
+                match arg.get_help_heading() {
+                    Some("Server") => assert!(SERVER.contains(&name), "{path}: {name}"),
+                    Some("Output") => {
+                        assert!(["json", "color", "time"].contains(&name), "{path}: {name}");
+                    }
+                    heading => assert_eq!(heading, None, "{path}: {name}"),
+                }
+            }
+            let help = command.render_help().to_string();
+            let place = |heading: &str| help.find(&format!("\n{heading}:\n"));
+            if let (Some(own), Some(server)) = (place("Options"), place("Server")) {
+                assert!(own < server, "{path}: {help}");
+                *checked += 1;
+            }
+            for inner in command.get_subcommands_mut() {
+                check(inner, &path, checked);
+            }
+        }
+        let (mut command, mut checked) = (command(), 0);
+        command.build();
+        check(&mut command, "", &mut checked);
+        assert!(checked > 40, "commands that talk to a server: {checked}");
+    }
+
     /// What a shell is offered behind these words.
     fn offered(words: &[String], begun: &str) -> Vec<String> {
         let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();

@@ -56,7 +56,7 @@ pub(super) struct Args {
     wait: bool,
 
     /// The server that runs it
-    #[arg(long, visible_alias = "server", value_name = "URL", env = "TASKLEDGER_URL", value_parser = server_url)]
+    #[arg(long, visible_alias = "server", help_heading = "Server", value_name = "URL", env = "TASKLEDGER_URL", value_parser = server_url)]
     url: Option<String>,
     #[command(flatten)]
     access: Access,

@@ -3,6 +3,7 @@
 pub mod run_events;
 
 use self::run_events::Begun;
+use crate::meant::question_of_list;
 use crate::methods::as_commands;
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -163,6 +164,13 @@ fn describe(message: &str, code: i64, data: &Value) -> String {
             None | Some(Value::Null) => {}
             Some(actual) => {
                 let _ = write!(text, ", found {actual}");
+                let expected = part("expected");
+                if let Some(actual) = actual
+                    .as_str()
+                    .filter(|_| !expected.contains("did you mean"))
+                {
+                    text.push_str(&question_of_list(actual, &expected));
+                }
             }
         }
     }
@@ -206,6 +214,20 @@ mod tests {
         assert_eq!(
             result(body).unwrap_err().to_string(),
             "Invalid params (-32602)\n  tasks[3].name: empty, expected a string, found \"\"\n  x: unknown parameter, expected one of y"
+        );
+    }
+
+    #[test]
+    fn a_refusal_asks_for_the_name_that_was_probably_meant() {
+        let fault = json!({"field": "types", "reason": "not a type of event", "path": ["types", 0],
+            "expected": "one of task_created, task_completed, task_failed", "actual": "task_compl"});
+        let error =
+            json!({"code": -32602, "message": "Invalid params", "data": {"errors": [fault]}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "error": error}).to_string();
+        let said = result(body.as_bytes()).unwrap_err().to_string();
+        assert!(
+            said.ends_with("found \"task_compl\"; did you mean `task_completed`?"),
+            "{said}"
         );
     }
 

@@ -3,8 +3,9 @@
 //! Owns: the file of contexts, with mode 0600. It names files with tokens and never holds a token.
 
 use super::following::say;
+use super::meant::question;
 use super::output::{Output, Text, grid};
-use super::{CliError, http_api, remote};
+use super::{CliError, http_api, remote, target};
 use clap::Subcommand;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,7 @@ struct Add {
     #[arg(value_name = "NAME", value_parser = name)]
     name: String,
     /// The server
-    #[arg(long, visible_alias = "url", value_name = "URL", value_parser = http_api::server_url)]
+    #[arg(long, visible_alias = "url", value_name = "URL", value_parser = server)]
     server: String,
     /// File with an access token, readable by its owner only
     #[arg(long, value_name = "FILE")]
@@ -174,7 +175,11 @@ impl Contexts {
             CliError::Usage(match names.as_slice() {
                 [] => format!("there is no context `{name}`; `taskledger context add` makes one"),
                 names => format!(
-                    "there is no context `{name}`; expected one of {}",
+                    "there is no context `{name}`{} one of {}",
+                    match question(name, names.iter().copied()) {
+                        none if none.is_empty() => "; expected".to_owned(),
+                        question => question + " Expected",
+                    },
                     names.join(", ")
                 ),
             })
@@ -308,6 +313,15 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
+/// A server that commands can talk to. Its URL may hold a secret, which is then not repeated.
+fn server(text: &str) -> Result<String, String> {
+    let url = http_api::server_url(text)?;
+    match target::parse_url(&url) {
+        Ok(_) => Ok(url),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 fn proxy(text: &str) -> Result<Url, String> {
     let url = remote::proxy(text)?;
     match remote::holds_credentials(&url) {
@@ -347,6 +361,11 @@ mod tests {
         assert_eq!(contexts.chosen(None).unwrap(), None);
         let said = contexts.chosen(Some("test")).unwrap_err().to_string();
         assert_eq!(said, "there is no context `test`; expected one of prod");
+        let said = contexts.choose("pro").unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "there is no context `pro`; did you mean `prod`? Expected one of prod"
+        );
         assert!(contexts.choose("test").is_err() && contexts.remove("test").is_err());
     }
 
@@ -365,6 +384,22 @@ mod tests {
         std::fs::set_permissions(&place, open).unwrap();
         let said = Contexts::read(Some(&place)).unwrap_err().to_string();
         assert!(said.contains("chmod 600"), "{said}");
+    }
+
+    #[test]
+    fn a_server_with_credentials_in_its_url_is_refused_before_they_are_kept() {
+        assert_eq!(
+            server("http://127.0.0.1:8000").unwrap(),
+            "http://127.0.0.1:8000"
+        );
+        for secret in [
+            "http://u:hunter2@127.0.0.1:8000",
+            "https://hunter2@ledger.example",
+        ] {
+            let said = server(secret).unwrap_err();
+            assert!(said.contains("--token-file FILE"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
     }
 
     #[test]

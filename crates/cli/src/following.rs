@@ -2,6 +2,7 @@
 //! how somebody stops it.
 
 use super::event_stream::{EventStream, JsonEvent, Piece, RESET, StreamItem, Wanted};
+use super::remote::quoted;
 use super::{ApiError, CliError, clock};
 use clap::builder::PossibleValuesParser;
 use std::cell::RefCell;
@@ -29,6 +30,14 @@ fn from(text: &str) -> Result<String, String> {
     }
 }
 
+/// The options with these values, each behind a blank, for a command to paste; none for what was not given.
+pub(super) fn given(options: &[(&str, Option<&str>)]) -> String {
+    let given = options.iter();
+    given
+        .filter_map(|(name, value)| Some(format!(" --{name} {}", quoted((*value)?))))
+        .collect()
+}
+
 /// Any text that a header can hold; the server knows which are cursors.
 fn cursor(text: &str) -> Result<String, String> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) {
@@ -45,7 +54,10 @@ pub(super) fn types() -> PossibleValuesParser {
 
 /// The place behind everything that was written. Whoever writes moves it.
 #[derive(Debug, Default)]
-pub(super) struct LastCursor(RefCell<Option<String>>);
+pub(super) struct LastCursor {
+    place: RefCell<Option<String>>,
+    command: RefCell<String>,
+}
 
 impl LastCursor {
     /// Behind these pieces, which were written.
@@ -58,16 +70,27 @@ impl LastCursor {
 
     /// At a place that is known.
     pub(super) fn set(&self, place: &str) {
-        *self.0.borrow_mut() = Some(place.to_owned());
+        *self.place.borrow_mut() = Some(place.to_owned());
+    }
+
+    /// The command that follows the same, but for the place.
+    pub(super) fn is_of(&self, command: String) {
+        *self.command.borrow_mut() = command;
     }
 
     /// Tells somebody who has stopped how to go on.
     pub(super) fn farewell(&self) {
-        let place = self.0.borrow();
-        say(&match place.as_deref() {
-            Some(place) => format!("stopped; to continue from here: --last-event-id {place}"),
+        say(&self.last_words());
+    }
+
+    fn last_words(&self) -> String {
+        match self.place.borrow().as_deref() {
+            Some(place) => format!(
+                "stopped; to continue from here: {} --last-event-id {place}",
+                self.command.borrow()
+            ),
             None => "stopped".to_owned(),
-        });
+        }
     }
 }
 
@@ -193,10 +216,14 @@ mod tests {
     fn a_place_is_the_last_one_that_was_named() {
         let place = LastCursor::default();
         let at = |id: &str| Piece::Place(id.to_owned());
+        assert_eq!(place.last_words(), "stopped");
+        place.is_of("taskledger watch f --url http://h:1".to_owned());
         place.passed(&[at("a"), at("b"), at("")]);
-        assert_eq!(place.0.borrow().as_deref(), Some("b"));
         place.passed(&[]);
-        assert_eq!(place.0.borrow().as_deref(), Some("b"));
+        assert_eq!(
+            place.last_words(),
+            "stopped; to continue from here: taskledger watch f --url http://h:1 --last-event-id b"
+        );
     }
 
     #[test]

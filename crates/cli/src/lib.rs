@@ -23,6 +23,7 @@ mod ids;
 pub mod input;
 mod labels;
 mod local;
+mod meant;
 pub mod methods;
 pub mod nothing;
 pub mod open_files;

@@ -22,17 +22,20 @@ pub(super) enum Colours {
     Never,
 }
 
+/// The heading of these options in help.
+const OUTPUT: &str = "Output";
+
 /// How answers are shown, for every command.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Output")]
 pub struct Shown {
     /// Print the answer as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = OUTPUT)]
     pub json: bool,
     /// Colours: `always`, `never`, or `auto`, which is on a terminal unless NO_COLOR is set
     #[arg(
         long,
         global = true,
+        help_heading = OUTPUT,
         value_enum,
         hide_possible_values = true,
         value_name = "WHEN",
@@ -45,6 +48,7 @@ pub struct Shown {
     #[arg(
         long,
         global = true,
+        help_heading = OUTPUT,
         value_enum,
         hide_possible_values = true,
         value_name = "FORM",

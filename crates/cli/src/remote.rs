@@ -1,5 +1,6 @@
 //! The options that name a server and what is shown to it.
 
+mod quoting;
 mod variables;
 
 use super::context::{Context, Contexts};
@@ -8,6 +9,7 @@ use super::{ApiError, CliError, HttpApi, http_api};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use clap::builder::FalseyValueParser;
+pub use quoting::quoted;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,12 +28,15 @@ const TOKEN_BYTES_MAX: u64 = 16 * 1024;
 /// The variables with the files of a certificate and its key. Strangers are shown what an option names, and no more.
 const CERTIFICATE_VARIABLES: [&str; 2] = ["TASKLEDGER_CLIENT_CERT", "TASKLEDGER_CLIENT_KEY"];
 
+/// The heading of these options in help. Each names it itself: `next_help_heading` would also hold for the options of
+/// commands that are declared behind them.
+const SERVER: &str = "Server";
+
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Server")]
 pub struct Remote {
     /// The server; by default that of the context in use, else http://127.0.0.1:8000
-    #[arg(long, visible_alias = "server", global = true, value_name = "URL", env = "TASKLEDGER_URL", value_parser = http_api::server_url)]
+    #[arg(long, visible_alias = "server", global = true, help_heading = SERVER, value_name = "URL", env = "TASKLEDGER_URL", value_parser = http_api::server_url)]
     url: Option<String>,
     #[command(flatten)]
     access: Access,
@@ -85,7 +90,6 @@ pub fn given_url(option: Option<&str>) -> Result<Option<String>, CliError> {
 
 /// What is shown to a server, and how it proves who it is.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Server")]
 pub struct Access {
     /// File with an access token, readable by its owner only; otherwise the token in TASKLEDGER_TOKEN is sent, or
     /// that in the file that TASKLEDGER_TOKEN_FILE names
@@ -93,6 +97,7 @@ pub struct Access {
         id = "access_token_file",
         long = "token-file",
         global = true,
+        help_heading = SERVER,
         value_name = "FILE"
     )]
     token_file: Option<PathBuf>,
@@ -102,6 +107,7 @@ pub struct Access {
         id = "access_insecure_token",
         long = "insecure-token",
         global = true,
+        help_heading = SERVER,
         env = "TASKLEDGER_INSECURE_TOKEN",
         value_parser = FalseyValueParser::new()
     )]
@@ -112,6 +118,7 @@ pub struct Access {
         id = "access_client_cert",
         long = "client-cert",
         global = true,
+        help_heading = SERVER,
         value_name = "FILE",
         requires = "access_client_key"
     )]
@@ -122,6 +129,7 @@ pub struct Access {
         id = "access_client_key",
         long = "client-key",
         global = true,
+        help_heading = SERVER,
         value_name = "FILE",
         requires = "access_client_cert"
     )]
@@ -132,6 +140,7 @@ pub struct Access {
         id = "access_ca_file",
         long = "ca-file",
         global = true,
+        help_heading = SERVER,
         value_name = "FILE",
         env = "TASKLEDGER_CA_FILE"
     )]
@@ -142,6 +151,7 @@ pub struct Access {
         id = "access_context",
         long = "context",
         global = true,
+        help_heading = SERVER,
         value_name = "NAME",
         env = "TASKLEDGER_CONTEXT"
     )]
@@ -152,6 +162,7 @@ pub struct Access {
         id = "access_proxy",
         long = "proxy",
         global = true,
+        help_heading = SERVER,
         value_name = "URL",
         env = "TASKLEDGER_PROXY",
         hide_env_values = true,
@@ -165,6 +176,7 @@ pub struct Access {
         id = "access_header",
         long = "header",
         global = true,
+        help_heading = SERVER,
         value_name = "NAME: VALUE"
     )]
     headers: Vec<HeaderText>,
@@ -444,15 +456,6 @@ impl Access {
             .map_err(|error| fail(error.to_string()))?;
         Ok(authorities)
     }
-}
-
-/// A word as a shell takes it.
-pub fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// Whether a URL holds what may be a secret. A key of a proxy often stands alone, where a user name does.

@@ -3,11 +3,12 @@
 mod shown;
 
 use super::input::read_text;
+use super::meant::question;
 use super::nothing::shown_or_said;
-use super::output::Output;
+use super::output::{Output, list, member};
 use super::request::{Object, Params, json_object};
 use super::when::{self, When};
-use super::{Api, CliError, Remote};
+use super::{Api, ApiError, CliError, Remote};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use shown::{listed, run, shown};
@@ -263,6 +264,76 @@ impl What {
     }
 }
 
+/// Whether an update has more than the name of its schedule.
+fn changes_something(params: &Params) -> bool {
+    let is_name = |name: &&String| matches!(name.as_str(), "name" | "owner");
+    params.0.keys().any(|name| !is_name(&name))
+}
+
+/// That there is no schedule to delete.
+async fn none_such(api: &dyn Api, asked: &Value, out: &Output) -> CliError {
+    let (name, meant) = (member(asked, "name"), meant_name(api, asked).await);
+    let list = out.command("taskledger schedules list");
+    CliError::Usage(format!(
+        "there is no schedule `{name}`{meant}{} `{list}` shows those that there are",
+        if meant.is_empty() { ";" } else { "" }
+    ))
+}
+
+/// The code of the refusal for a schedule that does not exist.
+const NOT_FOUND: i64 = -31014;
+/// Schedules among which one is looked for that was probably meant: as many as a page has.
+const NAMES_MAX: u32 = 100;
+
+/// `; did you mean ..?`, if that is known. What the server does not answer is not.
+async fn meant_name(api: &dyn Api, asked: &Value) -> String {
+    let params = Params::default()
+        .with("limit", NAMES_MAX)
+        .maybe("owner", asked.get("owner").cloned());
+    let found = api.call("schedules.list", params.build()).await;
+    let found = found.unwrap_or_default();
+    let names = list(&found, "schedules").iter();
+    let names: Vec<String> = names.map(|schedule| member(schedule, "name")).collect();
+    question(&member(asked, "name"), names.iter().map(String::as_str))
+}
+
+/// A refusal with the name of the schedule or of the time zone that was probably meant.
+async fn helped(api: &dyn Api, asked: &Value, error: ApiError) -> ApiError {
+    let ApiError::Refused {
+        code,
+        message,
+        mut data,
+    } = error
+    else {
+        return error;
+    };
+    let mut faults = list(&data, "errors").iter();
+    let meant = if code == NOT_FOUND {
+        meant_name(api, asked).await
+    } else if faults.any(|fault| member(fault, "field") == "time_zone") {
+        let zones: Vec<String> = jiff::tz::db()
+            .available()
+            .map(|it| it.to_string())
+            .collect();
+        question(
+            &member(asked, "time_zone"),
+            zones.iter().map(String::as_str),
+        )
+    } else {
+        String::new()
+    };
+    if let (Some(data), Some(meant)) = (data.as_object_mut(), meant.strip_prefix("; "))
+        && !data.contains_key("hint")
+    {
+        data.insert("hint".to_owned(), meant.into());
+    }
+    ApiError::Refused {
+        code,
+        message,
+        data,
+    }
+}
+
 /// Does what was asked.
 pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
     let (remote, method, params) = match args.command {
@@ -285,9 +356,13 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
         Command::Update(args) => {
             let params = args.what.add_to(args.which.params())?;
             let without: Vec<&str> = args.without.iter().map(|it| it.as_str()).collect();
-            let params = params
-                .maybe("without", (!without.is_empty()).then_some(without))
-                .maybe("expected_version", args.expected_version);
+            let params = params.maybe("without", (!without.is_empty()).then_some(without));
+            if !changes_something(&params) {
+                let text =
+                    "nothing to change: give at least one option such as --every or --overlap";
+                return Err(CliError::Usage(text.to_owned()));
+            }
+            let params = params.maybe("expected_version", args.expected_version);
             (args.which.remote, "schedules.update", params)
         }
         Command::Pause(args) => {
@@ -312,7 +387,13 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
     let api = remote.api()?;
     out.calls_with(api.options().to_owned());
     let asked = params.build();
-    let result = api.call(method, asked.clone()).await?;
+    let result = match api.call(method, asked.clone()).await {
+        Ok(result) => result,
+        Err(error) => return Err(helped(&api, &asked, error).await.into()),
+    };
+    if method == "schedules.delete" && result["deleted"] != Value::Bool(true) {
+        return Err(none_such(&api, &asked, out).await);
+    }
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
@@ -322,10 +403,7 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
             let show = |result: &Value, out: &mut Output| listed(result, when, out);
             shown_or_said(method, (&asked, &asked), &result, show, out)?;
         }
-        "schedules.delete" => out.line(match result["deleted"].as_bool() {
-            Some(true) => "deleted",
-            Some(false) | None => "there is no such schedule",
-        })?,
+        "schedules.delete" => out.line("deleted")?,
         "schedules.run_now" => run(&asked, &result, out)?,
         _ => shown(&result, when, out)?,
     }

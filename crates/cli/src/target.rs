@@ -193,11 +193,23 @@ impl Target {
 
     /// The same for a request that has failed, with what may help.
     pub(super) fn broken(&self, error: &reqwest::Error) -> String {
-        let text = match self.proxy().filter(|_| is_refused(error)) {
+        let fault = taskledger_net::tls::fault(error);
+        let spoken = |proxy: &missing::Proxy| proxy.is_tls() && fault.is_some();
+        // TLS is spoken with the proxy alone when the server is one of `http`.
+        let of_proxy = |proxy: &missing::Proxy| {
+            is_refused(error) || spoken(proxy) && self.url.scheme() == "http"
+        };
+        let proxy = self.proxy();
+        if let (Some(rustls::Error::InvalidMessage(_)), Some(proxy)) =
+            (fault, proxy.as_ref().filter(|proxy| spoken(proxy)))
+        {
+            return proxy.is_not_tls(&self.url);
+        }
+        let text = match proxy.filter(of_proxy) {
             Some(proxy) => proxy.broken(&self.url, &reason(error)),
             None => self.unreachable(&reason(error)),
         };
-        match taskledger_net::tls::fault(error) {
+        match fault {
             Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => {
                 format!("{text}; `--ca-file` names an authority that is not one of the system's")
             }
@@ -283,7 +295,7 @@ impl Target {
 }
 
 /// A URL of a server.
-fn parse_url(url: &str) -> Result<Url, ApiError> {
+pub(super) fn parse_url(url: &str) -> Result<Url, ApiError> {
     let parsed = Url::parse(url)
         .map_err(|error| ApiError::Connection(format!("`{url}` is not a URL: {error}")))?;
     if (parsed.username(), parsed.password()) != ("", None) {

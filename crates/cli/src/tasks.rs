@@ -94,8 +94,10 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
     if out.is_json() {
         out.value(&result)?;
     } else {
-        if method == "tasks.history" {
-            add_earlier(&api, &mut result).await;
+        match method {
+            "tasks.history" => add_earlier(&api, &mut result).await,
+            "tasks.explain" => explain::add_below(&api, &mut result).await,
+            _ => {}
         }
         show(&result, out)?;
         show_next(method, &meant, &result, out)?;

@@ -201,7 +201,7 @@ pub(super) fn took(task: &Value, now: Timestamp) -> Option<u64> {
 }
 
 /// What a task that does not run waits for.
-fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String {
+pub(super) fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String {
     if task.get("suspension").is_some_and(Value::is_object) {
         return "waits for a person".to_owned();
     }
@@ -255,13 +255,15 @@ fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> String
     }
 }
 
+/// How far a task is, in percent, while it is in progress.
+pub(super) fn percent(task: &Value, progress: f64) -> Option<u8> {
+    let is_running = member(task, "status") == "in_progress";
+    is_running.then(|| (progress.clamp(0.0, 1.0) * 100.0) as u8)
+}
+
 fn line(task: &Value, branches: String) -> Line {
-    let status = member(task, "status");
-    let percent = task
-        .get("progress")
-        .and_then(Value::as_f64)
-        .filter(|_| status == "in_progress")
-        .map(|progress| (progress.clamp(0.0, 1.0) * 100.0) as u8);
+    let progress = task.get("progress").and_then(Value::as_f64);
+    let percent = progress.and_then(|progress| percent(task, progress));
     Line {
         branches,
         id: member(task, "id"),

@@ -11,7 +11,7 @@ mod view;
 pub(super) mod waits;
 
 use super::event_stream::{Door, EventStream, JsonEvent, Piece, StreamItem, Wanted};
-use super::following::{Begin, LastCursor, Remarks, place_of, say, stopped, types};
+use super::following::{Begin, LastCursor, Remarks, given, place_of, say, stopped, types};
 use super::output::{Output, list, member};
 use super::run::end::End;
 use super::target::Target;
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "id")]
     user: Option<String>,
     /// Only these events, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
+    #[arg(long, alias = "events", value_delimiter = ',', value_name = "EVENT", value_parser = types())]
     types: Vec<String>,
     #[command(flatten)]
     begin: Begin,
@@ -98,6 +98,7 @@ async fn follow(args: Args, place: &LastCursor, out: &mut Output) -> Result<Exit
         None => Scope::Server,
         Some(id) => scope(&api, id).await?,
     };
+    place.is_of(out.command(&again(&args, &scope)));
     let is_new = args.begin.from.is_none() && args.begin.last_event_id.is_none();
     if is_new && !args.follow {
         is_covered(&api, &scope, out).await?;
@@ -121,6 +122,26 @@ async fn follow(args: Args, place: &LastCursor, out: &mut Output) -> Result<Exit
     }
     .run(stream)
     .await
+}
+
+/// The command that watches the same.
+fn again(args: &Args, scope: &Scope) -> String {
+    let id = match scope {
+        Scope::Server => String::new(),
+        Scope::Flow { root: id } | Scope::Below { top: id, .. } => format!(" {id}"),
+    };
+    let types = (!args.types.is_empty()).then(|| args.types.join(","));
+    let form = args.output.map(|form| match form {
+        Form::Lines => "lines",
+        Form::Json => "json",
+    });
+    let options = [
+        ("user", args.user.as_deref()),
+        ("types", types.as_deref()),
+        ("output", form),
+    ];
+    let follow = if args.follow { " --follow" } else { "" };
+    format!("taskledger watch{id}{}{follow}", given(&options))
 }
 
 /// What is watched when somebody names `id`.
@@ -379,5 +400,36 @@ impl Watching<'_> {
             Some(end) => ExitCode::from(end.exit_code()),
             None => ExitCode::SUCCESS,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parsed;
+
+    #[test]
+    fn who_has_stopped_is_given_the_command_that_watches_the_same() {
+        let top = "0f8fad5b-d9cb-469f-a165-70867728950e".to_owned();
+        let below = Scope::Below {
+            root: "r".to_owned(),
+            top,
+        };
+        for (line, scope, expected) in [
+            ("watch", Scope::Server, "taskledger watch"),
+            (
+                "watch --user ann --types task_failed,task_cancelled --output json --from 7",
+                Scope::Server,
+                "taskledger watch --user ann --types task_failed,task_cancelled --output json",
+            ),
+            (
+                "watch @last --follow",
+                below,
+                "taskledger watch 0f8fad5b-d9cb-469f-a165-70867728950e --follow",
+            ),
+        ] {
+            let args: Args = parsed(line.split(' ')).unwrap();
+            assert_eq!(again(&args, &scope), expected);
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a key may be, for errors.
-pub const KEY_EXPECTED: &str = "a key of 1 to 63 letters, digits, `-`, `_` and `.`, with at most one `/` behind a prefix; each part begins and ends with a letter or a digit";
+pub const KEY_EXPECTED: &str = "a key of 1 to 63 letters, digits, `-`, `_` and `.`, with at most one `/` after a prefix; each part begins and ends with a letter or a digit";
 /// What a key may be, as a regular expression; its length is bounded beside it.
 pub const KEY_PATTERN: &str =
     "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$";

@@ -148,6 +148,9 @@ pub struct Explained {
     /// it.
     #[serde(default)]
     pub executors: Option<KnownExecutors>,
+    /// The pending tasks of it that their run has ended without; nodes of an earlier release do not say it.
+    #[serde(default)]
+    pub skipped: Vec<TaskId>,
 }
 
 /// One page of a history.

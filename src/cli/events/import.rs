@@ -156,13 +156,17 @@ async fn read(
                 taken.add(&line, &text);
                 page.bytes += event.data.get().len();
                 let checked = checker.check(event).map_err(|e| input.fault(e))?;
-                follow(&mut chain, &step, input.is_archive()).map_err(|e| input.fault(e))?;
+                if let Err(reason) = follow(&mut chain, &step, input.is_archive()) {
+                    return Err(broken(input, &reason));
+                }
                 page.events.push(checked);
             }
             Line::Dropped(_) if args.restart_chain => {}
             Line::Dropped(line) => {
                 let step = Step::Dropped(line.dropped);
-                follow(&mut chain, &step, false).map_err(|e| input.fault(e))?;
+                if let Err(reason) = follow(&mut chain, &step, false) {
+                    return Err(broken(input, &reason));
+                }
                 taken.add(&Line::Dropped(line), &text);
                 page.remains.push(line.dropped);
             }
@@ -193,9 +197,30 @@ fn follow(chain: &mut Chain, step: &Step, is_archive: bool) -> Result<(), String
     if is_archive {
         return Ok(());
     }
-    chain.step(step).map_err(|reason| {
-        format!("{reason}; --restart-chain imports the log without hashes and starts a new chain")
-    })
+    chain.step(step)
+}
+
+/// That the chain does not hold at the last line that was read. To give it up helps only where the rest of the file, with
+/// the digest at its end, is as it was written. Cost: reading the rest.
+fn broken(mut input: Lines, reason: &str) -> CliError {
+    let told = input.placed(reason);
+    let changed = loop {
+        match input.next() {
+            Ok(Some(_)) => {}
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    let advice = match (changed, input.is_whole()) {
+        (Some(error), _) => format!("\n  {error}; nothing is imported: export the log again"),
+        (None, true) => {
+            "; --restart-chain imports the log without hashes and starts a new chain".to_owned()
+        }
+        (None, false) => "; --restart-chain with --allow-unterminated imports the log without hashes and starts a \
+                          new chain"
+            .to_owned(),
+    };
+    CliError::Usage(format!("{told}{advice}"))
 }
 
 /// Whether a file without the line that closes an export may be taken in.

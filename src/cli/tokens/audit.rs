@@ -74,8 +74,8 @@ pub(super) fn is_empty(page: &Value) -> bool {
 }
 
 const COLUMNS: [Column<'static>; 7] = [
-    Column::whole("AT"),
-    Column::short("PRINCIPAL"),
+    Column::whole("TIME"),
+    Column::short("BY"),
     Column::short("ADDRESS").extra(),
     Column::whole("ACTION"),
     Column::short("OBJECT"),

@@ -42,7 +42,7 @@ impl Executor for SystemInfoExecutor {
         Description {
             name: "system_info_executor".to_owned(),
             aliases: Vec::new(),
-            summary: "Tells about processor, memory and disk of the server.".to_owned(),
+            summary: "Reports processor, memory and disk of the server.".to_owned(),
             idempotent: true,
             pure: false,
             input_schema: Some(json!({

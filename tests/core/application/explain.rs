@@ -76,6 +76,21 @@ async fn a_task_says_whether_it_was_ever_executed_and_how_that_run_ended() {
         (&json!(true), &json!("failed"))
     );
     assert_eq!(reason["run_root_task_id"], json!(id("root")));
+    assert_eq!(answer["skipped"], true);
+    let answer = explain(&w, "root").await;
+    assert_eq!(
+        first(&answer)["not_done"],
+        json!([{"id": id("behind"), "name": "behind", "status": "pending", "skipped": true}])
+    );
+}
+
+#[tokio::test]
+async fn a_task_that_its_run_may_still_reach_is_not_skipped() {
+    let w = world().await;
+    let after_long = after(task("behind", "work"), &["long"]);
+    executed(&w, json!([task("long", "work"), after_long])).await;
+    w.script.launched(1).await;
+    assert_eq!(explain(&w, "behind").await.get("skipped"), None);
 }
 
 #[tokio::test]
@@ -218,6 +233,23 @@ async fn ended_tasks_show_their_attempts_and_whether_retries_were_left() {
         .map(|a| &a["error"])
         .collect();
     assert_eq!(errors, ["boom", "boom"]);
+    let summary = answer["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("failed in the last of 2 attempts"),
+        "{summary}"
+    );
+    let retry = w.call(|app| async move { app.retry(&caller(), id("twice"), None).await });
+    assert!(soon(retry).await.unwrap().is_ok());
+    w.script.launched(5).await;
+    w.script.fail("twice").await;
+    w.script.launched(6).await;
+    w.script.fail("twice").await;
+    let again = explain(&w, "twice").await;
+    let summary = again["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("failed in attempt 4, the last of 2 in its run"),
+        "{summary}"
+    );
     let answer = explain(&w, "once").await;
     assert_eq!(first(&answer)["retries"], "not_asked_for");
     let answer = explain(&w, "good").await;

@@ -140,6 +140,25 @@ fn forged(export: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_that_was_changed_is_to_be_made_again_and_giving_up_its_chain_is_not_advised() {
+    let from = Folder::new();
+    create(&from, &["pay 100", "other"]).await;
+    let changed = events(&["export"], &from).await.done();
+    let changed = changed.replacen("pay 100", "pay 900", 1);
+    let to = Folder::new();
+    let words = ["events", "import", "-"].map(str::to_owned).into_iter();
+    let given = run_with(words.chain(to.storage()), Path::new("."), &changed).await;
+    let refused = given.refused(2);
+
+    assert!(refused.contains("line 1: the hash is"), "{refused}");
+    assert!(
+        refused.contains("it was cut off or changed; nothing is imported: export the log again"),
+        "{refused}"
+    );
+    assert!(!refused.contains("--restart-chain"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forged_export_is_refused_unless_its_chain_is_given_up() {
     let from = Folder::new();
     create(&from, &["pay 100", "other"]).await;

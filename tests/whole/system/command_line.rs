@@ -90,7 +90,7 @@ async fn a_task_that_a_drain_keeps_from_starting_says_so() {
         "{said}"
     );
     let tree = run(["tasks", "tree", id, "--url", url]).await;
-    let line = "· late  pending  waits, because the server is draining\n";
+    let line = "· late  pending  waits because the server is draining\n";
     assert_eq!(tree.out, line);
     let end = format!("until `taskledger drain --cancel --url {url}` or its next start\n");
     assert!(tree.err.ends_with(&end), "{tree:?}");

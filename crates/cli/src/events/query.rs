@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_parser = actor)]
     actor: Option<String>,
     /// Only these types of events, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+    #[arg(long, alias = "events", value_delimiter = ',', value_name = "TYPE")]
     types: Vec<String>,
     /// Only this flow, named by its root task
     #[arg(long, value_name = "ID")]
@@ -144,6 +144,12 @@ fn hint(result: &Value, (asked, meant): (&Value, &Value), out: &Output) -> Optio
         ));
     }
     let filters = filters(METHOD, asked);
+    if filters.is_empty() && asked.get("cursor").is_some() {
+        return Some(format!(
+            "no event after this cursor; the newest events: {}",
+            out.command("taskledger events query --order desc --limit 5")
+        ));
+    }
     Some(match filters.is_empty() {
         true => {
             let run = out.command("taskledger run FILE");
@@ -207,6 +213,11 @@ mod tests {
         let order = json!({"order": "desc"});
         let said = hint(&none, (&order, &order), &out).unwrap();
         assert!(said.starts_with("there is no event yet"), "{said}");
+        let said = hint(&none, &json!({"cursor": "pa99999999", "limit": 1}), &out).unwrap();
+        assert_eq!(
+            said,
+            "no event after this cursor; the newest events: taskledger events query --order desc --limit 5"
+        );
         let more = json!({"events": [], "next_cursor": "d7"});
         assert!(hint(&more, (&given, &given), &out).unwrap().ends_with(
             "to search on: taskledger events query --since 1h --types task_failed,task_cancelled --limit 5 --cursor d7"

@@ -1,7 +1,7 @@
 //! `taskledger events tail`
 
 use crate::event_stream::{Door, Event, EventStream, JsonEvent, Piece, StreamItem, Wanted};
-use crate::following::{Begin, LastCursor, Remarks, place_of, say, stopped, types};
+use crate::following::{Begin, LastCursor, Remarks, given, place_of, say, stopped, types};
 use crate::labels::selector;
 use crate::output::{Output, list, member};
 use crate::watch::lines::Lines;
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     user: Option<String>,
     /// Only these events, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "EVENT", value_parser = types())]
+    #[arg(long, alias = "events", value_delimiter = ',', value_name = "EVENT", value_parser = types())]
     types: Vec<String>,
     /// Only events of tasks with this label: KEY=VALUE, or KEY for any value; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE")]
@@ -51,7 +51,12 @@ pub struct Args {
 
 impl Args {
     /// What to ask for: ids as people give them are resolved, and a time is the place of its first event.
-    async fn wanted(self, when: &When) -> Result<Wanted, CliError> {
+    async fn wanted(
+        self,
+        when: &When,
+        place: &LastCursor,
+        out: &mut Output,
+    ) -> Result<Wanted, CliError> {
         let since = self
             .since
             .as_deref()
@@ -68,6 +73,15 @@ impl Args {
         };
         let (flow, task) = (resolve(&self.flow).await?, resolve(&self.task).await?);
         let types = (!self.types.is_empty()).then(|| self.types.join(","));
+        out.calls_with(api.options().to_owned());
+        let mut chosen = vec![
+            ("flow", flow.as_deref()),
+            ("task", task.as_deref()),
+            ("user", self.user.as_deref()),
+            ("types", types.as_deref()),
+        ];
+        chosen.extend(self.labels.iter().map(|label| ("label", Some(&**label))));
+        place.is_of(out.command(&format!("taskledger events tail{}", given(&chosen))));
         let parameters = |from: Option<String>| {
             let parameters = [
                 ("flow", flow.clone()),
@@ -121,8 +135,8 @@ async fn first_since(api: &dyn Api, since: Timestamp) -> Result<Option<u64>, Cli
 /// Writes events until the stream ends, somebody stops it, or nobody reads any more.
 pub async fn tail(args: Args, when: &When, out: &mut Output) -> Result<ExitCode, CliError> {
     let lines = Lines::of(args.types.clone());
-    let mut stream = EventStream::open(args.wanted(when).await?, clock())?;
     let place = LastCursor::default();
+    let mut stream = EventStream::open(args.wanted(when, &place, out).await?, clock())?;
     tokio::select! {
         // First: a signal that comes with the first events must not end the program by itself.
         biased;

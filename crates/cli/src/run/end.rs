@@ -19,6 +19,15 @@ impl End {
         }
     }
 
+    /// How it is said.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "been cancelled",
+        }
+    }
+
     /// The exit code of `run`.
     pub(crate) const fn exit_code(self) -> u8 {
         match self {

@@ -147,9 +147,10 @@ impl Follow<'_> {
                             self.screen.tell(&line, out)?;
                         }
                         if let Some(end) = changes::end(&event, &run.root) {
-                            let lines = self.ended(&run.root, out).await?;
-                            self.screen.has_told(&lines);
-                            self.screen.finish(&lines, out)?;
+                            if let Some(lines) = self.ended(run, end, None, out).await? {
+                                self.screen.has_told(&lines);
+                                self.screen.finish(&lines, out)?;
+                            }
                             return Ok(Some(end));
                         }
                     }
@@ -181,9 +182,10 @@ impl Follow<'_> {
             let asked_at = Instant::now();
             let before = latest.clone();
             match self.look(&run.root, &mut latest, out).await {
-                Ok(Some(end)) => {
-                    let lines = self.ended(&run.root, out).await?;
-                    self.screen.finish(&lines, out)?;
+                Ok(Some((end, task))) => {
+                    if let Some(lines) = self.ended(run, end, Some(task), out).await? {
+                        self.screen.finish(&lines, out)?;
+                    }
                     return Ok(end);
                 }
                 Ok(None) => failing_since = None,
@@ -240,22 +242,66 @@ impl Follow<'_> {
         Ok(true)
     }
 
-    /// How it has ended, which programs are given whole.
-    async fn ended(&self, root: &str, out: &mut Output) -> Result<Vec<Line>, CliError> {
-        let tree = self.tree(root).await?;
-        if out.is_json() {
-            out.value(&tree)?;
+    /// How its tasks have ended, which programs are given whole. The run has ended so in any case: `None`, with a
+    /// remark, if its tree could not be read for as long as a server may be restarting, or until Ctrl-C. Programs are
+    /// then given `task`, on which the run hangs, without its children.
+    async fn ended(
+        &mut self,
+        run: &Begins,
+        end: End,
+        task: Option<Value>,
+        out: &mut Output,
+    ) -> Result<Option<Vec<Line>>, CliError> {
+        let asked_at = Instant::now();
+        let (mut pause, mut is_told) = (self.pace.first, false);
+        let reason = loop {
+            let error = match self.tree(&run.root).await {
+                Ok(tree) => {
+                    if out.is_json() {
+                        out.value(&tree)?;
+                    }
+                    return Ok(Some(tree::lines_at(&tree, self.clock.now())));
+                }
+                Err(error) => error,
+            };
+            // Nothing comes back inside this process.
+            let is_final = !error.is_passing() || self.api.is_in_process();
+            if is_final || asked_at.elapsed() >= self.pace.lost_max {
+                break error.to_string();
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                let text = format!("taskledger: {error}; reading the tree again");
+                self.screen.remark(&text);
+            }
+            pause = (pause * 3 / 2).min(self.pace.longest);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                Some(()) = self.interrupts.recv() => break error.to_string(),
+            }
+        };
+        let mut text = format!(
+            "the run has {}, but its tree could not be read: {reason}",
+            end.as_str()
+        );
+        if !self.api.is_in_process() {
+            let tree = out.command(&format!("taskledger tasks tree {}", run.root));
+            text.push_str(&format!("\n  when the server answers again: {tree}"));
         }
-        Ok(tree::lines_at(&tree, self.clock.now()))
+        self.screen.remark(&text);
+        if let Some(task) = task.filter(|_| out.is_json()) {
+            out.value(&json!({ "task": task }))?;
+        }
+        Ok(None)
     }
 
-    /// Asks for the root, and for the tree when something has changed; says whether it has ended.
+    /// Asks for the root, and for the tree when something has changed; says whether it has ended, and
+    /// gives the root as it is then.
     async fn look(
         &mut self,
         root: &str,
         latest: &mut Value,
         out: &mut Output,
-    ) -> Result<Option<End>, CliError> {
+    ) -> Result<Option<(End, Value)>, CliError> {
         let task = self
             .api
             .call("tasks.get", json!({ "task_id": root }))
@@ -265,7 +311,7 @@ impl Follow<'_> {
             Some(_) | None => member(&task, "status"),
         };
         if let Some(end) = End::parse(&state) {
-            return Ok(Some(end));
+            return Ok(Some((end, task)));
         }
         let seen = json!([task.get("run"), task.get("progress"), task.get("status")]);
         if *latest != seen {
@@ -279,11 +325,10 @@ impl Follow<'_> {
         Ok(None)
     }
 
-    async fn tree(&self, root: &str) -> Result<Value, CliError> {
-        Ok(self
-            .api
+    async fn tree(&self, root: &str) -> Result<Value, ApiError> {
+        self.api
             .call("tasks.tree", json!({ "task_id": root }))
-            .await?)
+            .await
     }
 
     async fn cancel(&mut self, root: &str) -> Result<(), CliError> {

@@ -1,6 +1,6 @@
 //! Schedules and their runs as people are shown them.
 
-use crate::output::{Column, Output, Text, member, printable, short, show_table};
+use crate::output::{Column, Output, Text, id, member, printable, show_table};
 use crate::remote::quoted;
 use crate::when::When;
 use serde_json::{Value, json};
@@ -138,15 +138,14 @@ pub(super) fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result
                 Some(true) => "hand",
                 Some(false) | None => "time",
             };
-            let cells = [
-                when.member(run, "scheduled_at"),
-                by.to_owned(),
-                member(run, "outcome"),
-                member(run, "status"),
-                short(&member(run, "root_task_id")),
-                member(run, "error"),
-            ];
-            cells.map(Text::plain).into()
+            vec![
+                Text::from(when.member(run, "scheduled_at")),
+                Text::from(by),
+                Text::from(member(run, "outcome")),
+                Text::from(member(run, "status")),
+                id(out, &member(run, "root_task_id")),
+                Text::from(member(run, "error")),
+            ]
         })
         .collect();
     let columns = [

@@ -44,3 +44,67 @@ fn bounds_are_times_to_come_and_can_be_taken_away() {
     assert_eq!(update.without, [Bound::StartAt, Bound::MaxRuns]);
     assert!(refused(&["update", "n", "--without", "cron"]).contains("start-at, end-at, max-runs"));
 }
+
+#[test]
+fn runs_have_whole_ids_where_programs_read_them() {
+    const ROOT: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+    let buffer = Buffer::default();
+    let mut out = Output::to(Box::new(buffer.clone()), false, false);
+    let run = json!({"root_task_id": ROOT, "outcome": "started", "by_hand": true});
+    let schedule =
+        json!({"name": "n", "every_seconds": 60, "tasks": [{}], "version": 1, "runs": [run]});
+    shown(&schedule, &at_noon(Times::Utc), &mut out).unwrap();
+    assert!(buffer.text().contains(ROOT), "{}", buffer.text());
+}
+
+#[test]
+fn an_update_changes_something() {
+    let given = |params: Params| changes_something(&params.with("name", "n").with("owner", "ann"));
+    assert!(!given(Params::default()));
+    assert!(given(Params::default().with("overlap", "skip")));
+}
+
+/// A server with one schedule.
+struct Server;
+
+#[async_trait::async_trait]
+impl Api for Server {
+    async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+        assert_eq!(
+            (method, &params["owner"]),
+            ("schedules.list", &json!("ann"))
+        );
+        Ok(json!({"schedules": [{"name": "poll"}]}))
+    }
+}
+
+#[tokio::test]
+async fn a_schedule_that_there_is_not_is_refused_with_the_one_that_was_meant() {
+    let out = Output::to(Box::new(Vec::new()), false, false);
+    for (name, meant) in [("nope", ";"), ("pol", "; did you mean `poll`?")] {
+        let said = none_such(&Server, &json!({"name": name, "owner": "ann"}), &out).await;
+        let text = format!(
+            "there is no schedule `{name}`{meant} `taskledger schedules list` shows those that there are"
+        );
+        assert!(
+            matches!(&said, CliError::Usage(told) if *told == text),
+            "{said}"
+        );
+    }
+    let refused = |code, field: &str| ApiError::Refused {
+        code,
+        message: "no".to_owned(),
+        data: json!({"errors": [{"field": field, "reason": "unknown"}]}),
+    };
+    for (error, hint) in [
+        (refused(-31014, "name"), "did you mean `poll`?"),
+        (
+            refused(-32602, "time_zone"),
+            "did you mean `Europe/Berlin`?",
+        ),
+    ] {
+        let asked = json!({"name": "pol", "owner": "ann", "time_zone": "Europe/Belin"});
+        let said = helped(&Server, &asked, error).await.to_string();
+        assert!(said.ends_with(hint), "{said}");
+    }
+}

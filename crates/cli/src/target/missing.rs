@@ -42,6 +42,24 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
+    /// Whether it is spoken to in TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        self.place.starts_with("https://")
+    }
+
+    /// That it answers in something else than TLS. `url` is reached in TLS as well, so it may be that one, if it is one
+    /// of `https`.
+    pub(super) fn is_not_tls(&self, url: &Url) -> String {
+        let Self { place, of } = self;
+        let plain = place.replacen("https://", "http://", 1);
+        match url.scheme() {
+            "https" => format!(
+                "the proxy {place} of {of}, or {url} behind it, does not speak TLS; perhaps the proxy is {plain}"
+            ),
+            _ => format!("the proxy {place} of {of} does not speak TLS; perhaps it is {plain}"),
+        }
+    }
+
     /// That there is no connection through it to `url`.
     pub(super) fn broken(&self, url: &Url, reason: &str) -> String {
         let Self { place, of } = self;
@@ -87,5 +105,55 @@ impl Target {
             place,
             of: of.copied().unwrap_or("the environment"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Given;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    /// What is said of a request to `url` through a proxy of `https` that speaks plain HTTP; and where that listens.
+    async fn said(url: &str) -> (String, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap().to_string();
+        let answers = tokio::spawn(async move {
+            loop {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                let refusal = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+                let _ = connection.write_all(refusal).await;
+            }
+        });
+        let given = Given {
+            proxy: Some(Url::parse(&format!("https://{place}")).unwrap()),
+            proxy_of: "--proxy",
+            ..Given::default()
+        };
+        let target = Target::new(url, given).unwrap();
+        let request = target.client(None).unwrap().get(url).send().await;
+        let said = target.broken(&request.unwrap_err());
+        answers.abort();
+        (said, place)
+    }
+
+    #[tokio::test]
+    async fn a_proxy_that_does_not_speak_tls_is_blamed_for_it_and_not_the_server() {
+        let (text, place) = said("http://127.0.0.1:9").await;
+        assert_eq!(
+            text,
+            format!(
+                "the proxy https://{place} of --proxy does not speak TLS; perhaps it is http://{place}"
+            )
+        );
+        let (text, place) = said("https://ledger.example").await;
+        assert_eq!(
+            text,
+            format!(
+                "the proxy https://{place} of --proxy, or https://ledger.example/ behind it, does not speak TLS; \
+                 perhaps the proxy is http://{place}"
+            )
+        );
     }
 }

@@ -78,8 +78,14 @@ pub(super) async fn change(
     when: &When,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
-    let (tasks, is_more) = selected(&options.which, change, api, when).await?;
     let (verb, done) = change.verb;
+    if let Some(status) = options.which.status_outside(change.from) {
+        let from = change.from.join(" and ");
+        return Err(CliError::Usage(format!(
+            "`{verb}` changes {from} tasks; --status {status} selects none"
+        )));
+    }
+    let (tasks, is_more) = selected(&options.which, change, api, when).await?;
     if tasks.is_empty() {
         return told(&Outcome::default(), (done, is_more), out);
     }

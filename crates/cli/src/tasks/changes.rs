@@ -35,6 +35,10 @@ pub(super) const EARLIER: &str = "earlier";
 const LOOKED_UP_MAX: usize = 50;
 /// Pages of the history of one task that are read for that.
 const PAGES_MAX: usize = 5;
+/// What stands for a value that there is not.
+const NONE: &str = "(none)";
+/// What stands for a value that is not shown.
+const MASKED: &str = "***";
 /// Parts of names whose values are not shown.
 const SECRET: [&str; 8] = [
     "secret",
@@ -199,15 +203,18 @@ fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, parts: &mut Vec
             continue;
         }
         let name = path.rsplit('.').next().unwrap_or_default();
-        let text = |v: Option<&Value>| v.map_or_else(|| "-".to_owned(), |v| value(name, v));
-        parts.push(format!("{path}: {} -> {}", text(old), text(new)));
+        let text = |v: Option<&Value>| v.map_or_else(|| NONE.to_owned(), |v| value(name, v));
+        parts.push(match (old, new) {
+            (Some(_), Some(_)) if is_secret(name) => format!("{path}: {MASKED} (changed)"),
+            _ => format!("{path}: {} -> {}", text(old), text(new)),
+        });
     }
 }
 
 /// A value under a name, masked if it looks like a secret.
 fn value(name: &str, value: &Value) -> String {
     if is_secret(name) {
-        "***".to_owned()
+        MASKED.to_owned()
     } else {
         shown(&masked(value))
     }
@@ -219,7 +226,7 @@ fn masked(value: &Value) -> Value {
         Value::Object(members) => {
             let members = members.iter().map(|(name, value)| {
                 let value = if is_secret(name) {
-                    "***".into()
+                    MASKED.into()
                 } else {
                     masked(value)
                 };
@@ -240,8 +247,8 @@ fn is_secret(name: &str) -> bool {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::Null => "-".to_owned(),
-        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Null => NONE.to_owned(),
+        Value::Array(items) if items.is_empty() => NONE.to_owned(),
         Value::Bool(_)
         | Value::Number(_)
         | Value::String(_)
@@ -326,8 +333,8 @@ mod tests {
             event(3, "task_user_changed", json!({"user_id": "ann"})),
         ];
         let told = of_page(&[], &page);
-        assert_eq!(told[1].as_deref(), Some("labels.team: - -> x"));
-        assert_eq!(told[2].as_deref(), Some("user_id: - -> ann"));
+        assert_eq!(told[1].as_deref(), Some("labels.team: (none) -> x"));
+        assert_eq!(told[2].as_deref(), Some("user_id: (none) -> ann"));
     }
 
     fn event(position: u64, kind: &str, data: Value) -> Value {
@@ -356,8 +363,8 @@ mod tests {
             Some("name: fetch -> load"),
             Some("priority: 2 -> 0"),
             Some(
-                "inputs.headers.Authorization: *** -> ***, inputs.n: 1 -> -, inputs.url: a -> b, \
-                 params: - -> {\"api_key\": \"***\"}",
+                "inputs.headers.Authorization: *** (changed), inputs.n: 1 -> (none), inputs.url: a -> b, \
+                 params: (none) -> {\"api_key\": \"***\"}",
             ),
             None,
         ];

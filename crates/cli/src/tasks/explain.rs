@@ -1,10 +1,14 @@
 //! `taskledger tasks explain`
 
 use super::{CliError, Output, Params, Request};
+use crate::Api;
 use crate::output::{Style, Text, list, member, style};
 use crate::remote::quoted;
-use serde_json::Value;
+use crate::tree::shown_status;
+use serde_json::{Value, json};
 use std::io;
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Say why a task is not running, or why it ended as it did
 #[derive(Debug, clap::Args)]
@@ -51,7 +55,7 @@ fn lines(result: &Value, out: &Output) -> Vec<Text> {
             let message = out.sentence(&member(reason, "message"));
             lines.push(Text::of(Style::Dim, "also: ").with(Style::Plain, message));
         } else {
-            let status = member(result, "status");
+            let status = shown_status(result);
             lines.push(Text::of(Style::Dim, "status: ").with(style(&status), status));
         }
         for (name, more, label) in LISTS {
@@ -66,21 +70,70 @@ fn lines(result: &Value, out: &Output) -> Vec<Text> {
                 lines.push(labelled(Text::from(format!("{more} more"))));
             }
         }
-        let steps = list(reason, "next_steps").iter();
-        let steps = steps.map(|step| {
-            (
-                command(step, reason, out),
-                out.sentence(&member(step, "why")),
-            )
-        });
-        for (command, why) in steps.chain(worker(reason, out)) {
-            let can = Text::of(Style::Dim, "  you can: ").with(Style::Good, command);
-            lines.push(can.whole());
-            lines.push(Text::plain(STEP).with(Style::Dim, why).hanging(STEP));
+        lines.extend(steps(reason, out));
+        for below in list(reason, BELOW) {
+            let why = out.sentence(&member(below, "summary"));
+            let line = Text::of(Style::Dim, "  because ").with(Style::Plain, why);
+            lines.push(line.hanging("    "));
+            let first = list(below, "reasons").first();
+            lines.extend(first.into_iter().flat_map(|reason| steps(reason, out)));
         }
     }
     lines.extend(list(result, "attempts").iter().map(|it| attempt(it, out)));
     lines
+}
+
+/// What can be done about a reason: commands, each with what it is for.
+fn steps(reason: &Value, out: &Output) -> Vec<Text> {
+    let steps = list(reason, "next_steps").iter();
+    let steps = steps.map(|step| {
+        (
+            command(step, reason, out),
+            out.sentence(&member(step, "why")),
+        )
+    });
+    let mut lines = Vec::new();
+    for (command, why) in steps.chain(worker(reason, out)) {
+        let can = Text::of(Style::Dim, "  you can: ").with(Style::Good, command);
+        lines.push(can.whole());
+        lines.push(Text::plain(STEP).with(Style::Dim, why).hanging(STEP));
+    }
+    lines
+}
+
+/// The member of the reason of a group, beside those of the server, with the explanations of tasks below it.
+const BELOW: &str = "explained_below";
+/// Tasks below a group that are asked about.
+const BELOW_MAX: usize = 3;
+/// How long that may take: what was not answered in time is not told.
+const BELOW_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Asks why the open tasks of a group do not run, and keeps the answers beside its reason. Cost: a call for each of
+/// [`BELOW_MAX`] tasks.
+pub(super) async fn add_below(api: &dyn Api, result: &mut Value) {
+    let reasons = result.get_mut("reasons").and_then(Value::as_array_mut);
+    let waits = |reason: &&mut Value| member(reason, "code") == "waits_for_descendants";
+    let Some(reason) = reasons.and_then(|all| all.iter_mut().find(waits)) else {
+        return;
+    };
+    let mut found = Vec::new();
+    let ask = async {
+        for task in list(reason, "open").iter().take(BELOW_MAX) {
+            let asked = api.call("tasks.explain", json!({"task_id": member(task, "id")}));
+            // The list itself says enough of what is not answered.
+            let Ok(explained) = asked.await else { continue };
+            let first = list(&explained, "reasons").first();
+            let code = first.map_or_else(String::new, |first| member(first, "code"));
+            // Tasks that run need no help, and those that wait for others of the list are told of by those.
+            let is_told = matches!(
+                code.as_str(),
+                "" | "running" | "waits_for_dependencies" | "waits_for_descendants"
+            );
+            found.extend((!is_told).then_some(explained));
+        }
+    };
+    let _ = timeout(BELOW_TIME_MAX, ask).await;
+    reason[BELOW] = found.into();
 }
 
 /// The command that starts a worker for a task that waits for one, if nobody asks for its method, and what it is for.
@@ -174,7 +227,7 @@ fn task(task: &Value) -> Text {
         none if none.is_empty() => member(task, "task_id"),
         id => id,
     };
-    let status = member(task, "status");
+    let status = shown_status(task);
     let mut text = Text::default();
     for (style, part) in [
         (Style::Plain, member(task, "name")),
@@ -203,11 +256,71 @@ fn task(task: &Value) -> Text {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, Text, command, lines};
+    use super::{Output, Text, add_below, command, lines};
+    use crate::{Api, ApiError};
+    use async_trait::async_trait;
     use serde_json::{Value, json};
 
     fn piped() -> Output {
         Output::to(Box::new(Vec::new()), false, false)
+    }
+
+    /// A server on which `fetch` waits for a worker, and `load` for it.
+    struct Waiting;
+
+    #[async_trait]
+    impl Api for Waiting {
+        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            assert_eq!(method, "tasks.explain");
+            let (summary, code) = match params["task_id"].as_str() {
+                Some("f") => ("`fetch` waits for a worker", "waits_for_worker"),
+                _ => ("`load` waits for `fetch`", "waits_for_dependencies"),
+            };
+            let reason = json!({"code": code, "executor": "data-agent", "workers": 0});
+            Ok(json!({"summary": summary, "reasons": [reason]}))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_group_says_what_the_tasks_below_it_wait_for_and_what_can_be_done() {
+        let open = |id: &str, name: &str| json!({"id": id, "name": name, "status": "pending"});
+        let mut result = json!({"summary": "`report` waits for 2 of 2 tasks below it", "status": "in_progress",
+            "reasons": [{"code": "waits_for_descendants", "open": [open("f", "fetch"), open("l", "load")], "more": 0}]});
+        add_below(&Waiting, &mut result).await;
+        let lines = lines(&result, &piped());
+        let lines: Vec<String> = lines.iter().map(Text::letters).collect();
+        assert_eq!(
+            lines,
+            [
+                "`report` waits for 2 of 2 tasks below it",
+                "status: in_progress",
+                "  open: fetch pending f",
+                "  open: load pending l",
+                "  because `fetch` waits for a worker",
+                "  you can: taskledger worker --method data-agent -- PROGRAM",
+                "           start a worker that asks for its method",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_run_has_left_out_is_skipped() {
+        let left = json!({"id": "d", "name": "deploy", "status": "pending", "skipped": true});
+        let of_group =
+            json!({"summary": "`r` failed", "status": "failed", "reasons": [{"not_done": [left]}]});
+        let of_task = json!({"summary": "`deploy` is not part of a run any more", "status": "pending",
+            "skipped": true, "reasons": [{}]});
+        let told = |result: &Value| {
+            lines(result, &piped())[1..]
+                .iter()
+                .map(Text::letters)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told(&of_group),
+            ["status: failed", "  not done: deploy skipped d"]
+        );
+        assert_eq!(told(&of_task), ["status: skipped"]);
     }
 
     #[test]

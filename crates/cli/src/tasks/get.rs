@@ -4,6 +4,7 @@ use super::as_of::AsOf;
 use super::read::Read;
 use super::{CliError, Output, Params, Request};
 use crate::output::{member, members};
+use crate::tree::SKIPPED;
 use serde_json::Value;
 use std::io;
 
@@ -59,11 +60,27 @@ pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     members(&shown, &FIRST, out)
 }
 
-/// A run in a line: `failed: 3 completed, 1 failed (018fad5b-..)`.
+/// A run in a line: `failed: 3 completed, 1 failed, 2 skipped (018fad5b-..)`. What has ended leaves nothing pending: those
+/// tasks are skipped.
 fn in_words(run: &Value) -> String {
     let counts = run.get("counts").and_then(Value::as_object);
     let counts = counts.into_iter().flatten();
-    let some = counts.filter(|(_, count)| count.as_u64() != Some(0));
+    let skipped = run.get(SKIPPED).and_then(Value::as_u64).unwrap_or(0);
+    let counts = counts.filter_map(|(status, count)| {
+        let count = count.as_u64()?;
+        let is_pending = status == "pending";
+        Some((
+            status.as_str(),
+            if is_pending {
+                count.saturating_sub(skipped)
+            } else {
+                count
+            },
+        ))
+    });
+    let some = counts
+        .chain([(SKIPPED, skipped)])
+        .filter(|(_, count)| *count != 0);
     let some: Vec<String> = some
         .map(|(status, count)| format!("{count} {status}"))
         .collect();
@@ -84,6 +101,12 @@ mod tests {
         let run = json!({"id": "r", "state": "failed",
             "counts": {"completed": 3, "failed": 1, "pending": 0}});
         assert_eq!(in_words(&run), "failed: 3 completed, 1 failed (r)");
+        let ended = json!({"id": "r", "state": "failed", "skipped": 1,
+            "counts": {"completed": 2, "failed": 1, "pending": 1}});
+        assert_eq!(
+            in_words(&ended),
+            "failed: 2 completed, 1 failed, 1 skipped (r)"
+        );
         let none = json!({"id": "r", "state": "running", "counts": {"completed": 0}});
         assert_eq!(in_words(&none), "running (r)");
     }

@@ -3,6 +3,7 @@
 use super::changes::{self, shortened};
 use super::{CliError, Output, Params, Request};
 use crate::output::{Column, Text, id, list, member, printable, show_table, style, time};
+use crate::tree::SKIPPED;
 use clap::ValueEnum;
 use serde_json::Value;
 use std::io;
@@ -26,7 +27,7 @@ pub(super) struct Args {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(LIST_LIMIT_MAX)))]
     limit: Option<u32>,
     /// Only these types of events, separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+    #[arg(long, alias = "events", value_delimiter = ',', value_name = "TYPE")]
     types: Vec<String>,
     /// Oldest or newest first
     #[arg(long, value_enum)]
@@ -149,7 +150,11 @@ fn cell(event: &Value, column: &str, out: &Output) -> Text {
             Text::of(style(&changed_to(event)), kind)
         }
         BY => Text::from(member(event, "actor")),
-        _ => Text::from(event.get("data").map_or_else(String::new, what)),
+        _ => Text::from(
+            event
+                .get("data")
+                .map_or_else(String::new, |data| what(&member(event, "type"), data)),
+        ),
     }
 }
 
@@ -159,8 +164,21 @@ fn changed_to(event: &Value) -> String {
     member(status, "to")
 }
 
+/// The event with the counts of a run that has ended.
+const RUN_ENDED: &str = "run_ended";
+
+/// The counts of a run at its end: what it has left pending is skipped.
+fn at_end(counts: &Value) -> Value {
+    let named = counts.as_object().into_iter().flatten();
+    let named = named.map(|(status, count)| match status.as_str() {
+        "pending" => (SKIPPED.to_owned(), count.clone()),
+        _ => (status.clone(), count.clone()),
+    });
+    Value::Object(named.collect())
+}
+
 /// The members of what changed, payloads apart, on one line.
-fn what(data: &Value) -> String {
+fn what(kind: &str, data: &Value) -> String {
     /// Characters of one member, so that a line stays a line; `--json` shows all of it.
     const MEMBER_CHARS_MAX: usize = 120;
     const PAYLOADS: [&str; 4] = ["inputs", "schemas", "params", "result"];
@@ -176,6 +194,8 @@ fn what(data: &Value) -> String {
             parts.insert(0, known.join(" -> "));
             continue;
         }
+        let ended = (kind == RUN_ENDED && name == "counts").then(|| at_end(value));
+        let value = ended.as_ref().unwrap_or(value);
         parts.push(format!("{name}={}", shortened(value, MEMBER_CHARS_MAX)));
     }
     printable(&parts.join(", "))
@@ -183,8 +203,22 @@ fn what(data: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::what;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn what(data: &Value) -> String {
+        super::what("task_failed", data)
+    }
+
+    #[test]
+    fn what_a_run_has_left_pending_at_its_end_is_skipped() {
+        let data =
+            json!({"state": "failed", "counts": {"completed": 2, "failed": 1, "pending": 1}});
+        assert_eq!(
+            super::what("run_ended", &data),
+            r#"counts={"completed": 2, "failed": 1, "skipped": 1}, state=failed"#
+        );
+        assert!(what(&data).contains(r#""pending": 1"#));
+    }
 
     #[test]
     fn a_change_is_one_line_without_payloads() {

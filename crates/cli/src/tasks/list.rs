@@ -6,7 +6,7 @@ use super::{CliError, HttpApi, Output, Params, Request};
 use crate::Api;
 use crate::following::say;
 use crate::nothing::nothing;
-use crate::output::{Style, Text, grid, list as list_of, member, short, style};
+use crate::output::{Style, Text, counted, grid, list as list_of, member, short, style};
 use crate::paging::show_next;
 use crate::tree::{mark, shown_status, took};
 use crate::when::{When, span};
@@ -136,11 +136,15 @@ pub(super) async fn list(
     let tasks = list_of(&result, "tasks");
     out.texts(&rows(tasks, when, out.look().columns))?;
     let looked_at = result.get("looked_at").and_then(Value::as_u64);
-    let counted = match looked_at {
-        Some(looked_at) => format!("{} found among {looked_at} looked at", tasks.len()),
+    let line = match looked_at {
+        Some(looked_at) => format!(
+            "{} among {} searched",
+            counted(tasks.len() as u64, "match", "matches"),
+            counted(looked_at, "task", "tasks")
+        ),
         None => format!("{} of {}", tasks.len(), member(&result, "total")),
     };
-    out.text(&Text::of(Style::Dim, counted))?;
+    out.text(&Text::of(Style::Dim, line))?;
     show_next("tasks.list", &meant, &result, out)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -102,6 +102,19 @@ impl Selection {
         }
     }
 
+    /// The status that was asked for, if tasks in it are none of these statuses.
+    pub(super) fn status_outside(&self, statuses: &[&str]) -> Option<&str> {
+        let is_outside = |status: &str| !statuses.contains(&status);
+        self.status()
+            .is_some_and(is_outside)
+            .then_some(self.status.as_deref())?
+    }
+
+    /// Whether tasks at every level were asked for.
+    pub(super) const fn is_of_all(&self) -> bool {
+        self.all
+    }
+
     /// Whether tasks below others are left out.
     pub(super) const fn is_of_roots(&self) -> bool {
         self.root_only || !(self.all || self.suspended || self.parent.is_some())

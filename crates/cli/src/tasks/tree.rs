@@ -123,7 +123,7 @@ async fn ask(api: &dyn Api, tree: &Value, when: &When, waits: &mut Waits) {
 fn note(reason: &Value) -> Option<String> {
     let method = member(reason, "executor");
     match member(reason, "code").as_str() {
-        "draining" => Some("waits, because the server is draining".to_owned()),
+        "draining" => Some("waits because the server is draining".to_owned()),
         "waits_for_worker" => Some(format!("waits for a worker of `{method}`")),
         "waits_for_slot" => Some("waits for a free slot".to_owned()),
         "lacks_inputs" => Some("waits for inputs".to_owned()),
@@ -197,7 +197,7 @@ mod reasons {
             drawn,
             [
                 "· r  pending",
-                "├─ · draining  pending  waits, because the server is draining",
+                "├─ · draining  pending  waits because the server is draining",
                 "├─ · waits_for_worker  pending  waits for a worker of `m`",
                 "├─ · waits_for_executor  pending  no executor `m`",
                 "├─ · unknown  pending  no executor `ehco`; did you mean `echo`?",

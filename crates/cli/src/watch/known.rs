@@ -144,16 +144,6 @@ pub(super) fn tasks(tree: &Value) -> impl Iterator<Item = &Value> {
     nodes(tree).filter_map(|node| node.get("task"))
 }
 
-/// The ids of tasks that have others below them.
-pub(super) fn parents(tree: &Value) -> impl Iterator<Item = String> {
-    let has = |node: &&Value| {
-        let children = node.get("children").and_then(Value::as_array);
-        children.is_some_and(|children| !children.is_empty())
-    };
-    let parents = nodes(tree).filter(has);
-    parents.filter_map(|node| node.get("task").map(|task| member(task, "id")))
-}
-
 /// The node of a task.
 fn below<'t>(tree: &'t Value, top: &str) -> Option<&'t Value> {
     nodes(tree).find(|node| node["task"]["id"] == top)

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// Only these events, separated by commas; default for a new webhook: all events of tasks
-    #[arg(long, value_delimiter = ',', value_name = "EVENT")]
+    #[arg(long, alias = "types", value_delimiter = ',', value_name = "EVENT")]
     events: Vec<String>,
     /// Only this flow, named by its root task
     #[arg(long, value_name = "ID")]

@@ -18,6 +18,8 @@ struct Result<'a> {
     root_task_id: TaskId,
     name: &'a str,
     status: Status,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    skipped: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     executor: Option<&'a str>,
     summary: String,
@@ -53,6 +55,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         is_draining,
         is_stopping,
         executors,
+        skipped,
     } = explained;
     let speaker = Speaker {
         e,
@@ -64,6 +67,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         is_draining: *is_draining,
         is_stopping: *is_stopping,
         executors: executors.as_ref(),
+        skipped,
     };
     let reasons = speaker.reasons();
     let name = facts.name(&e.task);
@@ -74,6 +78,7 @@ pub(super) fn explained(explained: &Explained) -> Box<RawValue> {
         root_task_id: flow.root(),
         name,
         status: e.task.status,
+        skipped: skipped.contains(&e.task.id),
         executor: e.method.as_deref(),
         summary: format!("`{name}` {first}"),
         reasons,

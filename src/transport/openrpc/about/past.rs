@@ -164,6 +164,7 @@ pub(in crate::transport) fn reason() -> Value {
         "id": at("TaskId"), "name": text("Its name."), "status": at("Status"),
         "required": {"type": "boolean", "description": "Whether it must complete."},
         "can_satisfy": {"type": "boolean", "description": "Whether it still can, without anybody's help."},
+        "skipped": {"type": "boolean", "description": "True if it is pending and its run has ended without it; else absent."},
         "error": {"type": ["string", "null"], "description": "Why it ended."},
     }});
     let tasks =

@@ -297,6 +297,123 @@ async fn who_loses_a_server_for_good_is_told_that_the_run_goes_on_and_how_to_fol
     );
 }
 
+/// A server that tells how a run has ended and stops: the tree does not come before so many questions.
+struct Stops {
+    told: Mutex<Vec<News>>,
+    unanswered: Mutex<u32>,
+    error: ApiError,
+    is_in_process: bool,
+}
+
+#[async_trait]
+impl Api for Stops {
+    async fn call(&self, method: &str, _params: Value) -> Result<Value, ApiError> {
+        match method {
+            "tasks.execute" => Ok(json!({"root_task_id": "r"})),
+            "tasks.get" => Ok(json!({"id": "r", "run": {"state": "completed"}})),
+            "tasks.tree" => {
+                let mut left = self.unanswered.lock().unwrap();
+                if *left > 0 {
+                    *left -= 1;
+                    return Err(self.error.clone());
+                }
+                Ok(json!({"task": {"id": "r", "name": "root", "status": "completed"}}))
+            }
+            _ => Ok(Value::Null),
+        }
+    }
+
+    async fn begin(&self, _method: &str, _params: Value) -> Result<Begun, ApiError> {
+        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        Ok(Begun {
+            answer: json!({"root_task_id": "r"}),
+            events: Some(Box::new(Told(told))),
+        })
+    }
+
+    fn is_in_process(&self) -> bool {
+        self.is_in_process
+    }
+}
+
+async fn stops(
+    state: &str,
+    unanswered: u32,
+    error: ApiError,
+    json: bool,
+    is_in_process: bool,
+) -> (Result<End, CliError>, String, Duration) {
+    let update = json!({"task_id": "r", "name": "root", "status": state});
+    let last = json!({"task_id": "r", "status": state, "final": true, "run": {"state": state}});
+    let api = Stops {
+        told: Mutex::new(vec![
+            happened(&format!("task_{state}"), update),
+            happened("task_status_update", last),
+        ]),
+        unanswered: Mutex::new(unanswered),
+        error,
+        is_in_process,
+    };
+    let (_sender, interrupts) = mpsc::channel(2);
+    let buffer = Buffer::default();
+    let mut out = Output::to(Box::new(buffer.clone()), json, false);
+    let follow = Follow {
+        api: &api,
+        pace: Pace::default(),
+        interrupts,
+        screen: Screen::for_output(&out),
+        clock: crate::clock(),
+    };
+    let begun = Instant::now();
+    let params = json!({"tasks": []}).as_object().unwrap().clone();
+    let end = follow.begin("tasks.execute", params, &mut out).await;
+    (end, buffer.text(), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_end_is_known_has_ended_so_when_the_server_stops_right_behind_it() {
+    let lost = || ApiError::Connection("cannot reach it".to_owned());
+    for (state, expected) in [
+        ("completed", End::Completed),
+        ("failed", End::Failed),
+        ("cancelled", End::Cancelled),
+    ] {
+        let (end, shown, took) = stops(state, u32::MAX, lost(), false, false).await;
+        assert_eq!(end.unwrap(), expected);
+        assert!(shown.starts_with("flow r\n"), "{shown}");
+        assert!(shown.contains(&format!("root  {state}  (r)")), "{shown}");
+        let lost_max = Pace::default().lost_max;
+        assert!(took >= lost_max && took < lost_max * 2, "{took:?}");
+    }
+    // A program is given what is known.
+    let (end, shown, _) = stops("completed", u32::MAX, lost(), true, false).await;
+    assert_eq!(end.unwrap(), End::Completed);
+    let value: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(value["task"]["run"]["state"], "completed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_that_comes_when_the_server_is_back_is_shown() {
+    let lost = ApiError::Connection("cannot reach it".to_owned());
+    let (end, shown, _) = stops("completed", 3, lost, false, false).await;
+    assert_eq!(end.unwrap(), End::Completed);
+    assert!(shown.ends_with("(r)\n✓ root  completed\n"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tree_that_cannot_come_is_asked_for_once() {
+    let lost = ApiError::Connection("the engine has stopped".to_owned());
+    let denied = ApiError::Denied {
+        status: 401,
+        text: "expired".to_owned(),
+    };
+    for (error, is_in_process) in [(lost, true), (denied, false)] {
+        let (end, _, took) = stops("completed", u32::MAX, error, false, is_in_process).await;
+        assert_eq!(end.unwrap(), End::Completed);
+        assert!(took < Duration::from_millis(1), "{took:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_flow_of_a_run_of_a_child_is_that_of_its_root() {
     let last =

@@ -89,6 +89,50 @@ fn cancel() -> Change {
     }
 }
 
+#[tokio::test]
+async fn a_status_in_which_no_task_can_be_changed_so_is_refused_without_a_call() {
+    let retry = Change {
+        verb: ("retry", "retried"),
+        method: "tasks.retry",
+        params: json!({}),
+        from: &["failed"],
+    };
+    for (line, change_so, said) in [
+        (
+            "--status completed --yes",
+            &retry,
+            "`retry` changes failed tasks; --status completed selects none",
+        ),
+        (
+            "--status skipped --yes",
+            &retry,
+            "`retry` changes failed tasks; --status skipped selects none",
+        ),
+        (
+            "--status failed",
+            &cancel(),
+            "`cancel` changes pending and in_progress tasks; --status failed selects none",
+        ),
+    ] {
+        let server = Server::default();
+        let mut out = Output::to(Box::new(Buffer::default()), true, false);
+        let when = at_noon(Times::Utc);
+        let refused = change(&options(line), change_so, &server, &when, &mut out).await;
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(&refused, CliError::Usage(text) if text == said),
+            "{refused}"
+        );
+        assert!(server.calls.into_inner().unwrap().is_empty());
+    }
+    assert_eq!(
+        options("--status skipped")
+            .which
+            .status_outside(&["pending"]),
+        None
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_task_of_a_selection_is_changed_and_what_became_of_it_is_told() {
     let (server, buffer) = (Server::default(), Buffer::default());

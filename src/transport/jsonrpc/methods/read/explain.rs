@@ -62,6 +62,7 @@ fn about() -> About {
         "executor": text("Absent for a group."),
         "attempts": {"type": "array", "maxItems": ATTEMPTS_MAX, "items": attempt(), "description": "The latest attempts, oldest first."},
         "more_attempts": number("Earlier ones that are not shown."),
+        "skipped": {"type": "boolean", "description": "True if it is pending and its run has ended without it; else absent."},
         "input": {"type": "object", "description": "What the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},
         "lineage": lineage("Where inputs of the latest attempt came from; absent when all of them are literal."),
     });

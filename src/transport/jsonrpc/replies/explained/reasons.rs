@@ -11,13 +11,13 @@ use crate::application::api::views::{Attempt, RunSummary};
 use crate::application::api::{AwaitedWorkers, Facts, KnownExecutors, Queue, TaskEnd, TaskOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use taskledger_domain::Timestamp;
 use taskledger_domain::flow::explain::{
     Again, Awaited, Blocked, Cause, Descendants, Explanation, Link, Listed, Reason, TaskRef,
 };
 use taskledger_domain::flow::{CancelReason, FailureReason, When};
 use taskledger_domain::limits::cut;
 use taskledger_domain::task::Status;
+use taskledger_domain::{TaskId, Timestamp};
 
 /// Bytes of an error in a sentence; the whole one is beside it.
 const ERROR_BYTES_MAX: usize = 200;
@@ -59,6 +59,7 @@ pub(super) struct Speaker<'a> {
     pub(super) is_draining: bool,
     pub(super) is_stopping: bool,
     pub(super) executors: Option<&'a KnownExecutors>,
+    pub(super) skipped: &'a [TaskId],
 }
 
 impl Speaker<'_> {
@@ -118,7 +119,11 @@ impl Speaker<'_> {
     }
 
     fn task(&self, task: &TaskRef) -> Value {
-        json!({"id": task.id, "name": self.facts.name(task), "status": task.status})
+        let mut said = json!({"id": task.id, "name": self.facts.name(task), "status": task.status});
+        if self.skipped.contains(&task.id) {
+            said["skipped"] = json!(true);
+        }
+        said
     }
 
     fn tasks(&self, list: &Listed<TaskRef>) -> (Value, usize) {

@@ -50,6 +50,12 @@ impl Speaker<'_> {
                 return Retries::of("not_applicable", String::new());
             }
             (0 | 1, _) => return Retries::of("not_asked_for", String::new()),
+            // Attempts are numbered over all runs, and the budget is that of one.
+            (max, _) if budget.used >= max && self.e.attempt > budget.used => {
+                let attempt = self.e.attempt;
+                let words = format!(" in attempt {attempt}, the last of {max} in its run");
+                return Retries::of("exhausted", words);
+            }
             (max, _) if budget.used >= max => {
                 let words = format!(" in the last of {max} attempts");
                 return Retries::of("exhausted", words);
