@@ -160,6 +160,8 @@ async fn start_server(
         )));
     }
     let deny_list = server.tokens().denied().clone();
+    let discovery_urls = issuers.iter().map(|it| Arc::from(it.discovery_url()));
+    let discovery_urls = discovery_urls.collect();
     let issuers = (!issuers.is_empty()).then(|| server::oidc_issuers(issuers, &egress, deny_list));
     let is_reachable = config.is_reachable();
     let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
@@ -178,7 +180,7 @@ async fn start_server(
     };
     let dispatcher = server.dispatcher().clone();
     let mut options = open_files::fitted(config.http(renewal.as_ref().map(Renewal::certificates)));
-    options.a2a = config.a2a.options(card_keys);
+    options.a2a = config.a2a.options(card_keys, discovery_urls);
     let shutdown = server.stopped().child_token();
     let bound = async {
         let bound = http::Service::bind(options, dispatcher, inside, clock.clone()).await?;

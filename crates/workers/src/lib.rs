@@ -13,6 +13,6 @@ pub use method::{
     DESCRIPTION_CHARS_MAX, LIMIT_MAX, Method, MethodKey, OWN_METHODS_BYTES_MAX, OWN_METHODS_MAX,
     Refusal, Rights, SCHEMA_BYTES_MAX,
 };
-pub use name::is_hidden;
+pub use name::{HIDDEN, is_hidden};
 pub use presence::{Connection, Drain, Worker};
 pub use store::{METHODS_BYTES_MAX, METHODS_MAX, Renewal, WorkerStore};

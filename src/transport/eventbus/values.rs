@@ -69,8 +69,7 @@ pub(super) fn name_of(text: &str, field: &str, chars_max: usize) -> Result<(), S
         return Err(invalid(field, reason));
     }
     if text.contains(is_hidden) {
-        let reason =
-            "control characters and those that change the direction of text are not accepted";
+        let reason = "control characters and those that are not seen or change the direction of text are not accepted";
         return Err(invalid(field, reason));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
 use super::super::tokens::kinds::each;
-use crate::application::api::work::{Output, is_hidden};
+use crate::application::api::work::{HIDDEN, Output, is_hidden};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::contract::TooLarge;
@@ -60,20 +60,37 @@ impl Kind for NewName {
     type Out = Arc<str>;
 
     fn schema(&self) -> Value {
-        // The characters that `is_hidden` finds.
-        const SHOWN: &str = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+$";
-        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": SHOWN})
+        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": shown()})
     }
 
     fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {
         let name = NameText.parse(value)?;
-        if name.contains(is_hidden) {
-            let expected = format!(
-                "1 to {KEY_CHARS_MAX} characters, none of them a control character or one that changes the direction of text"
-            );
-            return Err(Fault::new("has characters that are not shown", expected).into());
+        match fault_of(&name) {
+            None => Ok(name),
+            Some(fault) => {
+                let expected = format!("1 to {KEY_CHARS_MAX} characters {DISTINCT}");
+                Err(Fault::new(fault, expected).into())
+            }
         }
-        Ok(name)
+    }
+}
+
+/// What is expected of a name that people read in lists, behind the number of its characters.
+pub(in crate::transport::jsonrpc::params) const DISTINCT: &str = "without white space at its ends, control characters, and characters that are not seen or change the direction of text";
+
+/// Names without the faults that [`fault_of`] finds.
+pub(in crate::transport::jsonrpc::params) fn shown() -> String {
+    format!(r"^[^\s{HIDDEN}]([^{HIDDEN}]*[^\s{HIDDEN}])?$")
+}
+
+/// Why a name could be taken for another one in a list.
+pub(in crate::transport::jsonrpc::params) fn fault_of(name: &str) -> Option<&'static str> {
+    if name.contains(is_hidden) {
+        Some("has characters that are not shown")
+    } else if name.trim() == name {
+        None
+    } else {
+        Some("has white space at its ends")
     }
 }
 

@@ -81,7 +81,11 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
             };
             format!("{ahead} of `{method}` must start first{shared}")
         }
-        (_, _) => format!("all workers of `{method}` are busy"),
+        (_, _) => {
+            format!(
+                "all workers of `{method}` are busy, or have not asked again since their last answer"
+            )
+        }
     }
 }
 
@@ -166,7 +170,11 @@ mod tests {
                 drained(2),
                 "no worker asks for `m` now: 2 workers are drained".to_owned(),
             ),
-            (there.clone(), "all workers of `m` are busy".to_owned()),
+            (
+                there.clone(),
+                "all workers of `m` are busy, or have not asked again since their last answer"
+                    .to_owned(),
+            ),
             (
                 behind(1, false),
                 "1 other task of `m` must start first".to_owned(),
