@@ -154,7 +154,10 @@ async fn the_card_says_where_issuers_describe_themselves() {
         let expected = format!("https://{host}.example/.well-known/openid-configuration");
         assert_eq!(*url, expected, "{card}");
     }
-    assert_eq!(schemes["bearer"]["httpAuthSecurityScheme"]["scheme"], "Bearer");
+    assert_eq!(
+        schemes["bearer"]["httpAuthSecurityScheme"]["scheme"],
+        "Bearer"
+    );
     // Any one of them is enough.
     let requirements = card["securityRequirements"].as_array().unwrap();
     let names = requirements.iter().map(|it| {

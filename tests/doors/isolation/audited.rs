@@ -139,7 +139,11 @@ async fn a_change_that_is_refused_for_lack_of_a_scope_is_noted_and_many_are_one_
     for (pauses, action) in [(true, "schedule.pause"), (false, "schedule.resume")] {
         let pause = json!({"name": "nightly", "paused": pauses});
         world.refusal("mallory", "schedules.pause", pause).await;
-        assert_eq!(audited(&world, "mallory", action).await.len(), 1, "{action}");
+        assert_eq!(
+            audited(&world, "mallory", action).await.len(),
+            1,
+            "{action}"
+        );
     }
     // What belongs to somebody else is refused behind the first look.
     let (nobody, refused, ann) = (&Value::Null, &json!("refused"), json!("ann"));
@@ -207,9 +211,7 @@ async fn schedules_and_workflows_of_others_are_noted_when_they_are_read() {
     ] {
         let of_one = json!(name);
         for read in reads {
-            world
-                .call("auditor", read, json!({"name": name}))
-                .await;
+            world.call("auditor", read, json!({"name": name})).await;
         }
         assert_eq!(audited(&world, "auditor", action).await, [] as [Value; 0]);
         for read in reads {
@@ -258,7 +260,10 @@ async fn webhooks_that_may_tell_of_others_are_noted() {
         let refused = json!({"url": "http://127.0.0.1:1/"});
         world.refusal(who, "webhooks.create", refused).await;
         let rows = rows("webhook.create").await;
-        let outcomes: Vec<_> = rows.iter().map(|it| it["outcome"].as_str().unwrap()).collect();
+        let outcomes: Vec<_> = rows
+            .iter()
+            .map(|it| it["outcome"].as_str().unwrap())
+            .collect();
         assert_eq!(outcomes, ["refused", "done", "done"]);
     }
     world.close().await;

@@ -124,7 +124,10 @@ async fn a_page_of_somebody_elses_runs_tells_nothing_of_how_many_there_are() {
         world.call("ann", "tasks.execute", tasks).await;
     }
     let page = listed("ann", json!({"pageSize": 1})).await;
-    let (token, total) = (&page["result"]["nextPageToken"], &page["result"]["totalSize"]);
+    let (token, total) = (
+        &page["result"]["nextPageToken"],
+        &page["result"]["totalSize"],
+    );
     assert_eq!(total, 3, "{page}");
     let next = json!({"pageSize": 1, "pageToken": token});
     let own = listed("ann", next.clone()).await;

@@ -116,16 +116,18 @@ async fn a_user_has_so_many_callbacks_of_runs_that_go_on() {
 async fn a_user_has_so_many_claims_that_wait() {
     let world = World::with(quotas()).await;
     let claim = |wait: u32| json!({"methods": ["nothing"], "wait_seconds": wait});
-    let others = futures_util::future::join_all(["ann", "ann", "bob", "chief", "chief", "chief"].map(async |who| {
-        loop {
-            let claim = claim(50);
-            let (_, text) = world.ask(Some(who), "tasks.claim", &claim).await;
-            // The call that is to be refused may have come first.
-            if !text.contains("-32015") {
-                return text;
+    let others = futures_util::future::join_all(
+        ["ann", "ann", "bob", "chief", "chief", "chief"].map(async |who| {
+            loop {
+                let claim = claim(50);
+                let (_, text) = world.ask(Some(who), "tasks.claim", &claim).await;
+                // The call that is to be refused may have come first.
+                if !text.contains("-32015") {
+                    return text;
+                }
             }
-        }
-    }));
+        }),
+    );
     let refused = async {
         loop {
             let (_, text) = world.ask(Some("ann"), "tasks.claim", &claim(1)).await;
@@ -144,7 +146,12 @@ async fn a_user_has_so_many_claims_that_wait() {
     // Who does not wait needs no place.
     let now = world.call("ann", "tasks.claim", claim(0)).await;
     assert_eq!(now["claims"], json!([]));
-    while world.ask(Some("ann"), "tasks.claim", &claim(1)).await.1.contains("-32015") {}
+    while world
+        .ask(Some("ann"), "tasks.claim", &claim(1))
+        .await
+        .1
+        .contains("-32015")
+    {}
     world.close().await;
 }
 
@@ -152,11 +159,15 @@ async fn a_user_has_so_many_claims_that_wait() {
 async fn an_agent_is_told_which_quota_is_used_up() {
     let world = World::with(quotas()).await;
     for _ in 0..2 {
-        world.call("ann", "tasks.create", json!({"name": "a"})).await;
+        world
+            .call("ann", "tasks.create", json!({"name": "a"}))
+            .await;
     }
     let task = json!({"name": "a", "schemas": {"method": "echo_executor"}});
-    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"tasks": [task]}}]});
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}});
+    let message =
+        json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"tasks": [task]}}]});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}});
     let request = world.client.post(format!("{}/a2a", world.url()));
     let request = request.header("a2a-version", "1.0").json(&call);
     let (_, text) = world.send(world.as_caller(request, Some("ann"))).await;

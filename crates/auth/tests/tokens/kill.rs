@@ -124,11 +124,7 @@ pub(crate) async fn killed_in(site: Site<'_>, process: &str, after_us: u64) {
 }
 
 /// Kills a process on one store again and again, later each time, and looks at what it has left.
-async fn after_each_kill_on(
-    database: Option<&str>,
-    process: &str,
-    holds: impl AsyncFn(Site<'_>),
-) {
+async fn after_each_kill_on(database: Option<&str>, process: &str, holds: impl AsyncFn(Site<'_>)) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let site = Site { folder, database };
@@ -173,7 +169,10 @@ async fn holds(site: Site<'_>) {
         match word {
             "good" => assert!(shown.is_ok(), "{shown:?}"),
             "bad" => assert!(
-                matches!(shown, Err(Denial::Expired | Denial::Revoked | Denial::Unknown)),
+                matches!(
+                    shown,
+                    Err(Denial::Expired | Denial::Revoked | Denial::Unknown)
+                ),
                 "{shown:?}"
             ),
             _ => assert!(!matches!(shown, Err(Denial::Unavailable)), "{shown:?}"),

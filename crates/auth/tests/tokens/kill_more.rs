@@ -172,8 +172,12 @@ async fn denials_hold(site: Site<'_>) {
         tokens.denied().denies(&token).await.unwrap()
     };
     let seen = fs::read_to_string(site.folder.join(SEEN)).unwrap();
-    let seen = seen.lines().map(|line| line.strip_prefix("denied ").unwrap());
-    let audit = tokens.audit().list(&AuditFilter::default(), None, 1_000_000);
+    let seen = seen
+        .lines()
+        .map(|line| line.strip_prefix("denied ").unwrap());
+    let audit = tokens
+        .audit()
+        .list(&AuditFilter::default(), None, 1_000_000);
     let audit = audit.await.unwrap();
     let rows = audit.iter().filter(|row| &*row.action == "jwt.deny");
     let rows: BTreeSet<&str> = rows.map(|row| row.object.as_deref().unwrap()).collect();
