@@ -43,7 +43,6 @@ use crate::runtime::maybe_block_in_place;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::callback::Callback;
 use crate::webhooks::worker;
-use audited::action_of;
 use futures_util::FutureExt;
 use presence::Connections;
 use schedules::RunEnds;
@@ -171,10 +170,10 @@ impl Service {
 
     /// Lets a call for this use case in, and counts it.
     fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
-        self.admit_as(context, use_case, action_of(use_case))
+        self.admit_as(context, use_case, None)
     }
 
-    /// The same for a use case that is this in the audit log.
+    /// The same for a use case that may be several things in the audit log, and is this.
     fn admit_as(
         &self,
         context: &Context,

@@ -108,7 +108,7 @@ impl Access {
 
     /// Lets a call for this use case in, and counts it.
     fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
-        self.authorize(context, use_case, action_of(use_case))?;
+        self.authorize(context, use_case, None)?;
         match &self.limits {
             Some(limits) => limits.rate(context, use_case, 1),
             None => Ok(()),
@@ -116,7 +116,7 @@ impl Access {
     }
 
     /// Refuses what the credentials of the caller do not allow; what would have been a row of the audit log is noted as
-    /// refused. Cost: O(1).
+    /// refused. `action`: what it is there, where the use case does not say it. Cost: O(1).
     ///
     /// # Errors
     /// `Forbidden` with the scope that is missing.
@@ -126,10 +126,13 @@ impl Access {
         use_case: UseCase,
         action: Option<Action>,
     ) -> Result<(), Error> {
-        let allowed = authorize(context, use_case);
-        match action {
-            Some(action) => self.noted(context, (action, None), allowed),
-            None => allowed,
+        let refused = match authorize(context, use_case) {
+            Ok(()) => return Ok(()),
+            Err(refused) => Err(refused),
+        };
+        match action.or_else(|| action_of(use_case)) {
+            Some(action) => self.noted(context, (action, None), refused),
+            None => refused,
         }
     }
 
