@@ -140,10 +140,11 @@ async fn the_process_that_denies() {
 async fn deny(site: Site<'_>) {
     let tokens = open(site).await;
     let mut seen = note(site.folder);
+    let (root, origin) = (root(), Origin::default());
     for number in 0_u32.. {
         let id = format!("t-{}-{number}", std::process::id());
         let what = DeniedJwt::Id(Arc::from(&*id));
-        let denied = tokens.deny(&root(), &Origin::default(), Arc::from(ISSUER), what);
+        let denied = tokens.deny(&root, &origin, Arc::from(ISSUER), what);
         denied.await.unwrap().unwrap();
         seen(&format!("denied {id}"));
     }
@@ -175,9 +176,8 @@ async fn denials_hold(site: Site<'_>) {
     let seen = seen
         .lines()
         .map(|line| line.strip_prefix("denied ").unwrap());
-    let audit = tokens
-        .audit()
-        .list(&AuditFilter::default(), None, 1_000_000);
+    let (log, filter) = (tokens.audit(), AuditFilter::default());
+    let audit = log.list(&filter, None, 1_000_000);
     let audit = audit.await.unwrap();
     let rows = audit.iter().filter(|row| &*row.action == "jwt.deny");
     let rows: BTreeSet<&str> = rows.map(|row| row.object.as_deref().unwrap()).collect();
