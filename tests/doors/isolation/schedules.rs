@@ -21,12 +21,16 @@ async fn schedules_of_one_name_belong_to_each_of_their_owners() {
     let made = world.call("ann", "schedules.create", new(None)).await;
     assert_eq!(made["runs_as"], "user:ann");
     // To somebody else it is as absent as one that does not exist.
-    for method in ["get", "update", "pause", "run_now"] {
-        let method = format!("schedules.{method}");
+    for method in [
+        "schedules.get",
+        "schedules.update",
+        "schedules.pause",
+        "schedules.run_now",
+    ] {
         let refusal = world
-            .refusal("bob", &method, json!({"name": "nightly"}))
+            .refusal("bob", method, json!({"name": "nightly"}))
             .await;
-        let none = world.refusal("bob", &method, json!({"name": "none"})).await;
+        let none = world.refusal("bob", method, json!({"name": "none"})).await;
         assert_eq!(refusal["code"], -31014, "{method}");
         assert_eq!(refusal["message"], none["message"], "{method}");
     }
@@ -36,10 +40,15 @@ async fn schedules_of_one_name_belong_to_each_of_their_owners() {
     assert_eq!(deleted.await["deleted"], false);
     world.call("bob", "schedules.create", new(None)).await;
     // By the name of the other one, `users:any` is needed.
-    for method in ["get", "update", "pause", "run_now", "delete"] {
-        let method = format!("schedules.{method}");
+    for method in [
+        "schedules.get",
+        "schedules.update",
+        "schedules.pause",
+        "schedules.run_now",
+        "schedules.delete",
+    ] {
         let params = json!({"name": "nightly", "owner": "ann"});
-        let refusal = world.refusal("bob", &method, params).await;
+        let refusal = world.refusal("bob", method, params).await;
         let told = (&refusal["code"], &refusal["data"]["scope"]);
         assert_eq!(told, (&json!(-32004), &json!("users:any")), "{method}");
     }
