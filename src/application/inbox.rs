@@ -8,7 +8,7 @@ use super::App;
 use super::api::broker::{Attempt, Blocked, End, Ended, Hindrance, Running};
 use super::context::Context;
 use super::error::{Error, Failure};
-use super::limits::StreamPlace;
+use super::limits::HeldPlace;
 use super::queries::Consistency;
 use super::stream_reader::StreamReader;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Inbox {
     pub(super) context: Context,
     pub(super) owner: Owner,
     pub(super) requester: Arc<str>,
-    pub(super) _place: Option<StreamPlace>,
+    pub(super) _place: Option<HeldPlace>,
 }
 
 impl Inbox {

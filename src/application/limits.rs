@@ -4,15 +4,17 @@
 //! are kept where a command is sent to its flow, behind the look for an idempotency key: a repetition adds nothing.
 //! Nothing here concerns a caller while authentication is off, unless the operator says so.
 
+mod places;
 mod quota;
 mod quotas;
 mod rates;
 mod recent;
 mod refused;
-mod streams;
 mod turn;
 mod turns;
 
+pub use places::HeldPlace;
+use places::Places;
 pub use quota::Quota;
 pub use quotas::{InUse, QuotaOptions, Quotas, Usage};
 pub use rates::{BURST_DEFAULT, PER_SECOND_DEFAULT, RateOptions};
@@ -26,8 +28,6 @@ use refused::Refused;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
-pub use streams::StreamPlace;
-use streams::Streams;
 use taskledger_auth::{Caller, Reach};
 use tokio::time::Instant;
 pub use turn::{EarlyTurn, Turn};
@@ -48,7 +48,8 @@ pub struct Limits {
     rates: Rates,
     refused: Refused,
     quotas: Arc<Quotas>,
-    streams: Arc<Streams>,
+    streams: Arc<Places>,
+    waiting_claims: Arc<Places>,
     turns: Turns,
 }
 
@@ -59,7 +60,11 @@ impl Limits {
         Self {
             rates: Rates::new(options.rates, clock.clone()),
             refused: Refused::new(clock.clone()),
-            streams: Arc::new(Streams::new(options.quotas.streams)),
+            streams: Arc::new(Places::new(Quota::Streams, options.quotas.streams)),
+            waiting_claims: Arc::new(Places::new(
+                Quota::WaitingClaims,
+                options.quotas.waiting_claims,
+            )),
             quotas: Arc::new(Quotas::new(options.quotas, usage, clock)),
             turns: Turns::new(),
         }
@@ -158,10 +163,22 @@ impl Limits {
     ///
     /// # Errors
     /// `QuotaExceeded`.
-    pub fn stream(&self, context: &Context) -> Result<Option<StreamPlace>, Error> {
+    pub fn stream(&self, context: &Context) -> Result<Option<HeldPlace>, Error> {
         match context.caller.reach() {
             Reach::All => Ok(None),
             Reach::Of(owner) => self.streams.take(owner).map(Some),
+        }
+    }
+
+    /// A place among the claims of the caller that wait, which it keeps until this is dropped; `None` when nobody counts
+    /// them.
+    ///
+    /// # Errors
+    /// `QuotaExceeded`.
+    pub fn waiting_claim(&self, context: &Context) -> Result<Option<HeldPlace>, Error> {
+        match context.caller.reach() {
+            Reach::All => Ok(None),
+            Reach::Of(owner) => self.waiting_claims.take(owner).map(Some),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Each authorises its caller first. What belongs to another node is routed there, so that every door works
 //! on every node. Doors parse before and encode behind; nothing here knows how.
 
+mod audited;
 mod auth;
 mod broker;
 mod documents;
@@ -49,7 +50,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::store::OwnKey;
-use taskledger_auth::{Caller, Tokens, Vault};
+use taskledger_auth::{Action, Caller, Tokens, Vault};
 use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_domain::CallbackId;
@@ -173,7 +174,17 @@ impl Service {
 
     /// Lets a call for this use case in, and counts it.
     fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
-        authorize(context, use_case)?;
+        self.admit_as(context, use_case, None)
+    }
+
+    /// The same for a use case that may be several things in the audit log, and is this.
+    fn admit_as(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+        action: Option<Action>,
+    ) -> Result<(), Error> {
+        self.access.authorize(context, use_case, action)?;
         self.limits.rate(context, use_case, 1)
     }
 

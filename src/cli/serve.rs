@@ -276,6 +276,8 @@ async fn open_doors(
         )));
     }
     let deny_list = server.tokens().denied().clone();
+    let discovery_urls = issuers.iter().map(|it| Arc::from(it.discovery_url()));
+    let discovery_urls = discovery_urls.collect();
     let issuers = (!issuers.is_empty()).then(|| server::oidc_issuers(issuers, egress, deny_list));
     let is_reachable = config.is_reachable();
     let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
@@ -286,7 +288,7 @@ async fn open_doors(
         ..Inside::from(server.service().clone())
     };
     let mut options = open_files::fitted(config.http(certificates));
-    options.a2a = config.a2a.options(card_keys);
+    options.a2a = config.a2a.options(card_keys, discovery_urls);
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(options, dispatcher, inside, clock.clone());
     let (service, handle) = bound.await.map_err(|e| CliError::failed(&e))?;

@@ -107,14 +107,15 @@ fn extension(text: &str) -> Result<String, String> {
 }
 
 impl A2aConfig {
-    /// The part that concerns the door, with these keys.
+    /// The part that concerns the door, with these keys and the descriptions of OIDC issuers.
     #[must_use]
-    pub fn options(&self, keys: Vec<CardKey>) -> Options {
+    pub fn options(&self, keys: Vec<CardKey>, discovery_urls: Arc<[Arc<str>]>) -> Options {
         Options {
             edition: self.edition,
             text_method: self.text_method.as_deref().map(Into::into),
             conformance: self.conformance.then(|| ConformanceExecutor::NAME.into()),
             keys: keys.into(),
+            discovery_urls,
             required_extensions: self
                 .required_extensions
                 .iter()

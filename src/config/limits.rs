@@ -63,4 +63,13 @@ pub struct LimitsConfig {
         default_value_t = 1_000
     )]
     pub quota_callbacks: u32,
+
+    /// Claims of one user that wait for a task at once, on one node; 0 for no limit
+    #[arg(
+        long = "quota-waiting-claims",
+        value_name = "N",
+        env = "TASKLEDGER_QUOTA_WAITING_CLAIMS",
+        default_value_t = 2_000
+    )]
+    pub quota_waiting_claims: u32,
 }

@@ -33,7 +33,7 @@ use taskledger_domain::Timestamp;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_workers::store::{Changes, Error, News, PRESENCE_KEPT_MS, TooManyDrains};
 use taskledger_workers::{
-    LIMIT_MAX, Method, MethodKey, Refusal, Rights, Worker, WorkerStore, is_hidden,
+    LIMIT_MAX, Method, MethodKey, Refusal, Rights, Worker, WorkerStore, is_unseen,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -460,6 +460,6 @@ fn checked(snapshot: &Snapshot, method: Method) -> Result<Declared, DeclareRefus
 fn unusable(name: &str) -> Option<Arc<str>> {
     let is_usable = !name.trim().is_empty()
         && name.chars().nth(KEY_CHARS_MAX).is_none()
-        && !name.contains(is_hidden);
+        && !name.contains(is_unseen);
     (!is_usable).then(|| name.chars().take(KEY_CHARS_MAX).collect::<String>().into())
 }

@@ -70,6 +70,7 @@ pub const fn limits(config: &LimitsConfig) -> limiting::Options {
             webhooks: NonZeroU32::new(config.quota_webhooks),
             streams: NonZeroU32::new(config.quota_streams),
             callbacks: NonZeroU32::new(config.quota_callbacks),
+            waiting_claims: NonZeroU32::new(config.quota_waiting_claims),
         },
     }
 }

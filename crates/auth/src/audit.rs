@@ -3,7 +3,7 @@
 mod log;
 mod throttle;
 
-pub use log::AuditLog;
+pub use log::{AuditLog, Seen};
 
 use crate::caller::{Caller, OPERATOR};
 use std::sync::Arc;
@@ -55,6 +55,19 @@ words! {
         LoginFailed = "login.failed",
         /// Somebody with `users:any` read a flow of somebody else; the object is the flow.
         FlowRead = "flow.read",
+        /// Somebody with `users:any` was given tasks of somebody else to work on; the object is that user.
+        TaskClaim = "task.claim",
+        /// Somebody with `users:any` read a schedule of somebody else; the object is its name, or `*` for a list.
+        ScheduleRead = "schedule.read",
+        /// Somebody with `users:any` read a workflow document of somebody else; the object is its name, or `*` for a list.
+        WorkflowRead = "workflow.read",
+        /// Somebody with `users:any` made a webhook, which may receive notices of others; the object is its id.
+        WebhookCreate = "webhook.create",
+        /// Somebody with `users:any` changed a webhook, which may be of others or receive their notices; the object is its id.
+        WebhookUpdate = "webhook.update",
+        /// Somebody with `users:any` read a webhook, or what was sent to it; the object is its id, or `*` for those
+        /// of all.
+        WebhookRead = "webhook.read",
         /// A secret was set; the object is its name.
         SecretSet = "secret.set",
         /// A secret was deleted; the object is its name.

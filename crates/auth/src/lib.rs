@@ -15,7 +15,7 @@ mod token;
 pub mod tokens;
 mod vault;
 
-pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER};
+pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER, Seen};
 pub use caller::{
     ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, OPERATOR, Reach,
     owner_of,

@@ -1,22 +1,29 @@
 //! Removes secrets from what somebody says to whom they were given: the program or receiver of an attempt, the
 //! receiver of a webhook.
 //!
-//! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped,
-//! percent-encoded, base64 at any alignment, hexadecimal, each in any case of letters, and line by line.
+//! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped once or twice, as
+//! Python shows a string, percent-encoded, base64 at any alignment and hexadecimal, both also over several lines, each in
+//! any case of letters, and line by line.
 //! It is a net for accidents: a program that wants to give a secret away can write it in another form.
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+mod forms;
+
+use aho_corasick::automaton::Automaton as _;
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored};
+use forms::{encodings, forms};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
+use std::cmp::Reverse;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes below which a form of a secret is not looked for: it would be found in what is no secret.
-const FORM_BYTES_MIN: usize = 8;
+/// Bytes between two characters of base64 or hexadecimal digits that do not end them: a line break and an indentation.
+const GAP_BYTES_MAX: usize = 64;
+/// How much longer than itself an encoded secret can be across the border of a part, with what separates its characters:
+/// twice is a blank behind every digit.
+const SPREAD: usize = 2;
 
 /// Replaces secrets by `[secret NAME]`. The default knows none and changes nothing.
 #[derive(Clone, Default)]
@@ -24,9 +31,11 @@ pub struct Scrubber(Option<Arc<Known>>);
 
 struct Known {
     patterns: AhoCorasick,
-    /// For each pattern what takes its place.
+    /// Base64 and hexadecimal digits, which programs break into lines.
+    encoded: NFA,
+    /// For each pattern what takes its place: of the first kind, then of the second.
     marks: Vec<Arc<str>>,
-    /// Bytes of the longest pattern.
+    /// Bytes of the longest secret as it may stand in a text.
     longest: usize,
 }
 
@@ -54,16 +63,27 @@ impl Scrubber {
     #[must_use]
     pub fn new<'a>(secrets: impl IntoIterator<Item = (impl fmt::Display, &'a str)>) -> Self {
         let (mut patterns, mut marks) = (Vec::new(), Vec::new());
+        let (mut encoded, mut marks_of_encoded) = (Vec::new(), Vec::new());
         for (name, text) in secrets {
             let mark: Arc<str> = Arc::from(format!("[secret {name}]"));
-            let forms = forms(text);
-            marks.extend(forms.iter().map(|_| mark.clone()));
-            patterns.extend(forms);
+            for (form, all, marks) in [
+                (forms(text), &mut patterns, &mut marks),
+                (encodings(text), &mut encoded, &mut marks_of_encoded),
+            ] {
+                marks.extend(form.iter().map(|_| mark.clone()));
+                all.extend(form);
+            }
         }
-        if patterns.is_empty() {
+        if patterns.is_empty() && encoded.is_empty() {
             return Self(None);
         }
-        let longest = patterns.iter().map(String::len).max().unwrap_or_default();
+        marks.extend(marks_of_encoded);
+        let longest_of = |all: &[String]| all.iter().map(String::len).max().unwrap_or_default();
+        let longest = longest_of(&patterns).max(SPREAD * longest_of(&encoded));
+        let encoded = NFA::builder()
+            .ascii_case_insensitive(true)
+            .build(encoded)
+            .expect("the secrets of an attempt are far below what an automaton can hold");
         let patterns = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             // The fastest kind takes a kilobyte for each byte of a secret.
@@ -72,6 +92,7 @@ impl Scrubber {
             .expect("the secrets of an attempt are far below what an automaton can hold");
         Self(Some(Arc::new(Known {
             patterns,
+            encoded,
             marks,
             longest,
         })))
@@ -150,22 +171,62 @@ impl Scrubber {
 impl Known {
     /// Where secrets are: in order, none within or across another.
     fn find(&self, bytes: &[u8]) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+        let (mut plain, mut encoded) = (Vec::new(), Vec::new());
         for one in self.patterns.find_overlapping_iter(bytes) {
-            let mut next = Found {
+            let next = Found {
                 start: one.start(),
                 end: one.end(),
                 pattern: one.pattern().as_usize(),
             };
-            // Ends only rise, so what it lies across is at the end of the list.
-            while let Some(last) = found.pop_if(|last| last.end > next.start) {
-                if last.start < next.start {
-                    (next.start, next.pattern) = (last.start, last.pattern);
-                }
+            add(&mut plain, next);
+        }
+        self.find_encoded(bytes, &mut encoded);
+        if encoded.is_empty() {
+            return plain;
+        }
+        plain.extend(encoded);
+        // Of those that begin together the longest counts.
+        plain.sort_by_key(|one| (one.start, Reverse(one.end)));
+        let mut found: Vec<Found> = Vec::with_capacity(plain.len());
+        for next in plain {
+            match found.last_mut() {
+                Some(last) if last.end > next.start => last.end = last.end.max(next.end),
+                Some(_) | None => found.push(next),
             }
-            found.push(next);
         }
         found
+    }
+
+    /// The same of encoded ones, whose characters may be apart. Cost: O(bytes).
+    fn find_encoded(&self, bytes: &[u8], found: &mut Vec<Found>) {
+        let nfa = &self.encoded;
+        let Ok(start) = nfa.start_state(Anchored::No) else {
+            return;
+        };
+        let (mut state, mut gap) = (start, 0);
+        for (at, byte) in bytes.iter().enumerate() {
+            if is_between(bytes, at) {
+                gap += 1;
+                continue;
+            }
+            if gap > GAP_BYTES_MAX {
+                state = start;
+            }
+            gap = 0;
+            state = nfa.next_state(Anchored::No, state, *byte);
+            if !nfa.is_match(state) {
+                continue;
+            }
+            for nth in 0..nfa.match_len(state) {
+                let pattern = nfa.match_pattern(state, nth);
+                let next = Found {
+                    start: begin_of(bytes, at, nfa.pattern_len(pattern)),
+                    end: at + 1,
+                    pattern: self.patterns.patterns_len() + pattern.as_usize(),
+                };
+                add(found, next);
+            }
+        }
     }
 
     fn replaced(&self, bytes: &[u8], part: Range<usize>, found: &[Found]) -> Vec<u8> {
@@ -184,70 +245,38 @@ impl Known {
     }
 }
 
-/// What a secret may look like.
-fn forms(text: &str) -> BTreeSet<String> {
-    let mut forms = BTreeSet::new();
-    for text in [text, text.trim()] {
-        forms.insert(text.to_owned());
-        let json = Value::from(text).to_string();
-        let json = &json[1..json.len() - 1];
-        let escaped: String = json.chars().map(ascii).collect();
-        forms.extend([json.replace('/', "\\/"), escaped, json.to_owned()]);
-        forms.extend([
-            percent(text, b"-._~", "%20"),
-            percent(text, b"-._!~*'()", "%20"),
-            percent(text, b"-._*", "+"),
-        ]);
-        forms.extend((0..3).flat_map(|shift| base64(text, shift)));
-        forms.insert(text.bytes().fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        }));
-    }
-    forms.extend(text.lines().map(|line| line.trim().to_owned()));
-    forms.retain(|form| form.len() >= FORM_BYTES_MIN);
-    forms
-}
-
-/// A character as JSON shows it to those who take ASCII only.
-fn ascii(character: char) -> String {
-    if character.is_ascii() {
-        return character.to_string();
-    }
-    let mut units = [0; 2];
-    let units = character.encode_utf16(&mut units).iter();
-    units.map(|unit| format!("\\u{unit:04x}")).collect()
-}
-
-fn percent(text: &str, kept: &[u8], blank: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
-            encoded.push(char::from(byte));
-        } else if byte == b' ' {
-            encoded.push_str(blank);
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
+/// Adds one whose end is not below those before; what it lies across becomes one with it.
+fn add(found: &mut Vec<Found>, mut next: Found) {
+    // Ends only rise, so what it lies across is at the end of the list.
+    while let Some(last) = found.pop_if(|last| last.end > next.start) {
+        if last.start < next.start {
+            (next.start, next.pattern) = (last.start, last.pattern);
         }
     }
-    encoded
+    found.push(next);
 }
 
-/// The characters of base64 that follow from the text alone, when as many bytes modulo three stand before
-/// it.
-fn base64(text: &str, shift: usize) -> [String; 2] {
-    const BITS: usize = 6;
-    let bytes = [&[0; 3][..shift], text.as_bytes()].concat();
-    let whole = (8 * shift).div_ceil(BITS)..8 * bytes.len() / BITS;
-    [
-        STANDARD_NO_PAD.encode(&bytes)[whole.clone()].to_owned(),
-        URL_SAFE_NO_PAD.encode(&bytes)[whole].to_owned(),
-    ]
+/// Whether a byte separates characters of an encoding, in which neither white space nor a backslash has a meaning: the
+/// line break of a text, or that of an escaped one.
+fn is_between(bytes: &[u8], at: usize) -> bool {
+    let is_escaped = || at > 0 && bytes[at - 1] == b'\\';
+    match bytes[at] {
+        b'\\' => true,
+        b'n' | b'r' | b't' => is_escaped(),
+        byte => byte.is_ascii_whitespace(),
+    }
+}
+
+/// Where the last `many` characters of an encoding begin, of which one is at `at`.
+fn begin_of(bytes: &[u8], at: usize, many: usize) -> usize {
+    let mut characters = (0..=at).rev().filter(|at| !is_between(bytes, *at));
+    characters.nth(many.saturating_sub(1)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
@@ -300,6 +329,72 @@ mod tests {
                 "{before}: {left}"
             );
             assert!(tail.len() <= 12, "{before}: {left}");
+        }
+    }
+
+    #[test]
+    fn an_encoded_secret_is_found_over_several_lines() {
+        let scrubber = scrubber(&[("a", TEXT)]);
+        let padded = format!("{}{TEXT}{}", "x".repeat(50), "y".repeat(30));
+        let lines = |text: &str, width: usize, separator: &str| {
+            let characters: Vec<char> = text.chars().collect();
+            let lines = characters.chunks(width).map(|line| line.iter().collect());
+            lines.collect::<Vec<String>>().join(separator)
+        };
+        let hex: String = padded.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for encoded in [
+            lines(&STANDARD.encode(&padded), 76, "\n"),
+            lines(&STANDARD.encode(&padded), 8, "\r\n    "),
+            lines(&STANDARD.encode(&padded), 76, "\\n"),
+            lines(&STANDARD.encode(&padded), 76, "\\\\n"),
+            lines(&hex, 60, "\n"),
+            lines(&hex, 2, " "),
+        ] {
+            let left = scrubber.text(&encoded).into_owned();
+            let (head, tail) = left.split_once("[secret a]").expect(&encoded);
+            assert!(encoded.starts_with(head) && encoded.ends_with(tail));
+            let taken = encoded.len() - head.len() - tail.len();
+            assert!(taken >= TEXT.len(), "{left}");
+        }
+        let apart = lines(&hex, 60, &" ".repeat(GAP_BYTES_MAX + 1));
+        assert_eq!(scrubber.text(&apart), apart, "no run of digits");
+    }
+
+    #[test]
+    fn an_encoded_secret_across_the_border_of_a_part_is_not_cut_in_two() {
+        let scrubber = scrubber(&[("a", "12345678")]);
+        let hex = "31 32 33 34 35 36 37 38";
+        let text = format!("..{hex}..");
+        assert!(scrubber.reach() >= hex.len() - 1);
+        for border in 3..2 + hex.len() {
+            let said = |part| {
+                let part = scrubber.part(text.as_bytes(), part);
+                String::from_utf8(part.into_owned()).expect("text")
+            };
+            let (left, right) = (said(0..border), said(border..text.len()));
+            assert_eq!(
+                (&*left, &*right),
+                ("..[secret a]", "[secret a].."),
+                "{border}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_json_in_json_and_python_make_of_a_secret_is_removed() {
+        for (secret, said) in [
+            (r#"a\"b"c'd"#, r#"'a\\"b"c\'d'"#),
+            (r#"a\"b"c-d"#, r#"'a\\"b"c-d'"#),
+            ("line one\u{1}\tx", r"'line one\x01\tx'"),
+            (r#"a\"b"c-d"#, r#"\"a\\\\\\\"b\\\"c-d\""#),
+            ("ünï-code-x", r"\\u00fcn\\u00ef-code-x"),
+        ] {
+            let scrubber = scrubber(&[("a", secret)]);
+            let left = scrubber.text(said).into_owned();
+            assert!(
+                left.contains("[secret a]") && left.len() <= 14,
+                "{said}: {left}"
+            );
         }
     }
 

@@ -29,6 +29,13 @@ pub enum Opening<'a> {
     Database(Box<Options>),
 }
 
+/// With what a store in the database of this URL is opened.
+#[must_use]
+pub fn options_of(url: &str) -> Options {
+    let options = PgConnectOptions::from_str(url).unwrap();
+    Options::new(options, Arc::new(SystemClock::default()))
+}
+
 impl Place {
     /// A folder that is removed with this.
     #[must_use]
@@ -46,11 +53,7 @@ impl Place {
     pub fn opening(&self) -> Opening<'_> {
         match self {
             Self::Folder(folder) => Opening::Folder(folder.path()),
-            Self::Database(database) => {
-                let options = PgConnectOptions::from_str(database.url()).unwrap();
-                let options = Options::new(options, Arc::new(SystemClock::default()));
-                Opening::Database(Box::new(options))
-            }
+            Self::Database(database) => Opening::Database(Box::new(options_of(database.url()))),
         }
     }
 

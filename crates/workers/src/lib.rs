@@ -14,4 +14,4 @@ pub use method::{
 };
 pub use presence::{Connection, Drain, Worker};
 pub use store::{METHODS_BYTES_MAX, METHODS_MAX, Renewal, WorkerStore};
-pub use taskledger_domain::text::is_hidden;
+pub use taskledger_domain::text::is_unseen;

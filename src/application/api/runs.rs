@@ -21,7 +21,7 @@
 
 use super::webhooks::Callback;
 use super::{Failure, Target};
-pub use crate::application::limits::StreamPlace;
+pub use crate::application::limits::HeldPlace;
 use crate::subscription::cursor::Cursor;
 pub use crate::subscription::run_fold::NodeChange;
 use crate::subscription::stream::Reset;

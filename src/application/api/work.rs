@@ -15,7 +15,7 @@ use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
 use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
 use taskledger_projections::TaskRow;
-pub use taskledger_workers::{Connection, Method, is_hidden};
+pub use taskledger_workers::{Connection, Method, is_unseen};
 
 /// A worker asks for tasks.
 #[derive(Debug, Clone)]

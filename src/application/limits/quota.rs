@@ -15,6 +15,8 @@ pub enum Quota {
     Streams,
     /// Callbacks of runs that go on.
     Callbacks,
+    /// Claims that wait for a task.
+    WaitingClaims,
 }
 
 impl Quota {
@@ -27,6 +29,7 @@ impl Quota {
             Self::Webhooks => "webhooks",
             Self::Streams => "streams",
             Self::Callbacks => "callbacks",
+            Self::WaitingClaims => "waiting_claims",
         }
     }
 }

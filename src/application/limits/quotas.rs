@@ -41,6 +41,8 @@ pub struct QuotaOptions {
     pub streams: Option<NonZeroU32>,
     /// Callbacks of runs that go on.
     pub callbacks: Option<NonZeroU32>,
+    /// Claims that wait for a task.
+    pub waiting_claims: Option<NonZeroU32>,
 }
 
 impl Default for QuotaOptions {
@@ -51,6 +53,7 @@ impl Default for QuotaOptions {
             webhooks: NonZeroU32::new(20),
             streams: NonZeroU32::new(100),
             callbacks: NonZeroU32::new(1_000),
+            waiting_claims: NonZeroU32::new(2_000),
         }
     }
 }

@@ -227,7 +227,8 @@ impl App {
         });
         let after = after.transpose().unwrap_or_else(|()| {
             let token = Value::from(list.page_token.as_deref());
-            let expected = "a token that a page of a list with the same filter has given";
+            let expected =
+                "a token that a page of a list with the same filter has given this caller";
             faults.push(Violation::of(
                 "page_token",
                 "is not valid",

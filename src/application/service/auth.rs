@@ -1,6 +1,7 @@
 //! Tokens, the audit log, and who the caller is. They lie beside the log, so any node answers, and so does a
 //! command that works on the store alone.
 
+use super::audited::action_of;
 use crate::application::api::{
     AuditPage, AuditSearch, CreatedToken, DeniedView, Error, TokenPage, TokenView,
 };
@@ -12,12 +13,12 @@ use std::sync::Arc;
 use taskledger_auth::store::Owner;
 use taskledger_auth::tokens::{New, Refusal};
 use taskledger_auth::{
-    Action, By, Caller, DeniedJwt, Entry, Kind, Name, Origin, Reach, Scope, TokenId, Tokens,
+    Action, By, Caller, DeniedJwt, Entry, Kind, Name, Origin, Reach, Scope, Seen, TokenId, Tokens,
 };
 use taskledger_domain::{FlowId, Violation};
 
-/// The object of a row of the audit log about a stream that is not of one flow.
-const FLOWS_ALL: &str = "*";
+/// The object of a row of the audit log about a stream that is not of one flow, or a list of names.
+pub(super) const ALL: &str = "*";
 
 /// Where a call came from, as far as its context knows.
 pub(super) fn origin(context: &Context) -> Origin {
@@ -107,11 +108,49 @@ impl Access {
 
     /// Lets a call for this use case in, and counts it.
     fn admit(&self, context: &Context, use_case: UseCase) -> Result<(), Error> {
-        authorize(context, use_case)?;
+        self.authorize(context, use_case, None)?;
         match &self.limits {
             Some(limits) => limits.rate(context, use_case, 1),
             None => Ok(()),
         }
+    }
+
+    /// Refuses what the credentials of the caller do not allow; what would have been a row of the audit log is noted as
+    /// refused. `action`: what it is there, where the use case does not say it. Cost: O(1).
+    ///
+    /// # Errors
+    /// `Forbidden` with the scope that is missing.
+    pub(super) fn authorize(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+        action: Option<Action>,
+    ) -> Result<(), Error> {
+        let refused = match authorize(context, use_case) {
+            Ok(()) => return Ok(()),
+            Err(refused) => Err(refused),
+        };
+        match action.or_else(|| action_of(use_case)) {
+            Some(action) => self.noted(context, (action, None), refused),
+            None => refused,
+        }
+    }
+
+    /// What was decided about a change. That it was refused for lack of a scope is noted. Cost: O(1).
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn noted<T>(
+        &self,
+        context: &Context,
+        change: (Action, Option<Arc<str>>),
+        decided: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Err(Error::Forbidden { scope, .. }) = &decided {
+            let audit = self.tokens.audit();
+            audit.denied_for(&context.caller, &origin(context), change, *scope);
+        }
+        decided
     }
 
     /// Time and the ids of failures.
@@ -255,22 +294,57 @@ impl Access {
 
     /// Notes that a caller read a flow of this owner, if that is somebody else. Cost: O(1).
     pub(super) fn read(&self, context: &Context, flow: FlowId, owner: Option<&str>) {
-        let caller = &context.caller;
-        if Self::notes_reads(context) && owner != Some(&**caller.owner()) {
+        if Self::reads_of_others(context, owner) {
             let flow = Arc::from(flow.to_string());
-            self.tokens
-                .audit()
-                .flow_read(caller, &origin(context), flow);
+            self.seen(context, (Action::FlowRead, Some(flow)), None);
         }
+    }
+
+    /// Notes that a caller was given a task of this user to work on, if that is somebody else. Cost: O(1).
+    pub(super) fn given(&self, context: &Context, owner: Option<&Arc<str>>) {
+        if Self::reads_of_others(context, owner.map(|owner| &**owner)) {
+            self.seen(context, (Action::TaskClaim, owner.cloned()), None);
+        }
+    }
+
+    /// Notes that a caller read something of this user that lies beside the log, if that is somebody else; `name`:
+    /// what, or [`ALL`]. Cost: O(1).
+    pub(super) fn read_beside(
+        &self,
+        context: &Context,
+        (action, name): (Action, &str),
+        owner: Option<&Arc<str>>,
+    ) {
+        if Self::reads_of_others(context, owner.map(|owner| &**owner)) {
+            let what = (action, Some(Arc::from(name)));
+            self.seen(context, what, owner.cloned());
+        }
+    }
+
+    fn reads_of_others(context: &Context, owner: Option<&str>) -> bool {
+        Self::notes_reads(context) && owner != Some(&**context.caller.owner())
+    }
+
+    fn seen(
+        &self,
+        context: &Context,
+        (action, object): (Action, Option<Arc<str>>),
+        owner: Option<Arc<str>>,
+    ) {
+        let seen = Seen {
+            action,
+            object,
+            owner,
+        };
+        let audit = self.tokens.audit();
+        audit.read(&context.caller, &origin(context), seen);
     }
 
     /// Notes that a caller opened a stream of the flows of this user, `None`: of all, if it shows flows of somebody
     /// else. Cost: O(1).
     pub(super) fn flows_watched(&self, context: &Context, user: Option<&str>) {
-        let caller = &context.caller;
-        if Self::notes_reads(context) && user != Some(&**caller.owner()) {
-            let audit = self.tokens.audit();
-            audit.flow_read(caller, &origin(context), Arc::from(FLOWS_ALL));
+        if Self::reads_of_others(context, user) {
+            self.seen(context, (Action::FlowRead, Some(Arc::from(ALL))), None);
         }
     }
 

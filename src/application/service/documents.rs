@@ -1,7 +1,7 @@
 //! Workflow documents that are kept by name. They lie beside the log, so any node answers.
 
 use super::Service;
-use super::auth::user_for;
+use super::auth::{ALL, user_for};
 use super::workflows::{Read, Start, read};
 use crate::application::api::workflows::{
     Compared, CreatedWorkflow, Document, Event, Form, Kept, KeptDocument, Newer, PhaseSchemas,
@@ -11,6 +11,7 @@ use crate::application::api::{Error, Failure};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
 use std::sync::Arc;
+use taskledger_auth::Action;
 use taskledger_beside::Owner;
 use taskledger_documents::{NewVersion, Pinned};
 use taskledger_domain::Payload;
@@ -74,6 +75,7 @@ impl Service {
                 let before = self.kept_workflow(&owner, &new.name, version).await?;
                 match before {
                     Ok((_, before)) => {
+                        self.document_read(context, &owner, &new.name, &Ok(()));
                         Some(blocking(move || before.workflow.diff(&workflow)).await?)
                     }
                     // It was deleted meanwhile, or has faults that an earlier release did not know.
@@ -103,7 +105,23 @@ impl Service {
         self.admit(context, UseCase::GetWorkflow)?;
         let owner = owner_for(context, kept.owner)?;
         let version = (version, "version");
-        self.found_document(&owner, &kept.name, version).await
+        let found = self.found_document(&owner, &kept.name, version).await?;
+        self.document_read(context, &owner, &kept.name, &found);
+        Ok(found)
+    }
+
+    /// Notes that something of a document was read, if there was any.
+    fn document_read<T>(
+        &self,
+        context: &Context,
+        owner: &Owner,
+        name: &str,
+        found: &Result<T, UnfitWorkflow>,
+    ) {
+        if found.is_ok() {
+            let read = (Action::WorkflowRead, name);
+            self.access.read_beside(context, read, owner.user.as_ref());
+        }
     }
 
     /// A document that is kept; the version, if one is asked for, is that of a member of this name.
@@ -135,7 +153,10 @@ impl Service {
     ) -> Result<Vec<Version>, Error> {
         self.admit(context, UseCase::ListWorkflows)?;
         let owner = owner_for(context, owner)?;
-        Ok(self.documents.names(&owner, after, limit).await?)
+        let names = self.documents.names(&owner, after, limit).await?;
+        let read = (Action::WorkflowRead, ALL);
+        self.access.read_beside(context, read, owner.user.as_ref());
+        Ok(names)
     }
 
     /// What happened to a name, newest first, at most `limit` of the events before version `before`.
@@ -152,7 +173,9 @@ impl Service {
         self.admit(context, UseCase::ListWorkflowVersions)?;
         let owner = owner_for(context, kept.owner)?;
         let events = self.documents.events(&owner, &kept.name, before, limit);
-        Ok(events.await?)
+        let events = events.await?;
+        self.document_read(context, &owner, &kept.name, &Ok(()));
+        Ok(events)
     }
 
     /// What is different between two versions of a name; `from` absent: the version before `newer`, or the newest when
@@ -195,6 +218,7 @@ impl Service {
             Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        self.document_read(context, &owner, &kept.name, &Ok(()));
         let diff = blocking(move || before.workflow.diff(&after.workflow)).await?;
         Ok(Ok(Compared { from, to, diff }))
     }
@@ -243,6 +267,7 @@ impl Service {
             Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        self.document_read(context, &owner, &name, &Ok(()));
         let start = Start {
             method: "workflows.run",
             saved_version: Some(number),
@@ -304,6 +329,7 @@ impl Service {
             Ok(found) => found,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        self.document_read(context, &owner, &name, &Ok(()));
         let start = Start {
             method: "workflows.run",
             saved_version: Some(number),
@@ -335,7 +361,9 @@ impl Service {
             Which::Kept(kept, version) => {
                 let owner = owner_for(context, kept.owner)?;
                 let version = (version, "version");
-                match self.kept_workflow(&owner, &kept.name, version).await? {
+                let found = self.kept_workflow(&owner, &kept.name, version).await?;
+                self.document_read(context, &owner, &kept.name, &found);
+                match found {
                     Ok((_, read)) => read.workflow,
                     Err(unfit) => return Ok(Err(unfit)),
                 }

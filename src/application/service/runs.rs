@@ -9,7 +9,7 @@ use crate::application::api::runs::{
 use crate::application::api::{Error, Failure, Reply, Request, Started};
 use crate::application::authorize::{UseCase, authorize};
 use crate::application::context::Context;
-use crate::application::limits::StreamPlace;
+use crate::application::limits::HeldPlace;
 use std::sync::Arc;
 
 impl Service {
@@ -59,7 +59,7 @@ impl Service {
     ///
     /// # Errors
     /// `Forbidden`, `RateLimited`, `QuotaExceeded`.
-    pub fn admit_watch(&self, context: &Context) -> Result<Option<StreamPlace>, Error> {
+    pub fn admit_watch(&self, context: &Context) -> Result<Option<HeldPlace>, Error> {
         self.admit(context, UseCase::FollowRun)?;
         self.limits.stream(context)
     }
@@ -68,7 +68,7 @@ impl Service {
     ///
     /// # Errors
     /// `Forbidden`, `RateLimited`, `QuotaExceeded`.
-    pub fn admit_wait(&self, context: &Context) -> Result<Option<StreamPlace>, Error> {
+    pub fn admit_wait(&self, context: &Context) -> Result<Option<HeldPlace>, Error> {
         self.admit(context, UseCase::AwaitRun)?;
         self.limits.stream(context)
     }
@@ -172,7 +172,7 @@ impl Service {
         &self,
         context: &Context,
         watch: WatchRun,
-        place: Option<StreamPlace>,
+        place: Option<HeldPlace>,
     ) -> Result<WatchedRun, Error> {
         authorize(context, UseCase::FollowRun)?;
         let run = watch.run;
@@ -199,7 +199,7 @@ impl Service {
         &self,
         context: &Context,
         wait: AwaitRun,
-        place: Option<StreamPlace>,
+        place: Option<HeldPlace>,
     ) -> Result<RunView, Error> {
         authorize(context, UseCase::AwaitRun)?;
         let view = Box::pin(self.app.await_run(context, wait, place)).await?;

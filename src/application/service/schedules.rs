@@ -14,6 +14,7 @@ use self::audited::Audited;
 use self::defining::{Fit, changed, checked, dropped, due, has_other_times, never};
 pub(super) use self::run_ends::RunEnds;
 use super::Service;
+use super::auth::ALL;
 use super::documents::owner_for;
 use crate::application::api::schedules::{
     CreateSchedule, NEXT_SHOWN, Named, Overlap, Refusal, Run, RunByHand, Schedule, ScheduleChanges,
@@ -59,7 +60,7 @@ impl Service {
         create: CreateSchedule,
     ) -> Result<Fit<ShownSchedule>, Error> {
         self.admit(context, UseCase::CreateSchedule)?;
-        let owner = owner_for(context, create.named.owner)?;
+        let owner = self.owner_of_change(context, Action::ScheduleCreate, &create.named)?;
         let at = self.app.clock.now();
         let definition = create.definition;
         let calendar = match checked(&definition, at) {
@@ -136,7 +137,10 @@ impl Service {
         self.admit(context, UseCase::ListSchedules)?;
         let owner = owner_for(context, owner)?;
         let found = self.schedules.schedules(&owner, after.as_ref(), limit);
-        Ok(found.await?)
+        let found = found.await?;
+        let read = (Action::ScheduleRead, ALL);
+        self.access.read_beside(context, read, owner.user.as_ref());
+        Ok(found)
     }
 
     /// A schedule with its next times and its newest runs.
@@ -154,6 +158,8 @@ impl Service {
         let Some((schedule, mut runs)) = found.await? else {
             return Ok(Err(UnfitSchedule::Absent));
         };
+        let read = (Action::ScheduleRead, &*named.name);
+        self.access.read_beside(context, read, owner.user.as_ref());
         for run in &mut runs {
             if run.state == State::Started && run.stage.is_none() {
                 run.stage = self.stage_of(&schedule, run, None).await?.shown();
@@ -175,7 +181,7 @@ impl Service {
         expected_version: Option<u32>,
     ) -> Result<Fit<ShownSchedule>, Error> {
         self.admit(context, UseCase::UpdateSchedule)?;
-        let owner = owner_for(context, named.owner)?;
+        let owner = self.owner_of_change(context, Action::ScheduleUpdate, &named)?;
         let mut checked_version = None;
         let of = (&owner, &named.name);
         let mut audited = Audited::new((self, context), Action::ScheduleUpdate, of);
@@ -238,12 +244,12 @@ impl Service {
         named: Named,
         (is_paused, note): (bool, Option<Arc<str>>),
     ) -> Result<Fit<ShownSchedule>, Error> {
-        self.admit(context, UseCase::PauseSchedule)?;
-        let owner = owner_for(context, named.owner)?;
         let action = match is_paused {
             true => Action::SchedulePause,
             false => Action::ScheduleResume,
         };
+        self.admit_as(context, UseCase::PauseSchedule, Some(action))?;
+        let owner = self.owner_of_change(context, action, &named)?;
         let mut audited = Audited::new((self, context), action, (&owner, &named.name));
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
@@ -287,7 +293,7 @@ impl Service {
         expected_version: Option<u32>,
     ) -> Result<Fit<bool>, Error> {
         self.admit(context, UseCase::DeleteSchedule)?;
-        let owner = owner_for(context, named.owner)?;
+        let owner = self.owner_of_change(context, Action::ScheduleDelete, &named)?;
         match self.seen(&owner, &named.name, expected_version).await? {
             Ok(_) => {}
             Err(UnfitSchedule::Absent) => return Ok(Ok(false)),
@@ -326,7 +332,7 @@ impl Service {
         overlap: Option<Overlap>,
     ) -> Result<Fit<RunByHand>, Error> {
         self.admit(context, UseCase::RunSchedule)?;
-        let owner = owner_for(context, named.owner)?;
+        let owner = self.owner_of_change(context, Action::ScheduleRun, &named)?;
         let Some(schedule) = self.schedules.schedule(&owner, &named.name).await? else {
             return Ok(Err(UnfitSchedule::Absent));
         };
@@ -364,6 +370,18 @@ impl Service {
         }
         audited.refused().await;
         Err(held())
+    }
+
+    /// Whose schedule is to be changed.
+    fn owner_of_change(
+        &self,
+        context: &Context,
+        action: Action,
+        named: &Named,
+    ) -> Result<Owner, Error> {
+        let owner = owner_for(context, named.owner.clone());
+        let change = (action, Some(named.name.clone()));
+        self.access.noted(context, change, owner)
     }
 
     async fn seen(

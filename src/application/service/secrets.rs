@@ -11,7 +11,7 @@ use crate::sealing::{KeysError, Secret};
 use serde_json::Value;
 use std::sync::Arc;
 use taskledger_auth::store::SecretOwner;
-use taskledger_auth::{By, SecretName, VaultError};
+use taskledger_auth::{Action, By, SecretName, VaultError};
 use taskledger_domain::Violation;
 
 impl Service {
@@ -28,7 +28,9 @@ impl Service {
         value: &Secret,
     ) -> Result<SecretView, Error> {
         self.admit(context, UseCase::SetSecret)?;
-        let owner = owner_for(context, owner)?;
+        let change = (Action::SecretSet, Some(Arc::from(name.as_str())));
+        let owner = owner_for(context, owner);
+        let owner = self.access.noted(context, change, owner)?;
         let by = By::call(&context.caller, &origin(context));
         let set = self.secrets.set(by, &owner, name, value).await;
         set.map_err(failed)
@@ -59,7 +61,9 @@ impl Service {
         name: &SecretName,
     ) -> Result<bool, Error> {
         self.admit(context, UseCase::DeleteSecret)?;
-        let owner = owner_for(context, owner)?;
+        let change = (Action::SecretDelete, Some(Arc::from(name.as_str())));
+        let owner = owner_for(context, owner);
+        let owner = self.access.noted(context, change, owner)?;
         let by = By::call(&context.caller, &origin(context));
         self.secrets.delete(by, &owner, name).await.map_err(failed)
     }

@@ -1,6 +1,7 @@
 //! Webhooks, which lie beside the log, so any node answers.
 
 use super::Service;
+use super::auth::{ALL, Access};
 use crate::application::api::Error;
 use crate::application::api::webhooks::{
     Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
@@ -9,9 +10,10 @@ use crate::application::api::webhooks::{
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::webhooks::api::no_such_flow;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
-use taskledger_auth::{Action, Kind, Scope};
+use taskledger_auth::{Action, Entry, Kind, Scope};
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Refusal;
 
@@ -35,7 +37,14 @@ impl Service {
                 self.is_own_flow(context, flow).await?;
             }
         }
-        Ok(self.webhooks.create(new).await?)
+        let id = new.id.unwrap_or_else(|| EndpointId(self.app.clock.uuid()));
+        new.id = Some(id);
+        let user = new.filter.user.clone();
+        let change = (Action::WebhookCreate, id);
+        self.audited_change(context, change, json!({"user_id": user}), async {
+            Ok(self.webhooks.create(new).await?)
+        })
+        .await
     }
 
     /// A webhook.
@@ -45,7 +54,9 @@ impl Service {
     pub async fn webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
         self.admit(context, UseCase::GetWebhook)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.get(id).await?)
+        let webhook = self.webhooks.get(id).await?;
+        self.webhook_read(context, Some(id));
+        Ok(webhook)
     }
 
     /// Webhooks, oldest first; `after` is the cursor of the page before.
@@ -60,7 +71,9 @@ impl Service {
     ) -> Result<Page<Listed>, Error> {
         self.admit(context, UseCase::ListWebhooks)?;
         let reach = context.caller.reach();
-        Ok(self.webhooks.list(reach.owner(), after, limit).await?)
+        let webhooks = self.webhooks.list(reach.owner(), after, limit).await?;
+        self.webhook_read(context, None);
+        Ok(webhooks)
     }
 
     /// Changes what is given of a webhook.
@@ -83,7 +96,15 @@ impl Service {
                 self.is_own_flow(context, flow).await?;
             }
         }
-        Ok(self.webhooks.update(id, change).await?)
+        let mut detail = json!({});
+        if let Some(user) = &change.user {
+            detail["user_id"] = json!(user);
+        }
+        let made = (Action::WebhookUpdate, id);
+        self.audited_change(context, made, detail, async {
+            Ok(self.webhooks.update(id, change).await?)
+        })
+        .await
     }
 
     /// Deletes a webhook; says how many deliveries were cancelled.
@@ -179,7 +200,41 @@ impl Service {
             self.is_own(context, id).await?;
         }
         filter.owner = context.caller.reach().owner().cloned();
-        Ok(self.webhooks.deliveries(&filter, limit).await?)
+        let deliveries = self.webhooks.deliveries(&filter, limit).await?;
+        self.webhook_read(context, filter.endpoint);
+        Ok(deliveries)
+    }
+
+    /// Notes that a caller who manages all webhooks read one of them, or of all.
+    fn webhook_read(&self, context: &Context, id: Option<EndpointId>) {
+        let id = id.map_or_else(|| ALL.to_owned(), |id| id.to_string());
+        let read = (Action::WebhookRead, id.as_str());
+        self.access.read_beside(context, read, None);
+    }
+
+    /// Makes a change of a webhook. By a caller who sees all users it may show what happens to others, so the row is
+    /// written first, and a second one if nothing was changed: the two lie in different stores.
+    async fn audited_change<T>(
+        &self,
+        context: &Context,
+        (action, id): (Action, EndpointId),
+        detail: Value,
+        change: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        if !Access::notes_reads(context) {
+            return change.await;
+        }
+        let object: Option<Arc<str>> = Some(Arc::from(id.to_string()));
+        let done = |by| Entry::done(by, action, object.clone()).with(detail.clone());
+        self.access.note(context, done).await?;
+        let changed = change.await;
+        if changed.is_err() {
+            let refused = |by| Entry::refused(by, action, object.clone()).with(detail.clone());
+            if let Err(error) = self.access.note(context, refused).await {
+                tracing::warn!(endpoint.id = %id, %error, "a refusal is missing in the audit log");
+            }
+        }
+        changed
     }
 
     /// Sends a message once more, now; says as which delivery.

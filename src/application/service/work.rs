@@ -144,7 +144,10 @@ impl Service {
             looked += 1;
             match self.claimed(context, begun).await {
                 Ok(claimed) => {
-                    bytes += claimed.as_ref().map_or(0, bytes_of);
+                    if let Some(claimed) = &claimed {
+                        bytes += bytes_of(claimed);
+                        self.access.given(context, claimed.task.owner.as_ref());
+                    }
                     claims.extend(claimed);
                     if bytes > CLAIMED_BYTES_MAX {
                         undelivered.split_off(looked).give_back().await;
@@ -237,6 +240,11 @@ impl Service {
         let mut waiting: Option<Waiting> = None;
         let again = Duration::from_millis(ASK_AGAIN_MS);
         let mut ask_at = Instant::now() + again;
+        let will_wait = begun.is_empty() && Instant::now() < until;
+        let _place = match will_wait {
+            true => self.limits.waiting_claim(context)?,
+            false => None,
+        };
         while begun.is_empty() && Instant::now() < until {
             let place = match &mut waiting {
                 Some(place) => place,

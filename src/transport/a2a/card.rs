@@ -23,6 +23,8 @@ pub(in super::super) const KEYS_PATH: &str = "/.well-known/agent-card-keys.json"
 
 /// The name of the scheme of tokens.
 const BEARER: &str = "bearer";
+/// The name of the scheme of an OIDC issuer; further ones have a number.
+const OIDC: &str = "oidc";
 /// Scopes that the operations need.
 const SCOPES: [Scope; 2] = [Scope::TasksRead, Scope::TasksRun];
 
@@ -93,7 +95,7 @@ fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
     };
     let (security_schemes, security_requirements) = match authenticates {
         false => (Vec::new(), Vec::new()),
-        true => security(),
+        true => security(&options.discovery_urls),
     };
     let mut skills = vec![tasks_skill()];
     skills.extend(options.text_method.as_deref().map(text_skill));
@@ -139,7 +141,10 @@ fn authority(url: &str) -> String {
     }
 }
 
-fn security() -> (Vec<(String, SecurityScheme)>, Vec<SecurityRequirement>) {
+/// A caller shows a token of this server, or one of an issuer that describes itself at one of these URLs.
+fn security(
+    discovery_urls: &[Arc<str>],
+) -> (Vec<(String, SecurityScheme)>, Vec<SecurityRequirement>) {
     let scheme = SecurityScheme::Http {
         description: "A token of this server, or an access token of an issuer that it accepts"
             .to_owned(),
@@ -150,7 +155,22 @@ fn security() -> (Vec<(String, SecurityScheme)>, Vec<SecurityRequirement>) {
     let requirement = SecurityRequirement {
         schemes: vec![(BEARER.to_owned(), scopes)],
     };
-    (vec![(BEARER.to_owned(), scheme)], vec![requirement])
+    let (mut schemes, mut requirements) = (vec![(BEARER.to_owned(), scheme)], vec![requirement]);
+    for (n, url) in (1..).zip(discovery_urls) {
+        let name = match n {
+            1 => OIDC.to_owned(),
+            _ => format!("{OIDC}-{n}"),
+        };
+        let scheme = SecurityScheme::OpenIdConnect {
+            description: "An access token of this issuer".to_owned(),
+            url: url.to_string(),
+        };
+        schemes.push((name.clone(), scheme));
+        // Which of the issuer's scopes are needed depends on what the operator grants by them.
+        let schemes = vec![(name, Vec::new())];
+        requirements.push(SecurityRequirement { schemes });
+    }
+    (schemes, requirements)
 }
 
 /// That of this server, and those that clients must use.

@@ -15,6 +15,8 @@ pub struct Options {
     pub conformance: Option<Arc<str>>,
     /// By which keys the card is signed.
     pub keys: Arc<[CardKey]>,
+    /// Where the OIDC issuers whose access tokens are accepted describe themselves.
+    pub discovery_urls: Arc<[Arc<str>]>,
     /// Whether changes are not reported to URLs.
     pub refuses_push: bool,
     /// URIs of extensions that clients must announce.

@@ -2,8 +2,8 @@
 
 use crate::application::api::Error;
 use crate::application::api::runs::{
-    ArtifactPage, AwaitRun, CancelRun, FollowUp, FollowedUp, ListRuns, ReadArtifacts, ReadRun,
-    RunPage, RunView, StartRun, StartedRun, StreamPlace, WatchRun, WatchedRun,
+    ArtifactPage, AwaitRun, CancelRun, FollowUp, FollowedUp, HeldPlace, ListRuns, ReadArtifacts,
+    ReadRun, RunPage, RunView, StartRun, StartedRun, WatchRun, WatchedRun,
 };
 use crate::application::api::webhooks::{Callback, Page, Receiver};
 use crate::application::api::workflows::{RunWorkflow, UnfitWorkflow, Version};
@@ -29,7 +29,7 @@ pub(in super::super) enum Looks {
 }
 
 /// A caller was let in for a look: its place among the streams, if it takes one.
-pub(in super::super) type Ahead = Option<StreamPlace>;
+pub(in super::super) type Ahead = Option<HeldPlace>;
 
 /// The use cases of the application that the door calls.
 pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {

@@ -3,7 +3,7 @@
 
 pub(super) use taskledger_eventbus::values::{invalid, json_of, struct_of};
 
-use crate::application::api::work::is_hidden;
+use crate::application::api::work::is_unseen;
 use chrono::{DateTime, Utc};
 use prost_types::Timestamp;
 use taskledger_eventbus::Priority;
@@ -68,9 +68,8 @@ pub(super) fn name_of(text: &str, field: &str, chars_max: usize) -> Result<(), S
         let reason = format!("{chars} characters; at most {chars_max} are accepted");
         return Err(invalid(field, reason));
     }
-    if text.contains(is_hidden) {
-        let reason =
-            "control characters and those that change the direction of text are not accepted";
+    if text.contains(is_unseen) {
+        let reason = "control characters and those that are not seen or change the direction of text are not accepted";
         return Err(invalid(field, reason));
     }
     Ok(())

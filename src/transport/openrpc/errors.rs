@@ -66,7 +66,7 @@ fn data(kind: ErrorKind) -> Value {
         ErrorKind::QuotaExceeded => (
             true,
             json!({
-                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks`, `streams` or `callbacks`."),
+                "quota": text("What there is enough of: `open_flows`, `waiting_tasks`, `webhooks`, `streams`, `callbacks` or `waiting_claims`."),
                 "limit": {"type": "integer", "minimum": 0, "description": "How much there may be."},
                 "used": {"type": "integer", "minimum": 0, "description": "How much there is."},
                 "requested": {"type": "integer", "minimum": 1, "description": "How much more the call asks for."},

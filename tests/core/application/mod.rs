@@ -17,6 +17,7 @@ mod claim_ends;
 mod claims;
 mod conflicts;
 mod contracts;
+mod counted;
 mod directory;
 mod durability;
 mod edits;

@@ -1,5 +1,6 @@
 //! A server without doors over a log that misbehaves on command.
 
+use crate::application::counted::{Calls, Counted};
 use crate::application::script::{Script, TestExecutors};
 use crate::application::shown::Shown;
 use serde_json::{Value, json};
@@ -67,6 +68,8 @@ pub(crate) struct Make {
     pub(crate) quotas: QuotaOptions,
     /// How fast callers may call.
     pub(crate) rates: RateOptions,
+    /// Where calls of the log are counted, if they are.
+    pub(crate) calls: Option<Calls>,
 }
 
 impl Default for Make {
@@ -78,6 +81,7 @@ impl Default for Make {
             renewals: Arc::default(),
             quotas: QuotaOptions::default(),
             rates: RateOptions::default(),
+            calls: None,
         }
     }
 }
@@ -129,7 +133,10 @@ impl World {
     async fn over(memory: Arc<MemoryStore>, clock: Arc<ManualClock>, make: Make) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = Arc::new(FaultyStore::new(memory.clone()));
-        let store: Arc<dyn EventStore> = log.clone();
+        let store: Arc<dyn EventStore> = match make.calls {
+            None => log.clone(),
+            Some(calls) => Arc::new(Counted::new(log.clone(), calls)),
+        };
         let fence = if make.fenced {
             Some(Fence {
                 name: Arc::from("writer"),

@@ -244,7 +244,12 @@ fn every_use_case_of_the_service_is_authorised() {
                 continue;
             }
             let own = body.split("\n    }\n").next().unwrap_or(body);
-            let asks = ["authorize(", "self.admit(", ".admit(context"];
+            let asks = [
+                "authorize(",
+                "self.admit(",
+                "self.admit_as(",
+                ".admit(context",
+            ];
             let is_asked = asks.iter().any(|ask| own.contains(ask));
             assert!(is_asked, "{path}: `{name}` asks nobody");
             authorised += 1;

@@ -4,6 +4,8 @@ use super::binding::all_as;
 use super::{endless, runs};
 use crate::isolation::world::World;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use taskledger::transport::http::Options;
 use taskledger_a2a::Operation;
 use taskledger_a2a::grpc::{A2aServiceClient, pb, status};
 use tonic::transport::Endpoint;
@@ -133,6 +135,40 @@ async fn what_belongs_to_others_does_not_exist_on_any_binding() {
         card["securityRequirements"][0]["schemes"]["bearer"]["list"][0],
         "tasks:read"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_card_says_where_issuers_describe_themselves() {
+    let urls = ["https://one.example", "https://two.example"];
+    let urls = urls.map(|url| Arc::from(format!("{url}/.well-known/openid-configuration")));
+    let mut options = Options::default();
+    options.a2a.discovery_urls = Arc::new(urls);
+    let world = World::listening(options).await;
+    let card = world
+        .client
+        .get(format!("{}/.well-known/agent-card.json", world.url()));
+    let card: Value = card.send().await.unwrap().json().await.unwrap();
+    let schemes = &card["securitySchemes"];
+    for (name, host) in [("oidc", "one"), ("oidc-2", "two")] {
+        let url = &schemes[name]["openIdConnectSecurityScheme"]["openIdConnectUrl"];
+        let expected = format!("https://{host}.example/.well-known/openid-configuration");
+        assert_eq!(*url, expected, "{card}");
+    }
+    assert_eq!(
+        schemes["bearer"]["httpAuthSecurityScheme"]["scheme"],
+        "Bearer"
+    );
+    // Any one of them is enough.
+    let requirements = card["securityRequirements"].as_array().unwrap();
+    let names = requirements.iter().map(|it| {
+        let names = it["schemes"].as_object().unwrap().keys();
+        names.map(String::as_str).collect::<Vec<_>>()
+    });
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [["bearer"], ["oidc"], ["oidc-2"]]
+    );
+    world.close().await;
 }
 
 /// A request that is well formed, for every operation.

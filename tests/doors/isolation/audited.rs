@@ -3,6 +3,7 @@
 
 use super::asked::{Asked, answer, shown};
 use super::matrix::{given_object, rows};
+use super::scopes::methods;
 use super::world::{World, user};
 use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
@@ -10,11 +11,24 @@ use taskledger_auth::{Scope, Scopes};
 
 /// The flows that a caller has read, according to the audit log.
 async fn read_by(world: &World, name: &str) -> Vec<Value> {
-    world.server.tokens().audit().flush().await.unwrap();
-    let filter = json!({"action": "flow.read", "principal": format!("user:{name}")});
-    let audit = world.call("chief", "audit.list", filter).await;
-    let entries = audit["entries"].as_array().unwrap();
+    let entries = audited(world, name, "flow.read").await;
     entries.iter().map(|it| it["object"].clone()).collect()
+}
+
+/// The rows of a caller about an action, newest first.
+async fn audited(world: &World, name: &str, action: &str) -> Vec<Value> {
+    world.server.tokens().audit().flush().await.unwrap();
+    let filter = json!({"action": action, "principal": format!("user:{name}")});
+    let mut audit = world.call("chief", "audit.list", filter).await;
+    let entries = audit["entries"].as_array_mut().unwrap();
+    entries.iter_mut().map(Value::take).collect()
+}
+
+/// Object, outcome and owner of each.
+fn told(rows: &[Value]) -> Vec<[&Value; 3]> {
+    rows.iter()
+        .map(|row| [&row["object"], &row["outcome"], &row["detail"]["owner"]])
+        .collect()
 }
 
 /// Whether an answer shows something of a flow.
@@ -87,5 +101,170 @@ async fn a_stream_of_all_flows_is_noted_once_and_ones_own_are_not() {
     let path = "/events".to_owned();
     assert_eq!(answer(&world, Some("ann"), &Asked::Get(path)).await.0, 200);
     assert_eq!(read_by(&world, "ann").await, [] as [Value; 0]);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_that_is_refused_for_lack_of_a_scope_is_noted_and_many_are_one_row() {
+    let world = World::start().await;
+    let methods = methods(&world).await;
+    world
+        .known
+        .put("mallory", user("mallory", Scopes::of([Scope::TasksRead])));
+    for (method, action, scope) in [
+        ("tokens.create", "token.create", "admin"),
+        ("tokens.deny", "jwt.deny", "admin"),
+        ("secrets.set", "secret.set", "tasks:write"),
+        ("secrets.delete", "secret.delete", "tasks:write"),
+        ("webhooks.create", "webhook.create", "webhooks"),
+        ("webhooks.update", "webhook.update", "webhooks"),
+        ("webhooks.secret", "secret.shown", "webhooks"),
+        ("schedules.create", "schedule.create", "tasks:run"),
+        ("schedules.update", "schedule.update", "tasks:run"),
+        ("schedules.delete", "schedule.delete", "tasks:run"),
+        ("schedules.run_now", "schedule.run_now", "tasks:run"),
+        ("system.rebuild", "rebuild", "admin"),
+        ("system.drain", "server.drain", "admin"),
+    ] {
+        for _ in 0..3 {
+            let refused = world.refusal("mallory", method, methods[method].clone());
+            assert_eq!(refused.await["code"], -32004, "{method}");
+        }
+        let rows = audited(&world, "mallory", action).await;
+        assert_eq!(rows.len(), 1, "{method}: {rows:?}");
+        assert_eq!(rows[0]["outcome"], "refused", "{method}");
+        let detail = json!({"count": 3, "scope": scope});
+        assert_eq!(rows[0]["detail"], detail, "{method}");
+    }
+    for (pauses, action) in [(true, "schedule.pause"), (false, "schedule.resume")] {
+        let pause = json!({"name": "nightly", "paused": pauses});
+        world.refusal("mallory", "schedules.pause", pause).await;
+        assert_eq!(
+            audited(&world, "mallory", action).await.len(),
+            1,
+            "{action}"
+        );
+    }
+    // What belongs to somebody else is refused behind the first look.
+    let (nobody, refused, ann) = (&Value::Null, &json!("refused"), json!("ann"));
+    let set = json!({"name": "key", "value": "hidden from others", "owner": ann});
+    world.refusal("bob", "secrets.set", set).await;
+    let rows = audited(&world, "bob", "secret.set").await;
+    assert_eq!(told(&rows), [[&json!("key"), refused, nobody]]);
+    let delete = json!({"name": "nightly", "owner": ann});
+    world.refusal("bob", "schedules.delete", delete).await;
+    let rows = audited(&world, "bob", "schedule.delete").await;
+    assert_eq!(told(&rows), [[&json!("nightly"), refused, nobody]]);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_somebody_is_given_of_others_are_noted_once_for_each_of_their_owners() {
+    let world = World::start().await;
+    world.known.put("agent", user("agent", Scopes::all()));
+    let remote = json!({"name": "a", "schemas": {"type": "remote", "method": "shared"}});
+    for who in ["ann", "bob", "ann", "agent"] {
+        let tasks = json!({"tasks": [remote]});
+        world.call(who, "tasks.execute", tasks).await;
+    }
+    let mut left = 4;
+    while left > 0 {
+        let claim = json!({"methods": ["shared"], "wait_seconds": 20, "max": 10});
+        let claims = world.call("agent", "tasks.claim", claim).await;
+        left -= claims["claims"].as_array().unwrap().len();
+    }
+    let rows = audited(&world, "agent", "task.claim").await;
+    let mut owners: Vec<_> = rows.iter().map(|it| it["object"].clone()).collect();
+    owners.sort_by_key(Value::to_string);
+    assert_eq!(owners, ["ann", "bob"], "{rows:?}");
+    // Of one's own tasks there is nothing to note.
+    world
+        .call("ann", "tasks.execute", json!({"tasks": [remote]}))
+        .await;
+    let claim = json!({"methods": ["shared"], "wait_seconds": 20});
+    let claims = world.call("ann", "tasks.claim", claim).await;
+    assert_eq!(claims["claims"].as_array().unwrap().len(), 1);
+    assert_eq!(audited(&world, "ann", "task.claim").await, [] as [Value; 0]);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_and_workflows_of_others_are_noted_when_they_are_read() {
+    let world = World::start().await;
+    world.known.put("auditor", user("auditor", Scopes::all()));
+    let schedule = json!({"name": "nightly", "cron": "@yearly",
+        "tasks": [{"name": "a", "schemas": {"method": "echo_executor"}}]});
+    let workflow = json!({"document": {"openintent": "1.0", "info": {"name": "Report"},
+        "workflow": {"a": {"assign": "m"}}}});
+    for who in ["ann", "auditor"] {
+        world.call(who, "schedules.create", schedule.clone()).await;
+        world.call(who, "workflows.save", workflow.clone()).await;
+    }
+    let (done, ann) = (&json!("done"), &json!("ann"));
+    for (action, name, reads) in [
+        ("schedule.read", "nightly", &["schedules.get"][..]),
+        (
+            "workflow.read",
+            "Report",
+            &["workflows.get", "workflows.versions", "workflows.run"],
+        ),
+    ] {
+        let of_one = json!(name);
+        for read in reads {
+            world.call("auditor", read, json!({"name": name})).await;
+        }
+        assert_eq!(audited(&world, "auditor", action).await, [] as [Value; 0]);
+        for read in reads {
+            let theirs = json!({"name": name, "owner": "ann"});
+            world.call("auditor", read, theirs).await;
+        }
+        let rows = audited(&world, "auditor", action).await;
+        assert_eq!(told(&rows), [[&of_one, done, ann]], "{rows:?}");
+        let list = format!("{}s.list", action.split_once('.').unwrap().0);
+        world.call("auditor", &list, json!({"owner": "ann"})).await;
+        let rows = audited(&world, "auditor", action).await;
+        assert_eq!(told(&rows)[0], [&json!("*"), done, ann], "{rows:?}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_that_may_tell_of_others_are_noted() {
+    let world = World::start().await;
+    let url = json!({"url": "https://receiver.example.com/hook"});
+    for who in ["ann", "auditor"] {
+        world.known.put("auditor", user("auditor", Scopes::all()));
+        let made = world.call(who, "webhooks.create", url.clone()).await;
+        let of_it = json!({"id": made["id"]});
+        let update = json!({"id": made["id"], "description": "d", "user_id": "bob"});
+        let own = json!({"id": made["id"], "description": "d"});
+        let update = if who == "ann" { own } else { update };
+        world.call(who, "webhooks.update", update).await;
+        world.call(who, "webhooks.get", of_it.clone()).await;
+        world.call(who, "webhooks.deliveries", of_it).await;
+        world.call(who, "webhooks.list", json!({})).await;
+        let rows = |action| audited(&world, who, action);
+        let (created, updated) = (rows("webhook.create").await, rows("webhook.update").await);
+        let read = rows("webhook.read").await;
+        if who == "ann" {
+            assert_eq!([created, updated, read], [const { Vec::<Value>::new() }; 3]);
+            continue;
+        }
+        assert_eq!(created[0]["object"], made["id"]);
+        assert_eq!(created[0]["detail"], json!({"user_id": null}));
+        assert_eq!(updated[0]["object"], made["id"]);
+        assert_eq!(updated[0]["detail"], json!({"user_id": "bob"}));
+        let read: Vec<_> = read.iter().map(|it| &it["object"]).collect();
+        assert!(read.len() == 2 && read.contains(&&made["id"]) && read.contains(&&json!("*")));
+        // One that is not made has a second row.
+        let refused = json!({"url": "http://127.0.0.1:1/"});
+        world.refusal(who, "webhooks.create", refused).await;
+        let rows = rows("webhook.create").await;
+        let outcomes: Vec<_> = rows
+            .iter()
+            .map(|it| it["outcome"].as_str().unwrap())
+            .collect();
+        assert_eq!(outcomes, ["refused", "done", "done"]);
+    }
     world.close().await;
 }

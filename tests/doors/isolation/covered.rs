@@ -117,11 +117,6 @@ fn instead(case: UseCase) -> Option<&'static Instead> {
     by_hand.map(|(_, instead)| instead).or_else(by_group)
 }
 
-/// Whether a test looks at it in place of the matrix.
-pub(super) fn is_covered(case: UseCase) -> bool {
-    instead(case).is_some()
-}
-
 #[test]
 fn every_use_case_has_rows_or_names_the_test_that_looks_at_what_it_shows() {
     let absent = Object::absent();
@@ -143,9 +138,63 @@ fn every_use_case_has_rows_or_names_the_test_that_looks_at_what_it_shows() {
                 (found.expect("it is among the files").1, test)
             }
         };
-        let named = format!("async fn {test}(");
-        assert!(text.contains(&named), "{case:?}: {named}");
+        let reached = reached(text, test);
+        assert!(!reached.is_empty(), "{case:?}: there is no `{test}`");
+        let asks = |it: &str| {
+            reached
+                .iter()
+                .any(|body| body.contains(&format!("\"{it}\"")))
+        };
+        let (group, _) = case.as_str().split_once('.').unwrap_or_default();
+        // By its name, by the examples of its group, or as one of all.
+        let asked = asks(case.as_str()) || asks(&format!("{group}."));
+        assert!(
+            asked || reached.iter().any(|body| body.contains("in UseCase::ALL")),
+            "{case:?}: `{test}` does not ask for it"
+        );
     }
+}
+
+/// The text of a function of a file, and of those of the file that it calls, by itself or through others.
+fn reached<'t>(text: &'t str, test: &str) -> Vec<&'t str> {
+    let (mut reached, mut next) = (Vec::new(), vec![test.to_owned()]);
+    let functions: Vec<_> = functions(text).collect();
+    while let Some(name) = next.pop() {
+        for (_, body) in functions.iter().filter(|(it, _)| *it == name) {
+            if reached.contains(body) {
+                continue;
+            }
+            reached.push(*body);
+            let calls = functions.iter().map(|(name, _)| *name);
+            let calls = calls.filter(|name| body.contains(&format!("{name}(")));
+            next.extend(calls.map(str::to_owned));
+        }
+    }
+    reached
+}
+
+/// The functions of a file that stand alone, by their names.
+fn functions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let ends = text.match_indices("\n}\n").map(|(at, _)| at + 1);
+    let begins = std::iter::once(0).chain(ends.clone().map(|end| end + 1));
+    let pieces = begins.zip(ends).map(|(begin, end)| &text[begin..end]);
+    pieces.filter_map(|piece| {
+        let (_, from) = piece.split_once("fn ")?;
+        let (name, _) = from.split_once(['(', '<'])?;
+        Some((name, from))
+    })
+}
+
+#[test]
+fn what_a_function_calls_is_reached_and_nothing_else() {
+    let text = "async fn a() {\n    b(1);\n}\n\nfn b(n: u8) {\n    c::<u8>(n)\n}\n\nfn c<T>(_: T) {\n}\n\nfn d() {\n}\n";
+    let names = |of| {
+        let reached = reached(text, of).into_iter();
+        reached.map(|it| it[..1].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("a"), ["a", "b"]);
+    assert_eq!(names("d"), ["d"]);
+    assert_eq!(names("e"), [] as [String; 0]);
 }
 
 /// The names of the secrets of a caller.

@@ -108,3 +108,32 @@ async fn a_cursor_of_somebody_elses_stream_resumes_ones_own_stream() {
     }
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_somebody_elses_runs_tells_nothing_of_how_many_there_are() {
+    let world = World::start().await;
+    let listed = async |token: &str, params: Value| {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params});
+        let request = world.client.post(format!("{}/a2a", world.url()));
+        let request = request.header("a2a-version", "1.0").json(&call);
+        let (_, text) = world.send(world.as_caller(request, Some(token))).await;
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    for _ in 0..3 {
+        let tasks = json!({"tasks": [{"name": "a", "schemas": {"method": "echo_executor"}}]});
+        world.call("ann", "tasks.execute", tasks).await;
+    }
+    let page = listed("ann", json!({"pageSize": 1})).await;
+    let (token, total) = (
+        &page["result"]["nextPageToken"],
+        &page["result"]["totalSize"],
+    );
+    assert_eq!(total, 3, "{page}");
+    let next = json!({"pageSize": 1, "pageToken": token});
+    let own = listed("ann", next.clone()).await;
+    assert_eq!(own["result"]["totalSize"], 3, "{own}");
+    let foreign = listed("bob", next).await;
+    assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
+    assert!(foreign.to_string().contains("pageToken"), "{foreign}");
+    world.close().await;
+}

@@ -393,7 +393,17 @@ async fn what_another_principal_declared_is_taken_back_with_the_scope_for_that_a
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_that_could_look_like_others_are_refused() {
     let world = World::start().await;
-    for name in ["a\u{1b}[2J", "a\nb", "a\0b", "a\u{202e}b", "\u{2066}a"] {
+    for name in [
+        "a\u{1b}[2J",
+        "a\nb",
+        "a\0b",
+        "a\u{202e}b",
+        "\u{2066}a",
+        "a\u{200b}",
+        "a\u{ad}b",
+        " a",
+        "a ",
+    ] {
         let calls = [
             ("workers.declare", json!({"method": name})),
             ("tasks.claim", json!({"methods": [name]})),

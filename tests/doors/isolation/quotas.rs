@@ -11,6 +11,7 @@ fn quotas() -> QuotaOptions {
         webhooks: NonZeroU32::new(2),
         streams: NonZeroU32::new(1),
         callbacks: NonZeroU32::new(1),
+        waiting_claims: NonZeroU32::new(2),
         ..QuotaOptions::default()
     }
 }
@@ -108,5 +109,72 @@ async fn a_user_has_so_many_callbacks_of_runs_that_go_on() {
     while run(&world, "ann", "three").await["result"].is_null() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_has_so_many_claims_that_wait() {
+    let world = World::with(quotas()).await;
+    let claim = |wait: u32| json!({"methods": ["nothing"], "wait_seconds": wait});
+    let others = futures_util::future::join_all(
+        ["ann", "ann", "bob", "chief", "chief", "chief"].map(async |who| {
+            loop {
+                let claim = claim(50);
+                let (_, text) = world.ask(Some(who), "tasks.claim", &claim).await;
+                // The call that is to be refused may have come first.
+                if !text.contains("-32015") {
+                    return text;
+                }
+            }
+        }),
+    );
+    let refused = async {
+        loop {
+            let (_, text) = world.ask(Some("ann"), "tasks.claim", &claim(1)).await;
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            if answer["error"].is_object() {
+                return answer;
+            }
+        }
+    };
+    // Whoever goes away gives the places back.
+    let refused = tokio::select! {
+        refused = refused => refused,
+        answers = others => panic!("{answers:?}"),
+    };
+    assert_eq!(told(&refused["error"]), (-32015, "waiting_claims", 2, 2));
+    // Who does not wait needs no place.
+    let now = world.call("ann", "tasks.claim", claim(0)).await;
+    assert_eq!(now["claims"], json!([]));
+    while world
+        .ask(Some("ann"), "tasks.claim", &claim(1))
+        .await
+        .1
+        .contains("-32015")
+    {}
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_told_which_quota_is_used_up() {
+    let world = World::with(quotas()).await;
+    for _ in 0..2 {
+        world
+            .call("ann", "tasks.create", json!({"name": "a"}))
+            .await;
+    }
+    let task = json!({"name": "a", "schemas": {"method": "echo_executor"}});
+    let message =
+        json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"tasks": [task]}}]});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}});
+    let request = world.client.post(format!("{}/a2a", world.url()));
+    let request = request.header("a2a-version", "1.0").json(&call);
+    let (_, text) = world.send(world.as_caller(request, Some("ann"))).await;
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    let detail = &answer["error"]["data"][0];
+    assert_eq!(detail["reason"], "RESOURCE_EXHAUSTED", "{text}");
+    let told = json!({"quota": "open_flows", "limit": "2", "used": "2", "requested": "1"});
+    assert_eq!(detail["metadata"], told, "{text}");
     world.close().await;
 }

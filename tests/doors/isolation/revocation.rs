@@ -178,7 +178,7 @@ fn read_out<T: Send + 'static>(
 }
 
 /// What agents have open at the broker.
-async fn open_at_the_broker(node: &Callers, name: &str) -> Vec<Open> {
+async fn open_at_the_broker(node: &Callers, name: &str, user: &str) -> Vec<Open> {
     let channel = Endpoint::from_shared(node.url().to_owned()).unwrap();
     let mut client = EventBusClient::new(channel.connect().await.unwrap());
     let bearer = format!("Bearer {}", node.token(name));
@@ -189,11 +189,11 @@ async fn open_at_the_broker(node: &Callers, name: &str) -> Vec<Open> {
         request
     }
     let tasks = SubscribeToTasksRequest {
-        agent_id: "ann".to_owned(),
+        agent_id: user.to_owned(),
         task_types: vec!["nothing".to_owned()],
     };
     let told = SubscribeToTaskResultsRequest {
-        requester_agent_id: "ann".to_owned(),
+        requester_agent_id: user.to_owned(),
         ..SubscribeToTaskResultsRequest::default()
     };
     let tasks = client.subscribe_to_tasks(shown(&bearer, tasks)).await;
@@ -210,8 +210,9 @@ async fn open_at_the_broker(node: &Callers, name: &str) -> Vec<Open> {
     ]
 }
 
-/// Opens with this caller's credentials whatever else stays open: what lives on sockets, with agents and at the broker.
-async fn open_the_rest(node: &Callers, name: &str) -> Vec<Open> {
+/// Opens with the credentials of this caller, who is that user, whatever else stays open: what lives on sockets, with agents
+/// and at the broker.
+async fn open_the_rest(node: &Callers, name: &str, user: &str) -> Vec<Open> {
     let work = json!({"methods": ["nothing"], "worker": "w"});
     let mut open = vec![
         (
@@ -222,7 +223,7 @@ async fn open_the_rest(node: &Callers, name: &str) -> Vec<Open> {
     ];
     open.extend(asked_of_agents(node, name, Operation::SendStreamingMessage).await);
     open.extend(asked_of_agents(node, name, Operation::SendMessage).await);
-    open.extend(open_at_the_broker(node, name).await);
+    open.extend(open_at_the_broker(node, name, user).await);
     open
 }
 
@@ -263,7 +264,7 @@ async fn what_is_revoked_or_rotated_at_one_node_ends_at_the_other_on_postgres() 
         let made = fresh_token(&one, json!({})).await;
         other.know("guest", made["token"].as_str().unwrap());
         let mut open = open_all(&other, "guest").await;
-        open.extend(open_the_rest(&other, "guest").await);
+        open.extend(open_the_rest(&other, "guest", "ann").await);
         let stalls = Stalls::watch();
         let mut params = more;
         params["id"] = made["id"].clone();
@@ -278,13 +279,15 @@ async fn what_is_revoked_or_rotated_at_one_node_ends_at_the_other_on_postgres() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_expires_while_it_is_used_ends_on_postgres() {
-    const LIFETIME_S: u64 = 4;
+    // Longer than it takes to open everything on a busy machine, and shorter than what is opened.
+    const LIFETIME_S: u64 = 20;
     let nodes = Nodes::start().await;
     let (one, mut other) = (nodes.at(0), nodes.at(1));
     let begun = Instant::now();
     let made = fresh_token(&one, json!({"expires_in_seconds": LIFETIME_S})).await;
     other.know("guest", made["token"].as_str().unwrap());
-    let open = open_all(&other, "guest").await;
+    let mut open = open_all(&other, "guest").await;
+    open.extend(open_the_rest(&other, "guest", "ann").await);
     let over = begun + Duration::from_secs(LIFETIME_S);
     let stalls = Stalls::watch();
     assert_ends(&other, "guest", open, over, &stalls).await;
@@ -352,7 +355,8 @@ async fn a_worker_whose_token_was_revoked_while_it_waited_gets_no_task_on_postgr
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_jwt_that_is_denied_at_one_node_ends_at_the_other_on_postgres() {
     let issuer = OidcIssuer::start().await;
-    let arguments = issuer.arguments();
+    let mut arguments = issuer.arguments();
+    arguments.extend(["--oidc-scopes", "groups:ledger-users=worker"].map(str::to_owned));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let nodes = Nodes::start_with(&arguments).await;
     let (one, mut other) = (nodes.at(0), nodes.at(1));
@@ -364,7 +368,8 @@ async fn a_jwt_that_is_denied_at_one_node_ends_at_the_other_on_postgres() {
         ("first", denied("jti", "t-1")),
         ("second", denied("sub", "cora")),
     ] {
-        let open = open_all(&other, name).await;
+        let mut open = open_all(&other, name).await;
+        open.extend(open_the_rest(&other, name, "cora").await);
         let stalls = Stalls::watch();
         one.call("chief", "tokens.deny", params).await;
         assert_ends(&other, name, open, Instant::now(), &stalls).await;

@@ -36,7 +36,7 @@ const OF_OTHER_NAMES: [(&str, UseCase, Option<bool>); 5] = [
 ];
 
 /// The methods of a server by their names, each with parameters that it takes.
-async fn methods(world: &Callers) -> BTreeMap<&'static str, Value> {
+pub(super) async fn methods(world: &Callers) -> BTreeMap<&'static str, Value> {
     let document = world.call("chief", "rpc.discover", json!({})).await;
     let method = |method: &Value| {
         let params = method["examples"][0]["params"].as_array().unwrap();

@@ -3,6 +3,7 @@
 use super::throttle::Throttle;
 use super::{Action, By, Entry, Origin};
 use crate::caller::{ANONYMOUS, Caller};
+use crate::scopes::Scope;
 use crate::store::{AuditFilter, AuditRow, AuthStore, Error, append};
 use crate::token::TokenId;
 use serde_json::json;
@@ -16,7 +17,9 @@ use taskledger_domain::Timestamp;
 const FAILURES_MAX: usize = 1_000;
 /// Flows whose reads by others are counted apart within a minute.
 const READS_MAX: usize = 10_000;
-/// Stands for the addresses and flows beyond these.
+/// Callers, with an action each, whose refusals are counted apart within a minute.
+const DENIED_MAX: usize = 1_000;
+/// Stands for the addresses, objects and callers beyond these.
 const OTHERS: &str = "others";
 
 /// What is told of a failed login.
@@ -29,17 +32,48 @@ struct Failure {
 /// An address, and why its credentials did not hold: many failures for one reason do not hide one for another.
 type FailureKey = (Arc<str>, &'static str);
 
-/// A caller, and the flow that it read.
-type ReadKey = (Arc<str>, Arc<str>);
+/// A caller, and what it read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ReadKey {
+    actor: Arc<str>,
+    seen: Seen,
+}
+
+/// What is told of a read.
+type Read = (By, Action);
+
+/// A caller, and what it may not do; no action: of callers beyond [`DENIED_MAX`].
+type DeniedKey = (Arc<str>, Option<Action>);
+
+/// What is told of a refusal.
+#[derive(Debug, Clone)]
+struct Denied {
+    by: By,
+    action: Action,
+    object: Option<Arc<str>>,
+    scope: Scope,
+}
+
+/// Something of somebody else that a caller with `users:any` has read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// How it was read.
+    pub action: Action,
+    /// What: a flow, a name, `*` for a list.
+    pub object: Option<Arc<str>>,
+    /// Whose it is, where the object does not say it.
+    pub owner: Option<Arc<str>>,
+}
 
 /// The audit log of a server. Events that change nothing are counted in memory and never hold up a call. The first of
-/// an address and reason, or of a caller and flow, is written within a second, later ones together: a row a minute, and
-/// failed logins also when somebody reads the log.
+/// an address and reason, of a caller and what it read, or of a caller and what it may not do, is written within a
+/// second, later ones together: a row a minute, and what was refused also when somebody reads the log.
 pub struct AuditLog {
     store: Arc<AuthStore>,
     clock: SharedClock,
     failures: Mutex<Throttle<FailureKey, Failure>>,
-    reads: Mutex<Throttle<ReadKey, By>>,
+    reads: Mutex<Throttle<ReadKey, Read>>,
+    denied: Mutex<Throttle<DeniedKey, Denied>>,
     /// Held from taking counts until they are written, so that each is in memory or in the table for whoever reads.
     writing: tokio::sync::Mutex<()>,
 }
@@ -48,7 +82,8 @@ pub struct AuditLog {
 struct Taken<'a> {
     log: &'a AuditLog,
     failures: Vec<(FailureKey, u64, Failure)>,
-    reads: Vec<(ReadKey, u64, By)>,
+    reads: Vec<(ReadKey, u64, Read)>,
+    denied: Vec<(DeniedKey, u64, Denied)>,
 }
 
 impl Taken<'_> {
@@ -57,13 +92,16 @@ impl Taken<'_> {
         let failures =
             failures.map(|((address, _), count, failure)| failed(address, *count, failure));
         let reads = self.reads.iter();
-        let reads = reads.map(|((_, flow), count, by)| seen(flow, *count, by));
-        failures.chain(reads).collect()
+        let reads = reads.map(|(key, count, read)| seen(&key.seen, *count, read));
+        let denied = self.denied.iter();
+        let denied = denied.map(|((_, action), count, last)| refused(*action, *count, last));
+        failures.chain(reads).chain(denied).collect()
     }
 
     fn written(mut self) {
         self.failures.clear();
         self.reads.clear();
+        self.denied.clear();
     }
 }
 
@@ -72,8 +110,11 @@ impl Drop for Taken<'_> {
         for (key, count, failure) in mem::take(&mut self.failures) {
             self.log.failures().again(key, count, failure);
         }
-        for (key, count, by) in mem::take(&mut self.reads) {
-            self.log.reads().again(key, count, by);
+        for (key, count, read) in mem::take(&mut self.reads) {
+            self.log.reads().again(key, count, read);
+        }
+        for (key, count, denied) in mem::take(&mut self.denied) {
+            self.log.denied().again(key, count, denied);
         }
     }
 }
@@ -93,7 +134,8 @@ impl AuditLog {
             store,
             clock,
             failures: Mutex::new(Throttle::new(FAILURES_MAX, (others.clone(), OTHERS))),
-            reads: Mutex::new(Throttle::new(READS_MAX, (others.clone(), others))),
+            reads: Mutex::new(Throttle::new(READS_MAX, of_others(&others))),
+            denied: Mutex::new(Throttle::new(DENIED_MAX, (others, None))),
             writing: tokio::sync::Mutex::new(()),
         }
     }
@@ -119,10 +161,29 @@ impl AuditLog {
         self.failures().note((network(from), reason), failure);
     }
 
-    /// Notes that a caller with `users:any` read a flow of somebody else. Cost: O(1).
-    pub fn flow_read(&self, caller: &Caller, origin: &Origin, flow: Arc<str>) {
-        let key = (caller.actor().clone(), flow);
-        self.reads().note(key, By::call(caller, origin));
+    /// Notes that a caller with `users:any` read something of somebody else. Cost: O(1).
+    pub fn read(&self, caller: &Caller, origin: &Origin, seen: Seen) {
+        let read = (By::call(caller, origin), seen.action);
+        let actor = caller.actor().clone();
+        self.reads().note(ReadKey { actor, seen }, read);
+    }
+
+    /// Notes that a caller was refused something because its credentials lack a scope. Cost: O(1).
+    pub fn denied_for(
+        &self,
+        caller: &Caller,
+        origin: &Origin,
+        (action, object): (Action, Option<Arc<str>>),
+        scope: Scope,
+    ) {
+        let denied = Denied {
+            by: By::call(caller, origin),
+            action,
+            object,
+            scope,
+        };
+        let key = (caller.actor().clone(), Some(action));
+        self.denied().note(key, denied);
     }
 
     /// Writes what was noted and is due. Returns how many rows.
@@ -132,29 +193,34 @@ impl AuditLog {
     pub async fn flush(&self) -> Result<usize, Error> {
         let _writing = self.writing.lock().await;
         let now = self.clock.now();
-        let (failures, reads) = (self.failures().take(now), self.reads().take(now));
-        self.write_taken(failures, reads, now).await
+        let taken = Taken {
+            log: self,
+            failures: self.failures().take(now),
+            reads: self.reads().take(now),
+            denied: self.denied().take(now),
+        };
+        self.write_taken(taken, now).await
     }
 
-    /// Writes all failed logins that were counted. Cost: O(keys), and a transaction if there are any.
-    async fn write_failures(&self) -> Result<usize, Error> {
+    /// Writes all that was refused and counted; `with_failures`: failed logins too. Cost: O(keys), and a transaction if
+    /// there are any.
+    async fn write_refusals(&self, with_failures: bool) -> Result<usize, Error> {
         let _writing = self.writing.lock().await;
         let now = self.clock.now();
-        let failures = self.failures().take_all(now);
-        self.write_taken(failures, Vec::new(), now).await
-    }
-
-    async fn write_taken(
-        &self,
-        failures: Vec<(FailureKey, u64, Failure)>,
-        reads: Vec<(ReadKey, u64, By)>,
-        now: Timestamp,
-    ) -> Result<usize, Error> {
+        let failures = match with_failures {
+            true => self.failures().take_all(now),
+            false => Vec::new(),
+        };
         let taken = Taken {
             log: self,
             failures,
-            reads,
+            reads: Vec::new(),
+            denied: self.denied().take_all(now),
         };
+        self.write_taken(taken, now).await
+    }
+
+    async fn write_taken(&self, taken: Taken<'_>, now: Timestamp) -> Result<usize, Error> {
         let entries = taken.entries();
         if entries.is_empty() {
             return Ok(0);
@@ -176,13 +242,17 @@ impl AuditLog {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reads(&self) -> MutexGuard<'_, Throttle<ReadKey, By>> {
+    fn reads(&self) -> MutexGuard<'_, Throttle<ReadKey, Read>> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`]. Failed logins that this server
-    /// has counted since their last row are written first if the filter admits them, so that the counts add up to all
-    /// of them; if they cannot be written, the rows that there are are shown, and the counts are kept.
+    fn denied(&self) -> MutexGuard<'_, Throttle<DeniedKey, Denied>> {
+        self.denied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Rows with a number below `before`, the newest first; see [`AuthStore::audit`]. What this server has refused and
+    /// counted since the last rows about it is written first if the filter admits rows of now, so that the counts add
+    /// up to all of it; if they cannot be written, the rows that there are are shown, and the counts are kept.
     ///
     /// # Errors
     /// [`Error`].
@@ -194,22 +264,33 @@ impl AuditLog {
     ) -> Result<Vec<AuditRow>, Error> {
         // Later pages hold what is older.
         if before.is_none()
-            && admits_failures(filter, self.clock.now())
-            && let Err(error) = self.write_failures().await
+            && filter.until.is_none_or(|until| self.clock.now() < until)
+            && let Err(error) = self.write_refusals(admits_failures(filter)).await
         {
-            tracing::warn!(error = %error, "counted failed logins cannot be written; the audit log is shown without them");
+            tracing::warn!(error = %error, "counted refusals cannot be written; the audit log is shown without them");
         }
         self.store.audit(filter, before, limit).await
     }
 }
 
-/// Whether rows of failed logins that are written now can match.
-fn admits_failures(filter: &AuditFilter, now: Timestamp) -> bool {
+/// Whether rows of failed logins can match, but for their time.
+fn admits_failures(filter: &AuditFilter) -> bool {
     let is = |wanted: &Option<Arc<str>>, text: &str| wanted.as_deref().is_none_or(|it| it == text);
     is(&filter.action, Action::LoginFailed.as_str())
         && is(&filter.principal, ANONYMOUS)
         && filter.object.is_none()
-        && filter.until.is_none_or(|until| now < until)
+}
+
+/// The key of reads beyond [`READS_MAX`].
+fn of_others(others: &Arc<str>) -> ReadKey {
+    ReadKey {
+        actor: others.clone(),
+        seen: Seen {
+            action: Action::FlowRead,
+            object: Some(others.clone()),
+            owner: None,
+        },
+    }
 }
 
 fn failed(address: &Arc<str>, count: u64, failure: &Failure) -> Entry {
@@ -223,8 +304,21 @@ fn failed(address: &Arc<str>, count: u64, failure: &Failure) -> Entry {
         .with(json!({"count": count, "reason": failure.reason}))
 }
 
-fn seen(flow: &Arc<str>, count: u64, by: &By) -> Entry {
-    Entry::done(by.clone(), Action::FlowRead, Some(flow.clone())).with(json!({"count": count}))
+fn seen(seen: &Seen, count: u64, (by, action): &Read) -> Entry {
+    let mut detail = json!({"count": count});
+    if let Some(owner) = &seen.owner {
+        detail["owner"] = json!(owner);
+    }
+    Entry::done(by.clone(), *action, seen.object.clone()).with(detail)
+}
+
+fn refused(apart: Option<Action>, count: u64, last: &Denied) -> Entry {
+    let object = match apart {
+        Some(_) => last.object.clone(),
+        None => Some(Arc::from(OTHERS)),
+    };
+    Entry::refused(last.by.clone(), last.action, object)
+        .with(json!({"count": count, "scope": last.scope.as_str()}))
 }
 
 /// What an address is counted as.

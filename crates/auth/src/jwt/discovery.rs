@@ -18,6 +18,14 @@ const DESCRIPTION: &str = "/.well-known/openid-configuration";
 /// How long one document may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+impl Issuer {
+    /// Where it describes itself.
+    #[must_use]
+    pub fn discovery_url(&self) -> String {
+        format!("{}{DESCRIPTION}", self.url().trim_end_matches('/'))
+    }
+}
+
 /// Why keys cannot be had; for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
@@ -112,7 +120,7 @@ struct Description {
 /// The present keys of an issuer.
 pub(super) async fn keys(issuer: &Issuer, documents: &dyn Documents) -> Result<Keys, FetchError> {
     let options = issuer.options();
-    let text = format!("{}{DESCRIPTION}", issuer.url().trim_end_matches('/'));
+    let text = issuer.discovery_url();
     let unusable = || FetchError::NoDescription { url: text.clone() };
     let url = Url::parse(&text).map_err(|_| unusable())?;
     let found = documents.get(&url).await?;

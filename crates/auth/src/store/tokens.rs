@@ -318,14 +318,14 @@ pub(crate) async fn rotate(
     tx: &mut Tx<'_>,
     held: &TokenRow,
     digest: Digest,
-    grace: Option<Timestamp>,
+    until: Timestamp,
     expires_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), Error> {
     let mut args = tx.args();
     args.bytes(digest.0.to_vec());
-    args.bytes(grace.map(|_| held.digest.0.to_vec()));
-    args.time(grace);
+    args.bytes(held.digest.0.to_vec());
+    args.time(until);
     args.time(now);
     args.time(expires_at);
     args.int(held.no);

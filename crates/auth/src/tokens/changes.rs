@@ -303,7 +303,7 @@ fn may_rotate(
     held: Option<TokenRow>,
     grace_s: Option<u64>,
     now: Timestamp,
-) -> Result<(TokenRow, Option<Timestamp>), Refusal> {
+) -> Result<(TokenRow, Timestamp), Refusal> {
     let held = held.filter(|row| rules::reaches(caller, row));
     let held = held.ok_or(Refusal::Unknown)?;
     if !rules::is_open(&held, now) {

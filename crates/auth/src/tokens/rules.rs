@@ -145,21 +145,18 @@ pub(super) fn ends_again(row: &TokenRow, now: Timestamp) -> Option<Timestamp> {
     Some(now.plus_ms(lasts_ms))
 }
 
-/// Until when the old secret is accepted; `None`: not at all.
+/// Until when the old secret is accepted. Without a grace that is now: whoever shows it later hears that it has expired.
 pub(super) fn grace(
     row: &TokenRow,
     seconds: Option<u64>,
     now: Timestamp,
-) -> Result<Option<Timestamp>, Refusal> {
+) -> Result<Timestamp, Refusal> {
     let seconds = seconds.unwrap_or(GRACE_DEFAULT_S);
     if seconds > GRACE_MAX_S {
         return Err(Refusal::Grace);
     }
-    if seconds == 0 {
-        return Ok(None);
-    }
     let until = now.plus_ms(seconds * 1_000);
-    Ok(Some(row.expires_at.map_or(until, |ends| ends.min(until))))
+    Ok(row.expires_at.map_or(until, |ends| ends.min(until)))
 }
 
 /// Whether it can still be used.

@@ -12,6 +12,7 @@ on_both_engines!(
     strangers_are_told_apart,
     a_users_token_ends_after_90_days_and_a_services_does_not,
     after_a_rotation_the_old_secret_lasts_for_its_grace,
+    a_secret_that_was_replaced_at_once_has_expired,
     a_revoked_token_takes_both_secrets_with_it,
     a_revocation_counts_at_once_here_and_after_a_look_elsewhere,
     without_the_store_those_who_were_let_in_stay_for_a_minute,
@@ -86,6 +87,18 @@ async fn after_a_rotation_the_old_secret_lasts_for_its_grace(world: World) {
     assert!(world.shown(&new).await.is_ok());
     world.clock.advance_ms(DAY);
     assert_eq!(world.shown(&new).await, Err(Denial::Expired));
+}
+
+async fn a_secret_that_was_replaced_at_once_has_expired(world: World) {
+    let old = world.made(service("ci", reader())).await;
+    let (id, origin) = (old.token.id(), Origin::default());
+    let rotated = world.tokens.rotate(&root(), &origin, id, Some(0)).await;
+    let new = rotated.unwrap().unwrap();
+
+    assert!(world.shown(&new).await.is_ok());
+    assert_eq!(world.shown(&old).await, Err(Denial::Expired));
+    world.clock.advance_ms(DAY);
+    assert_eq!(world.shown(&old).await, Err(Denial::Expired));
 }
 
 async fn a_revoked_token_takes_both_secrets_with_it(world: World) {

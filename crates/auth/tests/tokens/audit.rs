@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::store::{AuditFilter, AuditRow};
-use taskledger_auth::{Action, By, Caller, Entry, Origin, Scope, Scopes};
+use taskledger_auth::{Action, By, Caller, Entry, Origin, Scope, Scopes, Seen};
 
 on_both_engines!(
     each_change_has_its_row_and_no_secret_is_in_it,
@@ -15,6 +15,8 @@ on_both_engines!(
     whoever_reads_finds_all_failed_logins,
     the_log_is_shown_while_nothing_can_be_written,
     reads_of_others_are_counted_by_flow_and_minute,
+    changes_without_a_scope_are_counted_by_caller_action_and_minute,
+    the_callers_whose_refusals_are_counted_apart_are_bounded,
     what_cannot_be_written_yet_is_written_later,
     rows_are_found_by_filter_and_cursor,
     rows_are_never_changed_and_removed_after_400_days,
@@ -194,13 +196,22 @@ async fn the_log_is_shown_while_nothing_can_be_written(world: World) {
     );
 }
 
+/// A flow of somebody else that was read.
+fn flow(id: &str) -> Seen {
+    Seen {
+        action: Action::FlowRead,
+        object: Some(Arc::from(id)),
+        owner: None,
+    }
+}
+
 async fn reads_of_others_are_counted_by_flow_and_minute(world: World) {
     let log = world.tokens.audit();
     let origin = Origin::default();
     for _ in 0..3 {
-        log.flow_read(&root(), &origin, Arc::from("flow-1"));
+        log.read(&root(), &origin, flow("flow-1"));
     }
-    log.flow_read(&root(), &origin, Arc::from("flow-2"));
+    log.read(&root(), &origin, flow("flow-2"));
     assert_eq!(log.flush().await.unwrap(), 2);
     assert_eq!(log.flush().await.unwrap(), 0);
 
@@ -215,9 +226,54 @@ async fn reads_of_others_are_counted_by_flow_and_minute(world: World) {
     );
 }
 
+async fn changes_without_a_scope_are_counted_by_caller_action_and_minute(world: World) {
+    let log = world.tokens.audit();
+    let bea = Caller::user(&name("bea"), reader());
+    let origin = Origin::default();
+    let secret = |name: &str| (Action::SecretSet, Some(Arc::from(name)));
+    for name in ["a", "b", "c"] {
+        log.denied_for(&bea, &origin, secret(name), Scope::UsersAny);
+    }
+    log.denied_for(&bea, &origin, (Action::TokenCreate, None), Scope::Admin);
+    assert_eq!(log.flush().await.unwrap(), 2);
+    let mut audited = world.audited().await;
+    audited.sort();
+    assert_eq!(
+        audited,
+        [
+            "user:bea secret.set c refused",
+            "user:bea token.create - refused"
+        ]
+    );
+    log.denied_for(&bea, &origin, (Action::TokenCreate, None), Scope::Admin);
+    assert_eq!(log.flush().await.unwrap(), 0);
+    // Whoever reads the log sees all that was refused up to now.
+    let rows = log.list(&AuditFilter::default(), None, 10).await.unwrap();
+    let detail: Value = serde_json::from_str(rows[0].detail.as_ref().unwrap()).unwrap();
+    assert_eq!((rows.len(), &detail["count"]), (3, &1.into()));
+    assert_eq!(detail["scope"], "admin");
+}
+
+async fn the_callers_whose_refusals_are_counted_apart_are_bounded(world: World) {
+    let log = world.tokens.audit();
+    for n in 0..1_500 {
+        let caller = Caller::user(&name(&format!("u{n}")), reader());
+        let change = (Action::TokenCreate, None);
+        log.denied_for(&caller, &Origin::default(), change, Scope::Admin);
+    }
+    assert_eq!(log.flush().await.unwrap(), 1_001);
+    let others = AuditFilter {
+        object: Some(Arc::from("others")),
+        ..AuditFilter::default()
+    };
+    let rows = log.list(&others, None, 10).await.unwrap();
+    let detail: Value = serde_json::from_str(rows[0].detail.as_ref().unwrap()).unwrap();
+    assert_eq!((rows.len(), &detail["count"]), (1, &500.into()));
+}
+
 async fn what_cannot_be_written_yet_is_written_later(world: World) {
     let log = world.tokens.audit();
-    log.flow_read(&root(), &Origin::default(), Arc::from("flow-1"));
+    log.read(&root(), &Origin::default(), flow("flow-1"));
     let rename = async |from: &str, to: &str| {
         let sql = format!("ALTER TABLE {from} RENAME TO {to}");
         world.run(&sql).await.unwrap();

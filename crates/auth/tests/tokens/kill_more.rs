@@ -1,12 +1,14 @@
 //! A process that is killed while it changes secrets, or makes the first token, leaves nothing by halves.
 
-use crate::kill::{FOLDER, SEEN, after_each_kill, killed_in, note};
+use crate::kill::{
+    SEEN, Site, after_each_kill, after_each_kill_on_postgres, in_a_process, killed_in, note, open,
+};
 use crate::world::root;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
-use taskledger_auth::store::{AuditFilter, AuthStore, SecretOwner};
+use taskledger_auth::jwt::{DenyList as _, Revocable};
+use taskledger_auth::store::{AuditFilter, AuthStore, DeniedJwt, SecretOwner};
 use taskledger_auth::tokens::ADMIN_TOKEN_FILE;
 use taskledger_auth::{
     AuditLog, By, Denial, MAIN_TENANT, Origin, Scopes, SecretName, Vault, VaultError,
@@ -14,6 +16,8 @@ use taskledger_auth::{
 use taskledger_clock::{Clock, SharedClock, SystemClock};
 use taskledger_sealing::{Keyring, Secret};
 
+/// Whose JWTs are denied.
+const ISSUER: &str = "https://login.example.com";
 const KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 /// Secrets that are set and deleted in turn.
 const NAMES: usize = 5;
@@ -36,9 +40,9 @@ fn named(number: usize) -> SecretName {
     SecretName::new(&format!("s{number}")).unwrap()
 }
 
-async fn vault(folder: &Path) -> (Arc<AuthStore>, Vault) {
+async fn vault(site: Site<'_>) -> (Arc<AuthStore>, Vault) {
     let clock: SharedClock = Arc::new(SystemClock::default());
-    let store = Arc::new(AuthStore::of_folder(folder).await.unwrap());
+    let store = site.store().await;
     let keys = Keyring::parse(KEY).unwrap();
     let vault = Vault::new(store.clone(), keys, clock).await.unwrap();
     (store, vault)
@@ -47,12 +51,12 @@ async fn vault(folder: &Path) -> (Arc<AuthStore>, Vault) {
 /// Sets and deletes secrets until it is killed. Does nothing when it is run as a test.
 #[tokio::test]
 async fn the_process_that_changes_secrets() {
-    let Ok(folder) = std::env::var(FOLDER) else {
-        return;
-    };
-    let folder = Path::new(&folder);
-    let (_, vault) = vault(folder).await;
-    let mut seen = note(folder);
+    in_a_process(change_secrets).await;
+}
+
+async fn change_secrets(site: Site<'_>) {
+    let (_, vault) = vault(site).await;
+    let mut seen = note(site.folder);
     let by = || By::call(&root(), &Origin::default());
     for change in 0_usize.. {
         let name = named(change % NAMES);
@@ -74,9 +78,15 @@ async fn after_a_kill_every_secret_is_as_its_owner_was_told() {
     after_each_kill("kill_more::the_process_that_changes_secrets", secrets_hold).await;
 }
 
-async fn secrets_hold(folder: &Path) {
-    let (store, vault) = vault(folder).await;
-    let seen = fs::read_to_string(folder.join(SEEN)).unwrap();
+#[tokio::test]
+async fn after_a_kill_every_secret_is_as_its_owner_was_told_on_postgres() {
+    let process = "kill_more::the_process_that_changes_secrets";
+    after_each_kill_on_postgres(process, secrets_hold).await;
+}
+
+async fn secrets_hold(site: Site<'_>) {
+    let (store, vault) = vault(site).await;
+    let seen = fs::read_to_string(site.folder.join(SEEN)).unwrap();
     // What was told last of a name, and what it was before.
     let mut told: BTreeMap<&str, (Said<'_>, Option<Said<'_>>)> = BTreeMap::new();
     for line in seen.lines() {
@@ -121,17 +131,77 @@ async fn secrets_hold(folder: &Path) {
     store.close().await;
 }
 
+/// Refuses JWTs until it is killed. Does nothing when it is run as a test.
+#[tokio::test]
+async fn the_process_that_denies() {
+    in_a_process(deny).await;
+}
+
+async fn deny(site: Site<'_>) {
+    let tokens = open(site).await;
+    let mut seen = note(site.folder);
+    let (root, origin) = (root(), Origin::default());
+    for number in 0_u32.. {
+        let id = format!("t-{}-{number}", std::process::id());
+        let what = DeniedJwt::Id(Arc::from(&*id));
+        let denied = tokens.deny(&root, &origin, Arc::from(ISSUER), what);
+        denied.await.unwrap().unwrap();
+        seen(&format!("denied {id}"));
+    }
+}
+
+#[tokio::test]
+async fn after_a_kill_what_was_denied_stays_denied() {
+    after_each_kill("kill_more::the_process_that_denies", denials_hold).await;
+}
+
+#[tokio::test]
+async fn after_a_kill_what_was_denied_stays_denied_on_postgres() {
+    after_each_kill_on_postgres("kill_more::the_process_that_denies", denials_hold).await;
+}
+
+async fn denials_hold(site: Site<'_>) {
+    let tokens = open(site).await;
+    let is_denied = async |id: &str| {
+        let token = Revocable {
+            issuer: ISSUER,
+            id: Some(id),
+            subject: "ann",
+            issued_ms: None,
+            expires_ms: i64::MAX,
+        };
+        tokens.denied().denies(&token).await.unwrap()
+    };
+    let seen = fs::read_to_string(site.folder.join(SEEN)).unwrap();
+    let seen = seen
+        .lines()
+        .map(|line| line.strip_prefix("denied ").unwrap());
+    let (log, filter) = (tokens.audit(), AuditFilter::default());
+    let audit = log.list(&filter, None, 1_000_000);
+    let audit = audit.await.unwrap();
+    let rows = audit.iter().filter(|row| &*row.action == "jwt.deny");
+    let rows: BTreeSet<&str> = rows.map(|row| row.object.as_deref().unwrap()).collect();
+    for id in seen {
+        assert!(rows.contains(id), "{id}: no row");
+    }
+    // One of which nobody was told is denied if its row says so.
+    for id in rows {
+        assert!(is_denied(id).await, "{id}");
+    }
+    assert!(!is_denied("t-0").await);
+    tokens.store().close().await;
+}
+
 /// Makes the first token, and waits to be killed. Does nothing when it is run as a test.
 #[tokio::test]
 async fn the_process_that_starts_for_the_first_time() {
-    let Ok(folder) = std::env::var(FOLDER) else {
-        return;
-    };
-    let folder = Path::new(&folder);
-    let tokens = crate::kill::open(folder).await;
-    note(folder)("begins");
-    tokens.make_first(folder).await.unwrap();
-    std::future::pending::<()>().await;
+    in_a_process(async |site| {
+        let tokens = open(site).await;
+        note(site.folder)("begins");
+        tokens.make_first(site.folder).await.unwrap();
+        std::future::pending::<()>().await;
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -139,13 +209,17 @@ async fn after_a_first_start_that_was_killed_the_file_holds_the_one_token_there_
     for start in 0..STARTS {
         let folder = tempfile::tempdir().unwrap();
         let process = "kill_more::the_process_that_starts_for_the_first_time";
-        killed_in(folder.path(), process, start * STEP_US).await;
-        first_start_holds(folder.path()).await;
+        let site = Site {
+            folder: folder.path(),
+            database: None,
+        };
+        killed_in(site, process, start * STEP_US).await;
+        first_start_holds(site).await;
     }
 }
 
-async fn first_start_holds(folder: &Path) {
-    let tokens = crate::kill::open(folder).await;
+async fn first_start_holds(site: Site<'_>) {
+    let (tokens, folder) = (open(site).await, site.folder);
     let now = SystemClock::default().now();
     let path = folder.join(ADMIN_TOKEN_FILE);
     let in_file = || fs::read_to_string(&path).map(|text| text.trim().to_owned());

@@ -213,7 +213,8 @@ mod tests {
         let order = json!({"order": "desc"});
         let said = hint(&none, (&order, &order), &out).unwrap();
         assert!(said.starts_with("there is no event yet"), "{said}");
-        let said = hint(&none, &json!({"cursor": "pa99999999", "limit": 1}), &out).unwrap();
+        let behind = json!({"cursor": "pa99999999", "limit": 1});
+        let said = hint(&none, (&behind, &behind), &out).unwrap();
         assert_eq!(
             said,
             "no event after this cursor; the newest events: taskledger events query --order desc --limit 5"

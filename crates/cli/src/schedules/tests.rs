@@ -1,6 +1,7 @@
 //! What people are shown of schedules, and what their options take.
 
 use super::*;
+use crate::when::{Times, tests::at_noon};
 use clap::Parser;
 use taskledger_terminal::testing::Buffer;
 

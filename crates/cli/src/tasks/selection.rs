@@ -110,11 +110,6 @@ impl Selection {
             .then_some(self.status.as_deref())?
     }
 
-    /// Whether tasks at every level were asked for.
-    pub(super) const fn is_of_all(&self) -> bool {
-        self.all
-    }
-
     /// Whether tasks below others are left out.
     pub(super) const fn is_of_roots(&self) -> bool {
         self.root_only || !(self.all || self.suspended || self.parent.is_some())

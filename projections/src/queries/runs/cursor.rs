@@ -50,11 +50,16 @@ impl RunCursor {
 }
 
 impl RunFilter {
-    /// Tells filters apart: FNV-1a of its members. Not of its owner, who alone sees what the list shows.
+    /// Tells filters apart: FNV-1a of its members. Of its owner too: a cursor has how many runs the list holds.
     pub(super) fn fingerprint(&self) -> u32 {
         let since = self.since.map(|since| since.0.to_string());
         let stage = self.stage.map(RunStage::as_str);
-        let members = [self.context.as_deref(), stage, since.as_deref()];
+        let members = [
+            self.owner.as_deref(),
+            self.context.as_deref(),
+            stage,
+            since.as_deref(),
+        ];
         let mut hash = 0x811c_9dc5_u32;
         for member in members {
             let mark = [u8::from(member.is_some())];

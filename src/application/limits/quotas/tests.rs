@@ -66,7 +66,7 @@ async fn take(quotas: &Quotas, open_flows: u64, waiting_tasks: u64) -> Option<(Q
             let asked = match quota {
                 Quota::OpenFlows => open_flows,
                 Quota::WaitingTasks => waiting_tasks,
-                Quota::Webhooks | Quota::Streams | Quota::Callbacks => 0,
+                Quota::Webhooks | Quota::Streams | Quota::Callbacks | Quota::WaitingClaims => 0,
             };
             assert_eq!(requested, asked);
             Some((quota, limit, used))

@@ -43,6 +43,14 @@ pub(crate) fn of(clock: &dyn Clock, error: Refused, doing: Doing<'_>) -> Error {
     if let Some(scope) = words.data.get("scope").and_then(Value::as_str) {
         told = told.with("scope", scope);
     }
+    if let Some(quota) = words.data.get("quota").and_then(Value::as_str) {
+        told = told.with("quota", quota);
+        for name in ["limit", "used", "requested"] {
+            if let Some(amount) = words.data.get(name).and_then(Value::as_u64) {
+                told = told.with(name, amount.to_string());
+            }
+        }
+    }
     if let Some(id) = words.data.get("error_id").and_then(Value::as_str) {
         told = told.with("errorId", id);
     }

@@ -1,7 +1,7 @@
 //! `tokens.create`.
 
 use super::answers::answer;
-use super::kinds::{Agents, Id, KIND, Methods, NameOf, ScopeList};
+use super::kinds::{Agents, Id, KIND, Methods, NewNameOf, ScopeList};
 use crate::application::api::HasAccess;
 use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{Parameters, Reader, integer, text};
@@ -23,7 +23,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let name = reader.required(
             "name",
-            NameOf,
+            NewNameOf,
             "Whose token it is. A user's flows are those whose root has this `user_id`.",
         );
         let scopes = reader.required(
@@ -146,5 +146,25 @@ mod tests {
             "agents",
         ];
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_name_that_looks_like_another_one_is_refused() {
+        for name in [
+            "ann\u{200b}",
+            "an\u{ad}n",
+            "ann\u{202e}",
+            " ann",
+            "ann\u{a0}",
+        ] {
+            let given = json!({"name": name, "scopes": ["worker"]});
+            let faults = faults(Params::read(&map(given)));
+            assert_eq!(faults.len(), 1, "{name:?}: {faults:?}");
+            assert_eq!(faults[0].0, "name", "{name:?}");
+        }
+        for name in ["ann smith", "é@example.org", "画像"] {
+            let given = json!({"name": name, "scopes": ["worker"]});
+            Params::read(&map(given)).expect(name);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Kinds of values that only tokens have.
 
-use super::super::super::reader::{Choice, Fault, Kind, Refusal, choice};
+use crate::transport::jsonrpc::params::work::kinds::{DISTINCT, fault_of};
+use crate::transport::jsonrpc::reader::{Choice, Fault, Kind, Refusal, choice};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_auth::tokens::{AGENTS_MAX, METHODS_MAX};
@@ -9,6 +10,7 @@ use taskledger_auth::{
 };
 use taskledger_domain::Violation;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::text::name_pattern;
 
 /// Whose tokens there are.
 pub(super) const KIND: Choice<CallerKind> = choice(
@@ -62,6 +64,30 @@ impl Kind for NameOf {
             .as_str()
             .ok_or_else(|| Fault::new("not a string", expected))?;
         Name::new(text).map_err(|reason| Fault::new(reason.to_string(), expected).into())
+    }
+}
+
+/// The name of whom a token is made for: people read it in lists and in the audit log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewNameOf;
+
+impl Kind for NewNameOf {
+    type Out = Name;
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX,
+            "not": {"pattern": "^(user|service):"}, "pattern": name_pattern()})
+    }
+
+    fn parse(&self, value: &Value) -> Result<Name, Refusal> {
+        let name = NameOf.parse(value)?;
+        match fault_of(name.as_str()) {
+            None => Ok(name),
+            Some(fault) => {
+                let expected = format!("1 to {NAME_CHARS_MAX} characters {DISTINCT}");
+                Err(Fault::new(fault, expected).into())
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::super::methods::tokens::kinds::each;
 use super::super::super::reader::{Fault, Integer, Kind, Reader, Refusal, TASK_ID, integer};
-use crate::application::api::work::{Output, is_hidden};
+use crate::application::api::work::{Output, is_unseen};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::contract::TooLarge;
@@ -11,7 +11,7 @@ use taskledger_domain::limits::{KEY_CHARS_MAX, OUTPUT_PART_BYTES_MAX};
 use taskledger_domain::payload::Unfit;
 use taskledger_domain::question::is_answer;
 use taskledger_domain::task::Progress;
-use taskledger_domain::text::shown_pattern;
+use taskledger_domain::text::name_pattern;
 use taskledger_domain::{LeaseId, Payload, SuspensionId, TaskId};
 
 /// Methods of one claim.
@@ -61,19 +61,32 @@ impl Kind for NewName {
     type Out = Arc<str>;
 
     fn schema(&self) -> Value {
-        let shown = shown_pattern();
-        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": shown})
+        json!({"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": name_pattern()})
     }
 
     fn parse(&self, value: &Value) -> Result<Arc<str>, Refusal> {
         let name = NameText.parse(value)?;
-        if name.contains(is_hidden) {
-            let expected = format!(
-                "1 to {KEY_CHARS_MAX} characters, none of them a control character or one that changes the direction of text"
-            );
-            return Err(Fault::new("has characters that are not shown", expected).into());
+        match fault_of(&name) {
+            None => Ok(name),
+            Some(fault) => {
+                let expected = format!("1 to {KEY_CHARS_MAX} characters {DISTINCT}");
+                Err(Fault::new(fault, expected).into())
+            }
         }
-        Ok(name)
+    }
+}
+
+/// What is expected of a name that people read in lists, behind the number of its characters.
+pub(in crate::transport::jsonrpc) const DISTINCT: &str = "without white space at its ends, control characters, and characters that are not seen or change the direction of text";
+
+/// Why a name could be taken for another one in a list.
+pub(in crate::transport::jsonrpc) fn fault_of(name: &str) -> Option<&'static str> {
+    if name.contains(is_unseen) {
+        Some("has characters that are not shown")
+    } else if name.trim() == name {
+        None
+    } else {
+        Some("has white space at its ends")
     }
 }
 

@@ -90,7 +90,9 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
                 "all workers of `{method}` are busy, or gone: none has asked for {} s",
                 silent_ms / 1000
             ),
-            Some(_) | None => format!("all workers of `{method}` are busy"),
+            Some(_) | None => format!(
+                "all workers of `{method}` are busy, or have not asked again since their last answer"
+            ),
         },
     }
 }
@@ -186,7 +188,8 @@ mod tests {
                     silent_ms: Some(SILENT_MS_MIN - 1),
                     ..there.clone()
                 },
-                "all workers of `m` are busy".to_owned(),
+                "all workers of `m` are busy, or have not asked again since their last answer"
+                    .to_owned(),
             ),
             (
                 behind(1, false),

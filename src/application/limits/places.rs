@@ -1,4 +1,4 @@
-//! How many streams each user has open.
+//! How many streams each user has open, and how many of its claims wait.
 
 use super::Quota;
 use crate::application::error::Error;
@@ -6,29 +6,31 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Open streams by owner. Owners without one have no entry.
+/// Open streams or waiting claims by owner. Owners without one have no entry.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct Places {
+    quota: Quota,
     max: Option<NonZeroU32>,
     open: Mutex<HashMap<Arc<str>, u32>>,
 }
 
-impl Streams {
-    pub(super) fn new(max: Option<NonZeroU32>) -> Self {
+impl Places {
+    pub(super) fn new(quota: Quota, max: Option<NonZeroU32>) -> Self {
         Self {
+            quota,
             max,
             open: Mutex::default(),
         }
     }
 
-    pub(super) fn take(self: &Arc<Self>, owner: Arc<str>) -> Result<StreamPlace, Error> {
+    pub(super) fn take(self: &Arc<Self>, owner: Arc<str>) -> Result<HeldPlace, Error> {
         let mut open = self.lock();
         let used = open.entry(owner.clone()).or_default();
         if let Some(max) = self.max
             && *used >= max.get()
         {
             return Err(Error::QuotaExceeded {
-                quota: Quota::Streams,
+                quota: self.quota,
                 limit: max.get().into(),
                 used: (*used).into(),
                 requested: 1,
@@ -36,8 +38,8 @@ impl Streams {
         }
         *used += 1;
         drop(open);
-        Ok(StreamPlace {
-            streams: self.clone(),
+        Ok(HeldPlace {
+            places: self.clone(),
             owner,
         })
     }
@@ -47,16 +49,16 @@ impl Streams {
     }
 }
 
-/// The place of a stream, which is free again when this is dropped.
+/// The place of a stream or claim, which is free again when this is dropped.
 #[derive(Debug)]
-pub struct StreamPlace {
-    streams: Arc<Streams>,
+pub struct HeldPlace {
+    places: Arc<Places>,
     owner: Arc<str>,
 }
 
-impl Drop for StreamPlace {
+impl Drop for HeldPlace {
     fn drop(&mut self) {
-        let mut open = self.streams.lock();
+        let mut open = self.places.lock();
         if let Some(used) = open.get_mut(&self.owner) {
             *used -= 1;
             if *used == 0 {
@@ -68,13 +70,13 @@ impl Drop for StreamPlace {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, Quota, Streams};
+    use super::{Error, Places, Quota};
     use std::num::NonZeroU32;
     use std::sync::Arc;
 
     #[test]
     fn a_closed_stream_makes_room_for_another() {
-        let streams = Arc::new(Streams::new(NonZeroU32::new(2)));
+        let streams = Arc::new(Places::new(Quota::Streams, NonZeroU32::new(2)));
         let take = |owner: &str| streams.take(Arc::from(owner));
         let first = take("ann").expect("the first");
         let _second = take("ann").expect("the second");
