@@ -167,12 +167,13 @@ async fn start_server(
 
 /// Why the storage cannot be used; of a database, who says what is missing there.
 fn not_opened(error: &StartError, of_database: bool) -> CliError {
-    match CliError::failed(error) {
-        CliError::Failed(text) if of_database => CliError::Failed(format!(
-            "{text}; `taskledger doctor` with the same options says what its user may not do"
-        )),
-        error => error,
+    let failed = CliError::failed(error);
+    if !of_database {
+        return failed;
     }
+    CliError::Failed(format!(
+        "{failed}; `taskledger doctor` with the same options says what its user may not do"
+    ))
 }
 
 /// Where the server itself listens, which executors must not call. A name that means nothing is told when the door

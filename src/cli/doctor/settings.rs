@@ -3,7 +3,7 @@
 use super::{Finding, Verdict};
 use crate::cli::CliError;
 use crate::cli::serve::card_keys;
-use crate::config::{EngineConfig, ServerConfig};
+use crate::config::{EngineConfig, ProxyUrl, ServerConfig};
 use crate::engine::executor::RegistryBuilder;
 use crate::server;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -56,15 +56,16 @@ fn of_outgoing(engine: &EngineConfig, executors: RegistryBuilder) -> Vec<Finding
 
 fn of_egress(engine: &EngineConfig) -> Finding {
     let egress = &engine.egress;
-    if let Some((host, port)) = egress.proxy.as_ref().and_then(|proxy| proxy.address()) {
-        if let Err(reason) = reached(&host, port) {
-            return Finding::new(
-                "egress",
-                Verdict::Bad,
-                format!("--egress-proxy: no proxy answers at `{host}:{port}`: {reason}"),
-                "start the proxy, or give the address of one that runs",
-            );
-        }
+    let proxy = egress.proxy.as_ref().and_then(ProxyUrl::address);
+    if let Some((host, port)) = proxy
+        && let Err(reason) = reached(&host, port)
+    {
+        return Finding::new(
+            "egress",
+            Verdict::Bad,
+            format!("--egress-proxy: no proxy answers at `{host}:{port}`: {reason}"),
+            "start the proxy, or give the address of one that runs",
+        );
     }
     let mut found = match (&egress.proxy, egress.allow_http) {
         (Some(_), _) => "all requests go through the proxy, which accepts connections".to_owned(),
