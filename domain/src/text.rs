@@ -56,8 +56,8 @@ pub fn is_unseen(c: char) -> bool {
             .any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// A pattern of JSON Schema for names without white space at their ends and without characters that [`is_unseen`] finds,
-/// as far as the first 65,536 characters go: not every reader of patterns knows others.
+/// A pattern of JSON Schema for names without white space at their ends and without characters that [`is_unseen`]
+/// finds, as far as the first 65,536 characters go: not every reader of patterns knows others.
 #[must_use]
 pub fn name_pattern() -> String {
     let escaped = |c: char| format!("\\u{:04x}", u32::from(c));

@@ -121,8 +121,8 @@ impl App {
         }
     }
 
-    /// When a caller may give flows to others: one who acts for all users also when they have ended. While authentication is
-    /// off, nobody is known to, and an update answers as the protocol says.
+    /// When a caller may give flows to others: one who acts for all users also when they have ended. While
+    /// authentication is off, nobody is known to, and an update answers as the protocol says.
     pub(super) fn handover_by(context: &Context) -> Handover {
         let caller = &context.caller;
         match caller.kind() {

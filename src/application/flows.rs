@@ -1,6 +1,7 @@
 //! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
 //! when memory runs over its bound.
 
+mod calm;
 mod looks;
 
 use super::awaited::Awaited;
@@ -173,27 +174,6 @@ impl Flows {
     #[must_use]
     pub const fn figures(&self) -> &Figures {
         &self.figures
-    }
-
-    /// Whether no attempt begins, in this process or outside, until it is said otherwise. What is under way goes
-    /// on, and workers that wait go on waiting. Says what was so before.
-    pub fn hold_back(&self, holds: bool) -> bool {
-        let held = self.slots.hold_back(holds);
-        self.offers.hold_back(holds || self.slots.is_stopping());
-        held
-    }
-
-    /// From now on no attempt begins, and nobody can change that: the server stops when what is under way has ended.
-    pub fn stop_soon(&self) {
-        self.slots.stop_soon();
-        self.hold_back(true);
-    }
-
-    /// From now on no attempt begins, in this process or outside; workers that wait are told that there is
-    /// nothing.
-    pub fn close(&self) {
-        self.slots.close();
-        self.offers.close();
     }
 
     /// What there is for workers outside the server, by method. Cost: O(offers).

@@ -170,8 +170,8 @@ impl Limits {
         }
     }
 
-    /// A place among the claims of the caller that wait, which it keeps until this is dropped; `None` when nobody counts
-    /// them.
+    /// A place among the claims of the caller that wait, which it keeps until this is dropped; `None` when nobody
+    /// counts them.
     ///
     /// # Errors
     /// `QuotaExceeded`.

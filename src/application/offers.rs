@@ -12,6 +12,7 @@
 //!
 //! Cost of a change: O(log offers + methods of the flow); memory: about 300 bytes for each flow and method.
 
+mod calm;
 mod coming;
 mod matching;
 mod method;
@@ -97,6 +98,8 @@ pub(super) struct Offers {
     closed: AtomicBool,
     /// Nothing is given out for now.
     held_back: AtomicBool,
+    /// Nothing is given out any more, and who waits goes on waiting.
+    is_stopping: AtomicBool,
     /// Methods with offers that nobody here wants, for the other nodes.
     unwanted: Notify,
     /// For workers that do not know beforehand what they want.
@@ -132,6 +135,7 @@ impl Offers {
             flows: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             held_back: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             unwanted: Notify::new(),
             appeared: broadcast::Sender::new(APPEARED_MAX),
         })
@@ -314,29 +318,6 @@ impl Offers {
             drop(inner);
             self.hand_out(matches);
         }
-    }
-
-    /// Nothing is given out any more, because the server stops; who waits is told that there is nothing.
-    pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        let waiting = self.inner().dismiss();
-        drop(waiting);
-    }
-
-    /// Whether nothing is given out until it is said otherwise. Who waits goes on waiting.
-    pub(super) fn hold_back(self: &Arc<Self>, holds: bool) {
-        self.held_back.store(holds, Ordering::Release);
-        if !holds {
-            let mut inner = self.inner();
-            let methods = inner.methods();
-            let matches = self.matches(&mut inner, methods.iter());
-            drop(inner);
-            self.hand_out(matches);
-        }
-    }
-
-    fn gives_nothing(&self) -> bool {
-        self.closed.load(Ordering::Acquire) || self.held_back.load(Ordering::Acquire)
     }
 
     /// These partitions belong to another node now.

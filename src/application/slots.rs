@@ -120,7 +120,7 @@ pub struct Slots {
     closed: AtomicBool,
     /// Nothing begins for now: the server is draining. Who wants a slot waits in the line.
     held_back: AtomicBool,
-    /// What is held back stays so: the server stops when what is under way has ended.
+    /// Nothing begins, whatever is said: the server stops when what is under way has ended.
     is_stopping: AtomicBool,
     /// A slot was given back.
     given_back: Notify,

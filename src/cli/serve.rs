@@ -165,14 +165,14 @@ async fn start_server(
     })
 }
 
-/// Why the storage cannot be used; of a database, who says what is missing there.
+/// Why the storage cannot be used; of a database, with the command that says what is missing there.
 fn not_opened(error: &StartError, of_database: bool) -> CliError {
     let failed = CliError::failed(error);
     if !of_database {
         return failed;
     }
     CliError::Failed(format!(
-        "{failed}; `taskledger doctor` with the same options says what its user may not do"
+        "{failed}; `taskledger doctor` with the same options checks the database and the rights of its user"
     ))
 }
 

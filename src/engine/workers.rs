@@ -31,6 +31,7 @@ use std::time::Duration;
 use taskledger_auth::Reach;
 use taskledger_domain::Timestamp;
 use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::text::is_hidden;
 use taskledger_workers::store::{Changes, Error, News, PRESENCE_KEPT_MS, TooManyDrains};
 use taskledger_workers::{
     LIMIT_MAX, Method, MethodKey, Refusal, Rights, Worker, WorkerStore, is_unseen,
@@ -313,7 +314,7 @@ impl Workers for WorkerRegistry {
                 let method = method.clone();
                 return Err(AskRefusal::BuiltIn { method });
             }
-            if let Some(method) = unusable(method) {
+            if let Some(method) = unusable(method, is_hidden) {
                 return Err(AskRefusal::InvalidName { method });
             }
         }
@@ -443,7 +444,7 @@ fn checked(snapshot: &Snapshot, method: Method) -> Result<Declared, DeclareRefus
         let method = method.name;
         return Err(DeclareRefusal::BuiltIn { method });
     }
-    if let Some(method) = unusable(&method.name) {
+    if let Some(method) = unusable(&method.name, is_unseen) {
         return Err(DeclareRefusal::InvalidName { method });
     }
     if method
@@ -456,10 +457,11 @@ fn checked(snapshot: &Snapshot, method: Method) -> Result<Declared, DeclareRefus
     Declared::of(method).map_err(refused)
 }
 
-/// The beginning of a name that no method can have.
-fn unusable(name: &str) -> Option<Arc<str>> {
+/// The beginning of a name that no method can have; `is_refused`: characters that it must not have. Methods that were
+/// declared before more of them were refused can still be asked for.
+fn unusable(name: &str, is_refused: fn(char) -> bool) -> Option<Arc<str>> {
     let is_usable = !name.trim().is_empty()
         && name.chars().nth(KEY_CHARS_MAX).is_none()
-        && !name.contains(is_unseen);
+        && !name.contains(is_refused);
     (!is_usable).then(|| name.chars().take(KEY_CHARS_MAX).collect::<String>().into())
 }

@@ -126,8 +126,9 @@ impl PostgresLeases {
         row.and_then(|row| row.try_get(0)).map_err(unavailable)
     }
 
-    /// Says for a server whether it asks callers for credentials, as `decide` finds by what the others have said that live
-    /// or are starting. One server at a time, so that two which start together know of each other. Nothing is said if
+    /// Says for a server whether it asks callers for credentials, as `decide` finds by what the others have said that
+    /// live or are starting. One server at a time, so that two which start together know of each other. Nothing is said
+    /// if
     /// `decide` refuses.
     ///
     /// # Errors

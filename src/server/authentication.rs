@@ -59,8 +59,9 @@ impl Server {
     }
 }
 
-/// Whether a server asks for credentials. `is_reason`: what it is told and keeps speaks for it. With `auto` it asks if one
-/// of the others does; otherwise it must be told what they do, because one server that does not ask opens all flows.
+/// Whether a server asks for credentials. `is_reason`: what it is told and keeps speaks for it. With `auto` it asks if
+/// one of the others does; otherwise it must be told what they do, because one server that does not ask opens all
+/// flows.
 ///
 /// # Errors
 /// [`StartError::Authentication`]: another server does otherwise.

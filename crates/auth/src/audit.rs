@@ -59,11 +59,13 @@ words! {
         TaskClaim = "task.claim",
         /// Somebody with `users:any` read a schedule of somebody else; the object is its name, or `*` for a list.
         ScheduleRead = "schedule.read",
-        /// Somebody with `users:any` read a workflow document of somebody else; the object is its name, or `*` for a list.
+        /// Somebody with `users:any` read a workflow document of somebody else; the object is its name, or `*` for a
+        /// list.
         WorkflowRead = "workflow.read",
         /// Somebody with `users:any` made a webhook, which may receive notices of others; the object is its id.
         WebhookCreate = "webhook.create",
-        /// Somebody with `users:any` changed a webhook, which may be of others or receive their notices; the object is its id.
+        /// Somebody with `users:any` changed a webhook, which may be of others or receive their notices; the object is
+        /// its id.
         WebhookUpdate = "webhook.update",
         /// Somebody with `users:any` read a webhook, or what was sent to it; the object is its id, or `*` for those
         /// of all.

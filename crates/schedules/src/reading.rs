@@ -55,8 +55,8 @@ impl ScheduleStore {
         self.order(work).await
     }
 
-    /// A schedule by its name with its newest runs, newest first, both of the same moment: what its counters count is what
-    /// its runs show.
+    /// A schedule by its name with its newest runs, newest first, both of the same moment: what its counters count is
+    /// what its runs show.
     ///
     /// # Errors
     /// [`Error`].

@@ -1,10 +1,10 @@
 //! Removes secrets from what somebody says to whom they were given: the program or receiver of an attempt, the
 //! receiver of a webhook.
 //!
-//! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped once or twice, as
-//! Python shows a string, percent-encoded, base64 at any alignment and hexadecimal, both also over several lines, each in
-//! any case of letters, and line by line.
-//! It is a net for accidents: a program that wants to give a secret away can write it in another form.
+//! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped once or twice,
+//! as Python shows a string, percent-encoded, base64 at any alignment and hexadecimal, both also over several lines,
+//! each in any case of letters, and line by line. It is a net for accidents: a program that wants to give a secret away
+//! can write it in another form.
 
 mod forms;
 
@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 /// Bytes between two characters of base64 or hexadecimal digits that do not end them: a line break and an indentation.
 const GAP_BYTES_MAX: usize = 64;
-/// How much longer than itself an encoded secret can be across the border of a part, with what separates its characters:
-/// twice is a blank behind every digit.
+/// How much longer than itself an encoded secret can be across the border of a part, with what separates its
+/// characters: twice is a blank behind every digit.
 const SPREAD: usize = 2;
 
 /// Replaces secrets by `[secret NAME]`. The default knows none and changes nothing.

@@ -343,8 +343,8 @@ impl Service {
         }
     }
 
-    /// Waits until there is something behind `position` and it is time to fold it. Up to where the log ended at the start
-    /// that is at once: until then the server is not ready.
+    /// Waits until there is something behind `position` and it is time to fold it. Up to where the log ended at the
+    /// start that is at once: until then the server is not ready.
     async fn gather(&self, position: Position, readers: &mut Readers) {
         if position < self.first {
             return;

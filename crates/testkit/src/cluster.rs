@@ -21,7 +21,8 @@ const PARTITIONS: u64 = 256;
 /// Before a client asks again that was given no answer: load, and not a wait for something.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Commands at full speed beyond those that a test waits for: what breaks soon after them breaks in the middle of calls.
+/// Commands at full speed beyond those that a test waits for: what breaks soon after them breaks in the middle of
+/// calls.
 const SURPLUS: usize = 50;
 /// Before a client sends its next command after those: what goes on while a test waits for a lease to end or for
 /// partitions to be shared is load all the same, and most of the time of the processors is left to other tests.

@@ -384,7 +384,8 @@ pub enum Handover {
     /// While its root is pending, like the other members of what is to be done.
     #[default]
     WhilePending,
-    /// Whenever no attempt of the flow is under way, whatever has ended: for those who answer for the flows of all users.
+    /// Whenever no attempt of the flow is under way, whatever has ended: for those who answer for the flows of all
+    /// users.
     WhileIdle,
 }
 

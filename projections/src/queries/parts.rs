@@ -1,8 +1,8 @@
 //! On SQLite, the parts of a list of what somebody owns or is the user of.
 //!
 //! A task whose user is its owner has one entry in an index for both. Every other task has one for its user and one for
-//! its owner, each in an index of its own. So a list of what somebody owns has two parts, and so has one of what somebody is
-//! the user of; each is in the order of creation, and their keys are merged.
+//! its owner, each in an index of its own. So a list of what somebody owns has two parts, and so has one of what
+//! somebody is the user of; each is in the order of creation, and their keys are merged.
 
 /// The tasks of a list that are in one index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

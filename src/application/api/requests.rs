@@ -158,7 +158,8 @@ impl Request {
             | Self::Delete(_)
             | Self::Cancel(_)
             | Self::Copy(_)
-            | Self::Claim(_) => true,
+            | Self::Claim(_)
+            | Self::Respond(_) => true,
             // What a worker says of an attempt twice is heard once, and so is a message.
             Self::FollowUp(_)
             | Self::Explain(_)
@@ -169,7 +170,6 @@ impl Request {
             | Self::Fail(_)
             | Self::Release(_)
             | Self::Suspend(_)
-            | Self::Respond(_)
             | Self::SiblingOutput(_)
             | Self::Lease(_)
             | Self::Hint(_)

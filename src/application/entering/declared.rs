@@ -9,8 +9,8 @@ use taskledger_workers::MethodKey;
 pub(in crate::application) struct Declared(Mutex<Arc<DeclaredByUsers>>);
 
 impl Declared {
-    /// Takes the newest; gives the declarations that have come or gone since the last one. Cost: O(1) if there is nothing
-    /// new, else O(declarations of users).
+    /// Takes the newest; gives the declarations that have come or gone since the last one. Cost: O(1) if there is
+    /// nothing new, else O(declarations of users).
     pub(super) fn follow(&self, newest: impl FnOnce() -> Arc<DeclaredByUsers>) -> Vec<MethodKey> {
         // Nothing is changed in parts.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

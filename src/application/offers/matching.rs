@@ -188,8 +188,8 @@ impl Inner {
         ids.into_iter().filter_map(|id| self.leave(id)).collect()
     }
 
-    /// Takes workers out for whom it makes a difference whether their owners have declared these methods for themselves: they
-    /// wait for one of them, or for the shared one in its place, and may have flows of that owner.
+    /// Takes workers out for whom it makes a difference whether their owners have declared these methods for
+    /// themselves: they wait for one of them, or for the shared one in its place, and may have flows of that owner.
     /// Cost: O(methods + these workers * log).
     pub(super) fn dismiss_for(&mut self, declared: &[MethodKey]) -> Vec<Tell> {
         let mut ids = BTreeSet::new();

@@ -31,8 +31,8 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     /// A worker holds tasks of these methods and may be too busy to ask: it is there, and its methods are asked
     /// for. To be said each [`ASK_AGAIN_MS`] while it holds some. Cost: O(methods), without I/O.
     fn holds(&self, worker: &Arc<str>, principal: &Arc<str>, methods: &[Arc<str>]);
-    /// A worker that asks at another server has begun tasks of flows of this one; `owner` as in [`Asks`]. So it is known
-    /// what it asks for while it holds them, whatever the other server has written of it yet. Cost: O(1).
+    /// A worker that asks at another server has begun tasks of flows of this one; `owner` as in [`Asks`]. So it is
+    /// known what it asks for while it holds them, whatever the other server has written of it yet. Cost: O(1).
     fn claimed(&self, worker: &Arc<str>, principal: &Arc<str>, owner: Option<&Arc<str>>);
     /// The worker asks no more: its last connection has closed. It is not there until it asks again; its methods
     /// stay known for [`ASKED_FOR_MS`].

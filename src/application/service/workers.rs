@@ -355,8 +355,8 @@ fn sorted(mut views: Vec<WorkerView>) -> Vec<WorkerView> {
     views
 }
 
-/// What leases tell of a worker that is not connected: the methods of its tasks, and when it was last heard of, which is
-/// when one of them began or was renewed; `now` without any.
+/// What leases tell of a worker that is not connected: the methods of its tasks, and when it was last heard of, which
+/// is when one of them began or was renewed; `now` without any.
 fn told_by(holds: &[Holding], now: Timestamp) -> (Arc<[Arc<str>]>, Timestamp) {
     let methods: BTreeSet<_> = holds.iter().map(|held| held.method.name.clone()).collect();
     let renewed = holds.iter().map(|held| {

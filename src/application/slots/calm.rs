@@ -8,7 +8,6 @@ impl Slots {
     /// Whether nothing begins until it is said otherwise. What becomes ready meanwhile waits in the line. Says what
     /// was so before. Once the server is stopping, nothing begins again.
     pub fn hold_back(&self, holds: bool) -> bool {
-        let holds = holds || self.is_stopping();
         let held = self.held_back.swap(holds, Ordering::AcqRel);
         if !holds {
             self.repeat_wake_ups();
@@ -16,7 +15,7 @@ impl Slots {
         held
     }
 
-    /// From now on what [`Self::hold_back`] holds back stays so.
+    /// From now on nothing begins, whatever is said.
     pub fn stop_soon(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
@@ -30,7 +29,7 @@ impl Slots {
     /// Whether nothing begins for now.
     #[must_use]
     pub fn is_held_back(&self) -> bool {
-        self.held_back.load(Ordering::Acquire)
+        self.held_back.load(Ordering::Acquire) || self.is_stopping()
     }
 
     /// Attempts of this process that are under way. Those of workers outside are not among them, also of methods that

@@ -14,7 +14,8 @@ use taskledger_sealing::Keyring;
 /// How long the proxy may take to accept a connection: it is near, or of no use.
 const PROXY_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Looks at what the settings name; `executors` are there beside the built-in ones. A connection to the proxy is opened and closed again.
+/// Looks at what the settings name; `executors` are there beside the built-in ones. A connection to the proxy is opened
+/// and closed again.
 pub(super) fn findings(config: &ServerConfig, executors: RegistryBuilder) -> Vec<Finding> {
     let mut findings = of_outgoing(&config.engine, executors);
     findings.extend(of_files(config));

@@ -200,8 +200,8 @@ fn follow(chain: &mut Chain, step: &Step, is_archive: bool) -> Result<(), String
     chain.step(step)
 }
 
-/// That the chain does not hold at the last line that was read. To give it up helps only where the rest of the file, with
-/// the digest at its end, is as it was written. Cost: reading the rest.
+/// That the chain does not hold at the last line that was read. To give it up helps only where the rest of the file,
+/// with the digest at its end, is as it was written. Cost: reading the rest.
 fn broken(mut input: Lines, reason: &str) -> CliError {
     let told = input.placed(reason);
     let changed = loop {

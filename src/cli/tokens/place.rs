@@ -49,7 +49,8 @@ impl Place {
         }
     }
 
-    /// The options of another command for the same store. The URL of a database may hold a password, so it is not repeated.
+    /// The options of another command for the same store. The URL of a database may hold a password, so it is not
+    /// repeated.
     fn options(&self) -> String {
         match (&self.data_dir, &self.database_url) {
             (Some(folder), _) => format!(" --data-dir {}", quoted(&folder.to_string_lossy())),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
 use taskledger_domain::task::{Status as TaskStatus, call};
-use taskledger_domain::{TaskId, Timestamp};
+use taskledger_domain::{Payload, TaskId, Timestamp, Violation};
 use taskledger_eventbus::TaskMessage;
 use tokio::time::sleep;
 use tonic::Status;
@@ -101,6 +101,13 @@ impl Bus {
 
     async fn begin(&self, context: &Context, accepted: &Accepted) -> Result<(), Error> {
         let mut plain = accepted.tasks.clone();
+        // With the mark, which the reader of tasks refuses.
+        if let Some(Err(unfit)) = plain[0]["params"].as_object().map(Payload::checked) {
+            let (reason, expected) = (unfit.reason(), unfit.expected());
+            let path = ["tasks".into(), 0.into(), "params".into()];
+            let fault = Violation::new(&path, reason, expected, &unfit.found().into());
+            return Err(Error::invalid([fault]));
+        }
         let params = plain[0]["params"].as_object_mut();
         let mark = params.and_then(|params| params.remove(MEMBER));
         let tasks = call::read_tasks(&plain);
@@ -188,20 +195,25 @@ impl Bus {
         context: &Context,
         ids: &PublishedIds,
         message: &TaskMessage,
-    ) -> HashMap<String, TaskId> {
+    ) -> Result<HashMap<String, TaskId>, Status> {
         let requester = message.requester_agent_id.as_str();
         let mut found = HashMap::new();
         for name in names(message).into_iter().take(NAMES_LOOKED_FOR_MAX) {
             let Some(id) = ids.id_before(requester, name) else {
                 continue;
             };
-            let row = self.stored(context, id, false).await;
+            let row = match self.service.get(context, id, Consistency::Strong).await {
+                Ok(view) => Some(view.row),
+                // Nobody's whom the caller sees, or the credentials read nothing.
+                Err(Error::Refused(_) | Error::Forbidden { .. }) => None,
+                Err(error) => return Err(status::of(&*self.clock, error)),
+            };
             let published = row.and_then(|row| Published::of(&row));
             if published.is_some_and(|it| it.task_id == name && it.requester == requester) {
                 found.insert(name.to_owned(), id);
             }
         }
-        found
+        Ok(found)
     }
 
     async fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
@@ -210,7 +222,8 @@ impl Bus {
         let has_deadline = message.deadline.is_some();
         let ids = self.service.published_ids(context).await;
         let ids = ids.map_err(|error| status::of(&*self.clock, error))?;
-        let before = self.published_without_key(context, &ids, &message).await;
+        let before = self.published_without_key(context, &ids, &message);
+        let before = before.await?;
         let id_of = |requester: &str, text: &str| {
             let known = before.get(text).copied();
             known.unwrap_or_else(|| ids.id(requester, text))

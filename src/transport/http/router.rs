@@ -42,7 +42,8 @@ fn nowhere(path: &str, is_served: impl Fn(Route) -> bool) -> Response {
     if Route::Metrics.paths().contains(&path) {
         return refusal::nothing_at(
             path,
-            "a server with metrics; they are off, `--metrics` or `--admin-listen` turns them on",
+            "a path that is served; metrics are not served at this address: `--metrics` serves them here, `--admin-listen` at an \
+             address of their own",
         );
     }
     let routes = Route::ALL.iter();
@@ -265,7 +266,7 @@ mod tests {
             ("/helthz", "did you mean `/healthz`?"),
             ("/message:sen", "did you mean `/a2a/rest/message:send`?"),
             ("/metric", "POST /a2a and /a2a/rest/ for Agent2Agent"),
-            ("/metrics", "`--metrics` or `--admin-listen` turns them on"),
+            ("/metrics", "`--metrics` serves them here"),
             ("/elsewhere", "POST /a2a and /a2a/rest/ for Agent2Agent"),
         ] {
             let response = nowhere(path, |route| route != Route::Metrics);

@@ -11,8 +11,8 @@ use axum::http::Request;
 use axum::response::Response;
 use std::sync::Arc;
 
-/// Read at once: some eight calls of a worker. Kept for each socket from when it opens, so that it is a large part of what
-/// an idle one costs; for a longer message it grows.
+/// Read at once: some eight calls of a worker. Kept for each socket from when it opens, so that it is a large part of
+/// what an idle one costs; for a longer message it grows.
 const READ_BUFFER_BYTES: usize = 2 * 1024;
 
 impl<C: Send + Sync + 'static> Door<C> {

@@ -289,7 +289,12 @@ fn told(params: &impl Serialize) -> Message {
 
 /// How long to wait after an error that passes; `None`: it does not.
 fn pause(error: &RpcError) -> Option<Duration> {
-    let passes = [ErrorKind::Busy, ErrorKind::Internal].map(|kind| kind.row().0);
+    let passes = [
+        ErrorKind::Busy,
+        ErrorKind::Internal,
+        ErrorKind::QuotaExceeded,
+    ]
+    .map(|kind| kind.row().0);
     let said = error.data.get("retry_after_ms").and_then(Value::as_u64);
     passes
         .contains(&error.code)

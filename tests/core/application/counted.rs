@@ -1,8 +1,8 @@
-//! How much work a stranger causes: the calls of the log that follow from naming a flow of somebody else, counted, because
-//! times on a busy machine say nothing.
+//! How much work a stranger causes: the calls of the log that follow from naming a flow of somebody else, counted,
+//! because times on a busy machine say nothing.
 //!
-//! They are not those of an id that nothing has: the flow is found before its owner is known, and loaded if it is not in
-//! memory. But they do not depend on what the flow holds, and nothing is written.
+//! They are not those of an id that nothing has: the flow is found before its owner is known, and loaded if it is not
+//! in memory. But they do not depend on what the flow holds, and nothing is written.
 
 use crate::application::world::{Make, World, soon, updates};
 use async_trait::async_trait;
@@ -17,14 +17,14 @@ use taskledger_domain::testing::id;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, TaskId, Timestamp, Version};
 use tokio::sync::watch;
 
-/// Calls beyond those that an id which nothing has causes: the flow is loaded, by a snapshot and its events, and looked at
-/// again.
+/// Calls beyond those that an id which nothing has causes: the flow is loaded, by a snapshot and its events, and looked
+/// at again.
 const BEYOND_ABSENT_MAX: usize = 4;
 /// Tasks of the large flow: with their events less than one piece of a stream.
 const TASKS: usize = 60;
 
-/// The calls of a log that concern a flow or a key, by name, in their order. What follows the log as a whole goes on beside
-/// every call and is not among them.
+/// The calls of a log that concern a flow or a key, by name, in their order. What follows the log as a whole goes on
+/// beside every call and is not among them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<Vec<&'static str>>>);
 
@@ -238,6 +238,12 @@ async fn what_a_stranger_causes_does_not_depend_on_the_flow() {
         let small = caused(&w, ask, id("small")).await;
         let large = caused(&w, ask, id("large")).await;
         assert_eq!(small, large, "{ask:?}");
+        if matches!(ask, Ask::Update) {
+            assert!(
+                !large[0].is_empty(),
+                "calls are counted: the flow is loaded"
+            );
+        }
         let absent = caused(&w, ask, id("absent")).await;
         for (foreign, absent) in large.iter().zip(&absent) {
             let told = format!("{ask:?}: {foreign:?}, of what is absent {absent:?}");

@@ -1,5 +1,5 @@
-//! Examples in the documentation of code are not run: `test.sh` would start rustdoc for each crate to find them. What an
-//! example would show is shown by a test.
+//! Examples in the documentation of code are not run: `test.sh` would start rustdoc for each crate to find them. What
+//! an example would show is shown by a test.
 
 use super::rust_files;
 

@@ -210,8 +210,8 @@ async fn open_at_the_broker(node: &Callers, name: &str, user: &str) -> Vec<Open>
     ]
 }
 
-/// Opens with the credentials of this caller, who is that user, whatever else stays open: what lives on sockets, with agents
-/// and at the broker.
+/// Opens with the credentials of this caller, who is that user, whatever else stays open: what lives on sockets, with
+/// agents and at the broker.
 async fn open_the_rest(node: &Callers, name: &str, user: &str) -> Vec<Open> {
     let work = json!({"methods": ["nothing"], "worker": "w"});
     let mut open = vec![

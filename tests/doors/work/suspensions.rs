@@ -93,6 +93,29 @@ async fn a_question_is_asked_shown_answered_and_given_to_the_next_attempt() {
 }
 
 #[tokio::test]
+async fn an_answer_with_an_idempotency_key_is_taken_once() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let id = remote(api, json!({})).await;
+    let waits = asks(api, &claim(api).await, choice()).await;
+    let keyed = async |value: &str| {
+        let params = answer(&json!(id), &waits, json!(value));
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks.respond", "params": params,
+            "metadata": {"idempotency_key": "k"}});
+        let answered = api.http.post(&*api.url).json(&call).send().await;
+        answered.unwrap().json::<Value>().await.unwrap()
+    };
+
+    let first = keyed("a").await;
+
+    assert_eq!(first["result"]["status"], "pending", "{first}");
+    assert_eq!(first, keyed("a").await);
+    assert_eq!(keyed("b").await["error"]["code"], -31011);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn an_approval_needs_no_worker_and_hands_its_answer_on() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

@@ -11,7 +11,7 @@
 //!
 //!     cargo build --release -p taskledger
 //!     TASKLEDGER_BROKER_TASKS=100000 TASKLEDGER_TEST_PROGRAM=target/release/taskledger \
-//!         cargo test -p taskledger --test whole -- --nocapture
+//!         cargo test -p taskledger --test whole -- --nocapture \
 //!         faults::broker::nothing_published_is_lost_when_the_server
 
 mod agent;

@@ -382,7 +382,10 @@ async fn a_context_names_a_server_and_what_is_there_is_looked_at() {
     let unknown = by_context(&["health", "--context", "there"])
         .await
         .refused(2);
-    assert!(unknown.contains("expected one of here"), "{unknown}");
+    assert!(
+        unknown.contains("did you mean `here`? Expected one of here"),
+        "{unknown}"
+    );
     let data = folder.data();
     let looked = by_context(&["doctor", "--data-dir", data.to_str().unwrap()]).await;
     assert!(

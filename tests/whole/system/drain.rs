@@ -121,7 +121,7 @@ async fn the_drain_of_a_stop_is_not_cancelled() {
 
     let refused = program::run(["drain", "--cancel", "--url", api.url.as_str()]).await;
 
-    let refused = refused.refused(1);
+    let refused = refused.refused(2);
     assert!(refused.contains("the server is stopping"), "{refused}");
     assert_eq!(readiness(api).await.0, 503);
     let why = api.call("tasks.explain", json!({"task_id": late})).await;

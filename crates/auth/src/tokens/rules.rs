@@ -145,7 +145,8 @@ pub(super) fn ends_again(row: &TokenRow, now: Timestamp) -> Option<Timestamp> {
     Some(now.plus_ms(lasts_ms))
 }
 
-/// Until when the old secret is accepted. Without a grace that is now: whoever shows it later hears that it has expired.
+/// Until when the old secret is accepted. Without a grace that is now: whoever shows it later hears that it has
+/// expired.
 pub(super) fn grace(
     row: &TokenRow,
     seconds: Option<u64>,

@@ -60,8 +60,8 @@ pub(super) fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     members(&shown, &FIRST, out)
 }
 
-/// A run in a line: `failed: 3 completed, 1 failed, 2 skipped (018fad5b-..)`. What has ended leaves nothing pending: those
-/// tasks are skipped.
+/// A run in a line: `failed: 3 completed, 1 failed, 2 skipped (018fad5b-..)`. What has ended leaves nothing pending:
+/// those tasks are skipped.
 fn in_words(run: &Value) -> String {
     let counts = run.get("counts").and_then(Value::as_object);
     let counts = counts.into_iter().flatten();

@@ -166,6 +166,9 @@ mod reasons {
                 "unknown" => {
                     json!({"code": "not_covered", "unknown_executor": "ehco", "meant": "echo"})
                 }
+                "draining" => {
+                    json!({"code": "draining", "next_steps": [{"method": "system.drain"}]})
+                }
                 code => json!({"code": code, "executor": "m"}),
             };
             Ok(json!({"reasons": [reason]}))

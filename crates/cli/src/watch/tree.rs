@@ -1,4 +1,5 @@
-//! The tree of a flow as it stands, kept up to date by events: with what its tasks wait for, and how far its groups are.
+//! The tree of a flow as it stands, kept up to date by events: with what its tasks wait for, and how far its groups
+//! are.
 
 use crate::output::member;
 use crate::tree::{self, Line};

@@ -13,8 +13,8 @@ pub(super) fn request() -> Request {
     }
 }
 
-/// The columns, and that of the owner if there are several: every row says then for whose tasks it is declared, those that are
-/// shared nothing.
+/// The columns, and that of the owner if there are several: every row says then for whose tasks it is declared, those
+/// that are shared nothing.
 const COLUMNS: [Column<'static>; 9] = [
     Column::short("METHOD"),
     Column::short("OWNER"),

@@ -225,7 +225,8 @@ fn require_status(task: &Task, changeable: Changeable) -> Result<(), Refusal> {
     }
 }
 
-/// An attempt works for the owner that it began for: with their secrets, under their worker's lease. Cost: O(active runs).
+/// An attempt works for the owner that it began for: with their secrets, under their worker's lease. Cost: O(active
+/// runs).
 fn require_idle(flow: &Flow, task: TaskId) -> Result<(), Refusal> {
     if flow.runs.values().all(|run| run.running == 0) {
         return Ok(());

@@ -69,7 +69,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Members that only the server writes: accepted in the state of a task that has not started.
     /// The member of `params` that says who published the task.
     pub(super) fn refuse_broker_param(&mut self) {
         let params = self.map.get("params").and_then(Value::as_object);
@@ -80,6 +79,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Members that only the server writes: accepted in the state of a task that has not started.
     pub(super) fn refuse_server_written(&mut self) {
         if let Some(status) = self.map.get("status") {
             let known = status.as_str().and_then(Status::parse);

@@ -1,7 +1,7 @@
 //! Taking declarations of methods back: one's own, and as an administrator those of others, which the audit log has.
 //!
-//! Declarations and the audit log lie in different stores, so the row is written first: without it nothing is removed. If
-//! nothing is removed after all, a second row says so.
+//! Declarations and the audit log lie in different stores, so the row is written first: without it nothing is removed.
+//! If nothing is removed after all, a second row says so.
 
 use super::super::Service;
 use super::super::auth::user_for;
@@ -69,8 +69,8 @@ impl Service {
         removed
     }
 
-    /// Whether somebody else has declared it. What this node has not heard of may have just been declared at another one:
-    /// an administrator could remove that. Cost: O(methods).
+    /// Whether somebody else has declared it. What this node has not heard of may have just been declared at another
+    /// one: an administrator could remove that. Cost: O(methods).
     fn may_be_of_another(&self, context: &Context, key: &MethodKey) -> bool {
         let caller = &context.caller;
         let known = self.workers.methods(&Reach::All).into_iter();

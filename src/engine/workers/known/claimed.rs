@@ -35,13 +35,14 @@ impl Known {
     /// A worker holds something: what its claim said counts for longer.
     pub(super) fn still_holds(&mut self, worker: &Arc<str>, principal: &Arc<str>, now: Timestamp) {
         let of = (principal.clone(), worker.clone());
-        if let Some(claimed) = self.claimed.get_mut(&of) {
+        let claimed = self.claimed.get_mut(&of);
+        if let Some(claimed) = claimed.filter(|claimed| is_now(claimed.at, now)) {
             claimed.at = now;
         }
     }
 
-    /// Whose flows alone a worker may claim of: as its claim said, as a server at which it asks has written, or as it last
-    /// asked here. One of which nothing is known, its principal's; that is noted here too, so it comes last.
+    /// Whose flows alone a worker may claim of: as its claim said, as a server at which it asks has written, or as it
+    /// last asked here. One of which nothing is known, its principal's; that is noted here too, so it comes last.
     pub(super) fn reach_of(
         &self,
         worker: &Arc<str>,

@@ -103,7 +103,7 @@ fn entry() -> Value {
 
 fn about() -> About {
     described(
-        "Shows the audit log, newest first: changes of tokens, secrets and schedules, failed logins, reads of other users' flows, imports, rebuilds, retention and starts. Entries are kept for 400 days. Needs the scope \
+        "Shows the audit log, newest first: changes of tokens, secrets, schedules, webhooks and declarations, refused changes, failed logins, reads and claims of other users' tasks, and operations of the server. Entries are kept for 400 days. Needs the scope \
          `admin`.",
         "page",
         page("entries", entry()),
