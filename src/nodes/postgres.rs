@@ -128,8 +128,7 @@ impl PostgresLeases {
 
     /// Says for a server whether it asks callers for credentials, as `decide` finds by what the others have said that
     /// live or are starting. One server at a time, so that two which start together know of each other. Nothing is said
-    /// if
-    /// `decide` refuses.
+    /// if `decide` refuses.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; within, what `decide` refuses with.
