@@ -135,9 +135,7 @@ impl ProxyUrl {
             None => Err(BuildError::Proxy),
         }
     }
-}
 
-impl ProxyUrl {
     /// Its host and port, if it names a proxy.
     pub(crate) fn address(&self) -> Option<(String, u16)> {
         let url = self.parsed().ok()?;

@@ -50,7 +50,7 @@ const LIVING: &str = "SELECT count(*) FROM taskledger.nodes WHERE expires_at > c
 const SECRET: &str = "SELECT secret FROM taskledger.cluster";
 
 /// One server at a time says whether it asks for credentials. The number is that of this purpose, no other lock has it.
-const SAY: &str = "SELECT pg_advisory_xact_lock(7310579628475202)";
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7310579628475202)";
 /// What was said by servers that have neither begun to take part in time nor live.
 const FORGET: &str = "DELETE FROM taskledger.node_authentication a
     WHERE a.said_at < clock_timestamp() - $1 * INTERVAL '1 millisecond'
@@ -139,7 +139,7 @@ impl PostgresLeases {
     ) -> Result<Result<bool, E>, Error> {
         let me = node.as_bytes().to_vec();
         let mut tx = self.pool.begin().await.map_err(unavailable)?;
-        sqlx::query(SAY)
+        sqlx::query(LOCK)
             .execute(&mut *tx)
             .await
             .map_err(unavailable)?;

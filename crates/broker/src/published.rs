@@ -131,9 +131,7 @@ impl BrokerStore {
         };
         self.order(work).await
     }
-}
 
-impl BrokerStore {
     /// Whether any task was published that is still there, as far as events were noted. Cost: one query.
     ///
     /// # Errors

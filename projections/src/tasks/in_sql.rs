@@ -10,7 +10,6 @@ pub(crate) struct CoverInSql {
     pub(super) run: RunStarted,
 }
 
-/// What an event does to tasks of which not all are in memory.
 pub(crate) enum InSql {
     /// A run begins over them.
     Cover(CoverInSql),

@@ -4,7 +4,6 @@ use crate::application::ports::DeclaredByUsers;
 use std::sync::{Arc, Mutex, PoisonError};
 use taskledger_workers::MethodKey;
 
-/// What users have declared for themselves, as far as workers that wait were told of it.
 #[derive(Debug, Default)]
 pub(in crate::application) struct Declared(Mutex<Arc<DeclaredByUsers>>);
 

@@ -1,6 +1,7 @@
 //! The rows of the error table as the document shows them.
 
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::schema_parts::text;
 use serde_json::{Map, Value, json};
 
 /// What every method can answer, whatever it does.
@@ -221,8 +222,4 @@ fn rejected_output(name: &str, mut more: Value) -> Value {
     more["message"] = text("What is wrong, for people.");
     more["mismatches"] = json!({"type": "array", "items": mismatch, "description": "All values that are not of their declared types."});
     more
-}
-
-fn text(description: &str) -> Value {
-    json!({"type": "string", "description": description})
 }

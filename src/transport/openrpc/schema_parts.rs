@@ -41,6 +41,11 @@ pub(in crate::transport) fn names(description: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": description})
 }
 
+/// A time of which its name says enough.
+pub(in crate::transport) fn date_time() -> Value {
+    json!({"type": "string", "format": "date-time"})
+}
+
 /// A time.
 pub(in crate::transport) fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})

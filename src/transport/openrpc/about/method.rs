@@ -62,6 +62,8 @@ pub(in crate::transport) const COUNT: &str = "550e8400-e29b-41d4-a716-4466554400
 pub(in crate::transport) const FAILING: &str = "660e8400-e29b-41d4-a716-446655440000";
 
 /// Ids in results that the server makes.
+/// The time of what is shown.
+pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 pub(in crate::transport) const MINTED: &str = "770e8400-e29b-41d4-a716-446655440000";
 pub(in crate::transport) const MINTED_TOO: &str = "770e8400-e29b-41d4-a716-446655440001";
 pub(in crate::transport) const RUN: &str = "880e8400-e29b-41d4-a716-446655440000";

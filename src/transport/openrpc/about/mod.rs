@@ -20,7 +20,9 @@ pub(in crate::transport) mod workflows;
 pub use system::discover;
 
 pub use method::{About, Example};
-pub(in crate::transport) use method::{COUNT, FAILING, FETCH, GROUP, MINTED, MINTED_TOO, RUN};
+pub(in crate::transport) use method::{
+    COUNT, FAILING, FETCH, GROUP, MINTED, MINTED_TOO, RUN, TIME,
+};
 use serde_json::{Value, json};
 
 /// The calls after which every example can be sent, once each.

@@ -1,21 +1,10 @@
 //! The shapes of what happened, and why: of `tasks.history`, `events.query` and `tasks.explain`.
 
+use super::super::schema_parts::{count, text, time};
 use super::super::schemas::{at, object, with_optional};
 use super::{FETCH, GROUP, MINTED};
 use crate::application::api::EventType;
 use serde_json::{Value, json};
-
-fn time(description: &str) -> Value {
-    json!({"type": "string", "format": "date-time", "description": description})
-}
-
-pub(in crate::transport) fn number(description: &str) -> Value {
-    json!({"type": "integer", "minimum": 0, "description": description})
-}
-
-pub(in crate::transport) fn text(description: &str) -> Value {
-    json!({"type": "string", "description": description})
-}
 
 pub(in crate::transport) fn created() -> Value {
     json!({
@@ -56,7 +45,7 @@ fn data() -> Value {
         "description": "What changed. Members depend on the type; those of a task are as the task has them.",
         "properties": {
             "status": object(json!({"from": status, "to": status})),
-            "attempt": number("The attempt."),
+            "attempt": count("The attempt."),
             "run_id": run(),
             "error": text("Why it failed or was cancelled."),
             "reason": text("The kind of that: of a failure `executor`, `timeout`, `deadline`, `executor_not_found`, `interrupted`, `invalid_inputs`, `invalid_result`, `group`, `released`, `not_retryable`, `not_started`, `unanswered`, `declined`, `rejected`; of a cancellation `requested`, `deadline`; of another attempt `retry`, `rerun`, `interrupted`, `answered`."),
@@ -80,7 +69,7 @@ fn data() -> Value {
             "question": {"type": "object", "description": "Of `task_suspended`: what is asked."},
             "expires_at": time("Of `task_suspended`: when the wait ends."),
             "number": {"type": "integer", "minimum": 1, "description": "Of `task_reminded`: which one it is."},
-            "of": number("Of `task_reminded`: how many there are."),
+            "of": count("Of `task_reminded`: how many there are."),
             "escalation": {"type": "object", "description": "Of `task_reminded`: the step of the ladder."},
             "answer": {"type": "object", "description": "Of `task_answered`: an object with `value`."},
             "responded_by": text("Of `task_answered`: the principal."),
@@ -92,7 +81,7 @@ fn data() -> Value {
             "incomplete_dependencies": {"type": "array", "items": {"type": "object"}, "description": "Of `task_claim_rejected`: dependencies that had not completed, with `task_id`, `phase_name` and `status`."},
             "suspended_intent_id": {"type": "string", "format": "uuid", "description": "Of `task_claim_rejected`: the task that waited for a person."},
             "expected_resume_at": {"type": ["string", "null"], "format": "date-time", "description": "Of `task_claim_rejected`: until when that task waited at the latest; null for no bound."},
-            "covered_tasks": number("Tasks that a run covers."),
+            "covered_tasks": count("Tasks that a run covers."),
             "state": {"type": "string", "enum": ["completed", "failed", "cancelled"]},
             "rejected": {"type": "boolean", "enum": [true], "description": "Of `run_ended`: it failed only because workers or agents rejected tasks."},
             "counts": at("StatusCounts"),
@@ -184,15 +173,15 @@ pub(in crate::transport) fn reason() -> Value {
         "no_attempt_because": {"type": "string", "enum": NO_ATTEMPT, "description": "`failed` with retries left: why no attempt follows."},
         "max_elapsed_seconds": {"type": "number", "description": "`failed`, when `no_attempt_because` is `max_elapsed`: how long after the first attempt the last one may start."},
         "holders": {"type": "array", "items": {"type": "object"}, "description": "`waits_for_slot`: attempts that have one."},
-        "limit": number("`waits_for_slot`: attempts that may run at once."),
-        "running": number("`waits_for_slot` and `waits_for_worker`: attempts that do; absent for callers who see only their own flows, unless there are as many as there may be."),
-        "ahead_in_flow": number("`waits_for_slot` and `waits_for_worker`: tasks of its flow that start before it."),
-        "flows_ahead": number("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
+        "limit": count("`waits_for_slot`: attempts that may run at once."),
+        "running": count("`waits_for_slot` and `waits_for_worker`: attempts that do; absent for callers who see only their own flows, unless there are as many as there may be."),
+        "ahead_in_flow": count("`waits_for_slot` and `waits_for_worker`: tasks of its flow that start before it."),
+        "flows_ahead": count("`waits_for_slot`: other flows that start something before it, as far as they were counted."),
         "more_flows_ahead": {"type": "boolean", "description": "`waits_for_slot`: there are more of them than were counted."},
         "others_ahead": {"type": "string", "enum": ["few", "many"], "description": "`waits_for_slot` and `waits_for_worker`: for callers who see only their own flows: whether few (at most ten) or many flows or tasks of other users come first. It replaces `flows_ahead` and `tasks_ahead`, which are present if there are none."},
         "fair_share": {"type": "boolean", "description": "`waits_for_slot` and `waits_for_worker`: true when users share the executor, or the workers, fairly; else absent."},
-        "workers": number("`waits_for_worker`: workers that ask for its method now, or are busy."),
-        "drained": number("`waits_for_worker`: workers of its method that get no new work."),
+        "workers": count("`waits_for_worker`: workers that ask for its method now, or are busy."),
+        "drained": count("`waits_for_worker`: workers of its method that get no new work."),
         "executor": {"type": "string", "description": "`waits_for_executor` and `waits_for_worker`: its method."},
         "unknown_executor": {"type": "string", "description": "`not_covered`: a method that no executor has, of the task or of one below it, for which it cannot be executed."},
         "meant": {"type": "string", "description": "`waits_for_executor`, and `not_covered` with `unknown_executor`: the executor that was probably meant."},

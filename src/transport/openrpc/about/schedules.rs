@@ -3,6 +3,7 @@
 use super::super::schemas::{object, with_optional};
 use super::MINTED;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::about::TIME;
 use crate::transport::openrpc::schema_parts::{
     count, merged, number, text, text_or_null, time, time_or_null,
 };
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 /// What [`super::set_up`] keeps a schedule by.
 pub(in crate::transport) const NAME: &str = "nightly";
-pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 const NEXT: &str = "2026-01-16T01:00:00.000000Z";
 
 pub(in crate::transport) const ABSENT: &[ErrorKind] = &[ErrorKind::ScheduleNotFound];

@@ -2,12 +2,12 @@
 
 use super::super::schemas::object;
 use super::About;
+use crate::transport::openrpc::about::TIME;
 use serde_json::{Value, json};
 use taskledger_auth::SecretName;
 
 /// The secret of the examples.
 pub(in crate::transport) const NAME: &str = "github-token";
-const TIME: &str = "2026-01-15T10:30:00.000000Z";
 
 pub(in crate::transport) fn secret() -> Value {
     object(json!({

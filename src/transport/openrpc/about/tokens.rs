@@ -3,18 +3,14 @@
 use super::super::schemas::object;
 use super::About;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::schema_parts::date_time;
 use crate::transport::openrpc::schema_parts::time_or_null;
 use serde_json::{Value, json};
 use taskledger_auth::Scope;
 
 /// The token of the examples.
 pub(in crate::transport) const TOKEN: &str = "ab23cd45ef67gh2j";
-
-pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
-
-pub(in crate::transport) fn time() -> Value {
-    json!({"type": "string", "format": "date-time"})
-}
 
 pub(in crate::transport) fn scopes() -> Value {
     let names: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
@@ -39,7 +35,7 @@ pub(in crate::transport) fn token() -> Value {
         "agents": agents(),
         "note": {"type": "string"},
         "state": {"type": "string", "enum": ["active", "expired", "revoked"]},
-        "created_at": time(),
+        "created_at": date_time(),
         "rotated_at": time_or_null("When its secret was last replaced."),
         "previous_until": time_or_null("The secret before is accepted until then."),
         "expires_at": time_or_null("When it ends; null: never."),

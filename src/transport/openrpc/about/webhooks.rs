@@ -4,19 +4,16 @@ use super::super::schemas::{at, object, with_optional};
 use super::About;
 use crate::application::api::webhooks::DeliveryState;
 use crate::transport::jsonrpc::ErrorKind;
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::schema_parts::date_time;
 use crate::transport::openrpc::schema_parts::{text_or_null, time_or_null};
 use serde_json::{Value, json};
 
 /// The webhook of the examples.
 pub(in crate::transport) const HOOK: &str = "990e8400-e29b-41d4-a716-446655440000";
 pub(in crate::transport) const URL: &str = "https://receiver.example.com/hook";
-pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 pub(in crate::transport) const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDC2FVsBQIhrs=";
 pub(in crate::transport) const UNKNOWN: &[ErrorKind] = &[ErrorKind::WebhookNotFound];
-
-pub(in crate::transport) fn time() -> Value {
-    json!({"type": "string", "format": "date-time"})
-}
 
 fn breaker() -> Value {
     object(json!({
@@ -29,7 +26,7 @@ fn breaker() -> Value {
 
 pub(in crate::transport) fn webhook() -> Value {
     let signing = object(json!({
-        "created_at": time(),
+        "created_at": date_time(),
         "expires_at": time_or_null("Signs until then; null: the present secret."),
     }));
     let webhook = object(json!({
@@ -49,12 +46,12 @@ pub(in crate::transport) fn webhook() -> Value {
         "breaker": breaker(),
         "secrets": {"type": "array", "items": signing, "description": "How long each secret is valid, the current one first; none: messages are not signed."},
         "since": {"type": "integer", "minimum": 0, "description": "Events above this position are sent."},
-        "created_at": time(),
+        "created_at": date_time(),
         "updated_at": {"type": "string", "format": "date-time", "description": "When it was last updated, enabled or disabled by a call, or given a new secret; what becomes of deliveries does not count."},
     }));
     let disabled = object(json!({
         "reason": {"type": "string", "enum": ["requested", "gone", "failing"]},
-        "at": time(),
+        "at": date_time(),
     }));
     let more = json!({
         "public_key": {"type": "string", "description": "`whpk_...`, with `v1a`: receivers check signatures with it."},
@@ -96,7 +93,7 @@ pub(in crate::transport) fn changed(members: Value) -> Value {
 pub(in crate::transport) fn attempt() -> Value {
     object(json!({
         "number": {"type": "integer", "minimum": 1},
-        "at": time(),
+        "at": date_time(),
         "duration_ms": {"type": "integer", "minimum": 0},
         "status": {"type": ["integer", "null"], "description": "Of the answer, if there was one."},
         "error": text_or_null("What went wrong; null if it was delivered. `owner`: not sent, because the task now belongs to another user."),

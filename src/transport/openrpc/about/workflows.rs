@@ -32,7 +32,6 @@ pub(in crate::transport) fn faults(description: &str) -> Value {
 pub(in crate::transport) const NAME: &str = "Quarterly report";
 pub(in crate::transport) const HASH: &str =
     "3d9cbd1b8f3d4f8a4a7d7d2b5d6c6a8de8c2d0c6dbb0e3d1ad8e4a1f0c9b7e55";
-pub(in crate::transport) const TIME: &str = "2026-01-15T10:30:00.000000Z";
 
 /// Errors of those that name a workflow that is kept.
 pub(in crate::transport) const ABSENT: &[ErrorKind] = &[ErrorKind::WorkflowNotFound];

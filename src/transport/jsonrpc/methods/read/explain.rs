@@ -7,9 +7,9 @@ use crate::transport::jsonrpc::ErrorKind;
 use crate::transport::jsonrpc::params::consistency;
 use crate::transport::jsonrpc::reader::{Parameters, Reader, TASK_ID};
 use crate::transport::jsonrpc::table::{Changes, Method};
-use crate::transport::openrpc::about::past::{attempt, lineage, number, reason, text};
+use crate::transport::openrpc::about::past::{attempt, lineage, reason};
 use crate::transport::openrpc::about::{About, Example, FETCH, GROUP};
-use crate::transport::openrpc::schema_parts::{at, object, with_optional};
+use crate::transport::openrpc::schema_parts::{at, count, object, text, with_optional};
 use serde_json::json;
 use taskledger_domain::{TaskId, Violation};
 
@@ -29,7 +29,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.explain",
@@ -56,12 +55,12 @@ fn about() -> About {
         "status": at("Status"),
         "summary": text("The first reason as a sentence."),
         "reasons": {"type": "array", "minItems": 1, "items": reason()},
-        "attempt": number("Attempts so far."),
+        "attempt": count("Attempts so far."),
     }));
     let optional = json!({
         "executor": text("Absent for a group."),
         "attempts": {"type": "array", "maxItems": ATTEMPTS_MAX, "items": attempt(), "description": "The latest attempts, oldest first."},
-        "more_attempts": number("Earlier ones that are not shown."),
+        "more_attempts": count("Earlier ones that are not shown."),
         "skipped": {"type": "boolean", "description": "True if it is pending and its run has ended without it; else absent."},
         "input": {"type": "object", "description": "What the latest attempt worked on; absent when all of it is literal, or a result has been replaced since."},
         "lineage": lineage("Where inputs of the latest attempt came from; absent when all of them are literal."),

@@ -47,7 +47,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.get",

@@ -168,7 +168,6 @@ impl Kind for EventTypes {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.history",

@@ -208,7 +208,6 @@ pub(super) const ORDER: Choice<Order> = choice(
     &[("desc", Order::Descending), ("asc", Order::Ascending)],
 );
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.list",

@@ -8,7 +8,8 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{Parameters, Reader};
 use crate::transport::jsonrpc::replies;
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
-use crate::transport::openrpc::about::schedules::{ABSENT, NAME, TIME, run};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::schedules::{ABSENT, NAME, run};
 use crate::transport::openrpc::about::{About, MINTED_TOO, RUN};
 use serde_json::json;
 use taskledger_domain::Violation;
@@ -38,7 +39,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "schedules.run_now",

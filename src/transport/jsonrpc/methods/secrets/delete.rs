@@ -31,7 +31,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "secrets.delete",

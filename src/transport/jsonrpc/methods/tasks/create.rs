@@ -46,7 +46,6 @@ fn questions() -> Vec<Question> {
         .collect()
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.create",

@@ -133,7 +133,6 @@ impl Kind for TasksKind {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.execute",

@@ -59,7 +59,6 @@ impl Kind for UpdatesKind {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "tasks.update",

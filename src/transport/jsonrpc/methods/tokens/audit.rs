@@ -8,7 +8,9 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader, TIMESTAMP, choice, t
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{TIME, TOKEN, described, time};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::tokens::{TOKEN, described};
+use crate::transport::openrpc::schema_parts::date_time;
 use crate::transport::openrpc::schema_parts::{object, page, text_or_null};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -63,7 +65,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "audit.list",
@@ -89,7 +90,7 @@ fn entry() -> Value {
     let words = |all: Vec<&'static str>| json!({"type": "string", "examples": all});
     object(json!({
         "seq": {"type": "integer", "minimum": 1},
-        "at": time(),
+        "at": date_time(),
         "principal": {"type": "string", "description": "`user:NAME`, `service:NAME`, `anonymous`, `operator` for what was done on the store itself, or `server` for what the server did by itself."},
         "token": text_or_null("The id of the credential."),
         "address": text_or_null("Where the connection came from."),

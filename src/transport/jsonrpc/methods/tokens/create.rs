@@ -8,7 +8,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader, integer, text};
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{TIME, changed, described, secret, with_secret};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::tokens::{changed, described, secret, with_secret};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger_auth::Kind;
@@ -68,7 +69,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "tokens.create",

@@ -7,7 +7,9 @@ use crate::transport::jsonrpc::reader::{Choice, Parameters, Reader, choice, text
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{TIME, described, time};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::tokens::described;
+use crate::transport::openrpc::schema_parts::date_time;
 use crate::transport::openrpc::schema_parts::object;
 use serde_json::json;
 use std::sync::Arc;
@@ -65,7 +67,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "tokens.deny",
@@ -98,7 +99,7 @@ fn about() -> About {
             "issuer": {"type": "string"},
             "claim": {"type": "string", "enum": ["jti", "sub"]},
             "value": {"type": "string"},
-            "denied_at": time(),
+            "denied_at": date_time(),
         })),
         &[],
         (

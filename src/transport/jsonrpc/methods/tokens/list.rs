@@ -42,7 +42,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "tokens.list",

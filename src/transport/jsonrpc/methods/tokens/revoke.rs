@@ -8,7 +8,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader};
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{TIME, TOKEN, changed, described, token};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::tokens::{TOKEN, changed, described, token};
 use serde_json::json;
 use taskledger_auth::TokenId;
 use taskledger_domain::Violation;
@@ -27,7 +28,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "tokens.revoke",

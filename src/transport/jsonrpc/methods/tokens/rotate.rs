@@ -8,9 +8,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader, integer};
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::jsonrpc::{RpcError, replies};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::tokens::{
-    TIME, TOKEN, changed, described, secret, with_secret,
-};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::tokens::{TOKEN, changed, described, secret, with_secret};
 use serde_json::json;
 use taskledger_auth::TokenId;
 use taskledger_auth::tokens::{GRACE_DEFAULT_S, GRACE_MAX_S};
@@ -38,7 +37,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "tokens.rotate",

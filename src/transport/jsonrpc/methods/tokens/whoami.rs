@@ -13,7 +13,6 @@ use crate::transport::openrpc::schema_parts::{object, text_or_null, time_or_null
 use serde_json::json;
 use taskledger_auth::Scope;
 
-/// The method.
 pub(super) fn method<C: HasAccess>() -> Method<C> {
     Method {
         name: "system.whoami",

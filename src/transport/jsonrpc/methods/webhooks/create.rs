@@ -112,7 +112,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.create",

@@ -11,7 +11,6 @@ use crate::transport::openrpc::about::webhooks::{HOOK, UNKNOWN, described};
 use crate::transport::openrpc::schema_parts::object;
 use serde_json::json;
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.delete",

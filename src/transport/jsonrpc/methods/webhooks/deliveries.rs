@@ -10,9 +10,11 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::{Choice, Parameters, Reader, TASK_ID, TIMESTAMP, choice};
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
+use crate::transport::openrpc::about::TIME;
 use crate::transport::openrpc::about::webhooks::{
-    HOOK, STATES, TIME, UNKNOWN, attempt, described, time, waits_for,
+    HOOK, STATES, UNKNOWN, attempt, described, waits_for,
 };
+use crate::transport::openrpc::schema_parts::date_time;
 use crate::transport::openrpc::schema_parts::{object, page, text_or_null, time_or_null};
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
@@ -68,7 +70,6 @@ const STATE: Choice<DeliveryState> = choice(
     ],
 );
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.deliveries",
@@ -102,7 +103,7 @@ fn delivery() -> Value {
         "attempts": {"type": "integer", "minimum": 0, "description": "Of the schedule."},
         "next_at": time_or_null("Not before this time is the next attempt; null when none follows, or `waits_for` says more."),
         "waits_for": waits_for(),
-        "created_at": time(),
+        "created_at": date_time(),
         "ended_at": time_or_null("When it ended."),
         "log": {"type": "array", "items": attempt()},
     }))

@@ -7,12 +7,10 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::webhooks::{
-    HOOK, TIME, UNKNOWN, changed, described, webhook,
-};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::webhooks::{HOOK, UNKNOWN, changed, described, webhook};
 use serde_json::json;
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.disable",

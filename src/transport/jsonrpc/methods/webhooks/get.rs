@@ -10,7 +10,6 @@ use crate::transport::openrpc::about::About;
 use crate::transport::openrpc::about::webhooks::{HOOK, UNKNOWN, described, hook, webhook};
 use serde_json::json;
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.get",

@@ -76,7 +76,6 @@ impl Kind for Place {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.list",

@@ -68,7 +68,6 @@ const WHICH: Choice<bool> = choice(
     &[("dead", false), ("all", true)],
 );
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.recover",

@@ -11,7 +11,6 @@ use crate::transport::openrpc::about::webhooks::{HOOK, SECRET, UNKNOWN, describe
 use crate::transport::openrpc::schema_parts::{at, object, time_or_null, with_optional};
 use serde_json::json;
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.secret",

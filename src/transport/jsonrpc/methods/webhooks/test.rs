@@ -7,13 +7,13 @@ use crate::transport::jsonrpc::methods::boxed;
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::table::{Changes, Method};
 use crate::transport::openrpc::about::About;
+use crate::transport::openrpc::about::TIME;
 use crate::transport::openrpc::about::webhooks::{
-    HOOK, STATES, TIME, UNKNOWN, attempt, described, waits_for,
+    HOOK, STATES, UNKNOWN, attempt, described, waits_for,
 };
 use crate::transport::openrpc::schema_parts::{object, time_or_null};
 use serde_json::json;
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.test",

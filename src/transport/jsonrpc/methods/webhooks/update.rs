@@ -123,7 +123,6 @@ impl Kind for Clear {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "webhooks.update",

@@ -44,7 +44,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "workflows.create",

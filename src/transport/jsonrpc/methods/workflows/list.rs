@@ -46,7 +46,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "workflows.list",

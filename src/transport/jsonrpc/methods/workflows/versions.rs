@@ -9,7 +9,8 @@ use crate::transport::jsonrpc::reader::{Parameters, Reader};
 use crate::transport::jsonrpc::replies;
 use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::About;
-use crate::transport::openrpc::about::workflows::{DOCUMENT, HASH, NAME, TIME, described};
+use crate::transport::openrpc::about::TIME;
+use crate::transport::openrpc::about::workflows::{DOCUMENT, HASH, NAME, described};
 use crate::transport::openrpc::schema_parts::{count, number, object, text, time, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
@@ -42,7 +43,6 @@ impl Parameters for Params {
     }
 }
 
-/// The method.
 pub(super) fn method() -> Method<Service> {
     Method {
         name: "workflows.versions",

@@ -1,7 +1,8 @@
 //! What methods show of workflow documents that are kept.
 
 use super::super::super::schemas::object;
-use super::{DOCUMENT, HASH, NAME, TIME};
+use super::{DOCUMENT, HASH, NAME};
+use crate::transport::openrpc::about::TIME;
 use crate::transport::openrpc::schema_parts::{count, number, text, time};
 use serde_json::{Value, json};
 
