@@ -11,7 +11,7 @@ use super::when::{self, When};
 use super::{Api, ApiError, CliError, Remote};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use shown::{listed, run, shown};
+use shown::{listed, owner, run, shown};
 use std::process::ExitCode;
 
 /// Start workflows and tasks at given times
@@ -273,7 +273,8 @@ fn changes_something(params: &Params) -> bool {
 /// That there is no schedule to delete.
 async fn none_such(api: &dyn Api, asked: &Value, out: &Output) -> CliError {
     let (name, meant) = (member(asked, "name"), meant_name(api, asked).await);
-    let list = out.command("taskledger schedules list");
+    let list = format!("taskledger schedules list{}", owner(asked));
+    let list = out.command(&list);
     CliError::Usage(format!(
         "there is no schedule `{name}`{meant}{} `{list}` shows those that there are",
         if meant.is_empty() { ";" } else { "" }

@@ -8,6 +8,7 @@ use crate::application::api::{Reply, Request};
 use crate::application::context::{Context, Idempotency, valid_traceparent};
 use crate::application::error::{Error, Failure, Refused};
 use crate::application::limits::Quota;
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -120,13 +121,19 @@ pub(in crate::application) async fn arrived(
     reading.await.ok().flatten()
 }
 
+/// From a text, as everything else that is stored or sent: the code that reads a request or reply is large, and is there
+/// once for each kind of source.
+fn as_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_str(std::str::from_utf8(bytes).map_err(serde_json::Error::custom)?)
+}
+
 fn read(body: &[u8]) -> Option<Arrived> {
     let end = body.iter().position(|byte| *byte == SEPARATE as u8)?;
-    let cover: Cover<'_> = serde_json::from_slice(&body[..end]).ok()?;
+    let cover: Cover<'_> = as_json(&body[..end]).ok()?;
     if cover.v != WIRE_VERSION {
         return None;
     }
-    let request = serde_json::from_slice(&body[end + 1..]).ok()?;
+    let request = as_json(&body[end + 1..]).ok()?;
     let caller = Caller::described(
         &cover.actor,
         &cover.tenant,
@@ -276,8 +283,8 @@ pub(super) async fn outcome(answer: Vec<u8>) -> Result<Reply, Error> {
 }
 
 fn understood(answer: &[u8]) -> Result<Reply, Error> {
-    let outcome: Outcome<Reply, SentError> = serde_json::from_slice(answer)
-        .map_err(|error| Failure::UnreadableAnswer(error.to_string()))?;
+    let outcome: Outcome<Reply, SentError> =
+        as_json(answer).map_err(|error| Failure::UnreadableAnswer(error.to_string()))?;
     Err(match outcome {
         Outcome::Reply(reply) => return Ok(reply),
         Outcome::Error(SentError::Refused(refused)) => Error::Refused(refused),

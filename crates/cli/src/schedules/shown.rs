@@ -79,7 +79,7 @@ pub(super) fn listed(result: &Value, when: &When, out: &mut Output) -> io::Resul
 }
 
 /// The option that names the same owner, behind a blank.
-fn owner(asked: &Value) -> String {
+pub(super) fn owner(asked: &Value) -> String {
     match asked.get("owner").and_then(Value::as_str) {
         Some(owner) => format!(" --owner {}", quoted(owner)),
         None => String::new(),

@@ -85,7 +85,7 @@ async fn a_schedule_that_there_is_not_is_refused_with_the_one_that_was_meant() {
     for (name, meant) in [("nope", ";"), ("pol", "; did you mean `poll`?")] {
         let said = none_such(&Server, &json!({"name": name, "owner": "ann"}), &out).await;
         let text = format!(
-            "there is no schedule `{name}`{meant} `taskledger schedules list` shows those that there are"
+            "there is no schedule `{name}`{meant} `taskledger schedules list --owner ann` shows those that there are"
         );
         assert!(
             matches!(&said, CliError::Usage(told) if *told == text),
