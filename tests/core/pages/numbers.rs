@@ -185,7 +185,7 @@ const NUMBERS: [Number; 26] = [
     number(
         BROKER,
         "when the lease ends, 30 s after it was last renewed",
-        "src/transport/eventbus/mod.rs",
+        "src/transport/eventbus.rs",
         "const LEASE_MS: u64 = 30_000;",
     ),
 ];

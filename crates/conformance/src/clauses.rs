@@ -49,7 +49,7 @@
 //! A check for `MUST` and the like uses only what the documents have: create trees by `parent_id`, not
 //! by what we added (groups are ours: let a `task` be the root). `Err(Finding::skipped(why))` is for a thing that the
 //! server need not have. A clause that the server beside does not keep yet goes into `NOT_YET` of
-//! `tests/whole/conformance/mod.rs`. Then `cargo run -- conformance --list --markdown > CONFORMANCE.md`, and
+//! `tests/whole/conformance.rs`. Then `cargo run -- conformance --list --markdown > CONFORMANCE.md`, and
 //! `cargo nextest run --locked -p taskledger --test conformance <id>`.
 
 mod data_model;

@@ -40,9 +40,15 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// Path and text of the files in a folder, and of the file of the module of this name.
 fn rust_files(below: &str) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![root().join(below)];
+    let of_module = root().join(format!("{below}.rs"));
+    if of_module.is_file() {
+        let text = std::fs::read_to_string(&of_module).expect("source is UTF-8");
+        files.push((relative(&of_module), text));
+    }
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("source folders can be read") {
             let path = entry.expect("source folders can be read").path();
