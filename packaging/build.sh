@@ -73,6 +73,8 @@ compiler() {
 # and constants that are the same after compiling; GNU's cannot (docs/decisions/0187-packages-fold-what-is-the-same.md).
 last_step() {
     local target=$1 linkers
+    # Less is copied between crates, and of what asks to be copied (docs/decisions/0230-packages-copy-less-between-crates.md).
+    printf '%s\n' -Cllvm-args=-import-instr-limit=40 -Cllvm-args=-inlinehint-threshold=100
     linkers=$(rustc --print sysroot)/lib/rustlib/$host/bin/gcc-ld
     if [ -x "$linkers/ld.lld" ]; then
         printf '%s\n' -Clink-arg=-fuse-ld=lld "-Clink-arg=-B$linkers" \
