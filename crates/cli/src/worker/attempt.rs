@@ -183,9 +183,7 @@ async fn kept(
 /// When to renew after a renewal.
 fn next(claim: &Claim, asks: &[Instant], renewed_at: Instant) -> Instant {
     let asks = asks.iter().copied().filter(|ask| *ask > renewed_at);
-    asks.chain([renewed_at + claim.renewal()])
-        .min()
-        .expect("a lease is always renewed again")
+    asks.fold(renewed_at + claim.renewal(), Ord::min)
 }
 
 /// Waits for progress, and until it may be told.
