@@ -99,7 +99,7 @@ need_typescript_client() {
     need_node
     local folder=clients/typescript wanted
     wanted=$(cat "$folder"/package.json "$folder"/package-lock.json "$folder"/tsconfig.json "$folder"/src/*.ts \
-        "$folder"/src/worker/*.ts | sha256sum && node --version)
+        "$folder"/src/*/*.ts | sha256sum && node --version)
     if [ "$(cat "$folder/dist/made-from" 2>/dev/null)" = "$wanted" ]; then return; fi
     echo "building $folder" >&2
     rm -rf "$folder/dist"

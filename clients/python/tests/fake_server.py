@@ -64,6 +64,7 @@ class FakeServer:
         self.revoked = False
         self.replaced_after: int | None = None
         self.late: str | None = None
+        self.is_unheard = False
         self.is_closing = False
         self.methods: dict[str, Callable[[dict[str, Any]], Any]] = {
             "tasks.claim": self._claim,
@@ -155,8 +156,9 @@ class FakeServer:
             self.tasks[task_id]["cancel"] = reason
 
     def lose(self, task_id: str) -> None:
-        """Takes a lease away, as when it has ended."""
+        """Takes a lease away, as when it has ended. A socket is given work when it says something."""
         with self.lock:
+            self.is_unheard = True
             self.tasks[task_id].update(lease=None, status="pending")
             self.lock.notify_all()
 
@@ -227,9 +229,9 @@ class FakeServer:
         task = self.tasks[params["task_id"]]
         if task["lease"] == params["lease"] and task["outcome"] == (params["lease"], outcome):
             return {"task_id": params["task_id"], "status": task["status"]}
+        self._held(params)
         if task["status"] != "in_progress":
             raise Refused(-31010, "Lease is not held", task_id=params["task_id"], reason="ended")
-        self._held(params)
         task.update(status=status, outcome=(params["lease"], outcome))
         self.lock.notify_all()
         return {"task_id": params["task_id"], "status": status}
@@ -368,6 +370,12 @@ class Socket:
             self.window = 0
             return
         fake, params = self.fake, call["params"]
+        if call["method"] != "work":
+            with fake.lock:
+                fake.is_unheard = False
+                fake.calls.append(call)
+            self.say(id=call["id"], result={})
+            return
         with fake.lock:
             fake.calls.append({"method": "tasks.claim", "params": params})
             faults = fake.faults.get("tasks.claim", [])
@@ -398,6 +406,7 @@ class Socket:
                     cancel = {"task_id": id, "lease": task["lease"], "reason": task["cancel"]}
                     news.append({"cancel": cancel})
                 is_open = task["status"] == "pending" and len(held) < self.window
+                is_open = is_open and not fake.is_unheard
                 is_open = is_open and (id != fake.late or self.window == 1000)
                 if is_open and task["method"] in self.params["methods"]:
                     claim = fake._lease(id, self.params)

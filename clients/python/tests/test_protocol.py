@@ -306,6 +306,12 @@ class Work(unittest.TestCase):
         self.assertTrue(8 < hold.due_at - hold.begun_at <= 10)
         hold = _work.Hold(claim(timeout_seconds=2.0))
         self.assertTrue(2 < hold.due_at - hold.begun_at < 3)
+        hold.renewed(hold.begun_at + 2.1)
+        self.assertTrue(3 <= hold.due_at - hold.begun_at < 3.1, "a busy server is asked again")
+        with_deadline = claim(deadline="2026-01-15T10:30:04.500000Z")
+        with_deadline["lease"]["expires_at"] = "2026-01-15T10:30:30.000000Z"
+        hold = _work.Hold(with_deadline)
+        self.assertTrue(4.5 < hold.due_at - hold.begun_at < 4.6, "by the clock of the server")
         now = time.monotonic()
         self.assertFalse(hold.not_renewed(now, {"progress": 0.5}))
         self.assertTrue(hold.due_at <= now + 3)

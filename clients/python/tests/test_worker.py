@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -18,13 +19,14 @@ from typing import Any
 import taskledger
 from taskledger import AsyncWorker, Final, Retryable, Worker
 
+from .absences import Absences
 from .fake_server import Drop, FakeServer, Refused, busy
 from .refusals import Refusals, throw
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Cases(Refusals):
+class Cases(Refusals, Absences):
     """What both workers do. Handlers are written twice where they differ."""
 
     def setUp(self) -> None:
@@ -292,6 +294,24 @@ class SyncWorker(Cases, unittest.TestCase):
             ctx.sleep(1.2)
 
 
+    def test_handlers_must_not_be_asynchronous(self) -> None:
+        async def handle(input: Any, ctx: Any) -> Any:
+            return {}
+
+        async def yielding(input: Any, ctx: Any) -> Any:
+            yield {}
+
+        class Handler:
+            async def __call__(self, input: Any, ctx: Any) -> Any:
+                return {}
+
+        worker = self.worker()
+        for handler in (handle, yielding, Handler(), functools.partial(handle, ctx=None)):
+            with self.assertRaisesRegex(TypeError, "AsyncWorker"):
+                worker.method("m")(handler)
+        self.assertEqual(worker._methods, {})
+
+
 class AsynchronousWorker(Cases, unittest.TestCase):
     def worker(self, **options: Any) -> AsyncWorker:
         return AsyncWorker(self.fake.url, **{"poll_seconds": 5, **options})
@@ -383,6 +403,17 @@ class AsynchronousWorker(Cases, unittest.TestCase):
         with self.assertRaises(TypeError):
             self.worker().method("m")(lambda input, ctx: {})  # type: ignore[arg-type, return-value]
 
+    def test_handlers_are_whatever_makes_a_coroutine(self) -> None:
+        async def handle(input: Any, ctx: Any, more: int) -> Any:
+            return {"more": more}
+
+        worker = self.worker()
+        worker.method("m")(functools.partial(handle, more=7))
+        task = self.fake.offer("m")
+        self.begin(worker)
+        self.fake.until_status("completed", task)
+        self.assertEqual(self.outcome(task), {"more": 7})
+
     def test_cancelling_the_run_gives_back_what_is_held(self) -> None:
         worker = self.worker(release_seconds=2)
         self.register_obedient(worker, "m")
@@ -412,6 +443,18 @@ class WorkerOnASocket(AsynchronousWorker):
         self.fake.until_status("in_progress", task)
         self.fake.cancel(task, "timed_out")
         self.fake.until(lambda: reasons == ["timed_out"], timeout=5)
+
+    def test_a_worker_whose_lease_was_lost_is_heard_of_on_its_socket(self) -> None:
+        worker = self.worker(concurrency=1)
+        begun, go = threading.Event(), threading.Event()
+        self.register_waiting(worker, "m", begun, go)
+        task = self.fake.offer("m")
+        self.begin(worker)
+        self.assertTrue(begun.wait(10))
+        self.fake.lose(task)
+        go.set()
+        self.fake.until_status("completed", task)
+        self.assertEqual(self.fake.names().count("system.health"), 1)
 
     def test_claims_behind_the_answer_to_unsubscribe_are_given_back(self) -> None:
         worker = self.worker()

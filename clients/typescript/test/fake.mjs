@@ -64,6 +64,8 @@ export class FakeServer {
     this.progress = [];
     /** Nobody's token holds. */
     this.revoked = false;
+    /** Sockets are given nothing before a call comes over one. */
+    this.unheard = false;
     this.next = 1;
     this.messages = 0;
   }
@@ -153,7 +155,7 @@ export class FakeServer {
   }
 
   #deliver() {
-    for (const [name, subscription] of this.subscriptions) {
+    for (const [name, subscription] of this.unheard ? [] : this.subscriptions) {
       while (subscription.open < subscription.window) {
         const index = this.offers.findIndex((task) => subscription.methods.includes(task.method));
         if (index < 0) break;
@@ -326,6 +328,7 @@ export class FakeServer {
         if (opcode !== 1) continue;
         this.messages++;
         if (payload.length > 64 * 1024) return socket.destroy();
+        if (this.unheard) (this.unheard = false), this.#deliver();
         this.#body(payload.toString(), { via: "socket", send, socket }).then((answer) => answer && send(answer));
       }
     });

@@ -61,7 +61,8 @@ export async function worker(): Promise<WorkerEnd> {
       if (width === 0) throw new FinalError("nothing to see");
       return { url: url.toUpperCase(), attempt: context.attempt };
     })
-    .method("plain", (input) => ({ keys: Object.keys(input) }))
+    .method("plain", (input) => ({ keys: Object.keys(input), half: input.width / 2 }))
+    .method("taken apart", async ({ width }, { input }) => ({ width: Math.floor(width / 2), same: input.width === width }))
     .method("nothing", () => {}, { description: "Does nothing.", limit: 3 })
     .stopOn("SIGTERM");
   // @ts-expect-error: an output is an object

@@ -133,6 +133,37 @@ test("a lost lease aborts the handler, and nothing is reported", async () => {
   await w.stop();
 });
 
+test("a worker that was paused for longer than its leases is heard of on its socket again, and gets work", async () => {
+  const server = await serve({ leaseSeconds: 0.3 });
+  let go;
+  const stubborn = new Promise((resolve) => (go = resolve));
+  const w = worker(server, { connection: "socket", leaseSeconds: 0.3, concurrency: 20 }).method("pause", async ({ first }) => {
+    if (!first) return {};
+    server.unheard = true;
+    for (const lease of server.leases.values()) lease.lost = true;
+    for (const until = performance.now() + 500; performance.now() < until; );
+    await stubborn;
+  });
+  void w.run();
+  server.offer("pause", { first: true });
+  await server.until(() => server.unheard);
+  const id = server.offer("pause");
+  await server.until(() => server.outcomes.has(id));
+  assert.equal(server.called("system.health").length, 1);
+  go();
+  await w.stop();
+});
+
+test("a time-out and a deadline are asked for as soon as they pass, by the clock of the server", async () => {
+  const lease = { token: "t", attempt: 1, lease_seconds: 60, expires_at: "2026-01-15T10:31:00.000000Z" };
+  const of = (context) => new Attempt({ task: { id: "a" }, input: {}, lease, context }, 1000, () => {}, undefined);
+  assert.equal(of({ deadline: null, timeout_seconds: null }).renewAt, 11_000);
+  const attempt = of({ deadline: "2026-01-15T10:30:04.500000Z", timeout_seconds: 2 });
+  const times = [];
+  for (let at = attempt.renewAt; times.push(at) < 5; at = attempt.renewAt) attempt.renewed(at);
+  assert.deepEqual(times, [3050, 4000, 5550, 6500, 16_500]);
+});
+
 test("an outcome that comes after the lease was lost is refused, logged and dropped", async () => {
   const server = await serve();
   const w = worker(server).method("stalls", async () => {

@@ -52,6 +52,12 @@ async fn the_python_client_keeps_its_promises() {
 }
 
 #[tokio::test]
+async fn the_examples_of_the_documentation_compile() {
+    python(&["tests.test_docs"]).await;
+    typescript("docs").await;
+}
+
+#[tokio::test]
 async fn the_python_worker_keeps_its_promises() {
     python(&["tests.test_worker"]).await;
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from . import _work
+from ._http import Interrupt
 from ._work import ONCE, Method
 from .client import Client
 from .errors import Cancelled
@@ -78,6 +79,8 @@ class Attempt:
         self.context = context
         self.hold = context._hold
         self.is_renewing = False
+        self.is_telling = False
+        """Whether its handler has ended, and the server is told how."""
         self.is_abandoned = False
 
 
@@ -89,6 +92,7 @@ class Renewals:
         self._condition = threading.Condition()
         self._attempts: set[Attempt] = set()
         self._is_stopped = False
+        self._sending: set[Interrupt] = set()
         self._senders = ThreadPoolExecutor(RENEWALS_AT_ONCE_MAX, "taskledger-renewal")
         self._thread = threading.Thread(target=self._run, name="taskledger-renewals", daemon=True)
         self._thread.start()
@@ -110,11 +114,15 @@ class Renewals:
             self._condition.notify()
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Ends the thread, and the renewals that are not answered."""
         with self._condition:
             self._is_stopped = True
             self._condition.notify()
+            sending = [*self._sending]
         self._thread.join()
+        # The interpreter waits for the threads of a pool.
+        for interrupt in sending:
+            interrupt.kill()
         self._senders.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
@@ -134,16 +142,26 @@ class Renewals:
                 self._condition.wait(max(0.0, next_at - now))
 
     def _renew(self, attempt: Attempt) -> None:
-        context = attempt.context
+        context, interrupt = attempt.context, Interrupt()
+        with self._condition:
+            if self._is_stopped:
+                return
+            self._sending.add(interrupt)
         sent_at, params = context._renewal()
+        timeout = context._hold.renewal_timeout
         try:
             answer = self._client.call(
-                "tasks.renew", params, timeout=context._hold.renewal_timeout, retry=ONCE
+                "tasks.renew", params, timeout=timeout, retry=ONCE, interrupt=interrupt
             )
         except Exception as error:
+            if interrupt.is_set:
+                return
             reason = _work.not_renewed(context, error, params)
         else:
             reason = _work.renewed(context, answer, sent_at)
+        finally:
+            with self._condition:
+                self._sending.discard(interrupt)
         if reason is not None:
             context._stop(reason)
         with self._condition:

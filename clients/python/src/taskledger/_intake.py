@@ -1,4 +1,4 @@
-"""How claims reach ``AsyncWorker``: by long polls, or over a socket."""
+"""How ``AsyncWorker`` declares methods and gets claims: by long polls, or over a socket."""
 
 from __future__ import annotations
 
@@ -80,6 +80,25 @@ class Slots:
             self._condition.notify_all()
 
 
+async def declare(worker: AsyncWorker, declarations: list[JsonObject]) -> None:
+    """Declares methods, however long the server is away, and tells the worker how that ended."""
+    welcome = Welcome()
+    try:
+        for declaration in declarations:
+            while True:
+                try:
+                    await worker.client.call("workers.declare", declaration, retry=ONCE)
+                    break
+                except Exception as error:
+                    pause = welcome.failed(error)
+                    LOG.warning("cannot declare a method: %s", error, extra=worker._extra())
+                await asyncio.sleep(pause)
+            welcome.lasted()
+        worker._inbox.put_nowait(("declared", None))
+    except Exception as error:
+        worker._inbox.put_nowait(("failed", error))
+
+
 async def poll(worker: AsyncWorker, interrupt: AsyncInterrupt) -> None:
     """Asks for claims until the worker stops, or is drained.
 
@@ -149,7 +168,12 @@ async def _listen_once(worker: AsyncWorker, params: JsonObject, welcome: Welcome
         socket = await _websocket.WebSocket.connect(worker.client._pool, timeout=10)
         try:
             await _websocket.work(
-                socket, params, told, worker._stopping, welcome.answered
+                socket,
+                params,
+                told,
+                worker._stopping,
+                worker._is_to_be_heard,
+                welcome.answered,
             )
         finally:
             await asyncio.shield(socket.close())

@@ -190,18 +190,21 @@ async def work(
     params: JsonObject,
     told: asyncio.Queue[JsonObject],
     stopping: asyncio.Event,
+    to_be_heard: asyncio.Event,
     subscribed: Callable[[], None],
 ) -> None:
     """Subscribes to work, calls ``subscribed``, and puts what is told of the work in ``told`` until
     the subscription has ended.
 
     When ``stopping`` is set it unsubscribes; what came before the answer to that is still told.
+    When ``to_be_heard`` is set it makes a call, whose answer is of no interest, and clears it.
 
     :raises RpcError: the server refuses the subscription.
     :raises TransportError: the socket is closed or broken.
     """
     await socket.send({"jsonrpc": "2.0", "id": 1, "method": "work", "params": params})
     ending: asyncio.Task[None] | None = None
+    hearing = asyncio.create_task(_be_heard(socket, to_be_heard))
     try:
         while True:
             message = await socket.receive()
@@ -217,6 +220,7 @@ async def work(
             elif message.get("method") == "end":
                 raise TransportError("the server has ended the subscription")
     finally:
+        hearing.cancel()
         if ending is not None:
             ending.cancel()
 
@@ -228,6 +232,14 @@ async def _linger(socket: WebSocket, told: asyncio.Queue[JsonObject]) -> None:
             message = await asyncio.wait_for(socket.receive(), LINGER_SECONDS)
             if message.get("method") == "work":
                 told.put_nowait(message["params"])
+
+
+async def _be_heard(socket: WebSocket, to_be_heard: asyncio.Event) -> None:
+    with contextlib.suppress(TransportError):  # which `receive` raises, too
+        while True:
+            await to_be_heard.wait()
+            to_be_heard.clear()
+            await socket.send({"jsonrpc": "2.0", "id": 3, "method": "system.health", "params": {}})
 
 
 async def _unsubscribe(socket: WebSocket, subscription: Any, stopping: asyncio.Event) -> None:

@@ -5,6 +5,8 @@ No input or output, no threads and no tasks. Times are readings of ``time.monoto
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import logging
 import math
 import os
@@ -15,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from ._protocol import RetryPolicy, without_none
@@ -47,11 +50,21 @@ RENEWAL_TIMEOUT = (1.0, 10.0)
 """Bounds of the seconds for one renewal; a third of the lease between them."""
 RENEWAL_SECONDS_MIN = 1.0
 """Between two renewals at least, however short the grace of the task is."""
+TIME_UP_PAUSES = (0.05, 1.0)
+"""Seconds after a time-out or a deadline at which a lease is renewed: the answer says that the time
+is up, the second time also of a server that was busy.
+"""
 CANCEL_GRACE_SECONDS = 30.0
 """The grace of a task whose ``params`` name none."""
+LAST_WORDS_SECONDS = 5.0
+"""How long a worker that must end tries to tell outcomes, and to give tasks back."""
+GIVING_BACK_AT_ONCE_MAX = 16
 
 ONCE = RetryPolicy(budget_seconds=0)
 AGAIN = RetryPolicy(initial_seconds=0.1, max_seconds=5.0)
+LAST_WORDS = RetryPolicy(budget_seconds=LAST_WORDS_SECONDS)
+LOST = ("lost", "expired", "unknown")
+"""Reasons which say that the server has not heard of this worker for too long."""
 TRANSIENT = (TransportError, Busy, InternalError)
 """Errors after which the same call may succeed."""
 
@@ -67,6 +80,15 @@ class Method(Generic[Handler]):
     name: str
     handler: Handler
     declaration: JsonObject | None
+
+
+def is_async(handler: Callable[..., Any]) -> bool:
+    """Whether calling it makes a coroutine, or an asynchronous generator, in place of a value."""
+    called = getattr(type(handler), "__call__", None)
+    return any(
+        inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)
+        for each in (handler, called)
+    )
 
 
 def declaration(
@@ -218,9 +240,7 @@ class Hold:
         # A cancellation is heard of by the next renewal, while the grace lasts.
         of_grace = max(grace / 3, RENEWAL_SECONDS_MIN)
         self._renewal_seconds = min(self._lease_seconds / 3, of_grace)
-        timeout = claim["context"].get("timeout_seconds")
-        # A moment later: then the answer says that the time is up.
-        self._times_out_at = now + timeout + 0.05 if timeout is not None else math.inf
+        self._ask_at = [now + up + pause for up in times_up(claim) for pause in TIME_UP_PAUSES]
         self._failures = 0
         # Held from reading what was said until it is replaced.
         self._saying = threading.Lock()
@@ -312,8 +332,24 @@ class Hold:
         self._expires_at = at + self._lease_seconds
         # Not all at the same moment after a burst of claims.
         self._due_at = at + self._renewal_seconds * random.uniform(0.85, 1.0)
-        if self._times_out_at > at:
-            self._due_at = min(self._due_at, self._times_out_at)
+        self._due_at = min([self._due_at, *(ask_at for ask_at in self._ask_at if ask_at > at)])
+
+
+def times_up(claim: Claim) -> list[float]:
+    """Seconds from the claim to its time-out and to its deadline, as far as there are such."""
+    context, lease = claim["context"], claim["lease"]
+    timeout, deadline = context.get("timeout_seconds"), context.get("deadline")
+    found = [] if timeout is None else [float(timeout)]
+    if deadline is not None:
+        with contextlib.suppress(ValueError):
+            # Both are of the server's clock; this machine's may differ.
+            left = (_time(deadline) - _time(lease["expires_at"])).total_seconds()
+            found.append(max(0.0, left + float(lease["lease_seconds"])))
+    return found
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def well_formed(text: str) -> str:

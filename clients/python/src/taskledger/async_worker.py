@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import signal
 import threading
 import time
@@ -13,12 +12,12 @@ from typing import Any
 
 from . import _outcomes, _work
 from ._http_async import AsyncInterrupt
-from ._intake import Slots, listen, poll, sleep_unless
+from ._intake import Slots, declare, listen, poll, sleep_unless
 from ._outcomes import Outcome
 from ._protocol import Token
 from ._work import LOG, ONCE, Method, Options
 from .async_client import AsyncClient
-from .errors import Cancelled, TaskledgerError
+from .errors import Cancelled, LeaseNotHeld, TaskledgerError
 from .types import Claim, JsonObject
 
 AsyncHandler = Callable[..., "Awaitable[JsonObject | None]"]
@@ -70,6 +69,8 @@ class _Attempt:
         self.method = method
         self.context = context
         self.hold = context._hold
+        self.is_telling = False
+        """Whether its handler has ended, and the server is told how."""
         self.is_abandoned = False
 
 
@@ -141,6 +142,10 @@ class AsyncWorker:
         self._stopping = asyncio.Event()
         self._slots = Slots(self._options, self._stopping)
         self._attempts: set[_Attempt] = set()
+        self._is_to_be_heard = asyncio.Event()
+        """Set to say something on the socket, after a lease was lost: until it hears of a worker
+        again, the server takes it for one that is stopped, and gives it nothing.
+        """
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -179,8 +184,7 @@ class AsyncWorker:
         def register(handler: AsyncHandler) -> AsyncHandler:
             if name in self._methods:
                 raise ValueError(f"the method {name!r} has a handler")
-            called = handler if inspect.isroutine(handler) else type(handler).__call__
-            if not inspect.iscoroutinefunction(called):
+            if not _work.is_async(handler):
                 raise TypeError(f"the handler of {name!r} is not an async function; see Worker")
             self._methods[name] = Method(name, handler, declared)
             return handler
@@ -191,7 +195,8 @@ class AsyncWorker:
         """Works until ``stop``, SIGTERM or SIGINT, or until the server drains this worker.
 
         A second signal ends the grace at once. Signals are handled in the main thread only.
-        Cancelling the task that runs this ends the worker as ``stop(now=True)`` does.
+        Cancelling the task that runs this ends the worker as ``stop(now=True)`` does. While the
+        server cannot be reached, this waits for it.
 
         :raises RpcError: the server refuses what this worker asks for.
         :raises ValueError: it has no methods.
@@ -203,7 +208,8 @@ class AsyncWorker:
         interrupts = [AsyncInterrupt() for _ in range(self._options.pollers)]
         pollers: list[asyncio.Task[None]] = []
         try:
-            await self._declare()
+            if not await self._is_declared():
+                return
             LOG.info("the worker begins", extra=self._extra(methods=[*self._methods]))
             sources = [listen(self)] if self._socket else [poll(self, each) for each in interrupts]
             pollers = [asyncio.create_task(self._take_in(source)) for source in sources]
@@ -251,13 +257,39 @@ class AsyncWorker:
             for attempt in [*self._attempts]:
                 attempt.context._stop("shutdown")
             await self._wait(time.monotonic() + self._options.release_seconds)
-        left = [*self._attempts]
-        for attempt in left:
-            attempt.is_abandoned = True
-            attempt.context.log.warning("the handler does not stop; its task is given back")
-        await asyncio.gather(*(self._give_back(attempt.claim) for attempt in left))
+        if self._attempts:
+            await self._last_words()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_work.POLL_END_SECONDS)
+
+    async def _last_words(self) -> None:
+        """Gives back what still runs, while outcomes of what has ended are told; for so long, or
+        until a signal says otherwise.
+        """
+        gate = asyncio.Semaphore(_work.GIVING_BACK_AT_ONCE_MAX)
+
+        async def give_back(attempt: _Attempt) -> None:
+            async with gate:
+                await self._give_back(attempt.claim)
+            self._attempts.discard(attempt)
+            self._inbox.put_nowait(("done", None))
+
+        givers: list[asyncio.Task[None]] = []
+        for attempt in self._attempts:
+            if not attempt.is_telling:
+                attempt.is_abandoned = True
+                attempt.context.log.warning("the handler does not stop; its task is given back")
+                givers.append(asyncio.create_task(give_back(attempt)))
+        try:
+            await self._wait(time.monotonic() + _work.LAST_WORDS_SECONDS)
+        finally:
+            for giver in givers:
+                giver.cancel()
+        for attempt in self._attempts:
+            attempt.is_abandoned = True
+        if self._attempts:
+            held = self._extra(held=len(self._attempts))
+            LOG.error("tasks are left to the ends of their leases", extra=held)
 
     async def _wait(self, until: float | None) -> None:
         """Waits until nothing is held, at most ``until``, or until a signal says otherwise."""
@@ -283,10 +315,22 @@ class AsyncWorker:
             if message != "done" or self._stopping.is_set():
                 return message, failure
 
-    async def _declare(self) -> None:
-        for method in self._methods.values():
-            if method.declaration is not None:
-                await self.client.call("workers.declare", method.declaration)
+    async def _is_declared(self) -> bool:
+        """Declares the methods, however long the server is away; ``False``: the worker is to stop.
+
+        :raises RpcError: the server refuses.
+        """
+        declarations = [each.declaration for each in self._methods.values() if each.declaration]
+        if not declarations:
+            return True
+        declaring = asyncio.create_task(declare(self, declarations))
+        try:
+            message, failure = await self._next(None)
+        finally:
+            declaring.cancel()
+        if failure is not None:
+            raise failure
+        return message == "declared"
 
     def _handle_signals(self) -> list[int]:
         if threading.current_thread() is not threading.main_thread():
@@ -337,7 +381,12 @@ class AsyncWorker:
             context = attempt.context
             if (context.task_id, context.lease["token"]) == (task_id, lease):
                 attempt.hold.is_watched = False
-                context._stop(reason)
+                self._stop(attempt, reason)
+
+    def _stop(self, attempt: _Attempt, reason: str) -> None:
+        attempt.context._stop(reason)
+        if reason in _work.LOST:
+            self._is_to_be_heard.set()
 
     # One attempt.
 
@@ -386,6 +435,7 @@ class AsyncWorker:
         """Tells the server how an attempt ended, until it answers."""
         context = attempt.context
         telling = _outcomes.Telling(context, outcome)
+        attempt.is_telling = True
         while not (attempt.is_abandoned or telling.outcome.kind == "drop"):
             outcome = telling.outcome
             try:
@@ -393,6 +443,8 @@ class AsyncWorker:
                     outcome.method, outcome.params(context.task_id, context.lease), retry=ONCE
                 )
             except Exception as error:
+                if isinstance(error, LeaseNotHeld) and error.reason in _work.LOST:
+                    self._is_to_be_heard.set()
                 pause = telling.failed(error)
                 if pause is None:
                     return
@@ -421,13 +473,16 @@ class AsyncWorker:
             else:
                 reason = _work.renewed(context, answer, sent_at)
             if reason is not None:
-                context._stop(reason)
+                self._stop(attempt, reason)
 
     async def _give_back(self, claim: Claim) -> None:
         task_id, lease = claim["task"]["id"], claim["lease"]
         extra = self._extra(task_id=task_id, attempt=lease["attempt"])
+        params = {"task_id": task_id, "lease": lease["token"]}
         try:
-            await self.client.release(task_id, lease["token"])
+            await self.client.call(
+                "tasks.release", params, timeout=_work.LAST_WORDS_SECONDS, retry=_work.LAST_WORDS
+            )
         except TaskledgerError as error:
             LOG.warning("a task could not be given back: %s", error, extra=extra)
         else:

@@ -124,6 +124,8 @@ class Worker:
         def register(handler: SyncHandler) -> SyncHandler:
             if name in self._methods:
                 raise ValueError(f"the method {name!r} has a handler")
+            if _work.is_async(handler):
+                raise TypeError(f"the handler of {name!r} is an async function; see AsyncWorker")
             self._methods[name] = Method(name, handler, declared)
             return handler
 
@@ -132,7 +134,8 @@ class Worker:
     def run(self, *, handle_signals: bool = True) -> None:
         """Works until ``stop``, SIGTERM or SIGINT, or until the server drains this worker.
 
-        A second signal ends the grace at once. Signals are handled in the main thread only.
+        A second signal ends the grace at once. Signals are handled in the main thread only. While
+        the server cannot be reached, this waits for it.
 
         :raises RpcError: the server refuses what this worker asks for.
         :raises ValueError: it has no methods.
@@ -144,7 +147,8 @@ class Worker:
         interrupts = [Interrupt() for _ in range(self._options.pollers)]
         try:
             with signals:
-                self._declare()
+                if not self._is_declared():
+                    return
                 LOG.info("the worker begins", extra=self._extra(methods=[*self._methods]))
                 pollers = [
                     threading.Thread(target=self._poll, args=(interrupt,), daemon=True)
@@ -186,12 +190,39 @@ class Worker:
             for attempt in self._held():
                 attempt.context._stop("shutdown")
             self._wait(time.monotonic() + self._options.release_seconds)
-        for attempt in self._held():
-            attempt.is_abandoned = True
-            attempt.context.log.warning("the handler does not stop; its task is given back")
-            self._give_back(attempt.claim)
+        if self._attempts:
+            self._last_words()
         if failure is not None:
             raise failure
+
+    def _last_words(self) -> None:
+        """Gives back what still runs, while outcomes of what has ended are told; for so long, or
+        until a signal says otherwise.
+        """
+        running: queue.SimpleQueue[Attempt] = queue.SimpleQueue()
+        with self._slots:
+            for attempt in self._attempts:
+                if not attempt.is_telling:
+                    attempt.is_abandoned = True
+                    running.put(attempt)
+
+        def give_back() -> None:
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    attempt = running.get_nowait()
+                    attempt.context.log.warning("the handler does not stop; its task is given back")
+                    self._give_back(attempt.claim)
+                    self._forget(attempt)
+
+        # Daemons, because a server that does not answer must not keep the process.
+        for _ in range(min(running.qsize(), _work.GIVING_BACK_AT_ONCE_MAX)):
+            threading.Thread(target=give_back, daemon=True).start()
+        self._wait(time.monotonic() + _work.LAST_WORDS_SECONDS)
+        left = self._held()
+        for attempt in left:
+            attempt.is_abandoned = True
+        if left:
+            LOG.error("tasks are left to the ends of their leases", extra=self._extra(held=len(left)))
 
     def _ends_at(self, message: str) -> float | None:
         """When the grace is over that begins with ``message``. A drain leaves all the time."""
@@ -230,12 +261,49 @@ class Worker:
                 continue
             return message, failure
 
-    def _declare(self) -> None:
-        for method in self._methods.values():
-            if method.declaration is not None:
-                self.client.call("workers.declare", method.declaration)
+    def _is_declared(self) -> bool:
+        """Declares the methods, however long the server is away; ``False``: the worker is to stop.
+
+        :raises RpcError: the server refuses.
+        """
+        declarations = [each.declaration for each in self._methods.values() if each.declaration]
+        if not declarations:
+            return True
+        interrupt = Interrupt()
+        # In another thread, so that a signal is heard of while the server does not answer.
+        threading.Thread(target=self._declare, args=(declarations, interrupt), daemon=True).start()
+        message, failure = self._next(None)
+        if message == "declared":
+            return True
+        self._stopping.set()
+        interrupt.kill()
+        if failure is not None:
+            raise failure
+        return False
 
     # What happens in the threads that ask for work.
+
+    def _declare(self, declarations: list[JsonObject], interrupt: Interrupt) -> None:
+        welcome = Welcome()
+        try:
+            for declaration in declarations:
+                while True:
+                    try:
+                        self.client.call(
+                            "workers.declare", declaration, retry=ONCE, interrupt=interrupt
+                        )
+                        break
+                    except Exception as error:
+                        if self._stopping.is_set():
+                            return
+                        pause = welcome.failed(error)
+                        LOG.warning("cannot declare a method: %s", error, extra=self._extra())
+                    if self._stopping.wait(pause):
+                        return
+                welcome.lasted()
+            self._inbox.put(("declared", None))
+        except BaseException as error:
+            self._inbox.put(("failed", error))
 
     def _poll(self, interrupt: Interrupt) -> None:
         try:
@@ -322,16 +390,21 @@ class Worker:
         except BaseException:
             context.log.exception("an outcome could not be told")
         finally:
-            self._renewals.remove(attempt)
-            with self._slots:
-                self._attempts.discard(attempt)
+            self._forget(attempt)
             self._give(1)
-            self._inbox.put(("done", None))
+
+    def _forget(self, attempt: Attempt) -> None:
+        self._renewals.remove(attempt)
+        with self._slots:
+            self._attempts.discard(attempt)
+        self._inbox.put(("done", None))
 
     def _settle(self, attempt: Attempt, outcome: Outcome) -> None:
         """Tells the server how an attempt ended, until it answers."""
         context = attempt.context
         telling = _outcomes.Telling(context, outcome)
+        with self._slots:
+            attempt.is_telling = True
         while not (attempt.is_abandoned or telling.outcome.kind == "drop"):
             outcome = telling.outcome
             try:
@@ -351,8 +424,11 @@ class Worker:
     def _give_back(self, claim: Claim) -> None:
         task_id, lease = claim["task"]["id"], claim["lease"]
         extra = self._extra(task_id=task_id, attempt=lease["attempt"])
+        params = {"task_id": task_id, "lease": lease["token"]}
         try:
-            self.client.release(task_id, lease["token"])
+            self.client.call(
+                "tasks.release", params, timeout=_work.LAST_WORDS_SECONDS, retry=_work.LAST_WORDS
+            )
         except TaskledgerError as error:
             LOG.warning("a task could not be given back: %s", error, extra=extra)
         else:

@@ -5,10 +5,13 @@ import type { Claim, ClaimContext, JsonObject, Task } from "../types.js";
 import { AttemptEnded, type EndReason } from "./errors.js";
 import { cutChars } from "./texts.js";
 
+/** An input of which nothing is said: give its type to `method` to have it checked. */
+export type AnyInput = Record<string, any>;
+
 /** What a handler is given beside the input. */
 export interface Context {
   /** The same as the first argument of the handler. */
-  readonly input: JsonObject;
+  readonly input: AnyInput;
   readonly task: Task;
   readonly taskId: string;
   /** From 1, over all runs of the task. */
@@ -29,7 +32,7 @@ export interface Context {
 }
 
 /** Ends an attempt. Returns what the task produced: an object, or nothing for an empty one. */
-export type Handler<Input extends object = JsonObject, Output extends object | void = object | void> = (
+export type Handler<Input extends object = AnyInput, Output extends object | void = object | void> = (
   input: Input,
   context: Context,
 ) => Output | Promise<Output>;
@@ -63,6 +66,11 @@ export interface Report {
 const CANCEL_GRACE_MS = 30_000;
 /** Between two renewals at least, however short the grace is. */
 const RENEWAL_MS_MIN = 1000;
+/**
+ * Milliseconds after a time-out or a deadline at which a lease is renewed: the answer says that the time is up, the second
+ * time also of a server that was busy.
+ */
+const TIME_UP_MS = [50, 1000];
 
 /** A held attempt. Times are of `performance.now()`: steps of the clock do not matter. */
 export class Attempt implements Context {
@@ -79,6 +87,8 @@ export class Attempt implements Context {
   renewAt: number;
   /** Between two renewals. */
   readonly #renewalMs: number;
+  /** When else it is renewed. */
+  readonly #askAt: number[];
   /** When the renewal was sent that is not answered; 0 if none. */
   renewingSince = 0;
   /** Whether the handler runs. */
@@ -117,7 +127,12 @@ export class Attempt implements Context {
     const graceMs = typeof grace === "number" ? grace * 1000 : CANCEL_GRACE_MS;
     // Without a socket a cancellation is heard of by the next renewal, while the grace lasts.
     this.#renewalMs = Math.min(this.leaseMs / 3, Math.max(RENEWAL_MS_MIN, graceMs / 3));
-    this.renewAt = now + this.#renewalMs;
+    this.#askAt = timesUp(claim).flatMap((up) => TIME_UP_MS.map((pause) => now + up + pause));
+    this.renewAt = this.#nextAfter(now);
+  }
+
+  #nextAfter(at: number): number {
+    return Math.min(at + this.#renewalMs, ...this.#askAt.filter((askAt) => askAt > at));
   }
 
   /** A property, so that handlers may take it out of their context. */
@@ -146,7 +161,7 @@ export class Attempt implements Context {
     this.renewingSince = 0;
     this.isWarned = false;
     this.endsAt = sentAt + this.leaseMs;
-    this.renewAt = sentAt + this.#renewalMs;
+    this.renewAt = this.#nextAfter(sentAt);
   }
 
   /** Takes the attempt from its handler. The first reason counts. */
@@ -161,4 +176,16 @@ export class Attempt implements Context {
   params(): string {
     return `{"task_id":"${this.taskId}","lease":${JSON.stringify(this.token)}`;
   }
+}
+
+/** Milliseconds from a claim to its time-out and to its deadline, as far as there are such. */
+function timesUp({ context, lease }: Claim): number[] {
+  const found: number[] = [];
+  if (typeof context.timeout_seconds === "number") found.push(context.timeout_seconds * 1000);
+  if (typeof context.deadline === "string") {
+    // Both are of the server's clock; this machine's may differ.
+    const left = Date.parse(context.deadline) - Date.parse(lease.expires_at) + lease.lease_seconds * 1000;
+    if (Number.isFinite(left)) found.push(Math.max(0, left));
+  }
+  return found;
 }

@@ -14,6 +14,8 @@ const LOOK_MS = 100;
 
 /** Errors after which the same call may succeed. */
 const PASSING = [-32013, -32603];
+/** Reasons for which a lease is not held that handlers are told; all others are `lost` to them. */
+const TOLD = ["cancelled", "timed_out", "deadline"];
 
 /** What heartbeats need of the worker. */
 export interface HeartbeatHost {
@@ -138,7 +140,8 @@ export class Heartbeats {
     const { code, message, data } = outcome.error;
     // Behind a report the lease has ended as it should; the answer to the report says how.
     if (attempt.report !== undefined) return;
-    if (code === -31010) this.host.takenBack(attempt, data?.["reason"] === "cancelled" ? "cancelled" : "lost", true);
+    const reason = String(data?.["reason"]);
+    if (code === -31010) this.host.takenBack(attempt, TOLD.includes(reason) ? reason : "lost", true);
     else if (code === -32001) this.host.takenBack(attempt, "cancelled", true);
     else this.host.notRenewed(attempt, `${message} (${code})`);
   }

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { Client, type ClientOptions } from "../client.js";
 import { Transport } from "../transport.js";
 import type { Claim, JsonObject, MethodDeclaration, Question } from "../types.js";
-import { Attempt, type Handler } from "./attempt.js";
+import { Attempt, type AnyInput, type Handler } from "./attempt.js";
 import { PostChannel, type Call } from "./channels.js";
 import { FinalError, RejectedError, Suspend } from "./errors.js";
 import { Heartbeats } from "./heartbeats.js";
@@ -65,6 +65,8 @@ export class Worker {
   readonly #posts: Posts;
   readonly #postChannel: PostChannel;
   #socket: SocketLink | undefined;
+  /** Whether a call is on its way by which the server hears of this worker on the socket. */
+  #isSpeaking = false;
   readonly #leaving = new AbortController();
   #waiting: (() => void)[] = [];
   #stopAt = Infinity;
@@ -111,7 +113,7 @@ export class Worker {
    * Registers what does the tasks of a method, before {@link run}. With a declaration, the method is declared to the
    * server, so that its tasks wait for a worker even while none is connected.
    */
-  method<Input extends object = JsonObject, Output extends object | void = object | void>(
+  method<Input extends object = AnyInput, Output extends object | void = object | void>(
     name: string,
     handler: Handler<Input, Output>,
     declaration?: MethodDeclaration,
@@ -348,6 +350,7 @@ export class Worker {
   }
 
   #takenBack(attempt: Attempt, reason: string, isFenced: boolean): void {
+    if (reason === "lost") this.#speak();
     attempt.isFenced ||= isFenced;
     if (attempt.report !== undefined) return;
     if (attempt.end(reason)) {
@@ -357,6 +360,15 @@ export class Worker {
     this.#queue = this.#queue.filter((waiting) => waiting !== attempt);
     if (isFenced) this.#settled(attempt);
     else this.#reports.release(attempt);
+  }
+
+  /**
+   * A lease was lost: until it hears of a worker on its socket again, the server takes it for one that is stopped, and
+   * gives it nothing.
+   */
+  #speak(): void {
+    if (this.#isSpeaking) return;
+    this.#isSpeaking = this.#sendOnSocket({ method: "system.health", params: "{}", done: () => (this.#isSpeaking = false) });
   }
 
   #settled(attempt: Attempt): void {

@@ -121,8 +121,11 @@ async fn kept(
         .third_of_lease()
         .clamp(RENEWAL_TIME_MIN, RENEWAL_TIME_MAX);
     let mut pace = Pace::new(shared.clock.clone());
-    let mut due = Instant::now() + claim.renewal();
-    let mut earliest = Instant::now();
+    let begun = Instant::now();
+    let asks = claim.asks().into_iter();
+    let asks: Vec<Instant> = asks.filter_map(|ask| begun.checked_add(ask)).collect();
+    let mut due = next(claim, &asks, begun);
+    let mut earliest = begun;
     let mut sent = None;
     loop {
         tokio::select! {
@@ -139,13 +142,14 @@ async fn kept(
             }
         }
         let has_news = news.is_some();
+        let asked_at = Instant::now();
         let answer = shared.call("tasks.renew", params, patience).await;
         earliest = Instant::now() + PROGRESS_PAUSE;
         match answer {
             Answer::Result(result) => {
                 pace.arrived();
                 sent = progress;
-                due = Instant::now() + claim.renewal();
+                due = next(claim, &asks, asked_at);
                 if result.get("cancel_requested").and_then(Value::as_bool) == Some(true) {
                     let reason = result.get("reason").and_then(Value::as_str);
                     return Change::Cancelled(reason.unwrap_or("cancelled").to_owned());
@@ -174,6 +178,12 @@ async fn kept(
             }
         }
     }
+}
+
+/// When to renew after a renewal.
+fn next(claim: &Claim, asks: &[Instant], renewed_at: Instant) -> Instant {
+    let asks = asks.iter().copied().filter(|ask| *ask > renewed_at);
+    asks.fold(renewed_at + claim.renewal(), Ord::min)
 }
 
 /// Waits for progress, and until it may be told.

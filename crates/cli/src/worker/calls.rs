@@ -109,6 +109,8 @@ const NOT_HELD: i64 = -31010;
 fn reason(data: &Value) -> String {
     match data.get("reason").and_then(Value::as_str) {
         Some("cancelled") => "the task was cancelled".to_owned(),
+        Some("timed_out") => "the attempt has run longer than its time-out".to_owned(),
+        Some("deadline") => "the deadline of the task has passed".to_owned(),
         Some("lost") => "the lease has ended, and the attempt with it".to_owned(),
         Some("ended") => "the attempt has another outcome".to_owned(),
         Some(_) | None => "the server does not know the lease".to_owned(),
@@ -141,6 +143,8 @@ mod tests {
         }
         let held = refused(-31010, json!({"reason": "cancelled"}));
         assert_eq!(held, Answer::NotHeld("the task was cancelled".to_owned()));
+        let late = refused(-31010, json!({"reason": "timed_out"}));
+        assert!(matches!(late, Answer::NotHeld(why) if why.contains("its time-out")));
         let away = sorted(Err(ApiError::Connection("x".to_owned())));
         assert!(matches!(away, Answer::Later(..)));
     }

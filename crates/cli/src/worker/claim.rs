@@ -3,11 +3,15 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
+use taskledger_domain::Timestamp;
 
 /// The grace of a task whose `params` name none.
 const CANCEL_GRACE_DEFAULT: Duration = Duration::from_secs(30);
 /// Between two renewals at least, however short the grace is: each is a call.
 const RENEWAL_MIN: Duration = Duration::from_secs(1);
+/// After a time-out or a deadline, when the server is asked: its answer says that the time is up, the second time
+/// also of a server that was busy.
+const TIME_UP_PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// A lease whose length makes no sense.
 const LEASE_DEFAULT: Duration = Duration::from_secs(30);
 
@@ -46,6 +50,10 @@ pub(super) struct Context {
     pub(super) run_id: Option<String>,
     #[serde(default)]
     pub(super) traceparent: Option<String>,
+    #[serde(default)]
+    timeout_seconds: Option<f64>,
+    #[serde(default)]
+    deadline: Option<String>,
 }
 
 /// What the server knows this attempt by.
@@ -53,6 +61,8 @@ pub(super) struct Context {
 pub(super) struct Lease {
     pub(super) token: String,
     pub(super) attempt: u64,
+    #[serde(default)]
+    expires_at: String,
     lease_seconds: f64,
 }
 
@@ -72,6 +82,24 @@ impl Claim {
     pub(super) fn renewal(&self) -> Duration {
         let of_grace = (self.cancel_grace() / 3).max(RENEWAL_MIN);
         self.third_of_lease().min(of_grace)
+    }
+
+    /// Times after the claim at which the lease is renewed in any case: when the time of the attempt is up, no event
+    /// reaches this worker.
+    pub(super) fn asks(&self) -> Vec<Duration> {
+        let timeout = self.context.timeout_seconds.and_then(duration);
+        let up = timeout.into_iter().chain(self.until_deadline());
+        up.flat_map(|up| TIME_UP_PAUSES.map(|pause| up.saturating_add(pause)))
+            .collect()
+    }
+
+    /// From the claim to the deadline of the task, by the clock of the server alone: this machine's may differ.
+    fn until_deadline(&self) -> Option<Duration> {
+        let deadline = Timestamp::parse(self.context.deadline.as_deref()?).ok()?;
+        let expires_at = Timestamp::parse(&self.lease.expires_at).ok()?;
+        let lease_ms = duration(self.lease.lease_seconds)?.as_millis();
+        let left = deadline.plus_ms(u64::try_from(lease_ms).ok()?);
+        Some(Duration::from_millis(left.ms_since(expires_at)))
     }
 
     /// How long the lease may go without a renewal before it is in danger.
@@ -96,6 +124,19 @@ fn duration(seconds: f64) -> Option<Duration> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_server_is_asked_when_the_time_is_up() {
+        let mut claim = claim(Value::Null);
+        assert!(claim.asks().is_empty());
+        claim.context.timeout_seconds = Some(2.0);
+        claim.context.deadline = Some("2026-01-15T10:30:04.500000Z".to_owned());
+        claim.lease.expires_at = "2026-01-15T10:30:06.000000Z".to_owned();
+        let asks: Vec<u128> = claim.asks().iter().map(Duration::as_millis).collect();
+        assert_eq!(asks, [2050, 3000, 4550, 5500]);
+        claim.context.deadline = Some("2020-01-15T10:30:04Z".to_owned());
+        assert_eq!(claim.asks()[2..], TIME_UP_PAUSES, "it has passed");
+    }
 
     fn claim(params: Value) -> Claim {
         serde_json::from_value(json!({

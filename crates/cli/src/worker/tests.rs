@@ -1,5 +1,7 @@
 //! A worker against a server that follows a script, with real programs.
 
+mod time_up;
+
 use super::*;
 use crate::clock;
 use crate::testing::parsed;
