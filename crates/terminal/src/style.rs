@@ -136,8 +136,8 @@ impl Text {
         cut
     }
 
-    /// The same as lines of at most so many columns, broken at blanks, but not between a number and its unit. A word that
-    /// is longer stays whole: whoever copies it gets all of it. Cost: O(letters).
+    /// The same as lines of at most so many columns, broken at blanks, but not between a number and its unit. A word
+    /// that is longer stays whole: whoever copies it gets all of it. Cost: O(letters).
     #[must_use]
     pub fn wrapped(&self, columns: usize) -> Vec<Self> {
         if self.whole || self.columns() <= columns {

@@ -11,8 +11,8 @@ pub(super) const LOOKED_AT_MAX: usize = 10_000;
 const PAGE: u32 = 1000;
 
 /// Looks through pages until there are enough tasks, or enough was looked at; the cursor goes on behind the last task
-/// that was looked at. An `offset` skips tasks that match. Cost: a call for each [`PAGE`] tasks, and one more where there
-/// are enough before the end of a page.
+/// that was looked at. An `offset` skips tasks that match. Cost: a call for each [`PAGE`] tasks, and one more where
+/// there are enough before the end of a page.
 pub(super) async fn looked_through(
     rest: Option<&Rest>,
     wanted: usize,
