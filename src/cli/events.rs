@@ -70,3 +70,15 @@ pub(super) async fn events(
         Command::Verify(args) => verify::verify(args, out).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::application::api::EventType;
+    use taskledger_cli::events::TYPES;
+
+    #[test]
+    fn every_type_of_event_is_completed() {
+        let all = EventType::ALL.iter().map(|it| it.as_str());
+        assert_eq!(all.collect::<Vec<_>>(), TYPES);
+    }
+}

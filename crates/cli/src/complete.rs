@@ -5,6 +5,7 @@
 
 use super::Api as _;
 use super::context::Contexts;
+use super::events::TYPES;
 use super::output::{list, member};
 use super::remote::{Remote, quoted};
 use super::tree::{SKIPPED, shown_status};
@@ -65,6 +66,7 @@ enum Values {
     Contexts,
     Schedules,
     Statuses,
+    EventTypes,
 }
 
 impl Values {
@@ -86,6 +88,7 @@ impl Values {
             ("schedules", "create" | "list", _) => None,
             ("schedules", _, "name") => Some(Self::Schedules),
             ("tasks", _, "status") => Some(Self::Statuses),
+            ("events", "query", "types") | ("tasks", "history", "types") => Some(Self::EventTypes),
             ("tasks", _, "method")
             | ("worker", _, "methods" | "method")
             | ("workers", "declare" | "undeclare", "method") => Some(Self::Methods),
@@ -136,12 +139,19 @@ impl Values {
             let all = all.chain([SKIPPED]).map(CompletionCandidate::new);
             return Some(all.filter(|it| fits(it, current)).collect());
         }
+        if self == Self::EventTypes {
+            let all = TYPES.iter().map(CompletionCandidate::new);
+            return Some(all.filter(|it| fits(it, current)).collect());
+        }
         let known = match self {
             // They need no server.
             Self::Tasks => ["@last", "@root"].map(CompletionCandidate::new).into(),
-            Self::Webhooks | Self::Methods | Self::Contexts | Self::Schedules | Self::Statuses => {
-                Vec::new()
-            }
+            Self::Webhooks
+            | Self::Methods
+            | Self::Contexts
+            | Self::Schedules
+            | Self::Statuses
+            | Self::EventTypes => Vec::new(),
         };
         let found = self.asked(current, words).unwrap_or_default();
         let all = known.into_iter().chain(found);
@@ -176,7 +186,9 @@ impl Values {
             ),
             Self::Webhooks => ("webhooks.list", json!({"limit": CANDIDATES_MAX})),
             Self::Schedules => ("schedules.list", json!({"limit": CANDIDATES_MAX})),
-            Self::Methods | Self::Contexts | Self::Statuses => ("system.executors", json!({})),
+            Self::Methods | Self::Contexts | Self::Statuses | Self::EventTypes => {
+                ("system.executors", json!({}))
+            }
         }
     }
 
@@ -208,7 +220,7 @@ impl Values {
                     })
                     .collect()
             }
-            Self::Methods | Self::Contexts | Self::Statuses => {
+            Self::Methods | Self::Contexts | Self::Statuses | Self::EventTypes => {
                 let methods = all("executors");
                 methods
                     .map(|it| with_help(&member(it, "name"), &member(it, "summary")))
@@ -313,6 +325,12 @@ mod tests {
             takes(&["taskledger", "tasks", "list"], "status"),
             Some(Values::Statuses)
         );
+        for path in [["events", "query"], ["tasks", "history"]] {
+            let path = [&["taskledger"][..], &path[..]].concat();
+            assert_eq!(takes(&path, "types"), Some(Values::EventTypes));
+        }
+        let found = Values::EventTypes.candidates("task_c", &[]).unwrap();
+        assert_eq!(found.len(), 5);
         let found = Values::Statuses.candidates("c", &[]).unwrap();
         let found: Vec<_> = found.iter().map(|it| it.get_value().to_owned()).collect();
         assert_eq!(found, ["completed", "cancelled"]);

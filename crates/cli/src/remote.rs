@@ -1,6 +1,7 @@
 //! The options that name a server and what is shown to it.
 
 mod quoting;
+mod token;
 mod variables;
 
 use super::context::{Context, Contexts};
@@ -12,10 +13,11 @@ use clap::builder::FalseyValueParser;
 pub use quoting::quoted;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use taskledger_net::tls::{Certificates, Files};
+use token::{bearer, no_token, token_in};
 use variables::{
     HEADER_VARIABLE, HeaderText, PROXY_VARIABLE, SERVER_VARIABLE, TOKEN_FILE_VARIABLE, headers_of,
     set,
@@ -23,14 +25,19 @@ use variables::{
 
 /// The address of a server when none is given.
 pub const URL_DEFAULT: &str = "http://127.0.0.1:8000";
-/// Bytes of a file with a token: several times the largest that issuers make.
-const TOKEN_BYTES_MAX: u64 = 16 * 1024;
 /// The variables with the files of a certificate and its key. Strangers are shown what an option names, and no more.
 const CERTIFICATE_VARIABLES: [&str; 2] = ["TASKLEDGER_CLIENT_CERT", "TASKLEDGER_CLIENT_KEY"];
 
 /// The heading of these options in help. Each names it itself: `next_help_heading` would also hold for the options of
 /// commands that are declared behind them.
 const SERVER: &str = "Server";
+
+/// What has named a proxy and the file with a token: options, variables or the context. Messages repeat it.
+#[derive(Clone, Copy)]
+struct Origins {
+    proxy: &'static str,
+    token_file: &'static str,
+}
 
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
@@ -263,6 +270,14 @@ impl Access {
         let has_token = variable.as_ref().is_some_and(|text| !text.is_empty());
         let named = set(TOKEN_FILE_VARIABLE).map(PathBuf::from);
         let file = named.or(context.token_file).filter(|_| !has_token);
+        let origins = Origins {
+            proxy: self.proxy_of(),
+            token_file: match (&self.token_file, set(TOKEN_FILE_VARIABLE)) {
+                (Some(_), _) => "--token-file",
+                (None, Some(_)) => TOKEN_FILE_VARIABLE,
+                (None, None) => "the token file of the context",
+            },
+        };
         let (token_file, headers) = self.shown(headers_of(HEADER_VARIABLE), file);
         let given = Self {
             token_file,
@@ -273,7 +288,7 @@ impl Access {
             headers,
             ..self.clone()
         };
-        given.target_by(url, variable, self.proxy_of())
+        given.target_by(url, variable, origins)
     }
 
     /// The file with a token and the headers, where variables hold these headers, and they or the context name this
@@ -316,18 +331,26 @@ impl Access {
     }
 
     fn target_of(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
-        self.target_by(url, variable, self.proxy_of())
+        let origins = Origins {
+            proxy: self.proxy_of(),
+            token_file: "--token-file",
+        };
+        self.target_by(url, variable, origins)
     }
 
     fn target_by(
         &self,
         url: &str,
         variable: Option<OsString>,
-        proxy_of: &'static str,
+        origins: Origins,
     ) -> Result<Target, CliError> {
         let mut headers = self.headers()?;
         let headers_of = self.headers.first().map_or("--header", |header| header.of);
-        let token = self.token(headers.contains_key(AUTHORIZATION), variable)?;
+        let token = self.token(
+            headers.contains_key(AUTHORIZATION),
+            variable,
+            origins.token_file,
+        )?;
         let credentials = match token {
             Some((value, from)) => {
                 headers.insert(AUTHORIZATION, value);
@@ -344,7 +367,7 @@ impl Access {
             authorities: self.authorities()?,
             certificate: self.certificate()?,
             proxy: self.proxy.clone(),
-            proxy_of,
+            proxy_of: origins.proxy,
             named: Named::Given,
             options: String::new(),
         };
@@ -363,13 +386,14 @@ impl Access {
         &self,
         has_header: bool,
         variable: Option<OsString>,
+        file_of: &str,
     ) -> Result<Option<(HeaderValue, Credentials)>, CliError> {
         if let Some(path) = &self.token_file {
             if has_header {
                 let text = "--token-file and --header give an `Authorization` each; expected one";
                 return Err(CliError::Usage(text.to_owned()));
             }
-            let value = token_in(path)?;
+            let value = token_in(path, file_of)?;
             return Ok(Some((value, Credentials::File(path.clone()))));
         }
         let Some(variable) = variable.filter(|text| !has_header && !text.is_empty()) else {
@@ -468,31 +492,6 @@ pub(super) fn proxy(text: &str) -> Result<reqwest::Url, String> {
     let url = reqwest::Url::parse(text).ok();
     let usable = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     usable.ok_or_else(|| "expected http://HOST:PORT or https://HOST:PORT".to_owned())
-}
-
-/// The value of `Authorization` with the token in a file.
-fn token_in(path: &Path) -> Result<HeaderValue, CliError> {
-    let bytes = taskledger_net::secret_file::read(path, TOKEN_BYTES_MAX)
-        .map_err(|error| CliError::Usage(format!("--token-file: {error}")))?;
-    let value = str::from_utf8(&bytes).ok().and_then(bearer);
-    value.ok_or_else(|| no_token(&format!("--token-file: `{}`", path.display())))
-}
-
-/// The value of `Authorization` with this token; `None`: it is none.
-fn bearer(text: &str) -> Option<HeaderValue> {
-    let token = text.trim();
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return None;
-    }
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-fn no_token(place: &str) -> CliError {
-    CliError::Usage(format!(
-        "{place}: expected a token: ASCII characters without spaces, and nothing else"
-    ))
 }
 
 #[cfg(test)]

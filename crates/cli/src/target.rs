@@ -22,6 +22,9 @@ use url::Host;
 
 /// The variable that holds an access token. No option does: others on the machine can see arguments.
 pub(super) const TOKEN_VARIABLE: &str = "TASKLEDGER_TOKEN";
+/// What somebody does who has to show credentials.
+pub(super) const HOW_TO_SHOW: &str =
+    "set TASKLEDGER_TOKEN or TASKLEDGER_TOKEN_FILE, or give --token-file FILE";
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The code with which a server refuses a body that is too large.
@@ -269,15 +272,18 @@ impl Target {
     }
 
     fn denied(&self, status: StatusCode, error: &ApiError) -> ApiError {
-        const SET: &str = "set TASKLEDGER_TOKEN, or give --token-file FILE";
         let (url, from) = (&self.url, &self.given.credentials);
         let forbidden = status == StatusCode::FORBIDDEN;
         let mut text = match (from, forbidden) {
-            (Credentials::None, false) => format!("{url} asks who is calling ({status}): {SET}"),
-            (Credentials::None, true) => format!("{url} does not permit this ({status}): {SET}"),
+            (Credentials::None, false) => {
+                format!("{url} asks who is calling ({status}): {HOW_TO_SHOW}")
+            }
+            (Credentials::None, true) => {
+                format!("{url} does not permit this ({status}): {HOW_TO_SHOW}")
+            }
             (_, false) => format!(
                 "{url} does not take the credentials of {from} ({status}): they are unknown, revoked or \
-                 expired; {SET}"
+                 expired; {HOW_TO_SHOW}"
             ),
             (_, true) => format!(
                 "{url} does not permit this to the credentials of {from} ({status}): others are needed, \
@@ -300,8 +306,8 @@ pub(super) fn parse_url(url: &str) -> Result<Url, ApiError> {
         .map_err(|error| ApiError::Connection(format!("`{url}` is not a URL: {error}")))?;
     if (parsed.username(), parsed.password()) != ("", None) {
         let text = "the URL of a server holds credentials, which others on this machine can see; expected \
-                    none: set TASKLEDGER_TOKEN, or give --token-file FILE";
-        return Err(ApiError::Connection(text.to_owned()));
+                    none";
+        return Err(ApiError::Connection(format!("{text}: {HOW_TO_SHOW}")));
     }
     if !matches!(parsed.scheme(), "http" | "https") {
         let text = format!("cannot talk to `{url}`: expected `http://` or `https://`");

@@ -16,6 +16,7 @@ mod history;
 mod list;
 mod read;
 mod retry;
+mod searching;
 mod selection;
 mod tree;
 mod update;

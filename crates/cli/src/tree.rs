@@ -209,7 +209,10 @@ pub(super) fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp
     if member(task, "status") != "pending" || is_skipped {
         return String::new();
     }
-    if let Some(at) = time(task, "next_attempt_at") {
+    let own = time(task, "next_attempt_at");
+    if let Some(at) = own
+        && (at > now || held(task, tasks, now).is_none())
+    {
         let is_first = task.get("attempt").and_then(Value::as_u64).unwrap_or(0) == 0;
         let (word, ready) = match is_first {
             true => ("starts", "ready to start"),
@@ -241,10 +244,7 @@ pub(super) fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp
         false => ("blocked by", lost),
     };
     if names.is_empty() {
-        let start_at = time(task, "start_at").filter(|at| *at > now);
-        return start_at.map_or_else(String::new, |at| {
-            format!("not before {at} (in {})", span(at.ms_since(now)))
-        });
+        return held(task, tasks, now).unwrap_or_default();
     }
     let more = names.len().saturating_sub(NAMED_MAX);
     names.truncate(NAMED_MAX);
@@ -253,6 +253,32 @@ pub(super) fn note(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp
         0 => format!("{word} {names}"),
         more => format!("{word} {names} and {more} more"),
     }
+}
+
+/// Until when a task is held back by its own `start_at`, or by a group around it that starts later, if that is longer.
+/// Cost: O(depth).
+fn held(task: &Value, tasks: &HashMap<String, &Value>, now: Timestamp) -> Option<String> {
+    let parent = |task: &&Value| tasks.get(&member(task, "parent_id")).copied();
+    let around = std::iter::successors(parent(&task), parent).take(tasks.len());
+    let own = time(task, "start_at").map(|at| (at, None));
+    let of_groups = around.flat_map(|group| {
+        let is_pending = member(group, "status") == "pending";
+        let delayed = time(group, "next_attempt_at").filter(|_| is_pending);
+        let both = [time(group, "start_at"), delayed].into_iter().flatten();
+        both.map(move |at| (at, Some(group)))
+    });
+    let later = own.into_iter().chain(of_groups).filter(|(at, _)| *at > now);
+    // Of equal times the nearest counts.
+    let (at, of) = later.reduce(|longest, next| if next.0 > longest.0 { next } else { longest })?;
+    let because = of.map_or_else(String::new, |group| {
+        format!(", because of `{}`", member(group, "name"))
+    });
+    Some(not_before(at, now, &because))
+}
+
+/// The words for a time that a task waits for.
+pub(super) fn not_before(at: Timestamp, now: Timestamp, because: &str) -> String {
+    format!("not before {at} (in {}){because}", span(at.ms_since(now)))
 }
 
 /// How far a task is, in percent, while it is in progress.
@@ -373,6 +399,50 @@ mod tests {
                 "· i  pending  ready to retry",
             ]
         );
+    }
+
+    #[test]
+    fn a_task_below_a_group_that_starts_later_says_so() {
+        let now = Timestamp::parse("2026-01-31T12:00:00Z").unwrap();
+        let below = |name: &str, parent: &str, more: Value| {
+            let mut task = task(name, "pending");
+            task["parent_id"] = json!(parent);
+            let more = more.as_object().unwrap().clone();
+            task.as_object_mut().unwrap().extend(more);
+            task
+        };
+        let mut root = task("root", "pending");
+        root["start_at"] = json!("2026-01-31T12:00:30Z");
+        let delayed = json!({"next_attempt_at": "2026-01-31T12:01:00Z"});
+        let own = json!({"start_at": "2026-01-31T12:05:00Z"});
+        let passed = json!({"next_attempt_at": "2026-01-31T11:59:59Z", "attempt": 0});
+        let waits = json!({"dependencies": [{"id": "a"}]});
+        let tree = json!({"task": root, "children": [
+            {"task": below("a", "root", json!({}))},
+            {"task": below("g", "root", delayed), "children": [
+                {"task": below("b", "g", json!({}))},
+                {"task": below("c", "g", own)},
+                {"task": below("d", "g", passed)},
+                {"task": below("e", "g", waits)},
+            ]},
+        ]});
+        let lines = lines_at(&tree, now);
+        let notes: Vec<&str> = lines.iter().map(|line| line.note.as_str()).collect();
+        assert_eq!(
+            notes,
+            [
+                "not before 2026-01-31T12:00:30.000000Z (in 30 s)",
+                "not before 2026-01-31T12:00:30.000000Z (in 30 s), because of `root`",
+                "starts in 1 min 0 s",
+                "not before 2026-01-31T12:01:00.000000Z (in 1 min 0 s), because of `g`",
+                "not before 2026-01-31T12:05:00.000000Z (in 5 min 0 s)",
+                "not before 2026-01-31T12:01:00.000000Z (in 1 min 0 s), because of `g`",
+                "waits for `a`",
+            ]
+        );
+        // Once they have begun, they hold nothing back.
+        let later = Timestamp::parse("2026-01-31T12:02:00Z").unwrap();
+        assert_eq!(lines_at(&tree, later)[3].note, "");
     }
 
     #[test]

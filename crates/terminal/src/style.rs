@@ -136,8 +136,8 @@ impl Text {
         cut
     }
 
-    /// The same as lines of at most so many columns, broken at blanks. A word that is longer stays whole: whoever
-    /// copies it gets all of it. Cost: O(letters).
+    /// The same as lines of at most so many columns, broken at blanks, but not between a number and its unit. A word
+    /// that is longer stays whole: whoever copies it gets all of it. Cost: O(letters).
     #[must_use]
     pub fn wrapped(&self, columns: usize) -> Vec<Self> {
         if self.whole || self.columns() <= columns {
@@ -222,7 +222,7 @@ fn break_of(letters: &[(Style, char)], columns: usize) -> usize {
     let mut last_blank = None;
     let mut has_word = false;
     for (at, (_, letter)) in letters.iter().enumerate() {
-        if *letter == ' ' {
+        if *letter == ' ' && !is_before_unit(letters, at) {
             last_blank = has_word.then_some(at).or(last_blank);
         }
         width += letter.width().unwrap_or(0);
@@ -234,6 +234,30 @@ fn break_of(letters: &[(Style, char)], columns: usize) -> usize {
         has_word |= *letter != ' ';
     }
     letters.len()
+}
+
+/// What stands behind a number that is told with a blank.
+const UNITS: [&str; 6] = ["%", "ms", "s", "min", "h", "d"];
+
+/// Whether the blank at this place stands between a number and its unit, or between two parts of one span of time, as
+/// in `2 min 0 s`.
+fn is_before_unit(letters: &[(Style, char)], blank: usize) -> bool {
+    let is_end = |letter: &char| !letter.is_alphanumeric() && *letter != '%';
+    let word = |letters: &mut dyn Iterator<Item = char>| -> String {
+        // The longest unit, and a letter to see that the word goes on.
+        letters
+            .take_while(|letter| !is_end(letter))
+            .take(4)
+            .collect()
+    };
+    let mut ahead = letters[blank + 1..].iter().map(|(_, letter)| *letter);
+    let mut back = letters[..blank].iter().rev().map(|(_, letter)| *letter);
+    let (next, last) = (word(&mut ahead), word(&mut back));
+    let last: String = last.chars().rev().collect();
+    let is_number = |word: &str| word.ends_with(|letter: char| letter.is_ascii_digit());
+    let begins_number = next.starts_with(|letter: char| letter.is_ascii_digit());
+    let is_unit = |word: &str| UNITS.contains(&word);
+    (is_number(&last) && is_unit(&next)) || (is_unit(&last) && begins_number && last != "%")
 }
 
 /// Letters without the blanks behind them.
@@ -307,6 +331,31 @@ mod tests {
             ["    a", "  b"],
             "what hangs leaves room"
         );
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        let broken = |text: &str, columns| {
+            let lines = Text::plain(text).wrapped(columns);
+            lines.iter().map(Text::letters).collect::<Vec<_>>()
+        };
+        let line = "✗ render  failed: 4 not done  10 ms  attempt 10";
+        for columns in 30..35 {
+            let lines = broken(line, columns);
+            assert!(lines[1].trim_start().starts_with("10 ms"), "{lines:?}");
+        }
+        for (text, first) in [
+            ("waits  21 min 47 s", "waits"),
+            ("waits  (in 30 s), and", "waits  (in"),
+            ("parse ▰▰▰ 42 %  2 min", "parse ▰▰▰"),
+            ("it took 2.5 s", "it took"),
+            ("there are 12 minutes", "there are 12"),
+            ("at 10 10 10 10", "at 10 10 10"),
+        ] {
+            assert_eq!(broken(text, 12)[0], first, "{text}");
+        }
+        let whole = "10 ms 10 ms 10 ms";
+        assert_eq!(broken(whole, 5), [whole], "there is no other blank");
     }
 
     #[test]

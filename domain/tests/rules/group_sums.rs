@@ -186,6 +186,30 @@ fn a_group_that_fails_keeps_the_mean_of_its_children() {
     assert_eq!((at_end.status, at_end.progress), (Failed, root));
 }
 
+/// Counts are of tasks, wherever they are; progress says how far groups are that have started.
+#[test]
+fn a_group_that_never_started_counts_as_nothing_in_the_mean_around_it() {
+    let s = given(vec![
+        group("r"),
+        task("bad").under("r"),
+        task("good").under("r"),
+        group("post").under("r").after(&["bad"]),
+        task("report").under("post"),
+    ])
+    .when(execute("r"))
+    .accepted()
+    .completes("report")
+    .completes("good")
+    .fails("bad")
+    .then(&[("post", Pending), ("report", Completed), ("r", Failed)]);
+    assert_eq!(
+        error_of(&s, "r"),
+        "2 of 3 tasks completed, 1 failed, 0 cancelled, 0 not done"
+    );
+    let third = Progress::from_millionths(333_333);
+    assert_eq!(progress_at_end(&s, "r"), third);
+}
+
 #[test]
 fn a_group_that_is_cancelled_keeps_the_mean_of_its_children() {
     let s = given(vec![

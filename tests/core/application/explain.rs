@@ -1,5 +1,7 @@
 //! `tasks.explain`: names, errors, attempts, slots and people joined to the reasons of the rules.
 
+mod groups;
+
 use crate::application::world::{World, caller, quiet, refused, soon, task, user_named};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -173,34 +175,6 @@ async fn a_running_task_says_since_when_which_attempt_and_its_timeout() {
         (&reason["attempt"], &reason["last_error"]),
         (&json!(2), &json!("boom"))
     );
-}
-
-#[tokio::test]
-async fn a_group_says_what_it_waits_for_and_then_what_harmed_it() {
-    let w = world().await;
-    executed(&w, json!([task("a", "work"), task("b", "work")])).await;
-    w.script.launched(2).await;
-    w.script.complete("a").await;
-    let answer = explain(&w, "root").await;
-    let reason = first(&answer);
-    assert_eq!(reason["code"], "waits_for_descendants");
-    assert_eq!(
-        reason["counts"],
-        json!({"open": 1, "completed": 1, "failed": 0, "cancelled": 0})
-    );
-    assert_eq!(reason["open"][0]["name"], "b");
-    w.script.fail("b").await;
-    let answer = explain(&w, "root").await;
-    let reason = first(&answer);
-    assert_eq!(
-        (&reason["code"], &reason["reason"]),
-        (&json!("failed"), &json!("group"))
-    );
-    assert_eq!(
-        reason["harmed_by"],
-        json!([{"id": id("b"), "name": "b", "status": "failed", "error": "boom"}])
-    );
-    assert_eq!(reason["retries"], "not_applicable");
 }
 
 #[tokio::test]
@@ -464,35 +438,4 @@ async fn who_sees_only_their_own_flows_is_told_of_others_without_a_number() {
     let first_in_line = told("ann 3", "ann").await;
     assert_eq!(first_in_line["flows_ahead"], 0);
     assert_eq!(first_in_line.get("others_ahead"), None);
-}
-
-#[tokio::test]
-async fn a_group_says_that_a_drain_keeps_what_is_below_it_from_starting() {
-    let mut w = world().await;
-    w.executors.add("narrow", "narrow", 1, true);
-    w.run_flows();
-    executed(&w, json!([task("one", "narrow"), task("two", "narrow")])).await;
-    w.script.launched(1).await;
-    w.app.flows.hold_back(true);
-    let codes = async |name: &str| {
-        let answer = explain(&w, name).await;
-        let reasons = answer["reasons"].as_array().unwrap().iter();
-        reasons
-            .map(|reason| reason["code"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
-    };
-    // One task still runs, and its end is not held back.
-    assert_eq!(codes("root").await, ["waits_for_descendants", "draining"]);
-    w.script.complete("one").await;
-    assert_eq!(codes("root").await, ["draining", "waits_for_descendants"]);
-    let answer = explain(&w, "root").await;
-    let summary = answer["summary"].as_str().unwrap();
-    assert!(
-        summary.contains("the server is draining: no task below it starts"),
-        "{summary}"
-    );
-    assert_eq!(codes("two").await, ["draining", "waits_for_slot"]);
-    w.app.flows.hold_back(false);
-    w.script.launched(2).await;
-    assert_eq!(codes("root").await, ["waits_for_descendants"]);
 }

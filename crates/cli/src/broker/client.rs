@@ -1,6 +1,7 @@
 //! What publishing, subscribing and results have in common: a client, and what its failures mean.
 
 use super::connection::{self, Connection};
+use crate::target::HOW_TO_SHOW;
 use crate::{ApiError, CliError, Remote};
 use std::time::Duration;
 use taskledger_eventbus::EventBusClient;
@@ -35,10 +36,7 @@ pub(super) fn failed(remote: &Remote, status: &Status) -> CliError {
             };
             CliError::Api(ApiError::Denied {
                 status: number,
-                text: format!(
-                    "{} {what}: {text}; set TASKLEDGER_TOKEN, or give --token-file FILE",
-                    url
-                ),
+                text: format!("{url} {what}: {text}; {HOW_TO_SHOW}"),
             })
         }
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded => {

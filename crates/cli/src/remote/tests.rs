@@ -4,6 +4,7 @@ use super::*;
 use crate::Api;
 use clap::Parser;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 const TOKEN: &str = "tl_abcdefgh12345678_hunter2";
 
@@ -182,7 +183,20 @@ fn a_token_file_that_others_can_read_is_refused() {
     let file = token_file(folder.path(), TOKEN, 0o644);
     let said = shown(&["--token-file", &file], None).unwrap_err();
     assert!(said.contains(&format!("chmod 600 '{file}'")), "{said}");
+    assert!(said.starts_with("--token-file: "), "{said}");
     assert!(!said.contains("hunter2"), "{said}");
+    // Nobody has given that option.
+    let access = Access {
+        token_file: Some(PathBuf::from(&file)),
+        ..Access::default()
+    };
+    let origins = Origins {
+        proxy: "--proxy",
+        token_file: TOKEN_FILE_VARIABLE,
+    };
+    let said = access.target_by("https://h", None, origins).unwrap_err();
+    let said = said.to_string();
+    assert!(said.starts_with("TASKLEDGER_TOKEN_FILE: "), "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Schedules and their runs as people are shown them.
 
-use crate::output::{Column, Output, Text, id, member, printable, show_table};
+use crate::output::{Column, Output, Text, id, member, printable, show_table, style};
 use crate::remote::quoted;
 use crate::when::When;
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ pub(super) fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result
                 Text::from(when.member(run, "scheduled_at")),
                 Text::from(by),
                 Text::from(member(run, "outcome")),
-                Text::from(member(run, "status")),
+                status(run),
                 id(out, &member(run, "root_task_id")),
                 Text::from(member(run, "error")),
             ]
@@ -157,6 +157,19 @@ pub(super) fn shown(result: &Value, when: &When, out: &mut Output) -> io::Result
         Column::wraps("ERROR"),
     ];
     show_table(&columns, &rows, out)
+}
+
+/// The status of a run in the words of all other commands. The server tells a stage here.
+fn status(run: &Value) -> Text {
+    let stage = member(run, "status");
+    let (status, more) = match stage.as_str() {
+        "submitted" => ("pending", ""),
+        "working" => ("in_progress", ""),
+        "input_required" | "auth_required" => ("in_progress", ", waits for a person"),
+        "rejected" => ("failed", ", rejected"),
+        other => (other, ""),
+    };
+    Text::of(style(status), format!("{status}{more}"))
 }
 
 pub(super) fn run(asked: &Value, result: &Value, out: &mut Output) -> io::Result<()> {

@@ -47,6 +47,36 @@ fn bounds_are_times_to_come_and_can_be_taken_away() {
 }
 
 #[test]
+fn a_run_has_the_status_that_all_commands_show() {
+    let buffer = Buffer::default();
+    let mut out = Output::to(Box::new(buffer.clone()), false, false);
+    let stages = [
+        "submitted",
+        "working",
+        "input_required",
+        "completed",
+        "rejected",
+    ];
+    let runs = stages.map(|stage| json!({"outcome": "started", "by_hand": true, "status": stage}));
+    let schedule =
+        json!({"name": "n", "every_seconds": 60, "tasks": [{}], "version": 1, "runs": runs});
+    shown(&schedule, &at_noon(Times::Utc), &mut out).unwrap();
+    let shown = buffer.text();
+    let shown: Vec<&str> = shown.lines().rev().take(stages.len()).collect();
+    let expected = [
+        "failed, rejected",
+        "completed",
+        "in_progress, waits for a person",
+        "in_progress",
+        "pending",
+    ];
+    for (line, status) in shown.into_iter().zip(expected) {
+        let end = line.split_once("started").map(|(_, end)| end.trim());
+        assert_eq!(end, Some(status), "{line}");
+    }
+}
+
+#[test]
 fn runs_have_whole_ids_where_programs_read_them() {
     const ROOT: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
     let buffer = Buffer::default();

@@ -1,11 +1,12 @@
 //! `--as-of`, shared by the commands that can read the past.
 
 use super::Params;
-use crate::when;
+use crate::when::{self, time};
 use serde_json::Value;
+use taskledger_domain::Timestamp;
 
 /// A moment of the past.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct AsOf {
     /// Show how it was: at a time (`yesterday 14:00`, `1h` ago, a date, RFC 3339), or after an event (its position in
     /// the log)
@@ -14,9 +15,12 @@ pub(super) struct AsOf {
 }
 
 impl AsOf {
-    /// Whether the past is asked for.
-    pub(super) const fn is_given(&self) -> bool {
-        self.as_of.is_some()
+    /// The moment that `result` shows; `None`: the present. It is the time that was asked for, and for a position the
+    /// time of its event, which the answer holds.
+    pub(super) fn moment(&self, result: &Value) -> Option<Timestamp> {
+        let asked = self.as_of.as_ref()?.as_str();
+        let asked = asked.and_then(|text| Timestamp::parse(text).ok());
+        asked.or_else(|| time(result.get("as_of")?, "time"))
     }
 
     pub(super) fn add_to(self, params: Params) -> Params {

@@ -3,7 +3,8 @@
 //! The selection is made first, so that the changes do not move it. Each task is a call of its own, under an
 //! idempotency key, and is tried again when the connection breaks or the server is too busy.
 
-use super::selection::{LOOKED_AT_MAX, Selection, looked_through};
+use super::searching::{LOOKED_AT_MAX, looked_through};
+use super::selection::Selection;
 use crate::output::{Output, member, short};
 use crate::when::When;
 use crate::worker::pace::Pace;

@@ -37,7 +37,7 @@ const LISTS: [(&str, &str, &str); 6] = [
     ("chain", "chain_more", "waits for"),
     ("dependencies", "more", "needs"),
     ("open", "more", "open"),
-    ("harmed_by", "harmed_by_more", "failed below"),
+    ("harmed_by", "harmed_by_more", "failed or cancelled below"),
     ("not_done", "not_done_more", "not done"),
     ("holders", "holders_more", "slot held by"),
 ];
@@ -59,15 +59,22 @@ fn lines(result: &Value, out: &Output) -> Vec<Text> {
             lines.push(Text::of(Style::Dim, "status: ").with(style(&status), status));
         }
         for (name, more, label) in LISTS {
-            let labelled = |text: Text| {
+            let labelled = |label: &str, text: Text| {
                 let mut line = Text::of(Style::Dim, format!("  {label}: "));
                 line.append(text);
                 line.hanging("    ")
             };
-            lines.extend(list(reason, name).iter().map(|t| labelled(task(t))));
+            for listed in list(reason, name) {
+                let label = match (name, member(listed, "status").as_str()) {
+                    ("harmed_by", "failed") => "failed below",
+                    ("harmed_by", "cancelled") => "cancelled below",
+                    _ => label,
+                };
+                lines.push(labelled(label, task(listed)));
+            }
             let more = reason.get(more).and_then(Value::as_u64).unwrap_or(0);
             if more > 0 && reason.get(name).is_some() {
-                lines.push(labelled(Text::from(format!("{more} more"))));
+                lines.push(labelled(label, Text::from(format!("{more} more"))));
             }
         }
         lines.extend(steps(reason, out));
@@ -321,6 +328,23 @@ mod tests {
             ["status: failed", "  not done: deploy skipped d"]
         );
         assert_eq!(told(&of_task), ["status: skipped"]);
+    }
+
+    #[test]
+    fn what_was_cancelled_below_a_group_is_not_called_failed() {
+        let ended = |name: &str, status: &str| json!({"id": name, "name": name, "status": status});
+        let of_group = json!({"summary": "`r` failed", "status": "failed", "reasons": [
+            {"harmed_by": [ended("a", "failed"), ended("b", "cancelled")], "harmed_by_more": 2}]});
+        let told = lines(&of_group, &piped());
+        let told: Vec<String> = told[2..].iter().map(Text::letters).collect();
+        assert_eq!(
+            told,
+            [
+                "  failed below: a failed a",
+                "  cancelled below: b cancelled b",
+                "  failed or cancelled below: 2 more",
+            ]
+        );
     }
 
     #[test]

@@ -1,14 +1,15 @@
 //! `taskledger tasks list`
 
 use super::read::Read;
-use super::selection::{Selection, looked_through};
+use super::searching::looked_through;
+use super::selection::Selection;
 use super::{CliError, HttpApi, Output, Params, Request};
 use crate::Api;
 use crate::following::say;
 use crate::nothing::nothing;
 use crate::output::{Style, Text, counted, grid, list as list_of, member, short, style};
 use crate::paging::show_next;
-use crate::tree::{mark, shown_status, took};
+use crate::tree::{SKIPPED, mark, shown_status, took};
 use crate::when::{When, span};
 use clap::ValueEnum;
 use serde_json::Value;
@@ -137,16 +138,36 @@ pub(super) async fn list(
     out.texts(&rows(tasks, when, out.look().columns))?;
     let looked_at = result.get("looked_at").and_then(Value::as_u64);
     let line = match looked_at {
-        Some(looked_at) => format!(
-            "{} among {} searched",
-            counted(tasks.len() as u64, "match", "matches"),
-            counted(looked_at, "task", "tasks")
-        ),
+        Some(looked_at) => searched(tasks.len(), looked_at, &result),
         None => format!("{} of {}", tasks.len(), member(&result, "total")),
     };
     out.text(&Text::of(Style::Dim, line))?;
     show_next("tasks.list", &meant, &result, out)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How many matches are shown, and of how many tasks they are: all that the server has of the other filters, or those
+/// that were looked at until there were enough.
+fn searched(shown: usize, looked_at: u64, result: &Value) -> String {
+    let tasks = counted(looked_at, "task", "tasks");
+    let (shown, has) = (shown as u64, |name| result.get(name).is_some());
+    if !has("more") && !has("next_cursor") {
+        return format!(
+            "{} among {tasks} searched",
+            counted(shown, "match", "matches")
+        );
+    }
+    let matches = counted(shown, "match", "matches");
+    let rest = if has("more") {
+        "more follow"
+    } else {
+        "more may follow"
+    };
+    match has("next_cursor") {
+        true => format!("{matches} among the first {tasks} searched; {rest}"),
+        // Other tasks have come meanwhile, so that no page can follow.
+        false => format!("{matches} among the first {tasks} searched; {rest}: raise --limit"),
+    }
 }
 
 /// What is said when there is no task to show.
@@ -176,7 +197,11 @@ fn rows(tasks: &[Value], when: &When, columns: Option<usize>) -> Vec<Text> {
     let rows = tasks.iter().map(|task| {
         let status = shown_status(task);
         let progress = task.get("progress").and_then(Value::as_f64).unwrap_or(0.0);
-        let percent = format!("{} %", (progress.clamp(0.0, 1.0) * 100.0) as u8);
+        let is_begun = !matches!(status.as_str(), "pending" | SKIPPED);
+        let percent = match is_begun {
+            true => format!("{} %", (progress.clamp(0.0, 1.0) * 100.0) as u8),
+            false => String::new(),
+        };
         let id = member(task, "id");
         vec![
             // Whole where programs read it.
@@ -234,6 +259,27 @@ mod tests {
             Some("no more tasks after this offset")
         );
         assert_eq!(said("list", json!({"tasks": [{"id": "a"}]})), None);
+    }
+
+    #[test]
+    fn matches_on_a_page_are_not_taken_for_all_of_them() {
+        for (result, said) in [
+            (json!({}), "1 match among 59 tasks searched"),
+            (
+                json!({"more": true, "next_cursor": "c"}),
+                "1 match among the first 59 tasks searched; more follow",
+            ),
+            (
+                json!({"next_cursor": "c"}),
+                "1 match among the first 59 tasks searched; more may follow",
+            ),
+            (
+                json!({"more": true}),
+                "1 match among the first 59 tasks searched; more follow: raise --limit",
+            ),
+        ] {
+            assert_eq!(searched(1, 59, &result), said);
+        }
     }
 
     #[test]
@@ -299,7 +345,7 @@ mod tests {
             [
                 "ID        STATUS         NAME           PROGRESS  TOOK       STARTED        USER",
                 "0f8fad5b  ▸ in_progress  a report wit…  50 %      2 min 0 s  2 min 0 s ago  ann",
-                "1f8fad5b  · pending      日本           0 %",
+                "1f8fad5b  · pending      日本",
             ]
         );
         let whole = shown(None, Times::Utc);

@@ -4,22 +4,27 @@ use super::{CliError, Params};
 use crate::labels::selector;
 use crate::tree::{SKIPPED, shown_status};
 use crate::when::{When, time};
-use crate::{Api, output};
-use serde_json::{Map, Value, json};
+use clap::builder::PossibleValuesParser;
+use serde_json::{Map, Value};
 use taskledger_domain::Timestamp;
 use taskledger_domain::task::Status;
 
-/// Tasks that are looked at for a filter that the server does not have.
-pub(super) const LOOKED_AT_MAX: usize = 10_000;
-/// Tasks of a page that is looked through.
-const PAGE: u32 = 1000;
+/// The statuses that a filter takes.
+const STATUSES: [&str; 6] = [
+    Status::Pending.as_str(),
+    Status::InProgress.as_str(),
+    Status::Completed.as_str(),
+    Status::Failed.as_str(),
+    Status::Cancelled.as_str(),
+    SKIPPED,
+];
 
 /// Filters, all of which must be met.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Selection {
     /// Only tasks in this status: pending, in_progress, completed, failed, cancelled; or skipped: pending tasks that
     /// their run has ended without
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(STATUSES), hide_possible_values = true)]
     status: Option<String>,
     /// Only tasks of this user
     #[arg(long)]
@@ -204,7 +209,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    fn takes(&self, task: &Value) -> bool {
+    pub(super) fn takes(&self, task: &Value) -> bool {
         let text = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or_default();
         let ended = time(task, "completed_at");
         let is_named = |name: &String| fits(name, text("name"));
@@ -238,46 +243,11 @@ fn fits(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Looks through pages until there are enough tasks, or enough was looked at; the cursor goes on from there.
-pub(super) async fn looked_through(
-    rest: Option<&Rest>,
-    wanted: usize,
-    api: &dyn Api,
-    mut params: Value,
-) -> Result<Value, CliError> {
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    params["limit"] = PAGE.into();
-    loop {
-        let page = api.call("tasks.list", params.clone()).await?;
-        let tasks = page["tasks"].as_array().map_or(&[][..], Vec::as_slice);
-        looked_at += tasks.len();
-        let taken = |task: &&Value| rest.is_none_or(|rest| rest.takes(task));
-        found.extend(tasks.iter().filter(taken).cloned());
-        let cursor = output::member(&page, "next_cursor");
-        let is_enough = found.len() >= wanted || looked_at >= LOOKED_AT_MAX;
-        if cursor.is_empty() || is_enough {
-            let is_more = found.len() > wanted;
-            found.truncate(wanted);
-            let mut result = json!({"tasks": found, "looked_at": looked_at});
-            if is_more {
-                // No cursor lies within a page.
-                result["more"] = true.into();
-            } else if !cursor.is_empty() {
-                result["next_cursor"] = cursor.into();
-            }
-            return Ok(result);
-        }
-        if let Some(params) = params.as_object_mut() {
-            params.remove("offset");
-        }
-        params["cursor"] = cursor.into();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::when::{Times, tests::at_noon};
+    use serde_json::json;
 
     #[test]
     fn a_star_stands_for_any_letters() {
@@ -299,6 +269,28 @@ mod tests {
         ] {
             assert!(!fits(pattern, text), "{pattern} {text}");
         }
+    }
+
+    #[test]
+    fn a_status_that_there_is_not_is_refused_with_all_that_there_are() {
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            which: Selection,
+        }
+        let read = |status: &str| {
+            let line = <Line as clap::Parser>::try_parse_from(["x", "--status", status]);
+            line.map(|line| line.which).map_err(|it| it.to_string())
+        };
+        let said = read("faild").unwrap_err();
+        for expected in Status::ALL
+            .iter()
+            .map(|it| it.as_str())
+            .chain([SKIPPED, "similar"])
+        {
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+        assert_eq!(read("skipped").unwrap().status(), Some("pending"));
     }
 
     fn taken(selection: &Selection, completed_at: Value) -> bool {

@@ -6,11 +6,13 @@ use super::{CliError, HttpApi, Output, Params, Request, Text, When, answer};
 use crate::Api;
 use crate::following::say;
 use crate::output::{list, member};
-use crate::tree::{self, Line};
+use crate::tree::{self, Line, not_before};
+use crate::when::time;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::Duration;
+use taskledger_domain::Timestamp;
 use tokio::time::timeout;
 
 /// Show a task and everything below it
@@ -50,19 +52,20 @@ pub(super) async fn show(
     when: &When,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
-    let is_past = args.as_of.is_given();
+    let as_of = args.as_of.clone();
     let (result, _) = answer(api, args.request()?).await?;
     if out.is_json() {
         out.value(&result)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut waits = Waits::default();
-    if !is_past {
+    let then = as_of.moment(&result);
+    if then.is_none() {
         // What was not answered in time is not told.
         let asking = ask(api, &result, when, &mut waits);
         let _ = timeout(ASK_MAX, asking).await;
     }
-    out.texts(&drawn(&result, when, &waits.notes))?;
+    out.texts(&drawn(&result, then.unwrap_or(when.now), &waits.notes))?;
     if waits.is_draining {
         let command = out.command("taskledger drain --cancel");
         say(&format!(
@@ -72,10 +75,10 @@ pub(super) async fn show(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tree, with how long each task took and what it waits for: `notes` are for those of which the tree does not say
-/// it.
-pub(super) fn drawn(result: &Value, when: &When, notes: &HashMap<String, String>) -> Vec<Text> {
-    let mut lines = tree::lines_at(result, when.now);
+/// The tree at a time, with how long each task took until then and what it waited for: `notes` are for those of which
+/// the tree does not say it.
+pub(super) fn drawn(result: &Value, at: Timestamp, notes: &HashMap<String, String>) -> Vec<Text> {
+    let mut lines = tree::lines_at(result, at);
     for line in &mut lines {
         if let Some(note) = notes.get(&line.id) {
             line.note.clone_from(note);
@@ -113,20 +116,28 @@ async fn ask(api: &dyn Api, tree: &Value, when: &When, waits: &mut Waits) {
         // A server that is stopping offers no step.
         waits.is_draining |=
             member(reason, "code") == "draining" && !list(reason, "next_steps").is_empty();
-        if let Some(note) = note(reason) {
+        if let Some(note) = note(reason, when.now) {
             waits.notes.insert(line.id.clone(), note);
         }
     }
 }
 
 /// The first reason of an explanation in a few words, if it says more than that the task is pending.
-fn note(reason: &Value) -> Option<String> {
+fn note(reason: &Value, now: Timestamp) -> Option<String> {
     let method = member(reason, "executor");
     match member(reason, "code").as_str() {
         "draining" => Some("waits because the server is draining".to_owned()),
         "waits_for_worker" => Some(format!("waits for a worker of `{method}`")),
         "waits_for_slot" => Some("waits for a free slot".to_owned()),
         "lacks_inputs" => Some("waits for inputs".to_owned()),
+        "waits_for_time" => {
+            // The tree says it of the groups in it; this is one around it.
+            let of = reason
+                .get("of")
+                .map_or_else(String::new, |of| member(of, "name"));
+            let because = format!(", because of `{of}`");
+            Some(not_before(time(reason, "at")?, now, &because))
+        }
         "waits_for_executor" => Some(no_executor(&method, reason)),
         "not_covered" => {
             let unknown = member(reason, "unknown_executor");
@@ -148,6 +159,7 @@ fn no_executor(method: &str, reason: &Value) -> String {
 mod reasons {
     use super::*;
     use crate::ApiError;
+    use crate::testing::parsed;
     use crate::when::{Times, tests::at_noon};
     use async_trait::async_trait;
 
@@ -165,6 +177,9 @@ mod reasons {
             let reason = match id {
                 "unknown" => {
                     json!({"code": "not_covered", "unknown_executor": "ehco", "meant": "echo"})
+                }
+                "held" => {
+                    json!({"code": "waits_for_time", "at": "2026-01-31T12:00:30Z", "of": {"name": "flow"}})
                 }
                 "draining" => {
                     json!({"code": "draining", "next_steps": [{"method": "system.drain"}]})
@@ -190,11 +205,12 @@ mod reasons {
             "unknown",
             "not_covered",
             "refused",
+            "held",
         ];
         let (mut waits, when) = (Waits::default(), at_noon(Times::Utc));
         ask(&Waiting, &tree(&names), &when, &mut waits).await;
         assert!(waits.is_draining);
-        let drawn = drawn(&tree(&names), &when, &waits.notes);
+        let drawn = drawn(&tree(&names), when.now, &waits.notes);
         let drawn: Vec<String> = drawn.iter().map(Text::letters).collect();
         assert_eq!(
             drawn,
@@ -205,9 +221,38 @@ mod reasons {
                 "├─ · waits_for_executor  pending  no executor `m`",
                 "├─ · unknown  pending  no executor `ehco`; did you mean `echo`?",
                 "├─ · not_covered  pending",
-                "└─ · refused  pending",
+                "├─ · refused  pending",
+                "└─ · held  pending  not before 2026-01-31T12:00:30.000000Z (in 30 s), because of `flow`",
             ]
         );
+    }
+
+    #[test]
+    fn the_past_is_drawn_as_it_was_then() {
+        let args = |as_of: &str| {
+            parsed::<Args>(["tree", "x", "--as-of", as_of])
+                .unwrap()
+                .as_of
+        };
+        // The latest event before the time that was asked for.
+        let result = json!({"as_of": {"position": 7, "time": "2026-01-31T12:00:03Z"},
+            "task": {"id": "x", "name": "flow", "status": "in_progress", "schemas": null,
+                "started_at": "2026-01-31T12:00:00Z"},
+            "children": [{"task": {"id": "y", "name": "call", "status": "pending", "attempt": 1,
+                "schemas": {"method": "m"}, "next_attempt_at": "2026-01-31T12:00:09Z"}}]});
+        for (as_of, took, retry) in [
+            ("2026-01-31T13:00:05+01:00", "5.0 s", "4.0 s"),
+            ("7", "3.0 s", "6.0 s"),
+        ] {
+            let then = args(as_of).moment(&result).unwrap();
+            let drawn = drawn(&result, then, &HashMap::new());
+            let drawn: Vec<String> = drawn.iter().map(Text::letters).collect();
+            let flow = format!("▸ flow  in_progress  {took}");
+            let call = format!("└─ · call  pending  retry in {retry}");
+            assert_eq!(drawn, [flow, call], "{as_of}");
+        }
+        let now = parsed::<Args>(["tree", "x"]).unwrap().as_of;
+        assert_eq!(now.moment(&json!({"task": {}})), None);
     }
 }
 

@@ -26,8 +26,9 @@ struct Row {
 }
 
 /// The members of a task that say where it stands and what it waits for. Payloads are not among them.
-const KEPT: [&str; 13] = [
+const KEPT: [&str; 14] = [
     "id",
+    "parent_id",
     "name",
     "status",
     "skipped",

@@ -166,7 +166,7 @@ pub(in crate::transport) fn reason() -> Value {
         "chain": tasks("`blocked`: from the dependency to the root cause."),
         "root_cause": task,
         "dependencies": tasks("`waits_for_dependencies`: those that are not satisfied."),
-        "open": tasks("`waits_for_descendants`: running ones first."),
+        "open": tasks("`waits_for_descendants`: running ones first; groups only when no task is open."),
         "harmed_by": tasks("`failed`, of a group: the children that made it fail."),
         "not_done": tasks("`failed`, of a group: what is pending below it."),
         "retries": {"type": "string", "enum": RETRIES, "description": "`failed`: what became of its retries."},

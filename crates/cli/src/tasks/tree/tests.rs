@@ -211,7 +211,7 @@ fn of(columns: usize, name: &str) -> String {
                 Some(columns),
             ))
         }
-        "tasks-tree" => texts(tasks_tree::drawn(&flow(), &when, &HashMap::new())),
+        "tasks-tree" => texts(tasks_tree::drawn(&flow(), when.now, &HashMap::new())),
         "tasks-explain" => {
             let answer = json!({"summary": "`notify` cannot start by itself: `render` failed", "status": "pending",
                 "reasons": [{"code": "blocked", "message": "-", "chain": [

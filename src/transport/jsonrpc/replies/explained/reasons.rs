@@ -274,8 +274,14 @@ impl Speaker<'_> {
 
     fn descendants(&self, below: &Descendants) -> Said {
         let total = below.open + below.completed + below.failed + below.cancelled;
-        let names = self.names(below.listed.items.iter(), below.listed.more);
-        let (open, more) = self.tasks(&below.listed);
+        // Groups stand last. They are told only when no task is open, because counts are of tasks.
+        let (mut listed, open) = (below.listed.clone(), below.open as usize);
+        if open > 0 {
+            listed.items.truncate(open);
+            listed.more = open - listed.items.len();
+        }
+        let names = self.names(listed.items.iter(), listed.more);
+        let (open, more) = self.tasks(&listed);
         said(
             "waits_for_descendants",
             match below.open {
