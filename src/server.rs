@@ -233,7 +233,8 @@ impl Server {
     pub fn join(&self, url: &str) {
         if let Some(cluster) = &self.storage.cluster {
             let flows = self.app.flows.clone();
-            let taking_part = cluster.take_part(url, flows, self.leaving.clone());
+            let until = (self.leaving.clone(), self.stop.clone());
+            let taking_part = cluster.take_part(url, flows, until);
             self.services.spawn(taking_part);
         }
     }

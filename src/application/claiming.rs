@@ -70,7 +70,7 @@ impl App {
         while all.begun().len() < claim.max && misses < MISSES_MAX {
             let places: usize = reserved.iter().map(|it: &Reservation| it.many.max(1)).sum();
             let left = (claim.max - all.begun().len()).saturating_sub(places);
-            match self.reserved(context, methods, left) {
+            match self.reserved(context, methods, (&claim.worker, left)) {
                 Ok(more) => reserved.extend(more),
                 Err(error) if reserved.is_empty() && all.is_empty() => return Err(error),
                 Err(_) => {}
@@ -105,11 +105,12 @@ impl App {
         &self,
         context: &Context,
         methods: &Arc<[Arc<str>]>,
-        mut many: usize,
+        (worker, mut many): (&Arc<str>, usize),
     ) -> Result<Vec<Reservation>, Error> {
         let mut reserved = Vec::new();
         while many > 0 {
-            match self.wait_for(context, methods, many).map(|mut it| it.now()) {
+            let waiting = self.wait_for(context, methods, (worker, many));
+            match waiting.map(|mut it| it.now()) {
                 Ok(Some(Wakeup::Here(reservation))) => {
                     many = many.saturating_sub(reservation.many.max(1));
                     reserved.push(reservation);
@@ -153,7 +154,7 @@ impl App {
         &self,
         context: &Context,
         methods: &Arc<[Arc<str>]>,
-        max: usize,
+        (worker, max): (&Arc<str>, usize),
     ) -> Result<Waiting, Error> {
         let reach = context.caller.reach();
         let mut executors = self.validation.executors();
@@ -162,6 +163,7 @@ impl App {
                 methods: self.asked_for(&*executors, methods, &reach),
                 reach: reach.clone(),
                 max,
+                by: (worker.clone(), context.caller.actor().clone()),
             };
             let waiting = self.flows.offers.ask(ask).map_err(|_| Error::Busy {
                 reason: "too many workers wait on this node".to_owned(),

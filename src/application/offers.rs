@@ -68,6 +68,8 @@ pub(super) struct Ask {
     pub(super) reach: Reach,
     /// At most so many tasks.
     pub(super) max: usize,
+    /// Who asks: the worker, and its principal.
+    pub(super) by: (Arc<str>, Arc<str>),
 }
 
 /// The right to claim tasks of a flow; dropping it offers what is left to others.
@@ -358,9 +360,10 @@ impl Offers {
         self.inner().unwanted()
     }
 
-    /// Has all workers that wait look whether they are still to have something.
-    pub(super) fn look(&self) {
-        let told = self.inner().dismiss();
+    /// Has this worker of these principals look whether it is still to have something, wherever it waits. Cost:
+    /// O(workers that wait).
+    pub(super) fn look_of(&self, worker: &str, principals: &[Arc<str>]) {
+        let told = self.inner().dismiss_worker(worker, principals);
         for tell in told {
             let _ = tell.send(Wakeup::Look);
         }

@@ -62,7 +62,8 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn is_remote_for_any(&self, method: &str) -> bool {
         self.is_remote(method)
     }
-    /// Whether it starts programs on the machine of the server; false for an unknown one.
+    /// Whether it starts programs on the machine of a server that has it, this one or another: what is accepted here
+    /// may run there. False for an unknown name that no server gives to such an executor.
     fn starts_programs(&self, _method: &str) -> bool {
         false
     }

@@ -4,7 +4,7 @@
 //! The contents may change while the server runs. Each change makes a new [`Snapshot`] with a higher number;
 //! a snapshot that somebody holds stays as it is.
 
-use super::executor::{Registered, Registry};
+use super::executor::{Registered, Registry, START_PROGRAMS};
 use crate::application::api::ExecutorView;
 use crate::application::ports::{DeclaredByUsers, ExecutorList, ExecutorSnapshot, Executors};
 use serde_json::{Map, Value};
@@ -213,7 +213,9 @@ impl ExecutorSnapshot for Snapshot {
     }
     fn starts_programs(&self, method: &str) -> bool {
         let executor = self.get(method).map(Registered::executor);
-        executor.is_some_and(|executor| executor.starts_programs())
+        // This server may lack an executor that others have, or that it has itself after its next start.
+        START_PROGRAMS.contains(&method)
+            || executor.is_some_and(|executor| executor.starts_programs())
     }
     fn is_idempotent(&self, method: &str) -> bool {
         self.get(method).is_some_and(|r| r.description().idempotent)

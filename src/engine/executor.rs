@@ -24,7 +24,7 @@ mod tests;
 pub use a2a::A2aExecutor;
 pub use aggregate_results::AggregateResultsExecutor;
 pub use approval::ApprovalExecutor;
-pub use built_in::{BuiltInError, BuiltInOptions, with_built_ins};
+pub use built_in::{BuiltInError, BuiltInOptions, START_PROGRAMS, with_built_ins};
 pub use command::CommandExecutor;
 pub use conformance::ConformanceExecutor;
 pub use echo::EchoExecutor;
@@ -258,7 +258,8 @@ pub trait Executor: Send + Sync + 'static {
     }
 
     /// Whether it starts programs on this machine: callers need the scope `exec:local` for its tasks. Must
-    /// not change.
+    /// not change. Nodes of one database need the same executors of this kind, because the scope is checked by the node
+    /// that takes the call; only built-in ones are known where they are off.
     fn starts_programs(&self) -> bool {
         false
     }

@@ -4,7 +4,7 @@
 //! nothing is decided any more; then everything that rests on it is dropped ([`PartitionListener::lost`]); only
 //! then may it be held again, under another token.
 
-use super::leases::{Held, Leases, Sight};
+use super::leases::{Error, Held, Leases, Sight};
 use super::ownership::{NodeOwnership, partitions};
 use super::{BEAT_EVERY, BEAT_WAIT, GIVE_MAX, READ_MODELS};
 use crate::application::ownership::Node;
@@ -68,14 +68,21 @@ impl Keeper {
     }
 
     /// Renews leases until `stop`; then gives them all up. Stop it when nothing is decided any more.
-    pub async fn run(self, stop: CancellationToken) {
+    ///
+    /// # Errors
+    /// [`Error::Differs`]: the server must not go on.
+    pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         let mut gave = false;
-        loop {
+        let ended = loop {
             let sent = Instant::now();
-            gave = tokio::select! {
+            let beaten = tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
-                gave = self.beat(sent, gave) => gave,
+                () = stop.cancelled() => break Ok(()),
+                beaten = self.beat(sent, gave) => beaten,
+            };
+            gave = match beaten {
+                Ok(gave) => gave,
+                Err(error) => break Err(error),
             };
             // What was given up is free for others once the database knows.
             if gave {
@@ -84,11 +91,11 @@ impl Keeper {
             let next = sleep_until(sent + BEAT_EVERY);
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = stop.cancelled() => break Ok(()),
                 () = self.ownership.refuted.notified() => self.lose(&self.ownership.expire()),
                 () = self.watched(next) => {}
             }
-        }
+        };
         self.lose(&self.ownership.give(&self.ownership.held()));
         match timeout(BEAT_WAIT, self.leases.leave(&self.node)).await {
             Ok(Ok(())) => {}
@@ -97,22 +104,27 @@ impl Keeper {
             }
             Err(_) => tracing::warn!("the leases of this node end by themselves"),
         }
+        ended
     }
 
     /// One beat. Whether leases were given up, of which the database must hear. A beat that only tells
     /// of those of the one before (`gave`) gives up no more.
-    async fn beat(&self, sent: Instant, gave: bool) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::Differs`].
+    async fn beat(&self, sent: Instant, gave: bool) -> Result<bool, Error> {
         let asked = self.ownership.held();
         let answer = timeout(BEAT_WAIT, self.leases.beat(&self.node, &asked));
         let sight = match self.watched(answer).await {
             Ok(Ok(sight)) => sight,
-            Ok(Err(error)) => {
+            Ok(Err(error @ Error::Differs { .. })) => return Err(error),
+            Ok(Err(error @ (Error::Unavailable(_) | Error::InUse { .. }))) => {
                 self.not_renewed(&error.to_string());
-                return false;
+                return Ok(false);
             }
             Err(_) => {
                 self.not_renewed("no answer in time");
-                return false;
+                return Ok(false);
             }
         };
         if self.failing.swap(false, Ordering::Relaxed) {
@@ -129,11 +141,11 @@ impl Keeper {
             self.listener.gained(&gained);
         }
         if gave {
-            return false;
+            return Ok(false);
         }
         let surplus = self.surplus(&sight);
         self.lose(&self.ownership.give(&surplus));
-        !surplus.is_empty()
+        Ok(!surplus.is_empty())
     }
 
     /// Waits for something, and gives up leases whose time passes meanwhile.

@@ -11,6 +11,14 @@ pub enum Error {
     /// The database does not answer, or answers what cannot be.
     #[error("the leases of the nodes are not available: {0}")]
     Unavailable(String),
+    /// The node was taken for gone, and another one that lives does otherwise about credentials: it must not take part.
+    #[error("another node does not do as this one about credentials")]
+    Differs {
+        /// Whether this one asks for credentials.
+        is_on: bool,
+        /// Where the other one is; absent while it starts.
+        other: Option<String>,
+    },
     /// Servers run on the database, which must be left alone.
     #[error(
         "{servers} servers run on this database, which must be left alone meanwhile; stop them, or have them do it"
@@ -60,10 +68,11 @@ pub trait Leases: Send + Sync + fmt::Debug + 'static {
     /// The node lives, for [`super::TTL`] from now, and relies on `held`; whatever else is stored as
     /// its own is given up. Takes free leases up to the fair share. A lease that is taken gets a
     /// higher token than any before, and from then on appends with a lower one are refused.
-    /// One beat at a time takes effect, whole or not at all.
+    /// One beat at a time takes effect, whole or not at all. A node that was taken for gone says again whether it asks
+    /// for credentials.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]: it may have taken effect.
+    /// [`Error::Unavailable`]: it may have taken effect. [`Error::Differs`]: the node must stop.
     async fn beat(&self, node: &Node, held: &[Held]) -> Result<Sight, Error>;
 
     /// The node stops: what it holds is free.

@@ -7,7 +7,7 @@ use crate::store::postgres::{self as store, Migrated, OpenError, Options, Steps}
 use async_trait::async_trait;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Executor, Row};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use taskledger_sql::is_at_rest;
 use tokio::time::timeout;
@@ -64,12 +64,16 @@ const SAID: &str = "SELECT a.is_on, n.url
 const ADD: &str = "INSERT INTO taskledger.node_authentication (id, is_on, said_at)
     VALUES ($1, $2, clock_timestamp())
     ON CONFLICT (id) DO UPDATE SET is_on = excluded.is_on, said_at = excluded.said_at";
+/// Whether what a server has said counts still.
+const STANDS: &str = "SELECT EXISTS (SELECT FROM taskledger.node_authentication WHERE id = $1)";
 const TAKE_BACK: &str = "DELETE FROM taskledger.node_authentication WHERE id = $1";
 
 /// Leases as rows of one database, which all nodes share. Cheap to clone its pool.
 #[derive(Debug)]
 pub struct PostgresLeases {
     pool: PgPool,
+    /// What the server has said with [`PostgresLeases::agree`].
+    said: OnceLock<bool>,
 }
 
 /// What a server says of itself before it takes part.
@@ -105,7 +109,10 @@ impl PostgresLeases {
             .after_connect(|db, _| Box::pin(set_up(db)))
             .after_release(|db, _| Box::pin(is_at_rest(db, ALIVE_WAIT)))
             .connect_lazy_with(connect);
-        Ok(Self { pool })
+        Ok(Self {
+            pool,
+            said: OnceLock::new(),
+        })
     }
 
     /// What nodes prove to each other that they use the same database.
@@ -161,7 +168,32 @@ impl PostgresLeases {
             add.execute(&mut *tx).await.map_err(unavailable)?;
         }
         tx.commit().await.map_err(unavailable)?;
+        if let Ok(is_on) = decided {
+            let _ = self.said.set(is_on);
+        }
         Ok(decided)
+    }
+
+    /// Says again what the server has said, if others have taken it for gone and may do otherwise. Asked once the server
+    /// is one of the nodes again: from then on nobody forgets what it says.
+    ///
+    /// # Errors
+    /// [`Error`].
+    async fn stand_by(&self, node: Uuid, is_on: bool) -> Result<(), Error> {
+        let me = node.as_bytes().to_vec();
+        let stands = sqlx::query(STANDS).bind(me).fetch_one(&self.pool).await;
+        let stands: bool = stands.and_then(|row| row.try_get(0)).map_err(unavailable)?;
+        if stands {
+            return Ok(());
+        }
+        let same = |others: &[Said]| match others.iter().find(|other| other.is_on != is_on) {
+            None => Ok(is_on),
+            Some(other) => Err(other.url.clone()),
+        };
+        match self.agree(node, same).await? {
+            Ok(_) => Ok(()),
+            Err(other) => Err(Error::Differs { is_on, other }),
+        }
     }
 
     /// Takes back what was said for a server, which stops.
@@ -209,6 +241,9 @@ impl Leases for PostgresLeases {
             .fetch_all(&self.pool)
             .await
             .map_err(unavailable)?;
+        if let Some(is_on) = self.said.get() {
+            self.stand_by(node.id, *is_on).await?;
+        }
         let nodes: Result<_, Error> = rows.iter().map(standing).collect();
         Ok(Sight { nodes: nodes? })
     }

@@ -3,7 +3,7 @@
 use super::StartError;
 use crate::application::Flows;
 use crate::clock::SharedClock;
-use crate::nodes::{Keeper, NodeOwnership, Peers, PostgresLeases, Said, Trust};
+use crate::nodes::{self, Keeper, NodeOwnership, Peers, PostgresLeases, Said, Trust};
 use crate::store::postgres;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -47,15 +47,29 @@ impl Cluster {
         Ok(self.leases.agree(self.ownership.me(), decide).await?)
     }
 
-    /// Takes part until `stop`, as the node that others reach at `url`.
+    /// Takes part until `leaving`, as the node that others reach at `url`. A node that must not take part any more ends
+    /// the server with `stop`.
     pub(super) fn take_part(
         &self,
         url: &str,
         flows: Arc<Flows>,
-        stop: CancellationToken,
+        (leaving, stop): (CancellationToken, CancellationToken),
     ) -> impl Future<Output = ()> + use<> {
         let leases = self.leases.clone();
-        Keeper::new(Arc::from(url), self.ownership.clone(), leases, flows).run(stop)
+        let keeper = Keeper::new(Arc::from(url), self.ownership.clone(), leases, flows);
+        async move {
+            let Err(error) = keeper.run(leaving).await else {
+                return;
+            };
+            let error = match error {
+                nodes::Error::Differs { is_on, other } => {
+                    StartError::Authentication { is_on, other }
+                }
+                error @ (nodes::Error::Unavailable(_) | nodes::Error::InUse { .. }) => error.into(),
+            };
+            tracing::error!(%error, "this server ends: it was taken for gone and cannot take part again");
+            stop.cancel();
+        }
     }
 
     /// Closes its connections; the last step.

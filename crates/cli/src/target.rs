@@ -101,9 +101,12 @@ impl Target {
         let url = parse_url(url)?;
         let secret = [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE];
         let shows = secret.iter().find(|name| given.headers.contains_key(*name));
+        // A proxy elsewhere reads a request over http, also one for this machine.
+        let proxy = given.proxy.as_ref().filter(|proxy| !is_loopback(proxy));
+        let stays_here = is_loopback(&url) && proxy.is_none();
         if let Some(name) = shows
             && url.scheme() != "https"
-            && !is_loopback(&url)
+            && !stays_here
             && !given.unencrypted
         {
             let from = match (name == AUTHORIZATION, &given.credentials) {
@@ -112,8 +115,11 @@ impl Target {
                 }
                 _ => format!("`{name}` of {}", given.headers_of),
             };
+            let through = proxy
+                .map(|_| format!(" through the proxy of {}", given.proxy_of))
+                .unwrap_or_default();
             return Err(ApiError::Connection(format!(
-                "{from} is not sent to `{url}`: everybody on the way could read it; use an https URL, or \
+                "{from} is not sent to `{url}`{through}: everybody on the way could read it; use an https URL, or \
                  --insecure-token in a network that you trust"
             )));
         }

@@ -188,6 +188,21 @@ impl Inner {
         ids.into_iter().filter_map(|id| self.leave(id)).collect()
     }
 
+    /// Takes out what waits as this worker of one of these principals. Cost: O(workers).
+    pub(super) fn dismiss_worker(&mut self, worker: &str, principals: &[Arc<str>]) -> Vec<Tell> {
+        let is_it = |(_, it): &(&u64, &Worker)| {
+            let (name, principal) = &it.ask.by;
+            **name == *worker && principals.contains(principal)
+        };
+        let ids: Vec<u64> = self
+            .workers
+            .iter()
+            .filter(is_it)
+            .map(|(id, _)| *id)
+            .collect();
+        ids.into_iter().filter_map(|id| self.leave(id)).collect()
+    }
+
     /// Takes workers out for whom it makes a difference whether their owners have declared these methods for
     /// themselves: they wait for one of them, or for the shared one in its place, and may have flows of that owner.
     /// Cost: O(methods + these workers * log).

@@ -44,6 +44,7 @@ fn asks(methods: &[&str], reach: Reach, max: usize) -> Ask {
         methods: methods.iter().map(|method| name(method)).collect(),
         reach,
         max,
+        by: (Arc::from("w"), Arc::from("user:ann")),
     }
 }
 

@@ -410,6 +410,7 @@ fn refused(refusal: Refusal, id: Option<&TokenId>) -> Error {
         Refusal::Lifetime => ("expires_in_seconds", "a number of seconds"),
         Refusal::Grace => ("grace_seconds", "a number of seconds"),
         Refusal::Note => ("note", "a shorter note"),
+        Refusal::Reserved => ("name", "another name"),
         Refusal::Nothing => ("scopes", "at least one scope"),
         Refusal::Full(_) => ("tokens", "fewer tokens"),
         Refusal::DeniedFull(_) => ("value", "fewer JWTs that are refused"),

@@ -8,11 +8,13 @@ use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
 use crate::application::new_methods::NewMethods;
 use crate::application::published_ids::PublishedIds;
+use crate::application::queries::Consistency;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use taskledger_auth::store::OwnKey;
 use taskledger_broker::{Owner, Published};
 use taskledger_domain::TaskId;
+use taskledger_projections::TaskView;
 use taskledger_workers::MethodKey;
 
 /// Tasks that a worker is asked about: as many as a stream of the broker may hold.
@@ -55,6 +57,29 @@ impl Service {
         let key = self.ids_key.get_or_try_init(|| self.find_ids_key()).await?;
         let actor = context.caller.actor().clone();
         Ok(PublishedIds::of(key.value.clone(), actor, key.had_none))
+    }
+
+    /// The task that is stored under an id that the caller publishes, or has published, if it is within reach. Needs no
+    /// right to read: nothing of it is told but that it is the same task.
+    ///
+    /// # Errors
+    /// [`Error`]: whether there is one is not known.
+    pub async fn published_task(
+        &self,
+        context: &Context,
+        task: TaskId,
+    ) -> Result<Option<TaskView>, Error> {
+        // A step of what a requester publishes, which is counted.
+        authorize(context, UseCase::ExecuteTasks)?;
+        match self.app.get(context, task, Consistency::Strong).await {
+            Ok(view) => {
+                let (flow, owner) = (view.row.flow_id, view.row.owner.as_deref());
+                self.access.read(context, flow, owner);
+                Ok(Some(view))
+            }
+            Err(Error::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     async fn find_ids_key(&self) -> Result<OwnKey, Error> {

@@ -257,6 +257,9 @@ impl Service {
                 Ok(seen) => seen,
                 Err(unfit) => return Ok(audited.refusal(unfit).await),
             };
+            if seen.is_paused && !is_paused {
+                self.lets_run(context, &seen, &audited).await?;
+            }
             audited.begin().await?;
             let mut new = seen.clone();
             new.is_paused = is_paused;
@@ -333,7 +336,7 @@ impl Service {
     ) -> Result<Fit<RunByHand>, Error> {
         self.admit(context, UseCase::RunSchedule)?;
         let owner = self.owner_of_change(context, Action::ScheduleRun, &named)?;
-        let Some(schedule) = self.schedules.schedule(&owner, &named.name).await? else {
+        let Some(mut schedule) = self.schedules.schedule(&owner, &named.name).await? else {
             return Ok(Err(UnfitSchedule::Absent));
         };
         let key = match &context.idempotency {
@@ -349,27 +352,47 @@ impl Service {
         }
         let of = (&owner, &named.name);
         let mut audited = Audited::new((self, context), Action::ScheduleRun, of);
-        audited.begin().await?;
         for _ in 0..ROUNDS_MAX {
-            let done = self.run_by_hand(schedule.id, &key, overlap).await;
+            self.lets_run(context, &schedule, &audited).await?;
+            audited.begin().await?;
+            let of_version = (schedule.id, schedule.version);
+            let done = self.run_by_hand(of_version, &key, overlap).await;
             // The look may have left something to do, also where it failed.
             self.schedules_changed.notify_one();
             if let Some(run) = done? {
+                match run.state {
+                    State::Skipped | State::Failed => audited.refused().await,
+                    State::Waiting | State::Starting | State::Started => {}
+                }
                 let root = TaskId(run.flow);
                 return Ok(Ok(RunByHand { run, root }));
             }
-            if self
-                .schedules
-                .schedule(&owner, &named.name)
-                .await?
-                .is_none()
-            {
-                return Ok(audited.refusal(UnfitSchedule::Absent).await);
-            }
+            schedule = match self.schedules.schedule(&owner, &named.name).await? {
+                Some(newest) => newest,
+                None => return Ok(audited.refusal(UnfitSchedule::Absent).await),
+            };
             sleep(ROUND_PAUSE).await;
         }
         audited.refused().await;
         Err(held())
+    }
+
+    /// Refuses to have a schedule run, now or at its times, for a caller whose credentials do not allow what it starts.
+    ///
+    /// # Errors
+    /// `Forbidden`; [`Error`].
+    async fn lets_run(
+        &self,
+        context: &Context,
+        schedule: &Schedule,
+        audited: &Audited<'_>,
+    ) -> Result<(), Error> {
+        // Boxed: it is large, and seldom asked.
+        let may = Box::pin(self.may_have_run(context, schedule)).await;
+        if may.is_err() {
+            audited.refused().await;
+        }
+        self.access.noted(context, audited.change(), may)
     }
 
     /// Whose schedule is to be changed.

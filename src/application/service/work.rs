@@ -248,7 +248,7 @@ impl Service {
         while begun.is_empty() && Instant::now() < until {
             let place = match &mut waiting {
                 Some(place) => place,
-                None => waiting.insert(app.wait_for(context, methods, here.max)?),
+                None => waiting.insert(app.wait_for(context, methods, (&here.worker, here.max))?),
             };
             let told = tokio::select! {
                 told = timeout_at(until, place.told()) => told,

@@ -196,7 +196,7 @@ impl Service {
         }
         if is_drained {
             // It may be among those that wait.
-            self.app.flows.offers.look();
+            self.app.flows.offers.look_of(worker, &principals);
         }
         let held = self.held(context).await;
         let of_worker = held.iter().filter(|((name, of), _)| {

@@ -165,3 +165,11 @@ fn contents_that_cannot_be_are_refused_and_nothing_is_published() {
     assert_eq!(directory.newest().number(), 1);
     assert_eq!(directory.newest().remote().count(), 0);
 }
+
+#[test]
+fn programs_are_started_by_an_executor_that_another_server_may_have() {
+    let snapshot = directory().snapshot();
+    assert!(!snapshot.knows("command_executor") && snapshot.starts_programs("command_executor"));
+    let others = ["echo_executor", "resize"];
+    assert!(!others.iter().any(|name| snapshot.starts_programs(name)));
+}

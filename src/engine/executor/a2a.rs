@@ -54,6 +54,9 @@ const TASK_NOTE: &str = "agent task ";
 const SENDING_NOTE: &str = "sending to agent ";
 const ANSWERING_NOTE: &str = "sending the answer to agent ";
 const SAID_NOTE: &str = "agent says: ";
+/// Why a question is none that could be answered later.
+const ASKS_IN_SECRET: &str = "the agent asks in a task whose id holds a secret of this task: the id is not recorded, so no \
+                              answer could reach it";
 /// Characters of an id of a task that can be noted.
 const TASK_ID_CHARS_MAX: usize = 500;
 
@@ -151,7 +154,7 @@ impl Executor for A2aExecutor {
             let ended = self.cancelled(&job, &remote.task_id).await;
             let Err(reason) = ended else { return };
             if tried == CANCEL_TRIES {
-                tracing::warn!(task.id = %job.task_id, reason, "a task of an agent could not be cancelled");
+                not_cancelled(&job, &reason);
                 return;
             }
             tokio::time::sleep(pause).await;
@@ -183,7 +186,17 @@ impl Executor for A2aExecutor {
             turn = turn(&agent, &asked, &job, &mut watching) => Some(turn),
         };
         match turn {
-            Some(turn) => outcome::of(turn?, &agent.card().name),
+            Some(turn) => {
+                let ended = outcome::of(turn?, &agent.card().name)?;
+                let is_secret = watching
+                    .task
+                    .as_deref()
+                    .is_some_and(|id| watching.is_secret(id));
+                match ended {
+                    Ended::Asks(_) if is_secret => Err(ExecutorError::new(ASKS_IN_SECRET)),
+                    Ended::Asks(_) | Ended::Result(_) => Ok(ended),
+                }
+            }
             None => {
                 if job.over.is_cancelled() {
                     cancel(&agent, watching.task.as_deref(), &job).await;
@@ -198,8 +211,14 @@ impl Executor for A2aExecutor {
 async fn cancel(agent: &Agent, task: Option<&str>, job: &Job) {
     let Some(task) = task else { return };
     if let Err(reason) = cancelled(agent, task).await {
-        tracing::warn!(task.id = %job.task_id, reason, "a task of an agent could not be cancelled");
+        not_cancelled(job, &reason);
     }
+}
+
+/// Agents repeat in their errors what they were sent.
+fn not_cancelled(job: &Job, reason: &str) {
+    let reason = job.secrets.scrubber().text(reason);
+    tracing::warn!(task.id = %job.task_id, %reason, "a task of an agent could not be cancelled");
 }
 
 /// # Errors
@@ -387,14 +406,21 @@ impl Watching {
             .await;
     }
 
+    /// Whether an id holds a secret, so that it cannot be recorded.
+    fn is_secret(&self, id: &str) -> bool {
+        *self.scrubber.text(id) != *id
+    }
+
     async fn began(&mut self, task: &Task) {
         let metadata = task.metadata.as_ref();
         let root = metadata.and_then(|it| it.get("rootTaskId")?.as_str());
         self.root = root.map(str::to_owned);
         if self.task.as_ref() != Some(&task.id) {
             self.task = Some(task.id.clone());
-            // An id that cannot be kept whole would be another one.
-            if task.id.chars().count() <= TASK_ID_CHARS_MAX {
+            // An id that cannot be kept whole would be another one, and one that holds a secret is not kept: then an
+            // attempt that is interrupted goes on as if it had not heard of the agent's task.
+            let is_whole = task.id.chars().count() <= TASK_ID_CHARS_MAX;
+            if is_whole && !self.is_secret(&task.id) {
                 self.notes.keep(format!("{TASK_NOTE}{}", task.id)).await;
             }
         }

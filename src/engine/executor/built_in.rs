@@ -5,9 +5,14 @@ use super::{
     A2aExecutor, AggregateResultsExecutor, ApprovalExecutor, EchoExecutor, Executor, HttpExecutor,
     RegistryBuilder, RegistryError, SleepExecutor, SystemInfoExecutor,
 };
+use crate::application::api::COMMAND_EXECUTOR;
 use crate::egress::Egress;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Built-in executors that start programs of the server's machine, whether or not this server has them: its tasks may
+/// run on another one, or after a start with other settings.
+pub const START_PROGRAMS: [&str; 1] = [COMMAND_EXECUTOR];
 
 /// What the configuration says of the built-in executors.
 #[derive(Debug, Clone, Default)]
@@ -100,6 +105,14 @@ mod tests {
             std::thread::available_parallelism().unwrap().get()
         );
         assert_eq!(on.effective_limit("echo_executor"), Some(256));
+    }
+
+    #[test]
+    fn all_that_start_programs_are_known_by_name_where_they_are_off() {
+        let on = registry(Some(command::Options::allowing(["sh"]))).unwrap();
+        let starting = on.iter().filter(|it| it.executor().starts_programs());
+        let starting: Vec<_> = starting.map(Registered::name).collect();
+        assert_eq!(starting, START_PROGRAMS);
     }
 
     #[test]

@@ -70,7 +70,7 @@ struct World {
     leases: Arc<Asked>,
     beats: mpsc::UnboundedReceiver<Beat>,
     stop: CancellationToken,
-    running: tokio::task::JoinHandle<()>,
+    running: tokio::task::JoinHandle<Result<(), Error>>,
 }
 
 /// Flows of many partitions.
@@ -289,7 +289,8 @@ async fn a_node_that_stops_gives_everything_up() {
     let mut w = World::new();
     w.answer(&[(ME, held(all(), 1))]).await;
     w.stop.cancel();
-    w.running.await.expect("the keeper ends");
+    let ended = w.running.await.expect("the keeper ends");
+    assert!(ended.is_ok(), "{ended:?}");
     assert!(*w.leases.left.lock().unwrap());
     let lost = *w.told.lost.lock().unwrap();
     assert_eq!(lost, Partitions::ALL);
@@ -306,4 +307,23 @@ async fn a_call_on_its_way_to_a_node_ends_with_the_node() {
     assert!(futures_util::poll!(gone.as_mut()).is_pending());
     w.answer(&[(ME, held(all(), 2))]).await;
     gone.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_must_not_take_part_gives_up_what_it_holds_and_ends() {
+    let mut w = World::new();
+    let (_, answer) = w.beats.recv().await.expect("it beats");
+    answer
+        .send(Err(Error::Differs {
+            is_on: false,
+            other: None,
+        }))
+        .expect("it waits");
+    let ended = w.running.await.expect("the keeper ends");
+    assert!(
+        matches!(ended, Err(Error::Differs { is_on: false, .. })),
+        "{ended:?}"
+    );
+    assert!(*w.leases.left.lock().unwrap());
+    assert!(w.ownership.held().is_empty());
 }

@@ -202,6 +202,8 @@ impl Delivery {
                 Err(Error::Busy { retry_after_ms, .. } | Error::RateLimited { retry_after_ms }) => {
                     sleep(Duration::from_millis(retry_after_ms)).await;
                 }
+                // Other claims of the user wait: what the agent holds, it keeps.
+                Err(Error::QuotaExceeded { .. }) => sleep(PAUSE).await,
                 Err(
                     error @ (Error::Failed(_)
                     | Error::Elsewhere(_)

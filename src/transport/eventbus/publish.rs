@@ -6,9 +6,7 @@ use super::{Bus, patterns, status};
 use crate::application::Context;
 use crate::application::api::broker::{ID_BYTES_MAX, KEY_BYTES, PublishedIds};
 use crate::application::api::views::TaskRow;
-use crate::application::api::{
-    Cancel, Consistency, Error, Execute, IdCheck, Refused, Request, Target,
-};
+use crate::application::api::{Cancel, Error, Execute, IdCheck, Refused, Request, Target};
 use prost_types::value::Kind;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -179,10 +177,10 @@ impl Bus {
     /// The task with an id. One that `is_taken` may still be on its way to the disk, or nobody's whom the caller sees.
     async fn stored(&self, context: &Context, id: TaskId, is_taken: bool) -> Option<Arc<TaskRow>> {
         for pause_ms in LOOK_AFTER_MS {
-            match self.service.get(context, id, Consistency::Strong).await {
-                Ok(view) => return Some(view.row),
-                Err(_) if is_taken => sleep(Duration::from_millis(pause_ms)).await,
-                Err(_) => return None,
+            match self.service.published_task(context, id).await {
+                Ok(Some(view)) => return Some(view.row),
+                Ok(None) | Err(_) if is_taken => sleep(Duration::from_millis(pause_ms)).await,
+                Ok(None) | Err(_) => return None,
             }
         }
         None
@@ -202,13 +200,9 @@ impl Bus {
             let Some(id) = ids.id_before(requester, name) else {
                 continue;
             };
-            let row = match self.service.get(context, id, Consistency::Strong).await {
-                Ok(view) => Some(view.row),
-                // Nobody's whom the caller sees, or the credentials read nothing.
-                Err(Error::Refused(_) | Error::Forbidden { .. }) => None,
-                Err(error) => return Err(status::of(&*self.clock, error)),
-            };
-            let published = row.and_then(|row| Published::of(&row));
+            let view = self.service.published_task(context, id).await;
+            let view = view.map_err(|error| status::of(&*self.clock, error))?;
+            let published = view.and_then(|view| Published::of(&view.row));
             if published.is_some_and(|it| it.task_id == name && it.requester == requester) {
                 found.insert(name.to_owned(), id);
             }

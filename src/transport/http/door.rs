@@ -415,6 +415,11 @@ fn answered(answer: Option<Answer>, kept: Kept) -> Response {
             response.headers_mut().insert(CONTENT_LENGTH, length);
             response
         }
+        Some(Answer::Limited(bytes, wait_ms)) => {
+            let mut response = answered(Some(Answer::Whole(bytes)), kept);
+            refusal::say_when(&mut response, wait_ms);
+            response
+        }
         Some(Answer::Stream { id, streamed }) => {
             json(StatusCode::OK, answer_body(&id, &streamed.result))
         }

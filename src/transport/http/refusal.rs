@@ -7,8 +7,8 @@ use crate::transport::jsonrpc::{ErrorKind, RpcError, error_body};
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::{
-    ACCEPT, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, ORIGIN,
-    RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE,
+    ACCEPT, ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE,
 };
 use axum::response::Response;
 use serde_json::Value;
@@ -20,6 +20,10 @@ const CHALLENGE: &str = r#"Bearer realm="taskledger""#;
 const CHALLENGE_INVALID: &str = r#"Bearer realm="taskledger", error="invalid_token""#;
 /// What a refused caller is told to wait, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
+/// When a caller with as much as it may have asks again, in seconds: nobody knows when it has less.
+const RETRY_AFTER_QUOTA_S: u64 = 5;
+/// What is left of a caller's rate.
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 
 /// 415 unless the body is announced as JSON in UTF-8, not encoded.
 pub(super) fn unless_json(headers: &HeaderMap) -> Result<(), Box<Response>> {
@@ -189,8 +193,7 @@ pub(super) fn of_call(error: &RpcError) -> Response {
     let is = |kind: ErrorKind| kind.row().0 == error.code;
     if let Some(wait_ms) = error.rate_limited_ms() {
         let mut response = with(StatusCode::TOO_MANY_REQUESTS, error);
-        let seconds = HeaderValue::from(wait_ms.div_ceil(1000));
-        response.headers_mut().insert(RETRY_AFTER, seconds);
+        say_when(&mut response, wait_ms);
         return response;
     }
     let status = if is(ErrorKind::TaskNotFound) {
@@ -206,7 +209,23 @@ pub(super) fn of_call(error: &RpcError) -> Response {
     } else {
         StatusCode::INTERNAL_SERVER_ERROR
     };
-    with(status, error)
+    let mut response = with(status, error);
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_QUOTA_S));
+    }
+    response
+}
+
+/// Says in the headers of an answer that its caller is over its rate, and for how long: `RateLimit` as the draft of the
+/// IETF has it.
+pub(super) fn say_when(response: &mut Response, wait_ms: u64) {
+    let seconds = wait_ms.div_ceil(1000);
+    let limit = HeaderValue::try_from(format!("\"calls\";r=0;t={seconds}"));
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    headers.insert(RATE_LIMIT, limit.expect("digits and signs are visible"));
 }
 
 /// 401, 429 or 503: the credentials do not hold, or are not looked at.

@@ -238,13 +238,19 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             }
             Envelope::Batch(elements) => {
                 let mut buffer = Vec::new();
-                self.batch(elements, &context, entrance, max, share, &mut buffer)
+                let limited = self
+                    .batch(elements, &context, entrance, max, share, &mut buffer)
                     .await;
-                (!buffer.is_empty()).then_some(Body::Whole(buffer))
+                match limited {
+                    _ if buffer.is_empty() => None,
+                    Some(wait_ms) => Some(Body::Limited(buffer, wait_ms)),
+                    None => Some(Body::Whole(buffer)),
+                }
             }
         }
     }
 
+    /// Executes elements and appends their answers. The milliseconds to wait if each call was refused for its rate.
     async fn batch(
         &self,
         elements: Vec<Element>,
@@ -253,23 +259,31 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
-    ) {
+    ) -> Option<u64> {
+        let mut limited = Some(0);
         for element in elements {
             let before = buffer.len();
             buffer.push(if before == 0 { b'[' } else { b',' });
             let start = buffer.len();
-            self.append(element, context, entrance, max, share, buffer)
+            let wait_ms = self
+                .append(element, context, entrance, max, share, buffer)
                 .await;
             if buffer.len() == start {
                 buffer.truncate(before);
+            } else {
+                limited = limited
+                    .zip(wait_ms)
+                    .map(|(most, wait_ms)| most.max(wait_ms));
             }
         }
         if !buffer.is_empty() {
             buffer.push(b']');
         }
+        limited
     }
 
-    /// Executes one element and appends its answer, if it gets one.
+    /// Executes one element and appends its answer, if it gets one. The milliseconds to wait if it was refused for the
+    /// rate of its caller.
     async fn append(
         &self,
         element: Element,
@@ -278,7 +292,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
-    ) {
+    ) -> Option<u64> {
         let mut room = encode::Room {
             bytes_max: max,
             share,
@@ -288,14 +302,15 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             Element::Invalid { id, error, .. } => {
                 self.count_invalid(&error, entrance);
                 encode::answer(buffer, room, id.as_deref(), &Err(error));
+                None
             }
             Element::Request(request) => {
                 room.must_be_told = self.changes(&request);
                 let asked = self.request(*request, context, entrance, Stands::Among);
-                if let Some((id, outcome)) = asked.await {
-                    let outcome = encode::whole_by(max, outcome, context.deadline).await;
-                    encode::answer(buffer, room, Some(&id), &outcome);
-                }
+                let (id, outcome) = asked.await?;
+                let outcome = encode::whole_by(max, outcome, context.deadline).await;
+                encode::answer(buffer, room, Some(&id), &outcome);
+                outcome.err()?.rate_limited_ms()
             }
         }
     }

@@ -92,6 +92,8 @@ impl From<Box<RawValue>> for Reply {
 pub enum Body {
     /// All of it.
     Whole(Vec<u8>),
+    /// All of it, which says of each call that its caller calls too fast; and the milliseconds to wait.
+    Limited(Vec<u8>, u64),
     /// A result that is made while it is sent, between the beginning and the end of its answer.
     Long {
         /// Before the result.
@@ -125,7 +127,10 @@ pub(super) fn body(room: Room<'_>, id: Box<RawValue>, outcome: Outcome) -> Body 
         Err(error) => Err(error),
     };
     answer(&mut head, room, Some(&id), &outcome);
-    Body::Whole(head)
+    match outcome.err().and_then(|error| error.rate_limited_ms()) {
+        Some(wait_ms) => Body::Limited(head, wait_ms),
+        None => Body::Whole(head),
+    }
 }
 
 /// The answer that goes before a stream.

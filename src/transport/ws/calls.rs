@@ -190,7 +190,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
                 dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut counted);
             match (answer.await, place) {
                 (None, _) => {}
-                (Some(Body::Whole(answer)), _) => {
+                (Some(Body::Whole(answer) | Body::Limited(answer, _)), _) => {
                     if let Some((task, lease)) = claim.filter(|_| ends_claim(&answer)) {
                         windows.finished(task, lease);
                     }

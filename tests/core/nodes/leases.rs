@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use taskledger::application::ownership::Node;
 use taskledger::clock::SystemClock;
-use taskledger::nodes::{Held, LEASES, Leases, PostgresLeases, READ_MODELS, Sight};
+use taskledger::nodes::{Error, Held, LEASES, Leases, PostgresLeases, READ_MODELS, Said, Sight};
 use taskledger::store::postgres::{Options, migrate};
 use taskledger_testkit::postgres::Database;
 use uuid::Uuid;
@@ -310,4 +310,51 @@ async fn a_beat_gives_up_rather_than_wait_for_ever() {
     assert!(error.contains("lock timeout"), "{error}");
     stuck.rollback().await.unwrap();
     assert!(a.leases.beat(&a.node, &[]).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_node_that_was_taken_for_gone_says_again_whether_it_asks_for_credentials() {
+    let w = World::new().await;
+    let (mut open, mut other) = (w.node(1).await, w.node(2).await);
+    let say = async |member: &Member, is_on: bool| {
+        let decide = |others: &[Said]| match others.iter().any(|it| it.is_on != is_on) {
+            true => Err(()),
+            false => Ok(is_on),
+        };
+        let said = member.leases.agree(member.node.id, decide);
+        said.await.unwrap().is_ok()
+    };
+    let forget = async |member: &Member| {
+        w.let_pass(member, 60).await;
+        let id = member.node.id.simple();
+        w.run(&format!(
+            "UPDATE taskledger.node_authentication SET said_at = said_at - INTERVAL '60 s'
+             WHERE id = decode('{id}', 'hex')"
+        ))
+        .await;
+    };
+    assert!(say(&open, false).await);
+    open.beat().await;
+    assert!(!say(&other, true).await, "the other one lives");
+    forget(&open).await;
+    assert!(say(&other, true).await, "nobody lives");
+    other.beat().await;
+    let back = open.leases.beat(&open.node, &[]).await;
+    let Err(Error::Differs { is_on, other: url }) = back else {
+        panic!("it must not come back: {back:?}");
+    };
+    assert_eq!((is_on, url.as_deref()), (false, Some("http://node-2:8000")));
+    open.leases.leave(&open.node).await.unwrap();
+    // One that does the same takes part again, and is known to those who start.
+    let mut same = w.node(3).await;
+    assert!(say(&same, true).await);
+    same.beat().await;
+    forget(&same).await;
+    let late = w.node(4).await;
+    assert!(say(&late, true).await);
+    same.beat().await;
+    let opening = w.node(5).await;
+    forget(&other).await;
+    forget(&late).await;
+    assert!(!say(&opening, false).await);
 }

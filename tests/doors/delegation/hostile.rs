@@ -274,3 +274,38 @@ async fn an_agent_without_streams_is_polled_and_secrets_are_not_repeated() {
     }
     world.server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_holds_a_secret_is_recorded_nowhere() {
+    let world = World::start().await;
+    let api = &world.server.api;
+    world.has_card(false);
+    let secret = json!({"name": "agent", "value": "s3cr3t-t0k3n"});
+    api.call("secrets.set", secret).await;
+    let auth = json!({"type": "bearer", "token": {"$secret": "agent"}});
+    let inputs = json!({"url": world.receiver.url(""), "text": "please", "auth": auth});
+    let of_state = |state: &str| {
+        let mut task = task(state);
+        task["id"] = json!("t-s3cr3t-t0k3n");
+        task
+    };
+    for (state, then, status) in [
+        ("WORKING", "COMPLETED", "completed"),
+        ("WORKING", "FAILED", "failed"),
+        ("WORKING", "INPUT_REQUIRED", "failed"),
+        ("COMPLETED", "COMPLETED", "completed"),
+    ] {
+        let begun = answers(&json!({"task": of_state(state)}));
+        world.receiver.answer_at(SEND, begun);
+        let seen = answers(&of_state(then));
+        world.receiver.answer_at("/rest/tasks/t-s3cr3t-t0k3n", seen);
+        let id = delegated(api, inputs.clone(), json!({})).await;
+        let task = ended(api, &id).await;
+        assert_eq!(task["status"], status, "{task}");
+        let history = api.call("tasks.history", json!({"task_id": id})).await;
+        for told in [task, history] {
+            assert!(!told.to_string().contains("s3cr3t"), "{told}");
+        }
+    }
+    world.server.stop().await;
+}

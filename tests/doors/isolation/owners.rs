@@ -278,6 +278,53 @@ async fn a_retry_starts_no_program_for_those_who_may_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_programs_accepts_none_for_others_that_have_them() {
+    let world = World::without_programs().await;
+    let program = json!({"method": "command_executor"});
+    let tasks =
+        json!([{"id": "a", "name": "a", "schemas": program, "inputs": {"program": "true"}}]);
+    let operator = user("ann", usual().with(Scope::ExecLocal));
+    world.known.put("operator", operator);
+    let accepting = json!({"allow_unknown_executors": true, "executor_wait_seconds": 3000});
+    let execute = |what: Value| {
+        let mut params = accepting.clone();
+        let members = what.as_object().unwrap().clone();
+        params.as_object_mut().unwrap().extend(members);
+        params
+    };
+    let schedule = json!({"name": "s", "cron": "@yearly", "tasks": tasks});
+    let create = json!({"tasks": tasks});
+    for (method, params) in [
+        ("tasks.create", create.clone()),
+        ("tasks.execute", execute(create.clone())),
+        ("schedules.create", schedule),
+    ] {
+        let refused = world.refusal("ann", method, params.clone()).await;
+        let scope = &refused["data"]["scope"];
+        assert_eq!(scope, "exec:local", "{method}: {refused}");
+    }
+    let stored = world.call("operator", "tasks.create", create).await;
+    let stored = json!({"task_id": stored["id"]});
+    let plain = world
+        .call("ann", "tasks.create", json!({"name": "b"}))
+        .await;
+    let changed = json!({"task_id": plain["id"], "updates": {"schemas": program}});
+    for (method, params) in [
+        ("tasks.execute", execute(stored.clone())),
+        ("tasks.copy", stored.clone()),
+        ("tasks.update", changed),
+    ] {
+        let refused = world.refusal("ann", method, params).await;
+        let scope = &refused["data"]["scope"];
+        assert_eq!(scope, "exec:local", "{method}: {refused}");
+    }
+    world
+        .call("operator", "tasks.execute", execute(stored))
+        .await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_by_whoever_acts_for_all_stays_with_the_owner_of_the_original() {
     let world = World::start().await;
     let root = given_task(&world, "bob", "b").await;

@@ -67,6 +67,7 @@ async fn a_user_with_as_many_streams_as_allowed_is_answered_429_until_one_ends()
     assert_eq!(first.status(), 200);
     let second = events("ann").await;
     assert_eq!(second.status(), 429);
+    assert!(second.headers().contains_key("retry-after"));
     let refused: Value = second.json().await.unwrap();
     assert_eq!(told(&refused["error"]), (-32015, "streams", 1, 1));
     let other = events("bob").await;

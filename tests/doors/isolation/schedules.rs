@@ -3,6 +3,8 @@
 use super::named;
 use super::world::{World, user, usual};
 use serde_json::{Value, json};
+use std::num::NonZeroU32;
+use taskledger::application::limits::QuotaOptions;
 use taskledger::transport::jsonrpc::methods;
 use taskledger_auth::{Scope, Scopes};
 
@@ -150,5 +152,81 @@ async fn schedules_need_the_scopes_of_what_they_do() {
     let theirs = json!({"name": "nightly", "owner": "ann"});
     let refusal = world.refusal("carl", "schedules.get", theirs).await;
     assert_eq!(refusal["data"]["scope"], "users:any");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schedule_that_starts_programs_is_run_and_resumed_by_those_who_may_start_them() {
+    let world = World::start().await;
+    let scopes = usual().with(Scope::ExecLocal);
+    world.known.put("operator", user("ann", scopes));
+    let mut starts = new(None);
+    starts["tasks"][0] = json!({"name": "a", "schemas": {"method": "command_executor"},
+        "inputs": {"program": "true"}});
+    world.call("operator", "schedules.create", starts).await;
+    let text = json!({"openintent": "1.0", "info": {"name": "Report"}, "workflow": {
+        "a": {"assign": "command_executor", "inputs": {"program": "true"}}}});
+    let save = json!({"document": text});
+    world.call("operator", "workflows.save", save).await;
+    let document =
+        json!({"name": "by document", "cron": "@yearly", "workflow": {"name": "Report"}});
+    world.call("operator", "schedules.create", document).await;
+    for name in ["nightly", "by document"] {
+        let named = json!({"name": name});
+        let refused = world
+            .refusal("ann", "schedules.run_now", named.clone())
+            .await;
+        assert_eq!(refused["data"]["scope"], "exec:local", "{refused}");
+        let shown = world.call("ann", "schedules.get", named.clone()).await;
+        assert_eq!(shown["runs"], json!([]), "nothing was begun");
+        let pause = |paused: bool| json!({"name": name, "paused": paused});
+        world.call("ann", "schedules.pause", pause(true)).await;
+        let refused = world.refusal("ann", "schedules.pause", pause(false)).await;
+        assert_eq!(refused["data"]["scope"], "exec:local", "{refused}");
+        let shown = world
+            .call("operator", "schedules.pause", pause(false))
+            .await;
+        assert_eq!(shown["paused"], false);
+        // What is not paused is left as it is.
+        world.call("ann", "schedules.pause", pause(false)).await;
+        let run = world.call("operator", "schedules.run_now", named).await;
+        assert_eq!(run["outcome"], "started", "{run}");
+    }
+    // Without programs nothing more is needed.
+    let mut plain = new(None);
+    plain["name"] = json!("plain");
+    world.call("operator", "schedules.create", plain).await;
+    let run = world.call("ann", "schedules.run_now", json!({"name": "plain"}));
+    assert_eq!(run.await["outcome"], "started");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_by_hand_over_a_quota_has_failed_and_says_why() {
+    let quotas = QuotaOptions {
+        open_flows: NonZeroU32::new(1),
+        ..QuotaOptions::default()
+    };
+    let world = World::with(quotas).await;
+    world.call("ann", "schedules.create", new(None)).await;
+    let open = world
+        .call("ann", "tasks.create", json!({"name": "a"}))
+        .await;
+    let named = json!({"name": "nightly"});
+    let run = world.call("ann", "schedules.run_now", named.clone()).await;
+    let shown = world.call("ann", "schedules.get", named.clone()).await;
+    for run in [&run, &shown["runs"][0]] {
+        assert_eq!(run["outcome"], "failed", "{run}");
+        assert!(run["error"].as_str().unwrap().contains("quota"), "{run}");
+    }
+    let filter = json!({"action": "schedule.run_now"});
+    let rows = world.call("chief", "audit.list", filter).await;
+    let outcomes = rows["entries"].as_array().unwrap().iter();
+    let outcomes: Vec<_> = outcomes.map(|row| &row["outcome"]).collect();
+    assert_eq!(outcomes, ["refused", "done"], "the newest first");
+    let gone = json!({"task_id": open["id"]});
+    world.call("ann", "tasks.delete", gone).await;
+    let run = world.call("ann", "schedules.run_now", named).await;
+    assert_eq!(run["outcome"], "started", "{run}");
     world.close().await;
 }

@@ -31,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Between looks at whether something has happened.
 const PAUSE: Duration = Duration::from_millis(20);
+/// What tasks may start.
+const PROGRAMS: [&str; 1] = ["true"];
 /// Looks between two passes of retention.
 const PAUSES_BEFORE_A_PASS: u32 = 100;
 /// A pass of retention at once, and none for as long as the test takes.
@@ -129,6 +131,14 @@ fn sealing_key(folder: &Path) -> PathBuf {
     file
 }
 
+/// Webhooks are not limited.
+fn many_webhooks() -> QuotaOptions {
+    QuotaOptions {
+        webhooks: None,
+        ..QuotaOptions::default()
+    }
+}
+
 /// Where a server keeps its data that listens to nobody else.
 fn storage(folder: &TempDir, database: Option<&Database>) -> Storage {
     let folder = folder.path().to_str().unwrap();
@@ -143,26 +153,24 @@ fn storage(folder: &TempDir, database: Option<&Database>) -> Storage {
 impl World {
     /// Webhooks are not limited: the matrix makes many.
     pub(crate) async fn start() -> Self {
-        Self::with(QuotaOptions {
-            webhooks: None,
-            ..QuotaOptions::default()
-        })
-        .await
+        Self::with(many_webhooks()).await
     }
 
     /// With these quotas for each user.
     pub(crate) async fn with(quotas: QuotaOptions) -> Self {
-        Self::with_options(quotas, Options::default(), None).await
+        Self::with_options(quotas, Options::default(), None, &PROGRAMS).await
+    }
+
+    /// A server that allows no programs, so it does not have the executor that starts them.
+    pub(crate) async fn without_programs() -> Self {
+        Self::with_options(many_webhooks(), Options::default(), None, &[]).await
     }
 
     /// The same, with its data in a database.
     pub(crate) async fn on_postgres() -> Self {
-        let quotas = QuotaOptions {
-            webhooks: None,
-            ..QuotaOptions::default()
-        };
         let database = Some(Database::create().await);
-        let world = Self::with_options(quotas, Options::default(), database).await;
+        let world =
+            Self::with_options(many_webhooks(), Options::default(), database, &PROGRAMS).await;
         while !world.share_the_flows().await {
             tokio::time::sleep(PAUSE).await;
         }
@@ -171,17 +179,14 @@ impl World {
 
     /// With these options of the listener.
     pub(crate) async fn listening(options: Options) -> Self {
-        let quotas = QuotaOptions {
-            webhooks: None,
-            ..QuotaOptions::default()
-        };
-        Self::with_options(quotas, options, None).await
+        Self::with_options(many_webhooks(), options, None, &PROGRAMS).await
     }
 
     async fn with_options(
         quotas: QuotaOptions,
         mut listener: Options,
         database: Option<Database>,
+        programs: &[&str],
     ) -> Self {
         // Whoever speaks 0.3 of Agent2Agent is held to the same.
         listener.a2a.v03 = true;
@@ -189,7 +194,7 @@ impl World {
         let clock: SharedClock = Arc::new(SystemClock::default());
         let options = BuiltInOptions {
             disk_path: None,
-            command: Some(command::Options::allowing(&["true".to_owned()])),
+            command: (!programs.is_empty()).then(|| command::Options::allowing(programs.to_vec())),
             egress: None,
         };
         let registry = with_built_ins(Registry::builder(), options).unwrap();

@@ -71,6 +71,23 @@ async fn a_caller_who_calls_too_fast_is_told_when_to_come_back() {
     let refused = streams().await;
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("retry-after"));
+    // So do the headers of an answer all of whose calls were refused for it, whose status is that of all answers.
+    for (body, is_said) in [
+        (create.clone(), true),
+        (json!([create, create]), true),
+        (json!([create, cancel]), false),
+    ] {
+        let answer = api.http.post(api.url.as_str()).json(&body).send();
+        let answer = answer.await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let seconds = answer.headers().get("retry-after").cloned();
+        assert_eq!(seconds.is_some(), is_said, "{body}");
+        let limit = answer.headers().get("ratelimit").cloned();
+        let seconds = seconds.map(|it| it.to_str().unwrap().parse::<u64>().unwrap());
+        let expected = seconds.map(|seconds| format!("\"calls\";r=0;t={seconds}"));
+        assert_eq!(limit.map(|it| it.to_str().unwrap().to_owned()), expected);
+        assert!(seconds.is_none_or(|seconds| (1..=5).contains(&seconds)));
+    }
     // Whoever waits is served.
     assert!(api.call("system.health", json!({})).await["checks"].is_array());
     api.eventually("there is room", async || {

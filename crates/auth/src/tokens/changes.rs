@@ -278,6 +278,9 @@ fn allowed(caller: &Caller, new: &New) -> Result<(), Refusal> {
     if !caller.may(Scope::Admin) {
         return Err(Refusal::Scope(Scope::Admin));
     }
+    if rules::is_reserved(new.name.as_str()) {
+        return Err(Refusal::Reserved);
+    }
     if new.scopes == Scopes::NONE {
         return Err(Refusal::Nothing);
     }

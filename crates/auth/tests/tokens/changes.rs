@@ -12,6 +12,7 @@ use taskledger_auth::{Caller, Denial, Kind, MAIN_TENANT, Origin, Scope, Scopes, 
 on_both_engines!(
     only_admins_make_tokens_and_nobody_gives_what_he_lacks,
     what_no_token_can_be_is_refused,
+    nobody_gets_a_name_of_the_servers_own,
     one_has_ones_own_tokens,
     tokens_of_others_are_as_absent,
     nobody_gains_scopes_by_rotating,
@@ -162,6 +163,17 @@ async fn what_no_token_can_be_is_refused(world: World) {
     let rotated = world.tokens.rotate(&root(), &origin, id, long).await;
     assert_eq!(rotated.unwrap().err(), Some(Refusal::Grace));
     assert!(world.shown(&made).await.is_ok());
+}
+
+async fn nobody_gets_a_name_of_the_servers_own(world: World) {
+    for text in ["anonymous", "engine", "operator", "server", "Engine"] {
+        for new in [user(text, Scopes::all()), service(text, Scopes::all())] {
+            let refused = world.create(&root(), new).await.err();
+            assert_eq!(refused, Some(Refusal::Reserved), "{text}");
+        }
+    }
+    let created = world.create(&root(), user("engineer", Scopes::all())).await;
+    assert!(created.is_ok());
 }
 
 async fn one_has_ones_own_tokens(world: World) {

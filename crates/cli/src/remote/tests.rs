@@ -72,6 +72,28 @@ fn a_token_goes_over_https_and_to_this_machine_and_elsewhere_only_when_told() {
 }
 
 #[test]
+fn a_token_goes_through_a_proxy_elsewhere_only_over_https_or_when_told() {
+    let here = ["--url", "http://127.0.0.1:8000"];
+    for proxy in [
+        "http://192.0.2.2:3128",
+        "https://proxy.example",
+        "http://key:hunter2@192.0.2.2",
+    ] {
+        let through = [&here[..], &["--proxy", proxy]].concat();
+        let said = shown(&through, Some(TOKEN)).unwrap_err();
+        let expected = "is not sent to `http://127.0.0.1:8000/` through the proxy of --proxy";
+        assert!(said.contains(expected), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+        assert!(shown(&[&through[..], &["--insecure-token"]].concat(), Some(TOKEN)).is_ok());
+        assert!(shown(&through, None).is_ok(), "there is nothing to read");
+        let tls = ["--url", "https://ledger.example", "--proxy", proxy];
+        assert!(shown(&tls, Some(TOKEN)).is_ok());
+    }
+    let through_here = [&here[..], &["--proxy", "http://localhost:3128"]].concat();
+    assert!(shown(&through_here, Some(TOKEN)).is_ok());
+}
+
+#[test]
 fn an_option_wins_over_the_variable_and_two_options_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = token_file(folder.path(), "  other\n", 0o600);

@@ -1,4 +1,4 @@
-//! Who looks again when a user declares a method.
+//! Who looks again when a user declares a method, or a worker is drained.
 
 use super::*;
 
@@ -26,6 +26,7 @@ fn a_declaration_of_a_user_is_looked_at_by_those_who_wait_for_that_method_of_tha
         methods: Arc::from([own("ann")]),
         reach: Reach::Of(Arc::from("ann")),
         max: 1,
+        by: (Arc::from("w"), Arc::from("user:ann")),
     };
     let mut of_ann = offers.ask(ask).expect("there is room");
     offers.look_for(&[own("bob")]);
@@ -34,4 +35,22 @@ fn a_declaration_of_a_user_is_looked_at_by_those_who_wait_for_that_method_of_tha
     assert!(looks(&mut of_ann) && !looks(&mut of_another));
     drop(of_another);
     assert_empty(&offers);
+}
+
+#[test]
+fn a_drain_is_looked_at_by_the_worker_that_is_drained_and_no_other() {
+    let offers = Offers::new();
+    let looks = |waiting: &mut Waiting| matches!(waiting.now(), Some(Wakeup::Look));
+    let of = |worker: &str, principal: &str| {
+        let ask = Ask {
+            by: (Arc::from(worker), Arc::from(principal)),
+            ..asks(&["a"], Reach::All, 1)
+        };
+        offers.ask(ask).expect("there is room")
+    };
+    let mut drained = of("w", "user:ann");
+    let mut others = [of("v", "user:ann"), of("w", "user:bob")];
+    offers.look_of("w", &[Arc::from("user:ann")]);
+    assert!(looks(&mut drained));
+    assert!(!others.iter_mut().any(looks));
 }

@@ -42,6 +42,11 @@ impl<'a> Audited<'a> {
         }
     }
 
+    /// What is changed: how, and of which name.
+    pub(super) fn change(&self) -> (Action, Option<Arc<str>>) {
+        (self.action, Some(self.object.clone()))
+    }
+
     /// Writes the row, once.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::application::queries::Consistency;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::ANONYMOUS;
+use taskledger_auth::{ANONYMOUS, Scope};
 use taskledger_beside::Owner;
 use taskledger_domain::flow::{Fault, Refusal, RunStage};
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
@@ -137,6 +137,38 @@ impl Service {
         Ok(Ok((of_version, tasks)))
     }
 
+    /// Refuses to have a schedule run which would start programs of the server's machine for a caller who may not start
+    /// them: the run would have the scopes of whoever changed the schedule last.
+    ///
+    /// # Errors
+    /// `Forbidden`. Any other: it is not known what the schedule starts.
+    pub(super) async fn may_have_run(
+        &self,
+        context: &Context,
+        schedule: &Schedule,
+    ) -> Result<(), Error> {
+        let scopes = scopes_of(&schedule.scopes, &schedule.actor)?;
+        if context.caller.may(Scope::ExecLocal) || !scopes.has(Scope::ExecLocal) {
+            return Ok(());
+        }
+        let of = (schedule.id, &schedule.name);
+        let run = (flow_of(schedule.id, "check"), self.app.clock.now());
+        let (owner, work) = (&schedule.owner, &schedule.definition.work);
+        // What cannot be read starts nothing, and the run says why.
+        let Ok((version, tasks)) = self.tasks_for(owner, work, of, run).await? else {
+            return Ok(());
+        };
+        let Ok(list) = call::parse_tasks(&Value::Array(tasks)) else {
+            return Ok(());
+        };
+        if !self.knows(schedule, version).await? {
+            // It runs without the scope.
+            return Ok(());
+        }
+        let mut methods = list.specifications().map(|(_, it)| it.method.as_deref());
+        methods.try_for_each(|method| self.app.admit_method(context, method, "name"))
+    }
+
     /// Starts a run: the flow has an id that follows from it, so that it begins once, whoever does it again.
     ///
     /// # Errors
@@ -213,6 +245,10 @@ impl Service {
                 self.started_before(&context, run).await
             }
             Err(Error::Refused(refused)) => Ok(failed(&refused_as(&refused.refusal))),
+            // Somebody waits for the answer, and may ask again once there is room.
+            Err(error @ Error::QuotaExceeded { .. }) if run.is_by_hand() => {
+                Ok(failed(&error.to_string()))
+            }
             Err(error @ Error::Forbidden { .. }) if is_known => Ok(failed(&error.to_string())),
             Err(error @ Error::Forbidden { .. }) => Ok(failed(&format!(
                 "{error}: this version of the workflow was saved after the last change of the schedule, so it does not \

@@ -172,10 +172,11 @@ impl Service {
         }
     }
 
-    /// Starts a run of a schedule by hand, once for each key; `None`: another server looks at it, or it is gone.
+    /// Starts a run of this version of a schedule by hand, once for each key; `None`: another server looks at it, it was
+    /// changed, or it is gone.
     pub(super) async fn run_by_hand(
         &self,
-        id: Uuid,
+        (id, version): (Uuid, u32),
         key: &Arc<str>,
         overlap: Option<Overlap>,
     ) -> Result<Option<Run>, Error> {
@@ -189,7 +190,12 @@ impl Service {
         let Some(turn) = self.schedules.take(id, now, until).await? else {
             return Ok(None);
         };
+        let is_other = turn.schedule.version != version;
         let mut look = Look::of(self, turn);
+        if is_other {
+            look.let_go().await?;
+            return Ok(None);
+        }
         let overlap = overlap.unwrap_or(look.schedule.definition.overlap);
         let done = timeout_at(look.until, look.by_hand(key, overlap)).await;
         look.let_go().await?;

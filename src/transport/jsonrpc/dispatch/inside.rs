@@ -37,7 +37,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let mut share = Budget::unlimited().share();
         let answered = self.answer_within(envelope, context, Entrance::Process, max, &mut share);
         Some(match answered.await? {
-            Body::Whole(answer) => (answer, None),
+            Body::Whole(answer) | Body::Limited(answer, _) => (answer, None),
             Body::Stream { id, streamed } => {
                 let answer = encode::first(&id, &streamed.result);
                 (answer, Some(streamed.stream))
