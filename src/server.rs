@@ -79,6 +79,18 @@ pub struct Options {
     pub issuers: Arc<[Arc<str>]>,
     /// What the server shows when it speaks TLS, for metrics.
     pub certificates: Option<Arc<Certificates>>,
+    /// When the audit log has that the server has started.
+    pub start_row: StartRow,
+}
+
+/// When the audit log has that a server has started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StartRow {
+    /// As soon as the log can be written.
+    #[default]
+    AtOnce,
+    /// When the door says with which settings: [`Server::note_start`].
+    WithSettings,
 }
 
 impl From<webhooks::Options> for Options {
@@ -140,6 +152,7 @@ impl Server {
             admins,
             issuers,
             certificates,
+            start_row,
         } = options;
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(parts, clock.clone(), keys).await?;
@@ -150,7 +163,7 @@ impl Server {
         let projections = assembly.fold_read_models().await?;
         let sending = assembly.send_webhooks(webhooks)?;
         assembly.fill_inboxes();
-        let tokens = assembly.keep_tokens(admins).await;
+        let tokens = assembly.keep_tokens(admins, start_row).await;
         let secrets = assembly.keep_secrets().await?;
         let catalog = Arc::new(ExecutorDirectory::new(registry));
         let workers = assembly.know_workers(&catalog).await?;

@@ -9,6 +9,7 @@ mod auth;
 pub mod broker;
 mod callback;
 mod lineage;
+mod recorded;
 mod replies;
 mod requests;
 pub mod runs;
@@ -45,6 +46,7 @@ pub use auth::{
     TokenView,
 };
 pub use lineage::{Lineage, Origin};
+pub use recorded::Recorded;
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, NamedRejection, Reply, Started,
 };

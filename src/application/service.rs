@@ -7,6 +7,7 @@
 mod audited;
 mod auth;
 mod broker;
+mod changes;
 mod documents;
 mod hints;
 mod inputs;
@@ -43,6 +44,7 @@ use crate::runtime::maybe_block_in_place;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::callback::Callback;
 use crate::webhooks::worker;
+use changes::refused_as;
 use futures_util::FutureExt;
 use presence::Connections;
 use schedules::RunEnds;
@@ -219,10 +221,40 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn call(&self, context: &Context, request: Request) -> Result<Reply, Error> {
+        let use_case = request.use_case();
+        self.access.authorize(context, use_case, None)?;
+        self.limits.rate(context, use_case, request.tasks())?;
+        // Boxed: only callers who act for all users need the room.
+        let audited = match Access::notes_reads(context) {
+            true => Box::pin(self.change_of_others(context, &request)).await?,
+            false => None,
+        };
+        let refused_as = refused_as(&request);
+        let done = self.carried_out(context, request).await;
+        let done = match audited {
+            Some(audited) => Box::pin(audited.ended(done)).await,
+            None => done,
+        };
+        match refused_as {
+            Some((action, id)) if done.is_err() => {
+                let object = id.map(|id| Arc::from(id.to_string()));
+                self.access.noted(context, (action, object), done)
+            }
+            Some(_) | None => done,
+        }
+    }
+
+    /// The same for a caller whose change needs no row in the audit log, because what makes it acts by itself.
+    async fn act(&self, context: &Context, request: Request) -> Result<Reply, Error> {
         authorize(context, request.use_case())?;
-        let (use_case, tasks) = (request.use_case(), request.tasks());
-        self.limits.rate(context, use_case, tasks)?;
-        let _turn = self.limits.turn(context, tasks).await?;
+        self.limits
+            .rate(context, request.use_case(), request.tasks())?;
+        self.carried_out(context, request).await
+    }
+
+    /// The same for one that was let in and counted.
+    async fn carried_out(&self, context: &Context, request: Request) -> Result<Reply, Error> {
+        let _turn = self.limits.turn(context, request.tasks()).await?;
         let Some(forward) = &self.forward else {
             return self.perform(context, request).await;
         };
@@ -443,6 +475,10 @@ impl Service {
             && error.changed_nothing()
         {
             Box::pin(self.webhooks.drop_callback(callback)).await;
+        }
+        if let (Some(_), Ok(Reply::Started(run))) = (kept, &started) {
+            // What is sent there shows its results.
+            Box::pin(self.flow_was_read(context, run.root.as_flow())).await;
         }
         started
     }

@@ -12,7 +12,7 @@ use crate::egress::Egress;
 use crate::engine::executor::{ConformanceExecutor, Registry, RegistryBuilder};
 use crate::private;
 use crate::retention::{Policy, Schedule};
-use crate::server::{self, Drain, Server, StartError, Storage};
+use crate::server::{self, Drain, Server, StartError, StartRow, Storage};
 use crate::tls::Certificates;
 use crate::transport::http::{self, Inside, Shows};
 use fresh::Fresh;
@@ -247,6 +247,7 @@ fn options(
         admins: admins.unwrap_or_default(),
         issuers: issuers.collect(),
         certificates: renewal.map(Renewal::certificates),
+        start_row: StartRow::WithSettings,
     })
 }
 
@@ -284,6 +285,7 @@ async fn open_doors(
     let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
     let authenticate = authenticate.await.map_err(|e| CliError::failed(&e))?;
     let is_authenticated = authenticate.is_some();
+    server.note_start(config.audited(is_authenticated)).await;
     let inside = Inside {
         authenticate,
         ..Inside::from(server.service().clone())

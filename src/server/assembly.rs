@@ -1,7 +1,8 @@
 //! The steps in which a server is put together, each over what the ones before have made.
 
+use super::authentication::started;
 use super::storage::Opened;
-use super::{StartError, broker};
+use super::{StartError, StartRow, broker};
 use crate::application::limits::Limits;
 use crate::application::ownership::Sole;
 use crate::application::ports::{Executors, Tickets};
@@ -27,7 +28,7 @@ use crate::webhooks::outbox::Outbox;
 use crate::webhooks::owners::OwnersInLog;
 use crate::webhooks::worker;
 use std::sync::Arc;
-use taskledger_auth::{Action, AdminTokens, AuditLog, By, Entry, Tokens, Vault, VaultError};
+use taskledger_auth::{AdminTokens, AuditLog, Tokens, Vault, VaultError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -125,14 +126,17 @@ impl Assembly {
         self.services.spawn(follower.run(self.stop.child_token()));
     }
 
-    /// Tokens and the audit log, in whose first row of this server it starts.
-    pub(super) async fn keep_tokens(&self, admins: AdminTokens) -> Arc<Tokens> {
+    /// Tokens and the audit log.
+    pub(super) async fn keep_tokens(
+        &self,
+        admins: AdminTokens,
+        start_row: StartRow,
+    ) -> Arc<Tokens> {
         let store = self.storage.auth.clone();
         let audit = Arc::new(AuditLog::new(store.clone(), self.clock.clone()));
-        let start = Entry::done(By::server(), Action::Start, None);
-        let start = start.with(serde_json::json!({"version": env!("CARGO_PKG_VERSION")}));
-        if let Err(error) = audit.record(&start).await {
-            tracing::warn!(%error, "the start is missing in the audit log");
+        match start_row {
+            StartRow::AtOnce => started(&audit, serde_json::json!({})).await,
+            StartRow::WithSettings => {}
         }
         let tokens = Arc::new(Tokens::new(store, audit, self.clock.clone(), admins));
         let (kept, stop) = (tokens.clone(), self.stop.child_token());

@@ -6,9 +6,11 @@ use crate::auth::{Audited, Authenticator, Failures, IssuerTokens, TokenVerifier,
 use crate::clock::SharedClock;
 use crate::config::AuthMode;
 use crate::nodes::Said;
+use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::jwt::Issuers;
+use taskledger_auth::{Action, AuditLog, By, Entry};
 
 impl Server {
     /// Who tells whose credentials they are; `None`: everybody is let in. `is_reachable`: from other machines.
@@ -56,6 +58,20 @@ impl Server {
         let audited = Audited::new(self.tokens().audit().clone(), Some(limits));
         let authenticator = Authenticator::new(verifiers, Some(Arc::new(audited)));
         Ok(Some(Arc::new(authenticator)))
+    }
+
+    /// Has the audit log say that the server has started, and with which settings: an object without secrets.
+    pub async fn note_start(&self, settings: Value) {
+        started(self.tokens().audit(), settings).await;
+    }
+}
+
+/// Writes that a server has started, of this version and with these settings.
+pub(super) async fn started(audit: &AuditLog, mut settings: Value) {
+    settings["version"] = Value::from(env!("CARGO_PKG_VERSION"));
+    let start = Entry::done(By::server(), Action::Start, None);
+    if let Err(error) = audit.record(&start.with(settings)).await {
+        tracing::warn!(%error, "the start is missing in the audit log");
     }
 }
 

@@ -21,6 +21,7 @@ mod named;
 mod owners;
 mod quotas;
 mod random;
+mod recorded;
 mod revocation;
 mod schedules;
 mod scopes;

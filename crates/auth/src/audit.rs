@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub const AUDIT_KEPT_DAYS: i64 = 400;
 /// Who does what the server does by itself.
 pub const SERVER: &str = "server";
+/// Stands for callers, objects and addresses beyond those that are counted apart.
+pub(crate) const OTHERS: &str = "others";
 /// The member of `detail` that says by what means something was done that no call to a server did.
 const MEANS: &str = "means";
 /// On the data folder or the database itself.
@@ -57,16 +59,60 @@ words! {
         FlowRead = "flow.read",
         /// Somebody with `users:any` was given tasks of somebody else to work on; the object is that user.
         TaskClaim = "task.claim",
+        /// Somebody with `users:any` made tasks for somebody else; the object is the stored parent, if there is one.
+        TaskCreate = "task.create",
+        /// Somebody with `users:any` ran tasks of somebody else, or new ones for somebody else; the object is the task.
+        TaskExecute = "task.execute",
+        /// Somebody with `users:any` ran a failed task of somebody else again; the object is the task, as of the next
+        /// seven.
+        TaskRetry = "task.retry",
+        /// Somebody with `users:any` changed a task of somebody else.
+        TaskUpdate = "task.update",
+        /// Somebody with `users:any` gave a flow to another owner.
+        FlowOwner = "flow.owner",
+        /// Somebody with `users:any` deleted a task of somebody else.
+        TaskDelete = "task.delete",
+        /// Somebody with `users:any` cancelled a task of somebody else.
+        TaskCancel = "task.cancel",
+        /// Somebody with `users:any` copied a task of somebody else, or put a copy into a flow of somebody else.
+        TaskCopy = "task.copy",
+        /// Somebody with `users:any` answered what a task of somebody else had asked.
+        TaskRespond = "task.respond",
+        /// Credentials without `worker` reported on a claimed task.
+        TaskWork = "task.work",
+        /// Somebody with `users:any` cancelled a run of somebody else; the object is the run, as of the next two.
+        RunCancel = "run.cancel",
+        /// Somebody with `users:any` sent a message to a run of somebody else.
+        RunMessage = "run.message",
+        /// Somebody with `users:any` had a run of somebody else reported to an address, or not any more.
+        RunReport = "run.report",
         /// Somebody with `users:any` read a schedule of somebody else; the object is its name, or `*` for a list.
         ScheduleRead = "schedule.read",
         /// Somebody with `users:any` read a workflow document of somebody else; the object is its name, or `*` for a
         /// list.
         WorkflowRead = "workflow.read",
-        /// Somebody with `users:any` made a webhook, which may receive notices of others; the object is its id.
+        /// A webhook was made; the object is its id, as of the next eight.
         WebhookCreate = "webhook.create",
-        /// Somebody with `users:any` changed a webhook, which may be of others or receive their notices; the object is
-        /// its id.
+        /// A webhook was changed.
         WebhookUpdate = "webhook.update",
+        /// A webhook was deleted.
+        WebhookDelete = "webhook.delete",
+        /// A webhook was enabled.
+        WebhookEnable = "webhook.enable",
+        /// A webhook was disabled.
+        WebhookDisable = "webhook.disable",
+        /// A webhook got a new secret, which was shown.
+        WebhookRotate = "webhook.rotate_secret",
+        /// Somebody with `users:any` had a test sent to a webhook.
+        WebhookTest = "webhook.test",
+        /// Somebody with `users:any` had a message sent again; the object is the delivery.
+        WebhookRedeliver = "webhook.redeliver",
+        /// Somebody with `users:any` had deliveries of a webhook taken up again.
+        WebhookRecover = "webhook.recover",
+        /// Somebody with `users:any` saved a workflow document of somebody else; the object is its name.
+        WorkflowSave = "workflow.save",
+        /// Somebody with `users:any` deleted a workflow document of somebody else; the object is its name.
+        WorkflowDelete = "workflow.delete",
         /// Somebody with `users:any` read a webhook, or what was sent to it; the object is its id, or `*` for those
         /// of all.
         WebhookRead = "webhook.read",
@@ -74,6 +120,8 @@ words! {
         SecretSet = "secret.set",
         /// A secret was deleted; the object is its name.
         SecretDelete = "secret.delete",
+        /// Somebody with `users:any` read the names of secrets of somebody else; the object is `*`.
+        SecretRead = "secret.read",
         /// A secret was shown: that of a webhook endpoint, which is the object.
         SecretShown = "secret.shown",
         /// A schedule was made; the object is its name, as of the next four.
@@ -88,8 +136,16 @@ words! {
         ScheduleDelete = "schedule.delete",
         /// A run of a schedule was started by hand; the object is the name of the schedule.
         ScheduleRun = "schedule.run_now",
+        /// Somebody with `users:any` declared a method for the flows of all users; the object is the method.
+        MethodDeclare = "method.declare",
         /// The declaration of a method that somebody else had declared was removed; the object is the method.
         MethodUndeclare = "method.undeclare",
+        /// Somebody with `users:any` read the methods that others had declared; the object is `*`.
+        MethodRead = "method.read",
+        /// A worker of somebody else was drained, or was to get work again; the object is the worker.
+        WorkerDrain = "worker.drain",
+        /// Somebody with `users:any` read the workers of others; the object is `*`.
+        WorkerRead = "worker.read",
         /// Flows were archived or deleted.
         Retention = "retention",
         /// The read models were made anew.
@@ -156,8 +212,17 @@ impl By {
     /// The server itself.
     #[must_use]
     pub fn server() -> Self {
+        Self::named(SERVER)
+    }
+
+    /// Callers of whom too many are counted to name each.
+    pub(crate) fn others() -> Self {
+        Self::named(OTHERS)
+    }
+
+    fn named(principal: &str) -> Self {
         Self {
-            principal: Arc::from(SERVER),
+            principal: Arc::from(principal),
             token: None,
             address: None,
             request: None,

@@ -1,45 +1,91 @@
-//! Which use cases are rows of the audit log, so that what is refused of them for lack of a scope is a row too.
+//! Changes in the audit log.
+//!
+//! What is changed and the audit log lie in different stores, so the row is written first: without it nothing changes.
+//! If nothing is changed after all, a second row says so. Which changes have rows: `api/recorded.rs`.
 
-use crate::application::authorize::UseCase;
-use taskledger_auth::Action;
+use super::auth::Access;
+use crate::application::api::Error;
+use crate::application::context::Context;
+use serde_json::Value;
+use std::sync::Arc;
+use taskledger_auth::{Action, By, Entry};
 
-/// What a use case is in the audit log; of those that may be one of two things, the first.
-pub(super) fn action_of(use_case: UseCase) -> Option<Action> {
-    let actions = Action::ALL.iter().copied();
-    let mut of_it = actions.filter(|action| changed_by(*action) == Some(use_case));
-    of_it.next()
+/// A change that is about to be made.
+#[derive(Debug)]
+pub(super) struct Audited<'a> {
+    access: &'a Access,
+    context: &'a Context,
+    action: Action,
+    object: Option<Arc<str>>,
+    /// More about it. Never a secret.
+    detail: Value,
+    is_written: bool,
 }
 
-/// The use case that an action is a row of; `None`: it is no change that a caller asks the server for.
-const fn changed_by(action: Action) -> Option<UseCase> {
-    match action {
-        Action::TokenCreate => Some(UseCase::CreateToken),
-        Action::TokenRotate => Some(UseCase::RotateToken),
-        Action::TokenRevoke => Some(UseCase::RevokeToken),
-        Action::JwtDeny | Action::SubjectDeny => Some(UseCase::DenyJwt),
-        Action::SecretSet => Some(UseCase::SetSecret),
-        Action::SecretDelete => Some(UseCase::DeleteSecret),
-        Action::SecretShown => Some(UseCase::ReadWebhookSecret),
-        Action::WebhookCreate => Some(UseCase::CreateWebhook),
-        Action::WebhookUpdate => Some(UseCase::UpdateWebhook),
-        Action::ScheduleCreate => Some(UseCase::CreateSchedule),
-        Action::ScheduleUpdate => Some(UseCase::UpdateSchedule),
-        Action::SchedulePause | Action::ScheduleResume => Some(UseCase::PauseSchedule),
-        Action::ScheduleDelete => Some(UseCase::DeleteSchedule),
-        Action::ScheduleRun => Some(UseCase::RunSchedule),
-        Action::MethodUndeclare => Some(UseCase::UndeclareMethod),
-        Action::Rebuild => Some(UseCase::RebuildReadModels),
-        Action::Drain => Some(UseCase::DrainServer),
-        // Reads, which are rows for those who see all users only.
-        Action::FlowRead
-        | Action::TaskClaim
-        | Action::ScheduleRead
-        | Action::WorkflowRead
-        | Action::WebhookRead
-        // No use case.
-        | Action::LoginFailed
-        | Action::Retention
-        | Action::Import
-        | Action::Start => None,
+impl<'a> Audited<'a> {
+    /// The change of this object.
+    pub(super) const fn new(
+        (access, context): (&'a Access, &'a Context),
+        action: Action,
+        object: Option<Arc<str>>,
+        detail: Value,
+    ) -> Self {
+        Self {
+            access,
+            context,
+            action,
+            object,
+            detail,
+            is_written: false,
+        }
+    }
+
+    /// Writes the row, once.
+    ///
+    /// # Errors
+    /// [`Error`]: it is not written, so nothing may be changed.
+    pub(super) async fn begin(&mut self) -> Result<(), Error> {
+        if self.is_written {
+            return Ok(());
+        }
+        self.note(Entry::done).await?;
+        self.is_written = true;
+        Ok(())
+    }
+
+    /// That nothing was changed, and why, as the answer.
+    pub(super) async fn refusal<T, E>(&self, unfit: E) -> Result<T, E> {
+        self.refused().await;
+        Err(unfit)
+    }
+
+    /// Notes that nothing was changed, if a row says otherwise.
+    pub(super) async fn refused(&self) {
+        if !self.is_written {
+            return;
+        }
+        if let Err(error) = self.note(Entry::refused).await {
+            let (action, object) = (self.action.as_str(), self.object.as_deref());
+            tracing::warn!(audit.action = action, audit.object = object, %error, "a refusal is missing in the audit log");
+        }
+    }
+
+    /// What came of the change; that it was certainly not made is noted.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) async fn ended<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &outcome
+            && error.changed_nothing()
+        {
+            self.refused().await;
+        }
+        outcome
+    }
+
+    async fn note(&self, entry: fn(By, Action, Option<Arc<str>>) -> Entry) -> Result<(), Error> {
+        let (object, detail) = (self.object.clone(), self.detail.clone());
+        let entry = |by| entry(by, self.action, object).with(detail);
+        self.access.note(self.context, entry).await
     }
 }

@@ -1,7 +1,6 @@
 //! Tokens, the audit log, and who the caller is. They lie beside the log, so any node answers, and so does a
 //! command that works on the store alone.
 
-use super::audited::action_of;
 use crate::application::api::{
     AuditPage, AuditSearch, CreatedToken, DeniedView, Error, TokenPage, TokenView,
 };
@@ -115,8 +114,8 @@ impl Access {
         }
     }
 
-    /// Refuses what the credentials of the caller do not allow; what would have been a row of the audit log is noted as
-    /// refused. `action`: what it is there, where the use case does not say it. Cost: O(1).
+    /// Refuses what the credentials of the caller do not allow; a change is noted as refused. `action`: what it is
+    /// there, where the use case does not say it. Cost: O(1).
     ///
     /// # Errors
     /// `Forbidden` with the scope that is missing.
@@ -130,7 +129,7 @@ impl Access {
             Ok(()) => return Ok(()),
             Err(refused) => Err(refused),
         };
-        match action.or_else(|| action_of(use_case)) {
+        match action.or_else(|| use_case.recorded().change()) {
             Some(action) => self.noted(context, (action, None), refused),
             None => refused,
         }
@@ -285,7 +284,7 @@ impl Access {
         Ok(context.caller.clone())
     }
 
-    /// Whether it is noted when a caller reads a flow of somebody else: callers who see all flows, unless
+    /// Whether it is noted when a caller reads or changes what is of somebody else: callers who see all flows, unless
     /// authentication is off.
     pub(super) fn notes_reads(context: &Context) -> bool {
         let caller = &context.caller;
@@ -321,7 +320,8 @@ impl Access {
         }
     }
 
-    fn reads_of_others(context: &Context, owner: Option<&str>) -> bool {
+    /// Whether it is noted when the caller reads or changes something of this user, `None`: of nobody.
+    pub(super) fn reads_of_others(context: &Context, owner: Option<&str>) -> bool {
         Self::notes_reads(context) && owner != Some(&**context.caller.owner())
     }
 

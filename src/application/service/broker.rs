@@ -3,7 +3,7 @@
 use super::Service;
 use super::secrets::failed;
 use crate::application::api::{Error, Reply, Request};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
 use crate::application::new_methods::NewMethods;
@@ -35,7 +35,7 @@ impl Service {
         external_id: &str,
     ) -> Result<Vec<TaskId>, Error> {
         // A step of what a worker says of its task.
-        authorize(context, UseCase::RenewLease)?;
+        self.access.authorize(context, UseCase::RenewLease, None)?;
         let (owner, id) = (owner(context), Arc::from(external_id));
         let ids = |found: Vec<Published>| found.into_iter().map(|it| it.task_id).collect();
         let found = self.broker.by_external_id(&owner, None, &id).await?;
@@ -53,7 +53,8 @@ impl Service {
     /// [`Error`].
     pub async fn published_ids(&self, context: &Context) -> Result<PublishedIds, Error> {
         // A step of what a requester publishes, which is counted.
-        authorize(context, UseCase::ExecuteTasks)?;
+        self.access
+            .authorize(context, UseCase::ExecuteTasks, None)?;
         let key = self.ids_key.get_or_try_init(|| self.find_ids_key()).await?;
         let actor = context.caller.actor().clone();
         Ok(PublishedIds::of(key.value.clone(), actor, key.had_none))
@@ -104,7 +105,7 @@ impl Service {
         worker: &Arc<str>,
     ) -> Result<Vec<TaskId>, Error> {
         // A step of what a worker says of its task.
-        authorize(context, UseCase::RenewLease)?;
+        self.access.authorize(context, UseCase::RenewLease, None)?;
         let mut held = self.tasks_held_here(context, worker);
         let others = Request::TasksHeld(worker.clone());
         for reply in self.ask_others(context, &others).await {
@@ -128,7 +129,7 @@ impl Service {
     /// [`Error`].
     pub async fn waiting_methods(&self, context: &Context) -> Result<Vec<Arc<str>>, Error> {
         // A step of what a worker waits for, which was counted.
-        authorize(context, UseCase::ListMethods)?;
+        self.access.authorize(context, UseCase::ListMethods, None)?;
         let figures = self.figures(context).await.into_iter();
         let allowed = context.caller.methods();
         let is_allowed = |method: &MethodKey| allowed.is_none_or(|it| it.contains(&method.name));
@@ -144,7 +145,7 @@ impl Service {
     /// [`Error`].
     pub fn new_methods(&self, context: &Context) -> Result<NewMethods, Error> {
         // A step of what a worker waits for, which was counted.
-        authorize(context, UseCase::ListMethods)?;
+        self.access.authorize(context, UseCase::ListMethods, None)?;
         Ok(NewMethods {
             caller: context.caller.clone(),
             appearing: self.app.flows.offers.appearing(),

@@ -1,15 +1,17 @@
 //! Workflow documents that are kept by name. They lie beside the log, so any node answers.
 
 use super::Service;
-use super::auth::{ALL, user_for};
+use super::audited::Audited;
+use super::auth::{ALL, Access, user_for};
 use super::workflows::{Read, Start, read};
 use crate::application::api::workflows::{
     Compared, CreatedWorkflow, Document, Event, Form, Kept, KeptDocument, Newer, PhaseSchemas,
     RunWorkflow, SaveWorkflow, SavedWorkflow, UnfitWorkflow, Version, Which,
 };
 use crate::application::api::{Error, Failure};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
+use serde_json::json;
 use std::sync::Arc;
 use taskledger_auth::Action;
 use taskledger_beside::Owner;
@@ -37,7 +39,7 @@ impl Service {
             strict,
             expected_version,
         } = save;
-        let owner = owner_for(context, owner)?;
+        let owner = self.owner_of_change(context, Action::WorkflowSave, (owner, None))?;
         let (form, text) = match &document {
             Document::Text(text) => (Form::Text, Arc::<str>::from(text.as_str())),
             Document::Json(object) => (Form::Json, Arc::from(object.as_str())),
@@ -55,10 +57,13 @@ impl Service {
             by: context.caller.actor().clone(),
             at: self.app.clock.now(),
         };
-        let saved = self.documents.save(&owner, &new, expected_version);
-        let saved = match saved.await? {
+        let audited = self
+            .audited_document(context, Action::WorkflowSave, (&owner, &new.name))
+            .await?;
+        let saved = self.documents.save(&owner, &new, expected_version).await;
+        let saved = match audited.ended(saved.map_err(Error::from)).await? {
             Ok(saved) => saved,
-            Err(refusal) => return Ok(Err(UnfitWorkflow::NotKept(refusal))),
+            Err(refusal) => return Ok(audited.refusal(UnfitWorkflow::NotKept(refusal)).await),
         };
         let before = match saved.is_new {
             true => saved.previous,
@@ -234,12 +239,47 @@ impl Service {
         expected_version: Option<u32>,
     ) -> Result<Result<bool, UnfitWorkflow>, Error> {
         self.admit(context, UseCase::DeleteWorkflow)?;
-        let owner = owner_for(context, kept.owner)?;
+        let (action, name) = (Action::WorkflowDelete, kept.name);
+        let owner = self.owner_of_change(context, action, (kept.owner, Some(&name)))?;
+        let audited = self
+            .audited_document(context, action, (&owner, &name))
+            .await?;
         let by = (context.caller.actor().clone(), self.app.clock.now());
-        let deleted = self
-            .documents
-            .delete(&owner, &kept.name, expected_version, by);
-        Ok(deleted.await?.map_err(UnfitWorkflow::NotKept))
+        let deleted = self.documents.delete(&owner, &name, expected_version, by);
+        let deleted = deleted.await.map_err(Error::from);
+        let deleted = audited.ended(deleted).await?;
+        if !matches!(deleted, Ok(true)) {
+            audited.refused().await;
+        }
+        Ok(deleted.map_err(UnfitWorkflow::NotKept))
+    }
+
+    /// Whose document is to be changed.
+    fn owner_of_change(
+        &self,
+        context: &Context,
+        action: Action,
+        (owner, name): (Option<Arc<str>>, Option<&Arc<str>>),
+    ) -> Result<Owner, Error> {
+        let change = (action, name.cloned());
+        self.access
+            .noted(context, change, owner_for(context, owner))
+    }
+
+    /// The change of a document, whose row is written if it is somebody else's: what a caller does to his own is kept
+    /// with his name beside it.
+    async fn audited_document<'a>(
+        &'a self,
+        context: &'a Context,
+        action: Action,
+        (owner, name): (&Owner, &Arc<str>),
+    ) -> Result<Audited<'a>, Error> {
+        let (of, object) = ((&self.access, context), Some(name.clone()));
+        let mut audited = Audited::new(of, action, object, json!({"owner": owner.user}));
+        if Access::reads_of_others(context, owner.user.as_deref()) {
+            audited.begin().await?;
+        }
+        Ok(audited)
     }
 
     /// Creates the tasks of one run of a document that is kept, and begins it if that is asked for. As
@@ -253,7 +293,8 @@ impl Service {
         context: &Context,
         run: RunWorkflow,
     ) -> Result<Result<(u32, CreatedWorkflow), UnfitWorkflow>, Error> {
-        authorize(context, super::workflows::use_case(run.execute))?;
+        let use_case = super::workflows::use_case(run.execute);
+        self.access.authorize(context, use_case, None)?;
         self.limits.rate(context, UseCase::GetWorkflow, 1)?;
         let owner = owner_for(context, run.kept.owner)?;
         let name = run.kept.name;
@@ -317,7 +358,7 @@ impl Service {
         context: &Context,
         run: RunWorkflow,
     ) -> Result<Result<TaskList, UnfitWorkflow>, Error> {
-        authorize(context, UseCase::StartRun)?;
+        self.access.authorize(context, UseCase::StartRun, None)?;
         self.limits.rate(context, UseCase::GetWorkflow, 1)?;
         let owner = owner_for(context, run.kept.owner)?;
         let name = run.kept.name;

@@ -1,12 +1,16 @@
 //! Where runs are reported, which lies beside the log, so any node answers.
 
 use super::Service;
+use super::audited::Audited;
+use super::auth::Access;
 use crate::application::api::Error;
 use crate::application::api::webhooks::{Callback, Page, Receiver};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::webhooks::reports::OfRun;
+use serde_json::json;
 use std::sync::Arc;
+use taskledger_auth::Action;
 use taskledger_domain::RunId;
 use taskledger_projections::RunRow;
 
@@ -27,7 +31,12 @@ impl Service {
         if let Some(owner) = owner.as_ref().filter(|_| !row.stage.is_end()) {
             self.one_more_callback(context, owner).await?;
         }
-        Ok(self.webhooks.report(of(&row), callback, owner).await?)
+        let audited = self.audited_report(context, &row).await?;
+        let reported = self.webhooks.report(of(&row), callback, owner).await;
+        let reported = audited.ended(reported.map_err(Error::from)).await?;
+        // What is sent there shows its results.
+        Box::pin(self.flow_was_read(context, row.flow)).await;
+        Ok(reported)
     }
 
     /// Where a run is reported under this name; `None`: nowhere.
@@ -74,8 +83,25 @@ impl Service {
         name: &Arc<str>,
     ) -> Result<(), Error> {
         self.admit(context, UseCase::ReportRun)?;
-        self.app.run_row(context, run).await?;
-        Ok(self.webhooks.unreport(run, name).await?)
+        let row = self.app.run_row(context, run).await?;
+        let audited = self.audited_report(context, &row).await?;
+        let unreported = self.webhooks.unreport(run, name).await;
+        audited.ended(unreported.map_err(Error::from)).await
+    }
+
+    /// A change of where a run is reported, whose row is written if the run is somebody else's.
+    async fn audited_report<'a>(
+        &'a self,
+        context: &'a Context,
+        row: &RunRow,
+    ) -> Result<Audited<'a>, Error> {
+        let (of, object) = ((&self.access, context), Arc::from(row.run.to_string()));
+        let detail = json!({"owner": row.owner});
+        let mut audited = Audited::new(of, Action::RunReport, Some(object), detail);
+        if Access::reads_of_others(context, row.owner.as_deref()) {
+            audited.begin().await?;
+        }
+        Ok(audited)
     }
 
     /// Shows the receiver that was given with the message which began a run: the outbox would do it a moment later.

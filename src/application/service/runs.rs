@@ -7,7 +7,7 @@ use crate::application::api::runs::{
     ReadRun, RunPage, RunView, StartRun, StartedRun, WatchRun, WatchedRun,
 };
 use crate::application::api::{Error, Failure, Reply, Request, Started};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::limits::HeldPlace;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Service {
     /// # Errors
     /// [`Error`]; nothing is stored then.
     pub async fn start_run(&self, context: &Context, start: StartRun) -> Result<StartedRun, Error> {
-        authorize(context, UseCase::StartRun)?;
+        self.access.authorize(context, UseCase::StartRun, None)?;
         let named = start.origin.context.as_deref().map(Arc::from);
         let is_reported = start.reported.is_some();
         let request = Request::StartRun(Box::new(start));
@@ -91,7 +91,7 @@ impl Service {
         context: &Context,
         read: ReadRun,
     ) -> Result<RunView, Error> {
-        authorize(context, UseCase::ReadRun)?;
+        self.access.authorize(context, UseCase::ReadRun, None)?;
         let view = self.app.read_run(context, read).await?;
         Box::pin(self.was_read(context, view.task)).await;
         Ok(view)
@@ -130,7 +130,7 @@ impl Service {
     /// # Errors
     /// [`Error`]; `Refused` for a run that has ended.
     pub async fn cancel_run(&self, context: &Context, cancel: CancelRun) -> Result<RunView, Error> {
-        authorize(context, UseCase::CancelRun)?;
+        self.access.authorize(context, UseCase::CancelRun, None)?;
         let read = ReadRun {
             run: cancel.run,
             history: None,
@@ -149,7 +149,7 @@ impl Service {
         context: &Context,
         message: FollowUp,
     ) -> Result<FollowedUp, Error> {
-        authorize(context, UseCase::MessageRun)?;
+        self.access.authorize(context, UseCase::MessageRun, None)?;
         self.of_run(context, Request::FollowUp(Box::new(message)))
             .await
     }
@@ -174,7 +174,7 @@ impl Service {
         watch: WatchRun,
         place: Option<HeldPlace>,
     ) -> Result<WatchedRun, Error> {
-        authorize(context, UseCase::FollowRun)?;
+        self.access.authorize(context, UseCase::FollowRun, None)?;
         let run = watch.run;
         let watched = self.app.watch_updates(context, watch, place).await?;
         Box::pin(self.run_was_read(context, run)).await;
@@ -201,7 +201,7 @@ impl Service {
         wait: AwaitRun,
         place: Option<HeldPlace>,
     ) -> Result<RunView, Error> {
-        authorize(context, UseCase::AwaitRun)?;
+        self.access.authorize(context, UseCase::AwaitRun, None)?;
         let view = Box::pin(self.app.await_run(context, wait, place)).await?;
         Box::pin(self.flow_was_read(context, view.flow)).await;
         Ok(view)

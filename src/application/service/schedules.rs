@@ -10,10 +10,10 @@ mod starting;
 mod tasks;
 mod ticking;
 
-use self::audited::Audited;
 use self::defining::{Fit, changed, checked, dropped, due, has_other_times, never};
 pub(super) use self::run_ends::RunEnds;
 use super::Service;
+use super::audited::Audited;
 use super::auth::ALL;
 use super::documents::owner_for;
 use crate::application::api::schedules::{
@@ -50,17 +50,13 @@ const SCOPES: [Scope; 5] = [
 ];
 
 impl Service {
-    /// Makes a schedule.
-    ///
-    /// # Errors
-    /// [`Error`]; inside, why it is not made.
-    pub async fn create_schedule(
+    /// What `create_schedule` does for a caller who was let in.
+    async fn schedule_created(
         &self,
         context: &Context,
         create: CreateSchedule,
     ) -> Result<Fit<ShownSchedule>, Error> {
-        self.admit(context, UseCase::CreateSchedule)?;
-        let owner = self.owner_of_change(context, Action::ScheduleCreate, &create.named)?;
+        let owner = owner_for(context, create.named.owner.clone())?;
         let at = self.app.clock.now();
         let definition = create.definition;
         let calendar = match checked(&definition, at) {
@@ -96,7 +92,7 @@ impl Service {
             return Ok(Err(UnfitSchedule::NotKept(exists)));
         }
         let named = (&new.owner, &new.name);
-        let mut audited = Audited::new((self, context), Action::ScheduleCreate, named);
+        let mut audited = self.audited(context, Action::ScheduleCreate, named);
         audited.begin().await?;
         match self.schedules.create(&new).await? {
             Ok(schedule) => {
@@ -168,23 +164,18 @@ impl Service {
         Ok(Ok(shown(schedule, runs, self.app.clock.now())))
     }
 
-    /// Changes a schedule. When its times change, those that are due are counted as missed. It acts in the name of
-    /// whoever changed it last.
-    ///
-    /// # Errors
-    /// [`Error`]; inside, why it stays as it is.
-    pub async fn update_schedule(
+    /// What `update_schedule` does.
+    async fn schedule_updated(
         &self,
         context: &Context,
         named: Named,
         changes: ScheduleChanges,
         expected_version: Option<u32>,
     ) -> Result<Fit<ShownSchedule>, Error> {
-        self.admit(context, UseCase::UpdateSchedule)?;
-        let owner = self.owner_of_change(context, Action::ScheduleUpdate, &named)?;
+        let owner = owner_for(context, named.owner.clone())?;
         let mut checked_version = None;
         let of = (&owner, &named.name);
-        let mut audited = Audited::new((self, context), Action::ScheduleUpdate, of);
+        let mut audited = self.audited_update(context, &changes, of);
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
             let seen = match self.seen(&owner, &named.name, expected_version).await? {
@@ -234,11 +225,8 @@ impl Service {
         Err(held())
     }
 
-    /// Has the times of a schedule pass without runs, or not any more. Times that passed meanwhile are not made up.
-    ///
-    /// # Errors
-    /// [`Error`]; inside, that there is none.
-    pub async fn pause_schedule(
+    /// What `pause_schedule` does.
+    async fn schedule_paused(
         &self,
         context: &Context,
         named: Named,
@@ -248,9 +236,8 @@ impl Service {
             true => Action::SchedulePause,
             false => Action::ScheduleResume,
         };
-        self.admit_as(context, UseCase::PauseSchedule, Some(action))?;
-        let owner = self.owner_of_change(context, action, &named)?;
-        let mut audited = Audited::new((self, context), action, (&owner, &named.name));
+        let owner = owner_for(context, named.owner.clone())?;
+        let mut audited = self.audited(context, action, (&owner, &named.name));
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
             let seen = match self.seen(&owner, &named.name, None).await? {
@@ -284,26 +271,21 @@ impl Service {
         Err(held())
     }
 
-    /// Deletes a schedule. Runs that it has started continue. Says whether there was one. While a run of it is being
-    /// started it is not deleted.
-    ///
-    /// # Errors
-    /// [`Error`]; inside, that its version is another one.
-    pub async fn delete_schedule(
+    /// What `delete_schedule` does.
+    async fn schedule_deleted(
         &self,
         context: &Context,
         named: Named,
         expected_version: Option<u32>,
     ) -> Result<Fit<bool>, Error> {
-        self.admit(context, UseCase::DeleteSchedule)?;
-        let owner = self.owner_of_change(context, Action::ScheduleDelete, &named)?;
+        let owner = owner_for(context, named.owner.clone())?;
         match self.seen(&owner, &named.name, expected_version).await? {
             Ok(_) => {}
             Err(UnfitSchedule::Absent) => return Ok(Ok(false)),
             Err(unfit) => return Ok(Err(unfit)),
         }
         let of = (&owner, &named.name);
-        let mut audited = Audited::new((self, context), Action::ScheduleDelete, of);
+        let mut audited = self.audited(context, Action::ScheduleDelete, of);
         audited.begin().await?;
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
@@ -324,18 +306,14 @@ impl Service {
         Err(held())
     }
 
-    /// Starts a run of a schedule now, once for each idempotency key.
-    ///
-    /// # Errors
-    /// [`Error`]; inside, that there is none.
-    pub async fn run_schedule(
+    /// What `run_schedule` does.
+    async fn schedule_run(
         &self,
         context: &Context,
         named: Named,
         overlap: Option<Overlap>,
     ) -> Result<Fit<RunByHand>, Error> {
-        self.admit(context, UseCase::RunSchedule)?;
-        let owner = self.owner_of_change(context, Action::ScheduleRun, &named)?;
+        let owner = owner_for(context, named.owner.clone())?;
         let Some(mut schedule) = self.schedules.schedule(&owner, &named.name).await? else {
             return Ok(Err(UnfitSchedule::Absent));
         };
@@ -351,7 +329,7 @@ impl Service {
             return Ok(Ok(RunByHand { run, root }));
         }
         let of = (&owner, &named.name);
-        let mut audited = Audited::new((self, context), Action::ScheduleRun, of);
+        let mut audited = self.audited(context, Action::ScheduleRun, of);
         for _ in 0..ROUNDS_MAX {
             self.lets_run(context, &schedule, &audited).await?;
             audited.begin().await?;
@@ -392,19 +370,7 @@ impl Service {
         if may.is_err() {
             audited.refused().await;
         }
-        self.access.noted(context, audited.change(), may)
-    }
-
-    /// Whose schedule is to be changed.
-    fn owner_of_change(
-        &self,
-        context: &Context,
-        action: Action,
-        named: &Named,
-    ) -> Result<Owner, Error> {
-        let owner = owner_for(context, named.owner.clone());
-        let change = (action, Some(named.name.clone()));
-        self.access.noted(context, change, owner)
+        may
     }
 
     async fn seen(

@@ -2,7 +2,7 @@
 //! any node answers.
 
 use super::Service;
-use super::auth::{origin, user_for};
+use super::auth::{ALL, origin, user_for};
 use crate::application::api::{Error, SecretView};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -47,7 +47,10 @@ impl Service {
     ) -> Result<Vec<SecretView>, Error> {
         self.admit(context, UseCase::ListSecrets)?;
         let owner = owner_for(context, owner)?;
-        self.secrets.list(&owner).await.map_err(failed)
+        let listed = self.secrets.list(&owner).await.map_err(failed)?;
+        let read = (Action::SecretRead, ALL);
+        self.access.read_beside(context, read, owner.user.as_ref());
+        Ok(listed)
     }
 
     /// Deletes a secret; says whether there was one. `owner` as in [`Self::set_secret`].

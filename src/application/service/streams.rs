@@ -3,7 +3,7 @@
 use super::Service;
 use crate::application::api::work::ClaimWatch;
 use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::subscription::notice::Kind;
 use crate::subscription::stream::{From, Notices};
@@ -62,7 +62,7 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn watch_claims(&self, context: &Context) -> Result<ClaimWatch, Error> {
-        authorize(context, UseCase::ClaimTasks)?;
+        self.access.authorize(context, UseCase::ClaimTasks, None)?;
         let place = self.limits.stream(context)?;
         self.claim_ends.watch(Box::new(place)).await
     }

@@ -1,19 +1,21 @@
 //! Webhooks, which lie beside the log, so any node answers.
 
 use super::Service;
+use super::audited::Audited;
 use super::auth::{ALL, Access};
-use crate::application::api::Error;
 use crate::application::api::webhooks::{
     Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
     Tested, View, WebhookChange, WithSecret,
 };
+use crate::application::api::{Error, Recorded};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::webhooks::api::no_such_flow;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::sync::Arc;
-use taskledger_auth::{Action, Entry, Kind, Scope};
+use taskledger_auth::{Action, Kind, Scope};
 use taskledger_domain::FlowId;
 use taskledger_domain::flow::Refusal;
 
@@ -28,11 +30,13 @@ impl Service {
         mut new: NewWebhook,
     ) -> Result<WithSecret, Error> {
         self.admit(context, UseCase::CreateWebhook)?;
+        let change = UseCase::CreateWebhook;
         if let Some(owner) = context.caller.reach().owner() {
             let used = self.webhooks.count_of(owner).await?;
             self.limits.one_more_webhook(context, used)?;
             new.owner = Some(owner.clone());
-            new.filter.user = Some(own_user(new.filter.user, owner)?);
+            let user = own_user(new.filter.user, owner);
+            new.filter.user = Some(self.noted(context, change, None, user)?);
             if let Some(flow) = new.filter.flow {
                 self.is_own_flow(context, flow).await?;
             }
@@ -40,8 +44,7 @@ impl Service {
         let id = new.id.unwrap_or_else(|| EndpointId(self.app.clock.uuid()));
         new.id = Some(id);
         let user = new.filter.user.clone();
-        let change = (Action::WebhookCreate, id);
-        self.audited_change(context, change, json!({"user_id": user}), async {
+        self.audited_change(context, (change, id), json!({"user_id": user}), async {
             Ok(self.webhooks.create(new).await?)
         })
         .await
@@ -90,21 +93,23 @@ impl Service {
         self.is_own(context, id).await?;
         if let Some(owner) = context.caller.reach().owner() {
             if let Some(user) = change.user {
-                change.user = Some(Some(own_user(user, owner)?));
+                let user = own_user(user, owner);
+                let user = self.noted(context, UseCase::UpdateWebhook, Some(id), user)?;
+                change.user = Some(Some(user));
             }
             if let Some(Some(flow)) = change.flow {
                 self.is_own_flow(context, flow).await?;
             }
         }
-        let mut detail = json!({});
+        let mut detail = json!({"changed": changed_fields(&change)});
         if let Some(user) = &change.user {
             detail["user_id"] = json!(user);
         }
-        let made = (Action::WebhookUpdate, id);
-        self.audited_change(context, made, detail, async {
+        let made = (UseCase::UpdateWebhook, id);
+        let view = self.audited_change(context, made, detail, async {
             Ok(self.webhooks.update(id, change).await?)
-        })
-        .await
+        });
+        self.shown(context, id, view.await)
     }
 
     /// Deletes a webhook; says how many deliveries were cancelled.
@@ -114,7 +119,10 @@ impl Service {
     pub async fn delete_webhook(&self, context: &Context, id: EndpointId) -> Result<u64, Error> {
         self.admit(context, UseCase::DeleteWebhook)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.delete(id).await?)
+        self.audited_change(context, (UseCase::DeleteWebhook, id), json!({}), async {
+            Ok(self.webhooks.delete(id).await?)
+        })
+        .await
     }
 
     /// Sends to a webhook again.
@@ -124,7 +132,10 @@ impl Service {
     pub async fn enable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
         self.admit(context, UseCase::EnableWebhook)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.enable(id).await?)
+        let view = self.audited_change(context, (UseCase::EnableWebhook, id), json!({}), async {
+            Ok(self.webhooks.enable(id).await?)
+        });
+        self.shown(context, id, view.await)
     }
 
     /// Sends nothing to a webhook, and keeps what it would get.
@@ -134,7 +145,10 @@ impl Service {
     pub async fn disable_webhook(&self, context: &Context, id: EndpointId) -> Result<View, Error> {
         self.admit(context, UseCase::DisableWebhook)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.disable(id).await?)
+        let view = self.audited_change(context, (UseCase::DisableWebhook, id), json!({}), async {
+            Ok(self.webhooks.disable(id).await?)
+        });
+        self.shown(context, id, view.await)
     }
 
     /// Lets a new secret sign, beside the old one for a while.
@@ -150,10 +164,16 @@ impl Service {
     ) -> Result<WithSecret, Error> {
         self.admit(context, UseCase::RotateWebhookSecret)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.rotate(id, own, grace_seconds).await?)
+        self.audited_change(
+            context,
+            (UseCase::RotateWebhookSecret, id),
+            json!({}),
+            async { Ok(self.webhooks.rotate(id, own, grace_seconds).await?) },
+        )
+        .await
     }
 
-    /// The secrets of a webhook; who asked is logged.
+    /// The secrets of a webhook; without a row in the audit log they are not shown.
     ///
     /// # Errors
     /// [`Error`].
@@ -168,11 +188,9 @@ impl Service {
             .webhooks
             .secret(id, context.caller.actor(), &context.correlation)
             .await?;
-        let object = Arc::from(id.to_string());
-        self.access
-            .audited(context, Action::SecretShown, Some(object))
-            .await?;
-        Ok(secrets)
+        let shows = (UseCase::ReadWebhookSecret, id);
+        self.audited_change(context, shows, json!({}), async { Ok(secrets) })
+            .await
     }
 
     /// Sends a message that only tests, once, and says what came of it.
@@ -182,7 +200,10 @@ impl Service {
     pub async fn test_webhook(&self, context: &Context, id: EndpointId) -> Result<Tested, Error> {
         self.admit(context, UseCase::TestWebhook)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.test(id).await?)
+        self.audited_change(context, (UseCase::TestWebhook, id), json!({}), async {
+            Ok(self.webhooks.test(id).await?)
+        })
+        .await
     }
 
     /// What was sent, every attempt, and what waits.
@@ -212,29 +233,57 @@ impl Service {
         self.access.read_beside(context, read, None);
     }
 
-    /// Makes a change of a webhook. By a caller who sees all users it may show what happens to others, so the row is
-    /// written first, and a second one if nothing was changed: the two lie in different stores.
+    /// The same of a webhook that a change has shown.
+    fn shown(
+        &self,
+        context: &Context,
+        id: EndpointId,
+        changed: Result<View, Error>,
+    ) -> Result<View, Error> {
+        if changed.is_ok() {
+            self.webhook_read(context, Some(id));
+        }
+        changed
+    }
+
+    /// Makes a change of a webhook, or of deliveries, behind its row in the audit log if it has one.
     async fn audited_change<T>(
         &self,
         context: &Context,
-        (action, id): (Action, EndpointId),
+        (use_case, object): (UseCase, impl Display),
         detail: Value,
         change: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        if !Access::notes_reads(context) {
+        let action = match use_case.recorded() {
+            Recorded::Always(action) => Some(action),
+            // By a caller who sees all users it may be of others, and show what happens to them.
+            Recorded::OfOthers(action) => Access::notes_reads(context).then_some(action),
+            Recorded::Refusals(_) | Recorded::Reads(_) | Recorded::Nothing => None,
+        };
+        let Some(action) = action else {
             return change.await;
-        }
-        let object: Option<Arc<str>> = Some(Arc::from(id.to_string()));
-        let done = |by| Entry::done(by, action, object.clone()).with(detail.clone());
-        self.access.note(context, done).await?;
-        let changed = change.await;
-        if changed.is_err() {
-            let refused = |by| Entry::refused(by, action, object.clone()).with(detail.clone());
-            if let Err(error) = self.access.note(context, refused).await {
-                tracing::warn!(endpoint.id = %id, %error, "a refusal is missing in the audit log");
+        };
+        let object = Some(Arc::from(object.to_string()));
+        let mut audited = Audited::new((&self.access, context), action, object, detail);
+        audited.begin().await?;
+        audited.ended(change.await).await
+    }
+
+    /// What was decided about a change; see [`Access::noted`].
+    fn noted<T>(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+        id: Option<EndpointId>,
+        decided: Result<T, Error>,
+    ) -> Result<T, Error> {
+        match use_case.recorded().change() {
+            Some(action) => {
+                let object = id.map(|id| Arc::from(id.to_string()));
+                self.access.noted(context, (action, object), decided)
             }
+            None => decided,
         }
-        changed
     }
 
     /// Sends a message once more, now; says as which delivery.
@@ -256,8 +305,12 @@ impl Service {
             Kind::Anonymous => None,
             Kind::User | Kind::Service => Some(&**caller.actor()),
         };
-        let done = self.webhooks.redeliver(delivery, request_key, scope);
-        Ok(done.await?)
+        let change = (UseCase::Redeliver, delivery);
+        self.audited_change(context, change, json!({}), async {
+            let done = self.webhooks.redeliver(delivery, request_key, scope);
+            Ok(done.await?)
+        })
+        .await
     }
 
     /// Lets deliveries that were given up begin anew; says how many.
@@ -272,7 +325,13 @@ impl Service {
     ) -> Result<u64, Error> {
         self.admit(context, UseCase::RecoverDeliveries)?;
         self.is_own(context, id).await?;
-        Ok(self.webhooks.recover(id, which).await?)
+        self.audited_change(
+            context,
+            (UseCase::RecoverDeliveries, id),
+            json!({}),
+            async { Ok(self.webhooks.recover(id, which).await?) },
+        )
+        .await
     }
 
     /// Refuses the webhook of somebody else as if it did not exist.
@@ -289,6 +348,34 @@ impl Service {
             other => other,
         }
     }
+}
+
+/// The members that a change names, as callers write them.
+fn changed_fields(change: &WebhookChange) -> Vec<&'static str> {
+    let WebhookChange {
+        url,
+        description,
+        events,
+        flow,
+        user,
+        labels,
+        ordering,
+        schedule,
+        headers,
+    } = change;
+    let fields = [
+        (url.is_some(), "url"),
+        (description.is_some(), "description"),
+        (events.is_some(), "events"),
+        (flow.is_some(), "flow_id"),
+        (user.is_some(), "user_id"),
+        (labels.is_some(), "labels"),
+        (ordering.is_some(), "ordering"),
+        (schedule.is_some(), "schedule"),
+        (headers.is_some(), "headers"),
+    ];
+    let changed = fields.into_iter().filter(|(is_changed, _)| *is_changed);
+    changed.map(|(_, name)| name).collect()
 }
 
 /// Whose flows the webhook of somebody who sees only their own may be about.

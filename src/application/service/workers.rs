@@ -3,6 +3,8 @@
 mod undeclaring;
 
 use super::Service;
+use super::audited::Audited;
+use super::auth::{ALL, Access};
 use super::work::{allowed, invalid};
 use crate::application::api::work::{
     Connection, Declare, Drained, HeldBy, HeldTask, Method, MethodFigures, MethodView, WorkerView,
@@ -12,10 +14,11 @@ use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::leases::{Holding, SHOWN_MAX, WorkerKey};
 use crate::application::ports::{ASK_AGAIN_MS, DeclareRefusal, KnownMethod};
+use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Caller, Reach, Scope};
+use taskledger_auth::{Action, Caller, Reach, Scope};
 use taskledger_domain::Timestamp;
 use taskledger_workers::{MethodKey, Refusal, Rights, Worker};
 use tokio::time::sleep;
@@ -29,7 +32,9 @@ impl Service {
     pub async fn declare(&self, context: &Context, declare: Declare) -> Result<MethodView, Error> {
         self.admit(context, UseCase::DeclareMethod)?;
         let declared = std::slice::from_ref(&declare.method);
-        allowed(&context.caller, declared, "method")?;
+        let change = (Action::MethodDeclare, Some(declare.method.clone()));
+        let is_allowed = allowed(&context.caller, declared, "method");
+        self.access.noted(context, change, is_allowed)?;
         let reach = context.caller.reach();
         let method = Method {
             name: declare.method,
@@ -43,8 +48,19 @@ impl Service {
             declared_at: self.app.clock.now(),
         };
         let key = method.key();
+        let (of, object) = ((&self.access, context), Some(key.name.clone()));
+        let detail = json!({"owner": key.owner});
+        let mut audited = Audited::new(of, Action::MethodDeclare, object, detail);
+        if Access::notes_reads(context) {
+            // It is for the flows of all users.
+            audited.begin().await?;
+        }
         let kept = self.workers.declare(method, rights(&context.caller)).await;
-        kept.map_err(Failure::from)?.map_err(undeclared)?;
+        let kept = match kept {
+            Ok(kept) => kept.map_err(undeclared),
+            Err(error) => Err(Failure::from(error).into()),
+        };
+        audited.ended(kept).await?;
         let mut known = self.workers.methods(&reach).into_iter();
         let known = known.find(|known| known.key == key);
         let known = known.ok_or_else(|| {
@@ -78,7 +94,16 @@ impl Service {
     pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
         self.admit(context, UseCase::ListMethods)?;
         let figures = self.figures(context).await;
-        let known = self.workers.methods(&context.caller.reach()).into_iter();
+        let known = self.workers.methods(&context.caller.reach());
+        let own = context.caller.owner();
+        if known
+            .iter()
+            .any(|it| it.key.owner.as_ref().is_some_and(|owner| owner != own))
+        {
+            let read = (Action::MethodRead, ALL);
+            self.access.read_beside(context, read, None);
+        }
+        let known = known.into_iter();
         Ok(known.map(|known| method_view(known, &figures)).collect())
     }
 
@@ -88,21 +113,33 @@ impl Service {
     /// [`Error`].
     pub async fn workers(&self, context: &Context) -> Result<Vec<WorkerView>, Error> {
         self.admit(context, UseCase::ListWorkers)?;
+        let (views, are_of_others) = self.worker_views(context).await;
+        if are_of_others {
+            let read = (Action::WorkerRead, ALL);
+            self.access.read_beside(context, read, None);
+        }
+        Ok(sorted(views))
+    }
+
+    /// Workers that the caller sees, and whether some of them are of other principals.
+    async fn worker_views(&self, context: &Context) -> (Vec<WorkerView>, bool) {
         let own = context.caller.actor();
         let all = context.caller.reach() == Reach::All;
+        let mut are_of_others = false;
         let mut held = self.held(context).await;
         let mut views = Vec::new();
         for worker in self.workers.workers() {
             let key = (worker.worker.clone(), Some(worker.principal.clone()));
             let held = held.remove(&key).unwrap_or_default();
             if all || worker.principal == *own {
+                are_of_others |= worker.principal != *own;
                 let is_draining = self.workers.is_draining(&worker.worker, &worker.principal);
                 views.push(worker_view(worker, is_draining, held));
             }
         }
         // Those that work and ask for nothing more, or are gone.
         if held.is_empty() {
-            return Ok(sorted(views));
+            return (views, are_of_others);
         }
         let (now, here) = (self.app.clock.now(), self.app.flows.leases.by_worker());
         for (key, held) in held {
@@ -112,6 +149,7 @@ impl Service {
             if !all && principal != *own {
                 continue;
             }
+            are_of_others |= principal != *own;
             let is_draining = self.workers.is_draining(&worker, &principal);
             let (methods, heard_at) = told_by(holds, now);
             let silent = Worker {
@@ -126,7 +164,7 @@ impl Service {
             };
             views.push(worker_view(silent, is_draining, held));
         }
-        Ok(sorted(views))
+        (views, are_of_others)
     }
 
     /// What workers hold of the flows of this node, as far as the caller may know of it. Cost: O(leases).
@@ -187,13 +225,14 @@ impl Service {
             principals.sort_unstable();
             principals.dedup();
         }
-        for principal in &principals {
-            let drained = self.workers.drain(worker, principal, is_drained).await;
-            drained.map_err(Failure::from)?.map_err(|error| {
-                let expected = "fewer drained workers; `drain: false` lets one work again";
-                invalid("worker", &error.to_string(), expected, worker)
-            })?;
+        let (of, object) = ((&self.access, context), Some(Arc::from(worker)));
+        let detail = json!({"principals": principals, "drain": is_drained});
+        let mut audited = Audited::new(of, Action::WorkerDrain, object, detail);
+        if principals.iter().any(|it| it != context.caller.actor()) {
+            audited.begin().await?;
         }
+        let drained = self.drain_of(worker, &principals, is_drained).await;
+        audited.ended(drained).await?;
         if is_drained {
             // It may be among those that wait.
             self.app.flows.offers.look_of(worker, &principals);
@@ -213,6 +252,23 @@ impl Service {
             held,
             present: is_known || held > 0,
         })
+    }
+
+    /// The same of the workers of this name of these principals.
+    async fn drain_of(
+        &self,
+        worker: &str,
+        principals: &[Arc<str>],
+        is_drained: bool,
+    ) -> Result<(), Error> {
+        for principal in principals {
+            let drained = self.workers.drain(worker, principal, is_drained).await;
+            drained.map_err(Failure::from)?.map_err(|error| {
+                let expected = "fewer drained workers; `drain: false` lets one work again";
+                invalid("worker", &error.to_string(), expected, worker)
+            })?;
+        }
+        Ok(())
     }
 
     /// Adds what is known of the workers that a task waits for.

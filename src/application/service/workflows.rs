@@ -8,7 +8,7 @@ use crate::application::api::workflows::{
 use crate::application::api::{
     COMMAND_EXECUTOR, Error, Execute, Failure, IdCheck, Reply, Request, Target,
 };
-use crate::application::authorize::{UseCase, authorize};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::sending::engine_metadata;
 use serde_json::{Map, Value};
@@ -88,7 +88,8 @@ impl Service {
         create: CreateWorkflow,
     ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
         // Before anything is read.
-        authorize(context, use_case(create.execute))?;
+        self.access
+            .authorize(context, use_case(create.execute), None)?;
         // Reading costs something even when it ends in faults.
         self.limits.rate(context, UseCase::ValidateWorkflow, 1)?;
         let start = Start {

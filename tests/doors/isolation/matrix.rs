@@ -50,6 +50,10 @@ impl Object {
         }
     }
 
+    pub(super) fn webhook(&self) -> &String {
+        &self.webhook
+    }
+
     /// The flow of the run.
     pub(super) fn run_flow(&self) -> &String {
         &self.claimed

@@ -52,7 +52,11 @@ pub(super) async fn methods(world: &Callers) -> BTreeMap<&'static str, Value> {
 }
 
 /// Everything that asks for a use case: by an object, and without one.
-fn asking(case: UseCase, own: &Object, methods: &BTreeMap<&'static str, Value>) -> Vec<Asked> {
+pub(super) fn asking(
+    case: UseCase,
+    own: &Object,
+    methods: &BTreeMap<&'static str, Value>,
+) -> Vec<Asked> {
     let mut asking = rows(case, own, own);
     let others = OF_OTHER_NAMES.iter().filter(|(_, of, _)| *of == case);
     let others = others.map(|(name, _, executes)| (*name, *executes));

@@ -111,7 +111,7 @@ pub(crate) struct World {
     pub(super) server: Server,
     stop: CancellationToken,
     running: JoinHandle<()>,
-    folder: TempDir,
+    pub(super) folder: TempDir,
     /// Lives as long as the server that keeps its data there.
     database: Option<Database>,
 }

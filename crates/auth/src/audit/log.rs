@@ -1,7 +1,7 @@
 //! The audit log: rows beside changes are written with them (`store::append`); everything else here.
 
 use super::throttle::Throttle;
-use super::{Action, By, Entry, Origin};
+use super::{Action, By, Entry, OTHERS, Origin};
 use crate::caller::{ANONYMOUS, Caller};
 use crate::scopes::Scope;
 use crate::store::{AuditFilter, AuditRow, AuthStore, Error, append};
@@ -19,8 +19,6 @@ const FAILURES_MAX: usize = 1_000;
 const READS_MAX: usize = 10_000;
 /// Callers, with an action each, whose refusals are counted apart within a minute.
 const DENIED_MAX: usize = 1_000;
-/// Stands for the addresses, objects and callers beyond these.
-const OTHERS: &str = "others";
 
 /// What is told of a failed login.
 #[derive(Debug, Clone)]
@@ -32,18 +30,15 @@ struct Failure {
 /// An address, and why its credentials did not hold: many failures for one reason do not hide one for another.
 type FailureKey = (Arc<str>, &'static str);
 
-/// A caller, and what it read.
+/// A caller, and what it read; no caller: of reads beyond [`READS_MAX`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ReadKey {
-    actor: Arc<str>,
+    actor: Option<Arc<str>>,
     seen: Seen,
 }
 
-/// What is told of a read.
-type Read = (By, Action);
-
-/// A caller, and what it may not do; no action: of callers beyond [`DENIED_MAX`].
-type DeniedKey = (Arc<str>, Option<Action>);
+/// A caller, and what it may not do; no caller: of those beyond [`DENIED_MAX`].
+type DeniedKey = (Option<Arc<str>>, Action);
 
 /// What is told of a refusal.
 #[derive(Debug, Clone)]
@@ -72,7 +67,7 @@ pub struct AuditLog {
     store: Arc<AuthStore>,
     clock: SharedClock,
     failures: Mutex<Throttle<FailureKey, Failure>>,
-    reads: Mutex<Throttle<ReadKey, Read>>,
+    reads: Mutex<Throttle<ReadKey, By>>,
     denied: Mutex<Throttle<DeniedKey, Denied>>,
     /// Held from taking counts until they are written, so that each is in memory or in the table for whoever reads.
     writing: tokio::sync::Mutex<()>,
@@ -82,7 +77,7 @@ pub struct AuditLog {
 struct Taken<'a> {
     log: &'a AuditLog,
     failures: Vec<(FailureKey, u64, Failure)>,
-    reads: Vec<(ReadKey, u64, Read)>,
+    reads: Vec<(ReadKey, u64, By)>,
     denied: Vec<(DeniedKey, u64, Denied)>,
 }
 
@@ -92,9 +87,9 @@ impl Taken<'_> {
         let failures =
             failures.map(|((address, _), count, failure)| failed(address, *count, failure));
         let reads = self.reads.iter();
-        let reads = reads.map(|(key, count, read)| seen(&key.seen, *count, read));
+        let reads = reads.map(|(key, count, by)| seen(key, *count, by));
         let denied = self.denied.iter();
-        let denied = denied.map(|((_, action), count, last)| refused(*action, *count, last));
+        let denied = denied.map(|((actor, _), count, last)| refused(actor.is_some(), *count, last));
         failures.chain(reads).chain(denied).collect()
     }
 
@@ -110,8 +105,8 @@ impl Drop for Taken<'_> {
         for (key, count, failure) in mem::take(&mut self.failures) {
             self.log.failures().again(key, count, failure);
         }
-        for (key, count, read) in mem::take(&mut self.reads) {
-            self.log.reads().again(key, count, read);
+        for (key, count, by) in mem::take(&mut self.reads) {
+            self.log.reads().again(key, count, by);
         }
         for (key, count, denied) in mem::take(&mut self.denied) {
             self.log.denied().again(key, count, denied);
@@ -129,13 +124,14 @@ impl AuditLog {
     /// The audit log of a store.
     #[must_use]
     pub fn new(store: Arc<AuthStore>, clock: SharedClock) -> Self {
-        let others: Arc<str> = Arc::from(OTHERS);
+        let of_address = |(_, reason): &FailureKey| (Arc::from(OTHERS), *reason);
+        let of_caller = |(_, action): &DeniedKey| (None, *action);
         Self {
             store,
             clock,
-            failures: Mutex::new(Throttle::new(FAILURES_MAX, (others.clone(), OTHERS))),
-            reads: Mutex::new(Throttle::new(READS_MAX, of_others(&others))),
-            denied: Mutex::new(Throttle::new(DENIED_MAX, (others, None))),
+            failures: Mutex::new(Throttle::new(FAILURES_MAX, of_address)),
+            reads: Mutex::new(Throttle::new(READS_MAX, of_others)),
+            denied: Mutex::new(Throttle::new(DENIED_MAX, of_caller)),
             writing: tokio::sync::Mutex::new(()),
         }
     }
@@ -163,9 +159,9 @@ impl AuditLog {
 
     /// Notes that a caller with `users:any` read something of somebody else. Cost: O(1).
     pub fn read(&self, caller: &Caller, origin: &Origin, seen: Seen) {
-        let read = (By::call(caller, origin), seen.action);
-        let actor = caller.actor().clone();
-        self.reads().note(ReadKey { actor, seen }, read);
+        let actor = Some(caller.actor().clone());
+        let by = By::call(caller, origin);
+        self.reads().note(ReadKey { actor, seen }, by);
     }
 
     /// Notes that a caller was refused something because its credentials lack a scope. Cost: O(1).
@@ -182,7 +178,7 @@ impl AuditLog {
             object,
             scope,
         };
-        let key = (caller.actor().clone(), Some(action));
+        let key = (Some(caller.actor().clone()), action);
         self.denied().note(key, denied);
     }
 
@@ -242,7 +238,7 @@ impl AuditLog {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reads(&self) -> MutexGuard<'_, Throttle<ReadKey, Read>> {
+    fn reads(&self) -> MutexGuard<'_, Throttle<ReadKey, By>> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -281,13 +277,13 @@ fn admits_failures(filter: &AuditFilter) -> bool {
         && filter.object.is_none()
 }
 
-/// The key of reads beyond [`READS_MAX`].
-fn of_others(others: &Arc<str>) -> ReadKey {
+/// As what a read is counted beyond [`READS_MAX`]: reads of each kind stay apart.
+fn of_others(key: &ReadKey) -> ReadKey {
     ReadKey {
-        actor: others.clone(),
+        actor: None,
         seen: Seen {
-            action: Action::FlowRead,
-            object: Some(others.clone()),
+            action: key.seen.action,
+            object: Some(Arc::from(OTHERS)),
             owner: None,
         },
     }
@@ -304,20 +300,24 @@ fn failed(address: &Arc<str>, count: u64, failure: &Failure) -> Entry {
         .with(json!({"count": count, "reason": failure.reason}))
 }
 
-fn seen(seen: &Seen, count: u64, (by, action): &Read) -> Entry {
+fn seen(ReadKey { actor, seen }: &ReadKey, count: u64, last: &By) -> Entry {
     let mut detail = json!({"count": count});
     if let Some(owner) = &seen.owner {
         detail["owner"] = json!(owner);
     }
-    Entry::done(by.clone(), *action, seen.object.clone()).with(detail)
+    let by = match actor {
+        Some(_) => last.clone(),
+        None => By::others(),
+    };
+    Entry::done(by, seen.action, seen.object.clone()).with(detail)
 }
 
-fn refused(apart: Option<Action>, count: u64, last: &Denied) -> Entry {
-    let object = match apart {
-        Some(_) => last.object.clone(),
-        None => Some(Arc::from(OTHERS)),
+fn refused(is_of_one: bool, count: u64, last: &Denied) -> Entry {
+    let (by, object) = match is_of_one {
+        true => (last.by.clone(), last.object.clone()),
+        false => (By::others(), Some(Arc::from(OTHERS))),
     };
-    Entry::refused(last.by.clone(), last.action, object)
+    Entry::refused(by, last.action, object)
         .with(json!({"count": count, "scope": last.scope.as_str()}))
 }
 

@@ -23,13 +23,13 @@ struct Window<V> {
 pub(super) struct Throttle<K, V> {
     windows: HashMap<K, Window<V>>,
     max: usize,
-    /// Counts what comes when there are `max` keys already.
-    overflow: K,
+    /// As what a key is counted that comes when there are `max` keys already. It gives few different ones.
+    overflow: fn(&K) -> K,
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Throttle<K, V> {
-    /// For at most `max` keys; what comes beyond them is counted as `overflow`.
-    pub(super) fn new(max: usize, overflow: K) -> Self {
+    /// For at most `max` keys; what comes beyond them is counted as `overflow` says.
+    pub(super) fn new(max: usize, overflow: fn(&K) -> K) -> Self {
         Self {
             windows: HashMap::new(),
             max,
@@ -41,7 +41,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Throttle<K, V> {
     pub(super) fn note(&mut self, key: K, about: V) {
         let is_new = !self.windows.contains_key(&key);
         let key = if is_new && self.windows.len() >= self.max {
-            self.overflow.clone()
+            (self.overflow)(&key)
         } else {
             key
         };
@@ -104,7 +104,7 @@ mod tests {
 
     /// Two are counted, behind one that was taken at once.
     fn counted() -> Throttle<&'static str, i32> {
-        let mut throttle = Throttle::new(10, "more");
+        let mut throttle = Throttle::new(10, |_| "more");
         throttle.note("a", 1);
         assert_eq!(throttle.take(at(0)), [("a", 1, 1)]);
         throttle.note("a", 2);
@@ -133,12 +133,16 @@ mod tests {
 
     #[test]
     fn the_number_of_keys_is_bounded_and_nothing_is_lost() {
-        let mut throttle = Throttle::new(2, 0);
+        let mut throttle = Throttle::new(2, |key| -(key % 2));
         for key in 1..=100 {
             throttle.note(key, ());
         }
         let mut taken = throttle.take(Timestamp(0));
         taken.sort_unstable();
-        assert_eq!(taken, [(0, 98, ()), (1, 1, ()), (2, 1, ())]);
+        assert_eq!(
+            taken,
+            [(-1, 49, ()), (0, 49, ()), (1, 1, ()), (2, 1, ())],
+            "odd and even ones stay apart"
+        );
     }
 }

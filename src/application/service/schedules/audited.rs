@@ -1,85 +1,167 @@
-//! Changes of schedules in the audit log.
-//!
-//! Schedules and the audit log lie in different stores, so the row is written first: without it nothing changes. A
-//! change that is refused after all gets a second row that says so.
+//! Changes of schedules, with what the audit log has of them.
 
 use super::super::Service;
+use super::super::audited::Audited;
 use super::defining::Fit;
 use crate::application::api::Error;
-use crate::application::api::schedules::UnfitSchedule;
+use crate::application::api::schedules::{
+    Bound, CreateSchedule, Named, Overlap, RunByHand, ScheduleChanges, ShownSchedule, Timing, Work,
+};
+use crate::application::authorize::UseCase;
 use crate::application::context::Context;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
-use taskledger_auth::{Action, By, Entry};
+use taskledger_auth::Action;
 use taskledger_beside::Owner;
 
-/// A change that is about to be made.
-pub(super) struct Audited<'a> {
-    service: &'a Service,
-    context: &'a Context,
-    action: Action,
-    /// The name of the schedule.
-    object: Arc<str>,
-    /// Whose it is.
-    detail: Value,
-    is_written: bool,
-}
-
-impl<'a> Audited<'a> {
-    /// The change of the schedule of this name.
-    pub(super) fn new(
-        (service, context): (&'a Service, &'a Context),
-        action: Action,
-        (owner, name): (&Owner, &Arc<str>),
-    ) -> Self {
-        Self {
-            service,
-            context,
-            action,
-            object: name.clone(),
-            detail: json!({"owner": owner.user}),
-            is_written: false,
-        }
-    }
-
-    /// What is changed: how, and of which name.
-    pub(super) fn change(&self) -> (Action, Option<Arc<str>>) {
-        (self.action, Some(self.object.clone()))
-    }
-
-    /// Writes the row, once.
+impl Service {
+    /// Makes a schedule.
     ///
     /// # Errors
-    /// [`Error`]: it is not written, so nothing may be changed.
-    pub(super) async fn begin(&mut self) -> Result<(), Error> {
-        if self.is_written {
-            return Ok(());
-        }
-        self.note(Entry::done).await?;
-        self.is_written = true;
-        Ok(())
+    /// [`Error`]; inside, why it is not made.
+    pub async fn create_schedule(
+        &self,
+        context: &Context,
+        create: CreateSchedule,
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        self.admit(context, UseCase::CreateSchedule)?;
+        let change = (Action::ScheduleCreate, Some(create.named.name.clone()));
+        let created = Box::pin(self.schedule_created(context, create)).await;
+        self.access.noted(context, change, created)
     }
 
-    /// That nothing was changed, and why, as the answer.
-    pub(super) async fn refusal<T>(&self, unfit: UnfitSchedule) -> Fit<T> {
-        self.refused().await;
-        Err(unfit)
+    /// Changes a schedule. When its times change, those that are due are counted as missed. It acts in the name of
+    /// whoever changed it last.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, why it stays as it is.
+    pub async fn update_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        changes: ScheduleChanges,
+        expected_version: Option<u32>,
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        self.admit(context, UseCase::UpdateSchedule)?;
+        let change = (Action::ScheduleUpdate, Some(named.name.clone()));
+        let updated = self.schedule_updated(context, named, changes, expected_version);
+        let updated = Box::pin(updated).await;
+        self.access.noted(context, change, updated)
     }
 
-    /// Notes that nothing was changed, if a row says otherwise.
-    pub(super) async fn refused(&self) {
-        if !self.is_written {
-            return;
-        }
-        if let Err(error) = self.note(Entry::refused).await {
-            tracing::warn!(schedule.name = %self.object, %error, "a refusal is missing in the audit log");
-        }
+    /// Has the times of a schedule pass without runs, or not any more. Times that passed meanwhile are not made up.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that there is none.
+    pub async fn pause_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        (is_paused, note): (bool, Option<Arc<str>>),
+    ) -> Result<Fit<ShownSchedule>, Error> {
+        let action = match is_paused {
+            true => Action::SchedulePause,
+            false => Action::ScheduleResume,
+        };
+        self.admit_as(context, UseCase::PauseSchedule, Some(action))?;
+        let change = (action, Some(named.name.clone()));
+        let paused = Box::pin(self.schedule_paused(context, named, (is_paused, note))).await;
+        self.access.noted(context, change, paused)
     }
 
-    async fn note(&self, entry: fn(By, Action, Option<Arc<str>>) -> Entry) -> Result<(), Error> {
-        let object = Some(self.object.clone());
-        let detail = self.detail.clone();
-        let entry = |by| entry(by, self.action, object).with(detail);
-        self.service.access.note(self.context, entry).await
+    /// Deletes a schedule. Runs that it has started continue. Says whether there was one. While a run of it is being
+    /// started it is not deleted.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that its version is another one.
+    pub async fn delete_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        expected_version: Option<u32>,
+    ) -> Result<Fit<bool>, Error> {
+        self.admit(context, UseCase::DeleteSchedule)?;
+        let change = (Action::ScheduleDelete, Some(named.name.clone()));
+        let deleted = Box::pin(self.schedule_deleted(context, named, expected_version)).await;
+        self.access.noted(context, change, deleted)
     }
+
+    /// Starts a run of a schedule now, once for each idempotency key.
+    ///
+    /// # Errors
+    /// [`Error`]; inside, that there is none.
+    pub async fn run_schedule(
+        &self,
+        context: &Context,
+        named: Named,
+        overlap: Option<Overlap>,
+    ) -> Result<Fit<RunByHand>, Error> {
+        self.admit(context, UseCase::RunSchedule)?;
+        let change = (Action::ScheduleRun, Some(named.name.clone()));
+        let run = Box::pin(self.schedule_run(context, named, overlap)).await;
+        self.access.noted(context, change, run)
+    }
+
+    /// The change of the schedule of this name.
+    pub(super) fn audited<'a>(
+        &'a self,
+        context: &'a Context,
+        action: Action,
+        (owner, name): (&Owner, &Arc<str>),
+    ) -> Audited<'a> {
+        let detail = json!({"owner": owner.user});
+        Audited::new((&self.access, context), action, Some(name.clone()), detail)
+    }
+
+    /// The same for an update, with the names of what is changed.
+    pub(super) fn audited_update<'a>(
+        &'a self,
+        context: &'a Context,
+        changes: &ScheduleChanges,
+        (owner, name): (&Owner, &Arc<str>),
+    ) -> Audited<'a> {
+        let detail = json!({"owner": owner.user, "changed": changed_fields(changes)});
+        let (of, object) = ((&self.access, context), Some(name.clone()));
+        Audited::new(of, Action::ScheduleUpdate, object, detail)
+    }
+}
+
+/// The members that a change names, as callers write them.
+fn changed_fields(changes: &ScheduleChanges) -> Vec<&'static str> {
+    let ScheduleChanges {
+        timing,
+        time_zone,
+        work,
+        start_at,
+        end_at,
+        max_runs,
+        without,
+        overlap,
+        catch_up_seconds,
+        jitter_seconds,
+    } = changes;
+    let timing = timing.as_ref().map(|timing| match timing {
+        Timing::Cron { .. } => "cron",
+        Timing::Rrule { .. } => "rrule",
+        Timing::Every { .. } => "every_seconds",
+    });
+    let work = work.as_ref().map(|work| match work {
+        Work::Workflow { .. } => "workflow",
+        Work::Tasks { .. } => "tasks",
+    });
+    let bound = |bound: Bound, is_given: bool, name: &'static str| {
+        (is_given || without.contains(&bound)).then_some(name)
+    };
+    let fields = [
+        timing,
+        time_zone.as_ref().map(|_| "time_zone"),
+        work,
+        bound(Bound::Start, start_at.is_some(), "start_at"),
+        bound(Bound::End, end_at.is_some(), "end_at"),
+        bound(Bound::Runs, max_runs.is_some(), "max_runs"),
+        overlap.as_ref().map(|_| "overlap"),
+        catch_up_seconds.map(|_| "catch_up_seconds"),
+        jitter_seconds.map(|_| "jitter_seconds"),
+    ];
+    fields.into_iter().flatten().collect()
 }

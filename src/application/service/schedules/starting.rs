@@ -238,7 +238,7 @@ impl Service {
             id_check: IdCheck::First,
             callback: None,
         });
-        match self.call(&context, request).await {
+        match self.act(&context, request).await {
             Ok(Reply::Started(Started { run, .. })) => Ok(Outcome::Started(Some(run.0))),
             Ok(_) => Err(Failure::Broken("no reply to new tasks".to_owned()).into()),
             Err(Error::Refused(refused)) if refused.refusal.is_of_taken_id() => {
@@ -340,7 +340,7 @@ impl Service {
             )),
         };
         let context = acting_for(schedule, run)?.until(Some(until));
-        match self.call(&context, Request::CancelRun(cancel)).await {
+        match self.act(&context, Request::CancelRun(cancel)).await {
             // It has ended meanwhile.
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
             Err(error) => Err(error),

@@ -1,9 +1,7 @@
 //! Taking declarations of methods back: one's own, and as an administrator those of others, which the audit log has.
-//!
-//! Declarations and the audit log lie in different stores, so the row is written first: without it nothing is removed.
-//! If nothing is removed after all, a second row says so.
 
 use super::super::Service;
+use super::super::audited::Audited;
 use super::super::auth::user_for;
 use super::super::work::allowed;
 use super::{rights, undeclared};
@@ -13,7 +11,7 @@ use crate::application::context::Context;
 use crate::application::ports::DeclareRefusal;
 use serde_json::json;
 use std::sync::Arc;
-use taskledger_auth::{Action, By, Entry, Reach};
+use taskledger_auth::{Action, Reach};
 use taskledger_workers::{MethodKey, Rights};
 
 impl Service {
@@ -29,20 +27,9 @@ impl Service {
         owner: Option<Arc<str>>,
     ) -> Result<bool, Error> {
         self.admit(context, UseCase::UndeclareMethod)?;
-        allowed(&context.caller, std::slice::from_ref(method), "method")?;
-        let key = |owner| MethodKey {
-            name: method.clone(),
-            owner,
-        };
-        let keys = match owner {
-            Some(_) => vec![key(user_for(context, owner)?)],
-            None => {
-                let own = context.caller.reach().owner().cloned();
-                // One that was declared before it could be for one's own flows alone is shared.
-                own.map(Some).into_iter().chain([None]).map(key).collect()
-            }
-        };
-        for key in keys {
+        let change = (Action::MethodUndeclare, Some(method.clone()));
+        let keys = keys(context, method, owner);
+        for key in self.access.noted(context, change, keys)? {
             if self.take_back(context, &key).await? {
                 return Ok(true);
             }
@@ -52,19 +39,18 @@ impl Service {
 
     async fn take_back(&self, context: &Context, key: &MethodKey) -> Result<bool, Error> {
         let (by, rights) = (context.caller.actor(), rights(&context.caller));
-        let is_of_another = self.may_be_of_another(context, key);
-        if is_of_another {
-            self.note_undeclared(context, key, Entry::done).await?;
+        let (of, object) = ((&self.access, context), Some(key.name.clone()));
+        let detail = json!({"owner": key.owner});
+        let mut audited = Audited::new(of, Action::MethodUndeclare, object, detail);
+        if self.may_be_of_another(context, key) {
+            audited.begin().await?;
         }
         let removed = match self.workers.undeclare(key, by, rights).await {
             Ok(removed) => removed.map_err(|refusal| undeclared(DeclareRefusal::Kept(refusal))),
             Err(error) => Err(Failure::from(error).into()),
         };
-        if is_of_another
-            && !matches!(removed, Ok(true))
-            && let Err(error) = self.note_undeclared(context, key, Entry::refused).await
-        {
-            tracing::warn!(method = %key.name, %error, "a refusal is missing in the audit log");
+        if !matches!(removed, Ok(true)) {
+            audited.refused().await;
         }
         removed
     }
@@ -82,15 +68,25 @@ impl Service {
             None => rights(caller) == Rights::All,
         }
     }
+}
 
-    async fn note_undeclared(
-        &self,
-        context: &Context,
-        key: &MethodKey,
-        entry: fn(By, Action, Option<Arc<str>>) -> Entry,
-    ) -> Result<(), Error> {
-        let (object, detail) = (Some(key.name.clone()), json!({"owner": key.owner}));
-        let entry = |by| entry(by, Action::MethodUndeclare, object).with(detail);
-        self.access.note(context, entry).await
-    }
+/// What the call may mean, the likeliest first.
+fn keys(
+    context: &Context,
+    method: &Arc<str>,
+    owner: Option<Arc<str>>,
+) -> Result<Vec<MethodKey>, Error> {
+    allowed(&context.caller, std::slice::from_ref(method), "method")?;
+    let key = |owner| MethodKey {
+        name: method.clone(),
+        owner,
+    };
+    Ok(match owner {
+        Some(_) => vec![key(user_for(context, owner)?)],
+        None => {
+            let own = context.caller.reach().owner().cloned();
+            // One that was declared before it could be for one's own flows alone is shared.
+            own.map(Some).into_iter().chain([None]).map(key).collect()
+        }
+    })
 }

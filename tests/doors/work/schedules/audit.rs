@@ -17,7 +17,11 @@ async fn rows(api: &Api, name: &str) -> Vec<String> {
     let told = entries.map(|it| {
         let [action, outcome] = ["action", "outcome"].map(|key| it[key].as_str().unwrap());
         assert_eq!(it["principal"], "anonymous", "{it}");
-        assert_eq!(it["detail"], json!({"owner": null}), "{it}");
+        let expected = match action {
+            "schedule.update" => json!({"owner": null, "changed": ["overlap"]}),
+            _ => json!({"owner": null}),
+        };
+        assert_eq!(it["detail"], expected, "{it}");
         assert!(it["request"].is_string(), "{it}");
         format!("{action} {outcome}")
     });
