@@ -9,7 +9,7 @@ mod shown;
 
 use super::following::say;
 use super::output::Output;
-use super::{Access, ApiError, CliError, input};
+use super::{Access, ApiError, CliError, input, quoted};
 use async_trait::async_trait;
 use clap::Subcommand;
 use direct::Direct;
@@ -112,7 +112,7 @@ struct Send {
 }
 
 /// List tasks, the newest first
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 struct List {
     /// The agent
     agent: String,
@@ -168,6 +168,7 @@ pub async fn a2a(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
             Ok(ExitCode::SUCCESS)
         }
         Command::List(list) => {
+            out.calls_with(format!("{}{}", named(binding), access.options(None)));
             let agent = agent(list.agent.clone()).await?;
             listed(&agent, list, out).await
         }
@@ -268,7 +269,36 @@ async fn said(agent: &Agent, send: Send, out: &mut Output) -> Result<ExitCode, C
     Ok(code(&turn))
 }
 
+/// The option that names the same binding, behind a blank.
+fn named(binding: Option<Binding>) -> String {
+    binding.map_or_else(String::new, |binding| format!(" --binding {binding}"))
+}
+
+impl List {
+    /// The command for the page that this token begins, whole; `None`: there is none.
+    fn next(&self, token: &str, out: &Output) -> Option<String> {
+        let status = self
+            .status
+            .map(|status| shown::state(status).replace(' ', "-"));
+        let given = [
+            ("--context-id", self.context_id.clone()),
+            ("--status", status),
+            ("--limit", self.limit.map(|limit| limit.to_string())),
+            ("--page-token", Some(token.to_owned())),
+        ];
+        let given = given.into_iter().filter_map(|(name, value)| {
+            let value = value?;
+            Some(format!(" {name} {}", quoted(&value)))
+        });
+        let given: String = given.collect();
+        let agent = quoted(&self.agent);
+        let next = || out.command(&format!("taskledger a2a list {agent}{given}"));
+        (!token.is_empty()).then(next)
+    }
+}
+
 async fn listed(agent: &Agent, list: List, out: &mut Output) -> Result<ExitCode, CliError> {
+    let asked = list.clone();
     let request = ListTasksRequest {
         context_id: list.context_id,
         status: list.status,
@@ -283,7 +313,10 @@ async fn listed(agent: &Agent, list: List, out: &mut Output) -> Result<ExitCode,
         false if page.tasks.is_empty() && page.next_page_token.is_empty() => {
             say("the agent has no task to show; `taskledger a2a send AGENT TEXT` gives it one");
         }
-        false => out.texts(&shown::tasks(&page, out))?,
+        false => {
+            let next = asked.next(&page.next_page_token, out);
+            out.texts(&shown::tasks(&page, next, out))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -403,5 +436,35 @@ impl Watcher for Printing<'_> {
                 false => self.out.lines(shown::item(item)),
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parsed;
+
+    #[test]
+    fn the_next_page_is_a_whole_command() {
+        let words = "a2a list http://h:1 --context-id c --status input-required --limit 5 --page-token p --binding \
+                     HTTP+JSON --token-file t";
+        let args: Args = parsed(words.split_whitespace()).unwrap();
+        let Command::List(list) = args.command else {
+            panic!("another command");
+        };
+        let mut out = Output::to(Box::new(Vec::new()), false, false);
+        out.calls_with(format!(
+            "{}{}",
+            named(args.binding),
+            args.access.options(None)
+        ));
+        assert_eq!(
+            list.next("q r", &out).as_deref(),
+            Some(
+                "taskledger a2a list http://h:1 --context-id c --status input-required --limit 5 --page-token 'q r' \
+                 --binding HTTP+JSON --token-file t"
+            )
+        );
+        assert_eq!(list.next("", &out), None);
     }
 }

@@ -5,6 +5,7 @@ pub mod run_events;
 use self::run_events::Begun;
 use crate::meant::question_of_list;
 use crate::methods::as_commands;
+use crate::when::span;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -141,11 +142,17 @@ fn describe(message: &str, code: i64, data: &Value) -> String {
     let mut text = format!("{message} ({code})");
     let scope = data.get("scope").and_then(Value::as_str);
     let mut is_scope_told = false;
+    let again = data.get("retry_after_ms").and_then(Value::as_u64);
+    let again = again.map(|ms| format!("in {}", span(ms)));
     let faults = data.get("errors").and_then(Value::as_array);
     for fault in faults.into_iter().flatten() {
         let part = |name: &str| {
             let part = fault.get(name).and_then(Value::as_str);
-            as_commands(part.unwrap_or_default())
+            let text = as_commands(part.unwrap_or_default());
+            match &again {
+                Some(again) => text.replace("after `retry_after_ms`", again),
+                None => text,
+            }
         };
         if scope.is_some_and(|scope| part("expected").contains(&format!("`{scope}`"))) {
             // One sentence at the end says so, unless it is about something else than all credentials.

@@ -6,6 +6,8 @@ use super::api::run_events::Begun;
 use super::api::{self, Api, ApiError, keyed, request, result};
 use super::clock;
 use super::event_stream::{EventStream, is_event_stream};
+use super::methods::is_read;
+use super::patience;
 use super::target::Target;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,6 +31,7 @@ const TRIES_MAX: u32 = 3;
 pub struct HttpApi {
     client: Client,
     target: Target,
+    is_patient: bool,
 }
 
 impl HttpApi {
@@ -46,18 +49,42 @@ impl HttpApi {
     /// [`ApiError::Connection`]: there is no TLS on this machine.
     pub(super) fn of(target: Target) -> Result<Self, ApiError> {
         let client = target.client(Some(ANSWER_TIMEOUT))?;
-        Ok(Self { client, target })
+        Ok(Self {
+            client,
+            target,
+            is_patient: false,
+        })
+    }
+
+    /// The same, whose reads wait a few seconds for a server that is too busy.
+    pub(super) fn patient(self) -> Self {
+        Self {
+            is_patient: true,
+            ..self
+        }
+    }
+
+    /// The same for whoever has a pace of their own.
+    pub(super) fn impatient(self) -> Self {
+        Self {
+            is_patient: false,
+            ..self
+        }
     }
 }
 
 #[async_trait]
 impl Api for HttpApi {
     async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
-        self.answer(request(method, params)).await
+        let body = Bytes::from(request(method, params));
+        match self.is_patient && is_read(method) {
+            true => patience::read(method, || self.answer(body.clone())).await,
+            false => self.answer(body).await,
+        }
     }
 
     async fn call_keyed(&self, method: &str, params: Value, key: &str) -> Result<Value, ApiError> {
-        self.answer(keyed(method, params, key)).await
+        self.answer(keyed(method, params, key).into()).await
     }
 
     async fn begin(&self, method: &str, params: Value) -> Result<Begun, ApiError> {
@@ -84,8 +111,8 @@ impl Api for HttpApi {
 }
 
 impl HttpApi {
-    async fn answer(&self, request: Vec<u8>) -> Result<Value, ApiError> {
-        let sent = self.sent(&self.client, request.into()).await;
+    async fn answer(&self, request: Bytes) -> Result<Value, ApiError> {
+        let sent = self.sent(&self.client, request).await;
         self.read(sent.map_err(|error| self.broken(&error))?).await
     }
 

@@ -1,6 +1,7 @@
 //! Ids of tasks as people give them: whole, by a beginning that no other id has, or `@last` and `@root`.
 
 use super::output::{list, member, short};
+use super::request::Params;
 use super::{Api, CliError};
 use serde_json::{Value, json};
 
@@ -21,20 +22,25 @@ const WHOLE: usize = 36;
 
 /// What `given` means on this server. A whole id is left for the server to judge.
 pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliError> {
+    resolved_so(api, given, &Params::default()).await
+}
+
+/// The same; `how`: parameters of the calls that find it.
+async fn resolved_so(api: &dyn Api, given: &str, how: &Params) -> Result<String, CliError> {
     if let Some(meant) = misspelt(given) {
         return Err(CliError::Usage(format!(
             "`{given}` names no task; did you mean `{meant}`? Expected an id, the first digits of one, `{LAST}`, or one of these followed by `{ROOT}`"
         )));
     }
     let (named, wants_root) = match given.strip_suffix(ROOT) {
-        Some("") => return last(api).await,
+        Some("") => return last(api, how.clone()).await,
         Some(named) => (named, true),
         None => (given, false),
     };
     let id = match named {
-        LAST => last(api).await?,
+        LAST => last(api, how.clone()).await?,
         named if named.len() >= WHOLE => named.to_owned(),
-        named if could_begin(named) => begun_with(api, named).await?,
+        named if could_begin(named) => begun_with(api, named, how.clone()).await?,
         named => {
             return Err(CliError::Usage(format!(
                 "`{named}` is not the id of a task; expected an id, at least its first {DIGITS_MIN} digits, `{LAST}`, or one of these followed by `{ROOT}`; `taskledger tasks list{}` shows ids",
@@ -45,16 +51,18 @@ pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliEr
     if !wants_root {
         return Ok(id);
     }
-    let task = api.call("tasks.get", json!({ "task_id": id })).await?;
+    let asked = how.clone().with("task_id", id).build();
+    let task = api.call("tasks.get", asked).await?;
     Ok(member(&task, "root_task_id"))
 }
 
-/// Resolves the members of parameters that name stored tasks.
+/// Resolves the members of parameters that name stored tasks, as fresh as the call itself is to be answered.
 pub(super) async fn resolve_in(api: &dyn Api, params: &mut Value) -> Result<(), CliError> {
+    let how = Params::default().maybe("consistency", params.get("consistency").cloned());
     for name in ["task_id", "parent_id", "flow", "flow_id"] {
         let given = params.get(name).and_then(Value::as_str).map(str::to_owned);
         if let Some(given) = given {
-            params[name] = resolved(api, &given).await?.into();
+            params[name] = resolved_so(api, &given, &how).await?.into();
         }
     }
     Ok(())
@@ -149,9 +157,9 @@ fn could_begin(text: &str) -> bool {
     only && text.len() < WHOLE && digits >= DIGITS_MIN
 }
 
-async fn last(api: &dyn Api) -> Result<String, CliError> {
-    let page = json!({"root_only": true, "limit": 1});
-    let found = api.call("tasks.list", page).await?;
+async fn last(api: &dyn Api, how: Params) -> Result<String, CliError> {
+    let page = how.with("root_only", true).with("limit", 1);
+    let found = api.call("tasks.list", page.build()).await?;
     match found["tasks"].get(0) {
         Some(task) => Ok(member(task, "id")),
         None => Err(CliError::Usage(format!(
@@ -161,9 +169,9 @@ async fn last(api: &dyn Api) -> Result<String, CliError> {
     }
 }
 
-async fn begun_with(api: &dyn Api, prefix: &str) -> Result<String, CliError> {
-    let page = json!({"id_prefix": prefix, "limit": NAMED_MAX});
-    let found = api.call("tasks.list", page).await?;
+async fn begun_with(api: &dyn Api, prefix: &str, how: Params) -> Result<String, CliError> {
+    let page = how.with("id_prefix", prefix).with("limit", NAMED_MAX);
+    let found = api.call("tasks.list", page.build()).await?;
     let tasks = found["tasks"].as_array().map_or(&[][..], Vec::as_slice);
     match tasks {
         [] => Err(CliError::Usage(format!(
@@ -218,6 +226,26 @@ mod tests {
                 .map(|(id, name)| json!({"id": id, "name": name}))
                 .collect();
             Ok(json!({"total": tasks.len(), "tasks": tasks}))
+        }
+    }
+
+    /// A server that answers no strong read.
+    struct Behind;
+
+    #[async_trait]
+    impl Api for Behind {
+        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            assert_eq!(params["consistency"], "eventual", "{method}");
+            Two.call(method, params).await
+        }
+    }
+
+    #[tokio::test]
+    async fn an_id_is_looked_up_as_fresh_as_the_call_is_to_be_answered() {
+        for given in ["@last", "0f8fad@root"] {
+            let mut params = json!({"task_id": given, "consistency": "eventual"});
+            resolve_in(&Behind, &mut params).await.unwrap();
+            assert_eq!(params["task_id"], B, "{given}");
         }
     }
 

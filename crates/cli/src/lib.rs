@@ -29,6 +29,7 @@ pub mod nothing;
 pub mod open_files;
 pub mod output;
 pub mod paging;
+mod patience;
 mod remote;
 pub mod request;
 pub mod respond;

@@ -75,6 +75,46 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("workflows.versions", "workflows versions"),
 ];
 
+/// Those of them that only read, and may therefore be made again.
+pub const READS: &[&str] = &[
+    "audit.list",
+    "events.query",
+    "schedules.get",
+    "schedules.list",
+    "secrets.list",
+    "system.executors",
+    "system.health",
+    "system.whoami",
+    "tasks.children",
+    "tasks.explain",
+    "tasks.get",
+    "tasks.history",
+    "tasks.list",
+    "tasks.resubscribe",
+    "tasks.subscribe",
+    "tasks.tree",
+    "tokens.list",
+    "webhooks.deliveries",
+    "webhooks.get",
+    "webhooks.list",
+    "webhooks.secret",
+    "workers.list",
+    "workers.methods",
+    "workflows.diff",
+    "workflows.dry_run",
+    "workflows.get",
+    "workflows.list",
+    "workflows.progress",
+    "workflows.schemas",
+    "workflows.validate",
+    "workflows.versions",
+];
+
+/// Whether a method changes nothing.
+pub(super) fn is_read(method: &str) -> bool {
+    READS.binary_search(&method).is_ok()
+}
+
 /// The same text with commands in place of the methods that stand in backticks. Cost: O(text).
 pub(super) fn as_commands(text: &str) -> String {
     let mut parts = text.split('`');
@@ -94,7 +134,7 @@ pub(super) fn as_commands(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMMANDS, as_commands};
+    use super::{COMMANDS, READS, as_commands};
 
     #[test]
     fn methods_in_backticks_become_commands() {
@@ -115,7 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_in_order() {
+    fn the_tables_are_in_order() {
         assert!(COMMANDS.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(READS.is_sorted());
     }
 }

@@ -72,9 +72,9 @@ impl Remote {
         Ok(target.with_options(&self.options()).named(named))
     }
 
-    /// Calls to the server.
+    /// Calls to the server; reads wait a few seconds for one that is too busy.
     pub fn api(&self) -> Result<HttpApi, CliError> {
-        Ok(HttpApi::of(self.target()?)?)
+        Ok(HttpApi::of(self.target()?)?.patient())
     }
 
     fn options(&self) -> String {

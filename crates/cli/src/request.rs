@@ -70,7 +70,7 @@ impl Request {
 }
 
 /// Builds parameters; what was not given is left out.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Params(pub(crate) Map<String, Value>);
 
 impl Params {

@@ -7,7 +7,7 @@ pub(crate) mod screen;
 
 use super::input::Params;
 use super::output::{Output, member};
-use super::{Api, CliError, clock};
+use super::{Api, CliError, clock, drain};
 use end::End;
 use follow::{Follow, Pace};
 use screen::Screen;
@@ -30,18 +30,21 @@ pub async fn all(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts workflows and prints their ids.
+/// Starts workflows and prints their ids; says whether a drain keeps them from starting.
 pub async fn detached(
     api: &dyn Api,
     workflows: Vec<Params>,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
+    out.calls_with(api.options().to_owned());
     for params in workflows {
         let started = api.call("tasks.execute", Value::Object(params)).await?;
         if out.is_json() {
             out.value(&started)?;
         } else {
-            out.line(member(&started, "root_task_id"))?;
+            let root = member(&started, "root_task_id");
+            out.line(&root)?;
+            drain::warn(api, &root, out).await;
         }
     }
     Ok(ExitCode::SUCCESS)

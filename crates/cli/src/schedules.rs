@@ -8,7 +8,7 @@ use super::nothing::shown_or_said;
 use super::output::{Output, list, member};
 use super::request::{Object, Params, json_object};
 use super::when::{self, When};
-use super::{Api, ApiError, CliError, Remote};
+use super::{Api, ApiError, CliError, Remote, drain};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use shown::{listed, owner, run, shown};
@@ -47,7 +47,7 @@ enum Command {
     Resume(Box<Which>),
     /// Delete a schedule; its runs continue
     Delete(Box<Delete>),
-    /// Start a run of a schedule now
+    /// Start a run of a schedule now; exits with 1 if none is started
     RunNow(Box<RunNow>),
 }
 
@@ -146,8 +146,9 @@ struct What {
     /// What to start: a file with tasks as JSON array; `-` is standard input
     #[arg(long, value_name = "FILE", group = "what")]
     tasks: Option<String>,
-    /// No run before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`
-    #[arg(long, value_name = "TIME", value_parser = when::future)]
+    /// No run before this time, such as `10m` from now on, `tomorrow 14:00` or `2026-01-31T14:00:00Z`; intervals count
+    /// from it, also from a date that has passed
+    #[arg(long, value_name = "TIME", value_parser = when::beginning)]
     start_at: Option<String>,
     /// No run after this time, written as for `--start-at`
     #[arg(long, value_name = "TIME", value_parser = when::future)]
@@ -395,9 +396,14 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
     if method == "schedules.delete" && result["deleted"] != Value::Bool(true) {
         return Err(none_such(&api, &asked, out).await);
     }
+    let is_run = method == "schedules.run_now";
+    let code = match is_run && member(&result, "outcome") != "started" {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    };
     if out.is_json() {
         out.value(&result)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(code);
     }
     match method {
         "schedules.list" => {
@@ -408,7 +414,10 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
         "schedules.run_now" => run(&asked, &result, out)?,
         _ => shown(&result, when, out)?,
     }
-    Ok(ExitCode::SUCCESS)
+    if is_run {
+        drain::warn(&api, &member(&result, "root_task_id"), out).await;
+    }
+    Ok(code)
 }
 
 #[cfg(test)]

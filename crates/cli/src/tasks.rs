@@ -83,7 +83,14 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
         Command::Explain(args) => args.request(),
         Command::Create(args) if args.is_of_file() => args.request(),
         Command::Create(args) => naming(args.request()?, &api).await,
-        Command::Update(args) => naming(args.request()?, &api).await,
+        Command::Update(args) => {
+            let delay = args.delay();
+            let request = naming(args.request()?, &api).await?;
+            match delay {
+                Some(delay) => update::with_delay(request, delay, &api).await,
+                None => Ok(request),
+            }
+        }
         Command::Cancel(args) => args.request(),
         Command::Delete(args) => args.request(),
         Command::Copy(args) => args.request(),
@@ -147,7 +154,8 @@ async fn follow(
     let Value::Object(params) = request.params else {
         unreachable!("parameters are an object");
     };
-    let end = run::followed(api, request.method, params, out).await?;
+    let api = api.clone().impatient();
+    let end = run::followed(&api, request.method, params, out).await?;
     Ok(ExitCode::from(end.exit_code()))
 }
 
@@ -243,15 +251,15 @@ mod tests {
                     "dependencies": [{"id": "x", "required": false}, {"id": "y", "required": true}]}),
             ),
             (
-                "create --name n --start-at 2026-01-31T12:00:00Z --delay 2.5 --params {\"retry_count\":1}",
+                "create --name n --start-at 2999-01-31T12:00:00Z --delay 2.5 --params {\"retry_count\":1}",
                 "tasks.create",
-                json!({"name": "n", "start_at": "2026-01-31T12:00:00Z",
+                json!({"name": "n", "start_at": "2999-01-31T12:00:00Z",
                     "params": {"retry_count": 1, "delay_seconds": 2.5}}),
             ),
             (
-                "update a --start-at 2026-01-31T12:00:00Z",
+                "update a --start-at 2999-01-31T12:00:00Z",
                 "tasks.update",
-                json!({"task_id": "a", "updates": {"start_at": "2026-01-31T12:00:00Z"}}),
+                json!({"task_id": "a", "updates": {"start_at": "2999-01-31T12:00:00Z"}}),
             ),
             (
                 "update a --start-at=",

@@ -23,13 +23,7 @@ impl Timing {
             task.insert("start_at".to_owned(), Value::from(start_at.as_str()));
         }
         if let Some(delay) = self.delay {
-            let params = task.entry("params").or_insert(Value::Null);
-            if params.is_null() {
-                *params = Value::Object(Map::new());
-            }
-            if let Some(params) = params.as_object_mut() {
-                params.insert("delay_seconds".to_owned(), seconds(delay));
-            }
+            delayed(task.entry("params").or_insert(Value::Null), delay);
         }
     }
 
@@ -60,8 +54,18 @@ impl Timing {
     }
 }
 
+/// Sets the delay in the params of a task, which keep their other members.
+pub(super) fn delayed(params: &mut Value, delay: f64) {
+    if params.is_null() {
+        *params = Value::Object(Map::new());
+    }
+    if let Some(params) = params.as_object_mut() {
+        params.insert("delay_seconds".to_owned(), seconds(delay));
+    }
+}
+
 /// `inf` and `nan` are numbers to Rust, and none in JSON.
-fn finite(text: &str) -> Result<f64, String> {
+pub(super) fn finite(text: &str) -> Result<f64, String> {
     let number = text.parse().ok();
     let number = number.filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
     number.ok_or_else(|| "expected a number of seconds, such as `90` or `0.5`".to_owned())
@@ -127,8 +131,8 @@ mod tests {
             let line = <Line as clap::Parser>::try_parse_from(["x", words[0], words[1]]);
             line.map(|line| line.timing).map_err(|it| it.to_string())
         };
-        let at = read(["--start-at", "2026-01-31T14:00:00+01:00"]).unwrap();
-        assert_eq!(at.start_at.unwrap(), "2026-01-31T14:00:00+01:00");
+        let at = read(["--start-at", "2999-01-31T14:00:00+01:00"]).unwrap();
+        assert_eq!(at.start_at.unwrap(), "2999-01-31T14:00:00+01:00");
         let span = read(["--start-at", "10m"]).unwrap().start_at.unwrap();
         assert!(Timestamp::parse(&span).is_ok(), "{span}");
         assert_eq!(read(["--delay", "0.5"]).unwrap().delay, Some(0.5));
@@ -141,5 +145,7 @@ mod tests {
         }
         let said = read(["--start-at", "yesterday"]).unwrap_err();
         assert!(said.contains("is not a time to come"), "{said}");
+        let said = read(["--start-at", "2020-01-01"]).unwrap_err();
+        assert!(said.contains("`2020-01-01` has passed"), "{said}");
     }
 }

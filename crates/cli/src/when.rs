@@ -12,8 +12,11 @@ use taskledger_terminal::Telling;
 /// What is understood where a time that has passed may stand.
 const UNDERSTOOD: &str = "a span such as `90s`, `15m`, `1h` or `7d` before now, `today`, `yesterday 14:00`, `2026-01-31`, \
                           `2026-01-31 14:00`, or RFC 3339";
-/// How far behind that of a server the clock of this machine may be, in milliseconds.
-const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
+/// What is understood where a time to come may stand.
+const EXPECTED: &str = "expected a span from now on such as `90s`, `10m`, `1h` or `7d`, `today 18:00`, `tomorrow 14:00`, \
+                        `2026-01-31`, `2026-01-31 14:00`, or RFC 3339";
+/// How far apart the clocks of a server and of this machine may be, in milliseconds.
+const APART_MS_MAX: u64 = 5 * 60 * 1000;
 
 /// How times are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,13 +78,13 @@ impl When {
     }
 
     /// Reads a time at or after which something is to have happened, as [`Self::parse`] does: one that has passed.
-    /// The clock of a server may be ahead of this one by [`AHEAD_MS_MAX`].
+    /// The clock of a server may be ahead of this one by [`APART_MS_MAX`].
     ///
     /// # Errors
     /// What would be understood.
     pub(super) fn parse_past(&self, text: &str) -> Result<Timestamp, String> {
         let at = self.parse(text)?;
-        match at > self.now.plus_ms(AHEAD_MS_MAX) {
+        match at > self.now.plus_ms(APART_MS_MAX) {
             true => Err(format!(
                 "`{}` is still to come; expected a time that has passed: {UNDERSTOOD}",
                 text.trim()
@@ -91,14 +94,24 @@ impl When {
     }
 
     /// Reads what people write for a time to come: a span from now on (`10m`, or `in 10m`), a day (`today`, `tomorrow`,
-    /// `2026-01-31`) with or without a time (`14:00`) by the clock of this machine, or RFC 3339. Only a whole date can
-    /// name a time that has passed.
+    /// `2026-01-31`) with or without a time (`14:00`) by the clock of this machine, or RFC 3339. A whole date may have
+    /// passed by [`APART_MS_MAX`].
     ///
     /// # Errors
     /// What would be understood.
     pub(super) fn parse_future(&self, text: &str) -> Result<Timestamp, String> {
-        let expected = "expected a span from now on such as `90s`, `10m`, `1h` or `7d`, `today 18:00`, `tomorrow \
-                        14:00`, `2026-01-31`, `2026-01-31 14:00`, or RFC 3339";
+        let at = self.parse_beginning(text)?;
+        match at.plus_ms(APART_MS_MAX) < self.now {
+            true => Err(format!("`{}` has passed; {EXPECTED}", text.trim())),
+            false => Ok(at),
+        }
+    }
+
+    /// The same, where a whole date may have passed: periods count from it.
+    ///
+    /// # Errors
+    /// What would be understood.
+    pub(super) fn parse_beginning(&self, text: &str) -> Result<Timestamp, String> {
         let text = text.trim();
         if let Ok(time) = Timestamp::parse(text) {
             return Ok(time);
@@ -111,14 +124,14 @@ impl When {
             let at = at.filter(|at| Instant::from_microsecond(*at).is_ok());
             return at
                 .map(Timestamp)
-                .ok_or_else(|| format!("`{text}` is too far away; {expected}"));
+                .ok_or_else(|| format!("`{text}` is too far away; {EXPECTED}"));
         }
         let at = self.civil(text).filter(|_| !text.starts_with("yesterday"));
-        let at = at.ok_or_else(|| format!("`{text}` is not a time to come; {expected}"))?;
+        let at = at.ok_or_else(|| format!("`{text}` is not a time to come; {EXPECTED}"))?;
         let is_dated = text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('-');
         match at > self.now || is_dated {
             true => Ok(at),
-            false => Err(format!("`{text}` has passed; {expected}")),
+            false => Err(format!("`{text}` has passed; {EXPECTED}")),
         }
     }
 
@@ -211,12 +224,27 @@ impl Telling for When {
 /// # Errors
 /// What would be understood.
 pub(super) fn future(text: &str) -> Result<String, String> {
+    given_on(text, When::parse_future)
+}
+
+/// The same for a time from which periods count: see [`When::parse_beginning`].
+///
+/// # Errors
+/// What would be understood.
+pub(super) fn beginning(text: &str) -> Result<String, String> {
+    given_on(text, When::parse_beginning)
+}
+
+fn given_on(
+    text: &str,
+    read: impl Fn(&When, &str) -> Result<Timestamp, String>,
+) -> Result<String, String> {
     let when = When {
         now: clock().now(),
         times: Times::Utc,
         zone: TimeZone::system(),
     };
-    let at = when.parse_future(text)?;
+    let at = read(&when, text)?;
     match Timestamp::parse(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => Ok(at.to_string()),
@@ -424,16 +452,25 @@ pub(super) mod tests {
             ("today 18:00", "2026-01-31T17:00:00Z"),
             ("2026-02-15 14:00", "2026-02-15T13:00:00Z"),
             ("2026-02-15T14:00:05+01:00", "2026-02-15T13:00:05Z"),
-            // Whoever writes a date means it: periods count from such times.
+            // Clocks differ.
+            ("2026-01-31T11:55:00Z", "2026-01-31T11:55:00Z"),
+        ] {
+            let read = at_noon(Times::Utc).parse_future(text);
+            assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
+        }
+        // Periods count from times that have passed too.
+        for (text, expected) in [
             ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
             ("2026-01-01", "2025-12-31T23:00:00Z"),
         ] {
-            let read = at_noon(Times::Utc).parse_future(text);
+            let read = at_noon(Times::Utc).parse_beginning(text);
             assert_eq!(read, Ok(Timestamp::parse(expected).unwrap()), "{text}");
         }
         for (bad, why) in [
             ("today", "has passed"),
             ("08:30", "has passed"),
+            ("2020-01-01", "has passed"),
+            ("2026-01-31T11:54:59Z", "has passed"),
             ("yesterday", "is not a time to come"),
             ("yesterday 14:00", "is not a time to come"),
             ("soon", "is not a time to come"),

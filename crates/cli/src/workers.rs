@@ -53,13 +53,16 @@ impl Command {
             Self::Methods => methods::request(),
             Self::Drain(args) => args.request(),
             Self::Declare(args) => args.request()?,
-            Self::Undeclare(args) => args.undeclare(),
+            Self::Undeclare(args) => args.request(),
         })
     }
 }
 
 /// Does what was asked and shows the result.
 pub async fn workers(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
+    if let Command::Undeclare(undeclared) = &args.command {
+        return declare::undeclare(undeclared, &args.remote, out).await;
+    }
     let request = args.command.request()?;
     request.answered(&args.remote, out).await?;
     Ok(ExitCode::SUCCESS)

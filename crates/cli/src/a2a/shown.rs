@@ -141,8 +141,8 @@ fn words(status: &TaskStatus) -> Vec<String> {
     lines
 }
 
-/// Tasks of a page. Their ids stay whole: agents take no part of them.
-pub(super) fn tasks(page: &ListTasksResponse, out: &Output) -> Vec<Text> {
+/// Tasks of a page, and the command for the one that follows. Their ids stay whole: agents take no part of them.
+pub(super) fn tasks(page: &ListTasksResponse, next: Option<String>, out: &Output) -> Vec<Text> {
     let rows = page.tasks.iter().map(|task| {
         let since = task.status.timestamp.map(time).unwrap_or_default();
         let context = task.context_id.as_deref().unwrap_or_default();
@@ -160,10 +160,8 @@ pub(super) fn tasks(page: &ListTasksResponse, out: &Output) -> Vec<Text> {
         Column::whole("CONTEXT").extra(),
     ];
     let mut lines = aligned(&columns, &rows.collect::<Vec<_>>(), out.look().columns);
-    if !page.next_page_token.is_empty() {
-        let token = printable(&page.next_page_token);
-        lines.push(Text::from(format!("next page: --page-token {token}")));
-    }
+    let next = next.map(|next| format!("next page: {}", printable(&next)));
+    lines.extend(next.map(|next| Text::of(Style::Dim, next).whole()));
     lines
 }
 
@@ -275,20 +273,20 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_how_to_see_the_next_one() {
+    fn tasks_of_a_page_are_a_table_above_the_command_for_the_next_one() {
         let page = ListTasksResponse::from_json(json!({
             "tasks": [{"id": "t", "status": {"state": "TASK_STATE_WORKING", "timestamp": "2026-01-31T12:00:00Z"}}],
             "nextPageToken": "p", "pageSize": 1, "totalSize": 2
         }))
         .expect("a page");
         let out = Output::to(Box::new(Vec::new()), false, false);
-        let shown = tasks(&page, &out);
+        let shown = tasks(&page, Some("taskledger a2a list u".to_owned()), &out);
         assert_eq!(
             shown.iter().map(Text::letters).collect::<Vec<_>>(),
             [
                 "TASK  STATE    SINCE                     CONTEXT",
                 "t     working  2026-01-31T12:00:00.000Z",
-                "next page: --page-token p",
+                "next page: taskledger a2a list u",
             ]
         );
     }

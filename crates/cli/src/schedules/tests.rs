@@ -37,6 +37,10 @@ fn bounds_are_times_to_come_and_can_be_taken_away() {
     assert!(said.contains("is not a time to come"), "{said}");
     let said = refused(&["update", "n", "--end-at", "yesterday 14:00"]);
     assert!(said.contains("is not a time to come"), "{said}");
+    let said = refused(&["create", "n", "--every", "60", "--end-at", "2020-01-01"]);
+    assert!(said.contains("`2020-01-01` has passed"), "{said}");
+    let words = "x create n --every 60 --tasks f --start-at 2020-01-01";
+    assert!(Line::try_parse_from(words.split(' ')).is_ok());
     let words = "x update n --without start-at --without max_runs";
     let line = Line::try_parse_from(words.split(' ')).unwrap();
     let Command::Update(update) = line.command else {

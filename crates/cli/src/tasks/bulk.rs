@@ -3,12 +3,15 @@
 //! The selection is made first, so that the changes do not move it. Each task is a call of its own, under an
 //! idempotency key, and is tried again when the connection breaks or the server is too busy.
 
+mod above;
+
 use super::searching::{LOOKED_AT_MAX, looked_through};
 use super::selection::Selection;
 use crate::output::{Output, member, short};
 use crate::when::When;
 use crate::worker::pace::Pace;
 use crate::{Api, ApiError, CliError, clock, ids};
+use above::Above;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -51,6 +54,8 @@ pub(super) struct Change {
     pub(super) params: Value,
     /// The statuses in which tasks can be changed so.
     pub(super) from: &'static [&'static str],
+    /// Whether what lies below a task is changed with it, so that it is not to be changed once more.
+    pub(super) takes_below: bool,
 }
 
 /// One of the two that a command line must name.
@@ -86,7 +91,7 @@ pub(super) async fn change(
             "`{verb}` changes {from} tasks; --status {status} selects none"
         )));
     }
-    let (tasks, is_more) = selected(&options.which, change, api, when).await?;
+    let (mut tasks, is_more) = selected(&options.which, change, api, when).await?;
     if tasks.is_empty() {
         return told(&Outcome::default(), (done, is_more), out);
     }
@@ -103,15 +108,33 @@ pub(super) async fn change(
     } else if !out.is_json() {
         taskledger_terminal::message(&format!("{verb} {counted}"));
     }
-    let mut outcome = Outcome::default();
     let clock = clock();
+    let above = match change.takes_below {
+        true => Above::find(&tasks, api, &clock).await?,
+        false => Above::default(),
+    };
+    tasks.sort_by_key(|task| above.count(&member(task, "id")));
+    let (mut outcome, mut changed) = (Outcome::default(), HashSet::new());
     let run = clock.uuid().to_string();
     for (n, task) in tasks.iter().enumerate() {
-        let changed = one(task, change, (&run, &clock), api, &mut outcome).await;
-        if let Err(error) = changed {
-            outcome.left = tasks[n..].iter().map(|task| member(task, "id")).collect();
-            told(&outcome, (done, is_more), out)?;
-            return Err(error);
+        let id = member(task, "id");
+        if above.has_one_of(&id, &changed) {
+            outcome.covered.push(id);
+            continue;
+        }
+        match one(task, change, (&run, &clock), api, &mut outcome).await {
+            Ok(true) => {
+                changed.insert(id);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                let rest = tasks[n..].iter().map(|task| member(task, "id"));
+                let (covered, left) = rest.partition(|id| above.has_one_of(id, &changed));
+                outcome.left = left;
+                outcome.covered.extend::<Vec<_>>(covered);
+                told(&outcome, (done, is_more), out)?;
+                return Err(error);
+            }
         }
     }
     told(&outcome, (done, is_more), out)
@@ -181,6 +204,8 @@ fn agreed(question: &str) -> Result<bool, CliError> {
 #[derive(Debug, Default)]
 struct Outcome {
     done: Vec<String>,
+    /// They lie below such, and were changed with them.
+    covered: Vec<String>,
     /// They were not to be changed any more.
     passed: Vec<String>,
     failed: Vec<Value>,
@@ -224,14 +249,15 @@ async fn answered(
     }
 }
 
-/// Changes one task. An error is only what ends all: the server cannot be reached, or wants other credentials.
+/// Changes one task; says whether it is changed. An error is only what ends all: the server cannot be reached, or wants
+/// other credentials.
 async fn one(
     task: &Value,
     change: &Change,
     (run, clock): (&str, &SharedClock),
     api: &dyn Api,
     outcome: &mut Outcome,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let id = member(task, "id");
     let mut params = change.params.clone();
     params["task_id"] = id.as_str().into();
@@ -239,7 +265,7 @@ async fn one(
     let refused = match answered(api, (change.method, &params, Some(&key)), clock).await {
         Ok(_) => {
             outcome.done.push(id);
-            return Ok(());
+            return Ok(true);
         }
         Err(refused @ ApiError::Refused { .. }) => refused,
         Err(error) => return Err(error.into()),
@@ -264,7 +290,7 @@ async fn one(
             .failed
             .push(json!({"id": id, "name": name, "error": why}));
     }
-    Ok(())
+    Ok(false)
 }
 
 fn told(
@@ -274,12 +300,16 @@ fn told(
 ) -> Result<ExitCode, CliError> {
     let Outcome {
         done: changed,
+        covered,
         passed,
         failed,
         left,
     } = outcome;
     if out.is_json() {
         let mut value = json!({done: changed, "passed_over": passed, "failed": failed});
+        if !covered.is_empty() {
+            value["covered"] = json!(covered);
+        }
         if is_more {
             value["more"] = true.into();
         }
@@ -294,6 +324,9 @@ fn told(
             out.line(format!("not {done}: {id}  {name}  {error}"))?;
         }
         let mut line = format!("{} {done}", changed.len());
+        if !covered.is_empty() {
+            line.push_str(&format!(" with {} below", covered.len()));
+        }
         if !passed.is_empty() {
             line.push_str(&format!(", {} had changed meanwhile", passed.len()));
         }

@@ -54,6 +54,7 @@ impl Args {
             method: "tasks.cancel",
             params: self.said().build(),
             from: &["in_progress", "pending"],
+            takes_below: false,
         };
         bulk::change(&self.several, &change, api, when, out).await
     }

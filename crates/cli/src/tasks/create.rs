@@ -17,7 +17,7 @@ Examples:
   taskledger tasks create --name report --parent 0f8fad5b-d9cb-469f-a165-70867728950e \\
       --depends-on 7c9e6679-7425-40de-944b-e07fc1f90ae7:optional
   taskledger tasks create --name publish --parent @last --depends-on 7c9e6679 --method echo_executor
-  taskledger tasks create --name nightly --method echo_executor --start-at 2026-01-31T02:00:00Z
+  taskledger tasks create --name nightly --method echo_executor --start-at 'tomorrow 02:00'
   taskledger tasks create --file tree.json")]
 pub(super) struct Args {
     /// Name of the task

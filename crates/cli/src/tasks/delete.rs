@@ -47,6 +47,7 @@ impl Args {
             method: "tasks.delete",
             params: self.said().build(),
             from: &["pending"],
+            takes_below: false,
         };
         bulk::change(&self.several, &change, api, when, out).await
     }

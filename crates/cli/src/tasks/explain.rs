@@ -202,8 +202,8 @@ fn command(step: &Value, reason: &Value, out: &Output) -> String {
         "tasks.update" if known(&["task_id"]) => {
             let meant = quoted(&member(reason, "meant"));
             let change = match (&*member(reason, "code"), &*member(reason, "timer")) {
-                ("waits_for_time", "start_at") => "--start-at TIME".to_owned(),
-                ("waits_for_time", _) => "--params JSON".to_owned(),
+                ("waits_for_time", "start_at") => "--start-at 0s".to_owned(),
+                ("waits_for_time", _) => "--delay 0".to_owned(),
                 ("lacks_inputs", _) => "--updates JSON".to_owned(),
                 ("not_covered" | "waits_for_executor", _) => format!("--method {meant}"),
                 _ => "--depends-on ID".to_owned(),
@@ -424,11 +424,11 @@ mod tests {
         for (reason, option) in [
             (
                 json!({"code": "waits_for_time", "timer": "start_at"}),
-                "--start-at TIME",
+                "--start-at 0s",
             ),
             (
                 json!({"code": "waits_for_time", "timer": "delay_seconds"}),
-                "--params JSON",
+                "--delay 0",
             ),
             (json!({"code": "lacks_inputs"}), "--updates JSON"),
             (json!({"code": "blocked"}), "--depends-on ID"),

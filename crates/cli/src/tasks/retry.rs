@@ -16,7 +16,8 @@ Examples:
   taskledger tasks retry --all-failed-children 0f8fad5b-d9cb-469f-a165-70867728950e
   taskledger tasks retry --label batch=nightly --since yesterday --yes
 
-The options that select tasks are those of `tasks list`: each failed task that the list would show is retried.")]
+The options that select tasks are those of `tasks list`: each failed task that the list would show is retried. A
+task below another one of them is retried with that one.")]
 pub(super) struct Args {
     /// The failed task
     #[arg(value_name = "ID")]
@@ -60,6 +61,7 @@ impl Args {
             method: "tasks.retry",
             params: Params::default().build(),
             from: &["failed"],
+            takes_below: true,
         };
         bulk::change(&several, &change, api, when, out).await
     }

@@ -1,9 +1,10 @@
 //! `taskledger tasks update`
 
 use super::dependency::{Dependency, dependencies, dependency};
-use super::{CliError, Object, Output, Params, Request, json_object};
+use super::{Api, CliError, Object, Output, Params, Request, ids, json_object};
 use crate::labels::labels;
 use crate::output::member;
+use crate::timing::{delayed, finite};
 use crate::when::future;
 use serde_json::{Value, json};
 use std::io;
@@ -13,6 +14,7 @@ use std::io;
 #[command(after_help = "\
 Examples:
   taskledger tasks update 0f8fad5b-d9cb-469f-a165-70867728950e --priority 0
+  taskledger tasks update @last --delay 0
   taskledger tasks update 0f8fad5b-d9cb-469f-a165-70867728950e --updates '{\"inputs\":{\"n\":2}}'")]
 pub(super) struct Args {
     /// The task
@@ -34,9 +36,12 @@ struct Changes {
     /// New inputs
     #[arg(long, value_name = "JSON", value_parser = json_object)]
     inputs: Option<Object>,
-    /// New settings of the execution
+    /// New settings of the execution, in place of all the old ones
     #[arg(long, value_name = "JSON", value_parser = json_object)]
     params: Option<Object>,
+    /// Start it this many seconds after it is ready, 0 for at once; its other settings stay
+    #[arg(long, value_name = "SECONDS", value_parser = finite)]
+    delay: Option<f64>,
     /// New parent in the same flow
     #[arg(long, value_name = "ID")]
     parent: Option<String>,
@@ -67,12 +72,19 @@ struct Changes {
 }
 
 impl Args {
+    /// The delay that is to be set.
+    pub(super) const fn delay(&self) -> Option<f64> {
+        self.changes.delay
+    }
+
     pub(super) fn request(self) -> Result<Request, CliError> {
         let Changes {
             name,
             method,
             inputs,
             params,
+            // Set in settings that may have to be asked for.
+            delay: _,
             parent,
             user,
             priority,
@@ -118,6 +130,26 @@ impl Args {
     }
 }
 
+/// Sets the delay in the settings that an update gives, or else in those that the task has.
+pub(super) async fn with_delay(
+    mut request: Request,
+    delay: f64,
+    api: &dyn Api,
+) -> Result<Request, CliError> {
+    ids::resolve_in(api, &mut request.params).await?;
+    let updates = &request.params["updates"];
+    let mut params = match updates.get("params").filter(|given| given.is_object()) {
+        Some(given) => given.clone(),
+        None => {
+            let asked = json!({"task_id": request.params["task_id"]});
+            api.call("tasks.get", asked).await?["params"].take()
+        }
+    };
+    delayed(&mut params, delay);
+    request.params["updates"]["params"] = params;
+    Ok(request)
+}
+
 fn start(text: &str) -> Result<String, String> {
     match text {
         "" => Ok(String::new()),
@@ -131,4 +163,44 @@ fn show(result: &Value, out: &mut Output) -> io::Result<()> {
         member(result, "id"),
         member(result, "status")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiError;
+    use crate::testing::parsed;
+    use async_trait::async_trait;
+
+    const ID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e";
+
+    /// A server with one task.
+    struct Delayed;
+
+    #[async_trait]
+    impl Api for Delayed {
+        async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+            assert_eq!((method, params), ("tasks.get", json!({"task_id": ID})));
+            Ok(json!({"id": ID, "params": {"retry_count": 2, "delay_seconds": 600}}))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_delay_is_changed_and_the_other_settings_stay() {
+        for (more, params) in [
+            (&[][..], json!({"retry_count": 2, "delay_seconds": 0})),
+            (
+                &["--params", r#"{"timeout_seconds": 5}"#],
+                json!({"timeout_seconds": 5, "delay_seconds": 0}),
+            ),
+        ] {
+            let words = ["update", ID, "--delay", "0"].iter().chain(more).copied();
+            let args: Args = parsed(words).unwrap();
+            let delay = args.delay().unwrap();
+            let request = args.request().unwrap();
+            let request = with_delay(request, delay, &Delayed).await.unwrap();
+            let expected = json!({"task_id": ID, "updates": {"params": params}});
+            assert_eq!(request.params, expected);
+        }
+    }
 }

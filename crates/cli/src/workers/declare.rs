@@ -1,11 +1,12 @@
 //! `taskledger workers declare` and `undeclare`
 
-use super::{CliError, Output, Params, Request};
+use super::{CliError, Output, Params, Remote, Request};
 use crate::input::read_object;
-use crate::output::{member, only};
+use crate::output::{only, printable};
 use crate::request::{Object, json_object};
 use serde_json::Value;
 use std::io;
+use std::process::ExitCode;
 
 /// Declare a method with its input and output
 #[derive(Debug, clap::Args)]
@@ -74,16 +75,29 @@ pub(super) struct Undeclare {
 }
 
 impl Undeclare {
-    pub(super) fn undeclare(self) -> Request {
+    pub(super) fn request(&self) -> Request {
         Request {
             method: "workers.undeclare",
             params: Params::default()
-                .with("method", self.one.method)
-                .maybe("owner", self.owner)
+                .with("method", self.one.method.as_str())
+                .maybe("owner", self.owner.as_deref())
                 .build(),
-            show: undeclared,
+            show: |_, _| Ok(()),
         }
     }
+}
+
+/// Removes a declaration, and says whose it was.
+pub(super) async fn undeclare(
+    args: &Undeclare,
+    remote: &Remote,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    args.request().answered(remote, out).await?;
+    if !out.is_json() {
+        out.line(undeclared(args))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn declared(result: &Value, out: &mut Output) -> io::Result<()> {
@@ -103,7 +117,12 @@ fn declared(result: &Value, out: &mut Output) -> io::Result<()> {
     only(result, &MEMBERS, out)
 }
 
-fn undeclared(result: &Value, out: &mut Output) -> io::Result<()> {
-    let method = member(result, "method");
-    out.line(format!("{method} is not declared any more"))
+pub(super) fn undeclared(args: &Undeclare) -> String {
+    let method = printable(&args.one.method);
+    let whose = match args.owner.as_deref() {
+        None => String::new(),
+        Some("") => " for everybody".to_owned(),
+        Some(owner) => format!(" for tasks of {}", printable(owner)),
+    };
+    format!("{method} is not declared{whose} any more")
 }

@@ -130,9 +130,24 @@ fn changes_are_told_in_a_sentence() {
     );
     assert_eq!(drained(true, 2), "w gets no more tasks; it holds 2 tasks\n");
     assert_eq!(drained(false, 2), "w gets tasks\n");
-    let undeclared = json!({"method": "m", "removed": true});
-    let undeclared = shown("undeclare|m", &undeclared);
-    assert_eq!(undeclared, "m is not declared any more\n");
+    for (line, said) in [
+        ("undeclare|m", "m is not declared any more"),
+        (
+            "undeclare|m|--owner|ann",
+            "m is not declared for tasks of ann any more",
+        ),
+        (
+            "undeclare|m|--owner|",
+            "m is not declared for everybody any more",
+        ),
+    ] {
+        let words = std::iter::once("workers").chain(line.split('|'));
+        let args: Args = parsed(words).unwrap();
+        let Command::Undeclare(args) = args.command else {
+            panic!("{line}");
+        };
+        assert_eq!(declare::undeclared(&args), said);
+    }
     let declared = json!({"method": "m", "declared": true, "defaults": {"retry_count": 2}, "declared_by": "user:ann"});
     assert_eq!(
         shown("declare|m", &declared),

@@ -86,26 +86,21 @@ fn cancel() -> Change {
         method: "tasks.cancel",
         params: json!({"reason": "r"}),
         from: &["pending", "in_progress"],
+        takes_below: false,
     }
 }
 
 #[tokio::test]
 async fn a_status_in_which_no_task_can_be_changed_so_is_refused_without_a_call() {
-    let retry = Change {
-        verb: ("retry", "retried"),
-        method: "tasks.retry",
-        params: json!({}),
-        from: &["failed"],
-    };
     for (line, change_so, said) in [
         (
             "--status completed --yes",
-            &retry,
+            &retry(),
             "`retry` changes failed tasks; --status completed selects none",
         ),
         (
             "--status skipped --yes",
-            &retry,
+            &retry(),
             "`retry` changes failed tasks; --status skipped selects none",
         ),
         (
@@ -260,4 +255,97 @@ fn one_task_is_named_or_several() {
     assert!(is_one(Some(&id), &none).unwrap());
     assert!(!is_one(None, &some).unwrap());
     assert!(is_one(Some(&id), &some).is_err() && is_one(None, &none).is_err());
+}
+
+/// Failed tasks of two flows: the group `g` above `a` and, by the group `between` that is not listed, above `b`; and `c`
+/// below the group `r` that is refused. `d` is the root of a flow of its own.
+#[derive(Debug, Default)]
+struct Tree {
+    retried: Mutex<Vec<String>>,
+    asked: Mutex<Vec<String>>,
+    /// Refused for its credentials.
+    denied: Option<&'static str>,
+}
+
+#[async_trait]
+impl Api for Tree {
+    async fn call(&self, method: &str, params: Value) -> Result<Value, ApiError> {
+        let id = member(&params, "task_id");
+        let task = |(id, parent, root): (&str, Option<&str>, &str)| json!({"id": id, "name": id, "status": "failed", "parent_id": parent, "root_task_id": root});
+        match (method, id.as_str()) {
+            ("tasks.list", _) => {
+                let tasks = [
+                    ("b", Some("between"), "top"),
+                    ("d", None, "d"),
+                    ("c", Some("r"), "r"),
+                    ("a", Some("g"), "top"),
+                    ("r", None, "r"),
+                    ("g", Some("top"), "top"),
+                ];
+                Ok(json!({ "tasks": tasks.map(task) }))
+            }
+            ("tasks.get", id) => {
+                self.asked.lock().unwrap().push(id.to_owned());
+                let parent = if id == "between" { Some("g") } else { None };
+                Ok(task((id, parent, "top")))
+            }
+            ("tasks.retry", id) if self.denied == Some(id) => Err(ApiError::Denied {
+                status: 401,
+                text: "who?".to_owned(),
+            }),
+            ("tasks.retry", id) => {
+                self.retried.lock().unwrap().push(id.to_owned());
+                match id {
+                    "r" => Err(ApiError::Refused {
+                        code: -32008,
+                        message: "Task is already executing".to_owned(),
+                        data: Value::Null,
+                    }),
+                    _ => Ok(Value::Null),
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn retry() -> Change {
+    Change {
+        verb: ("retry", "retried"),
+        method: "tasks.retry",
+        params: json!({}),
+        from: &["failed"],
+        takes_below: true,
+    }
+}
+
+#[tokio::test]
+async fn what_lies_below_a_retried_task_is_not_retried_once_more() {
+    let (server, buffer) = (Tree::default(), Buffer::default());
+    let mut out = Output::to(Box::new(buffer.clone()), true, false);
+    let (options, when) = (options("--all --yes"), at_noon(Times::Utc));
+    let ended = change(&options, &retry(), &server, &when, &mut out).await;
+    assert!(ended.is_ok());
+    // What is below a task that was not retried is tried itself.
+    assert_eq!(*server.retried.lock().unwrap(), ["d", "r", "g", "c"]);
+    // Each task between others is asked for once, and `r` how it stands after its refusal.
+    assert_eq!(*server.asked.lock().unwrap(), ["between", "top", "r"]);
+    let told: Value = serde_json::from_str(&buffer.text()).unwrap();
+    assert_eq!(told["retried"], json!(["d", "g", "c"]));
+    assert_eq!(told["covered"], json!(["b", "a"]));
+    assert_eq!(told["failed"][0]["id"], "r");
+
+    let buffer = Buffer::default();
+    let mut out = Output::to(Box::new(buffer.clone()), false, false);
+    let server = Tree {
+        denied: Some("c"),
+        ..Tree::default()
+    };
+    let ended = change(&options, &retry(), &server, &when, &mut out).await;
+    assert!(ended.is_err());
+    let said = buffer.text();
+    assert!(
+        said.ends_with("2 retried with 2 below, 1 not, 1 left\n"),
+        "{said}"
+    );
 }
