@@ -71,7 +71,8 @@ impl Service {
         task: TaskId,
     ) -> Result<Option<TaskView>, Error> {
         // A step of what a requester publishes, which is counted.
-        authorize(context, UseCase::ExecuteTasks)?;
+        self.access
+            .authorize(context, UseCase::ExecuteTasks, None)?;
         match self.app.get(context, task, Consistency::Strong).await {
             Ok(view) => {
                 let (flow, owner) = (view.row.flow_id, view.row.owner.as_deref());
