@@ -178,8 +178,9 @@ impl Cli {
 #[cfg(test)]
 mod tests {
     use super::Cli;
+    use crate::transport::jsonrpc::Changes;
     use clap::{CommandFactory, Parser};
-    use taskledger_cli::methods::COMMANDS;
+    use taskledger_cli::methods::{COMMANDS, READS};
 
     #[test]
     fn the_definitions_are_sound() {
@@ -201,6 +202,12 @@ mod tests {
             assert!(known.contains(method), "there is no method {method}");
             assert!(is_command(command), "there is no command {command}");
         }
+        let reads = methods.iter().filter(|it| it.changes == Changes::Nothing);
+        let reads = reads.map(|method| method.name);
+        let of_commands = |name: &&str| COMMANDS.iter().any(|(named, _)| named == name);
+        let mut reads: Vec<&str> = reads.filter(of_commands).collect();
+        reads.sort_unstable();
+        assert_eq!(reads, READS);
         for method in known {
             let same = method.replace('.', " ").replace('_', "-");
             let told = COMMANDS.iter().any(|(named, _)| *named == method);

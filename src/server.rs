@@ -17,7 +17,7 @@ mod storage;
 
 pub use alone::Alone;
 pub use configured::{
-    check_executors, egress, executors, limits, oidc_issuers, sharing, stop_left_programs, webhooks,
+    egress, executor_faults, executors, limits, oidc_issuers, sharing, stop_left_programs, webhooks,
 };
 pub use drain::Drain;
 pub use start_error::StartError;

@@ -23,6 +23,7 @@ fn refined(command: Command, above: &[String]) -> Command {
     let mut path = above.to_vec();
     path.push(command.get_name().to_owned());
     let of_args = path.clone();
+    let is_of_server = matches!(path.get(1).map(String::as_str), Some("serve" | "doctor"));
     let help = command
         .get_after_help()
         .map(|help| flowing(&help.to_string()));
@@ -30,7 +31,13 @@ fn refined(command: Command, above: &[String]) -> Command {
         Some(help) => command.after_help(help),
         None => command,
     };
-    let command = command.mut_args(move |arg| refined_arg(arg, &of_args));
+    let command = command.mut_args(move |arg| {
+        let arg = refined_arg(arg, &of_args);
+        match is_of_server {
+            true => arg,
+            false => without_empty_variable(arg),
+        }
+    });
     command.mut_subcommands(move |inner| refined(inner, &path))
 }
 
@@ -61,6 +68,15 @@ fn refined_arg(arg: Arg, path: &[String]) -> Arg {
         false => arg,
     };
     complete::completed(arg, path)
+}
+
+/// The same option, which a variable without a text does not set. Those of a server are refused then, so that it does
+/// not start without what its operator wanted to name.
+fn without_empty_variable(arg: Arg) -> Arg {
+    match arg.get_env().and_then(std::env::var_os) {
+        Some(held) if held.is_empty() => arg.env(None::<&str>),
+        Some(_) | None => arg,
+    }
 }
 
 impl Cli {

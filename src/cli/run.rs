@@ -34,7 +34,7 @@ Examples:
   taskledger run workflow.json
   taskledger run first.yaml second.yaml --url http://127.0.0.1:8000
   taskledger run workflow.json --url http://127.0.0.1:8000 --detach
-  taskledger run report.json --start-at 2026-01-31T02:00:00Z --url http://127.0.0.1:8000 --detach
+  taskledger run report.json --start-at 'tomorrow 02:00' --url http://127.0.0.1:8000 --detach
   generate-tasks | taskledger run - --json
 
 Ctrl-C cancels the run and waits for its end; a second Ctrl-C stops waiting.

@@ -1,6 +1,7 @@
 //! What the configuration says, as settings of a server and its parts.
 
 use super::StartError;
+use crate::application::api::COMMAND_EXECUTOR;
 use crate::application::limits::{self as limiting, QuotaOptions, RateOptions};
 use crate::application::slots::Sharing;
 use crate::config::{EngineConfig, LimitsConfig};
@@ -91,17 +92,43 @@ pub fn executors(
     registered(builder, config, (egress, records))
 }
 
-/// Checks that [`executors`] can do it, and changes nothing.
-///
-/// # Errors
-/// As [`executors`], but of the folder where programs are noted.
-pub fn check_executors(
+/// What keeps [`executors`] from doing it: each fault of a program and of a limit, where a start ends with the first.
+/// Changes nothing; the folder where programs are noted is not looked at.
+#[must_use]
+pub fn executor_faults(
     builder: RegistryBuilder,
     config: &EngineConfig,
-    egress: Arc<Egress>,
-) -> Result<(), StartError> {
-    let none = (egress, command::Records::None);
-    registered(builder, config, none).map(drop)
+    egress: &Arc<Egress>,
+) -> Vec<StartError> {
+    let none = || (egress.clone(), command::Records::None);
+    let allowing = |programs: Vec<String>| EngineConfig {
+        allowed_commands: programs,
+        executor_limits: Vec::new(),
+        ..config.clone()
+    };
+    let (mut faults, mut usable) = (Vec::new(), Vec::new());
+    for program in &config.allowed_commands {
+        match registered(
+            Registry::builder(),
+            &allowing(vec![program.clone()]),
+            none(),
+        ) {
+            Ok(_) => usable.push(program.clone()),
+            Err(error) => faults.push(error),
+        }
+    }
+    // Its limit is right as soon as one of the programs is.
+    let lacks_command = usable.is_empty() && !config.allowed_commands.is_empty();
+    match registered(builder, &allowing(usable), none()) {
+        Err(error) => faults.push(error),
+        Ok(mut registry) => {
+            let limits = config.executor_limits.iter();
+            let limits = limits.filter(|it| !(lacks_command && it.name == COMMAND_EXECUTOR));
+            let refused = limits.filter_map(|it| registry.set_limit(&it.name, it.limit).err());
+            faults.extend(refused.map(StartError::from));
+        }
+    }
+    faults
 }
 
 fn registered(

@@ -25,6 +25,8 @@ pub struct Draining {
     pub is_draining: bool,
     /// Whether that was so before.
     pub was_draining: bool,
+    /// Whether the server stops as soon as what is under way has ended: this cannot be cancelled.
+    pub is_stopping: bool,
     /// Attempts in the server that are under way.
     pub running: usize,
 }

@@ -155,17 +155,21 @@ impl Service {
         }
         let entry = |by| Entry::done(by, Action::Drain, None).with(json!({"drain": drains}));
         self.access.note(context, entry).await?;
-        let was_draining = flows.hold_back(drains);
+        let is_stopping = flows.slots().is_stopping();
+        let was_draining = flows.hold_back(drains) || is_stopping;
         let running = flows.slots().running_here();
         let what = if drains {
             "draining: no new attempts start"
         } else {
             "no longer draining"
         };
-        tracing::info!(running, by = %context.caller.actor(), "{what}");
+        if was_draining != drains {
+            tracing::info!(running, by = %context.caller.actor(), "{what}");
+        }
         Ok(Draining {
             is_draining: drains,
             was_draining,
+            is_stopping,
             running,
         })
     }

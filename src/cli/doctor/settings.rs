@@ -3,9 +3,9 @@
 use super::{Finding, Verdict};
 use crate::cli::CliError;
 use crate::cli::serve::card_keys;
-use crate::config::{EngineConfig, ProxyUrl, ServerConfig};
+use crate::config::{EgressConfig, EngineConfig, ProxyUrl, ServerConfig};
 use crate::engine::executor::RegistryBuilder;
-use crate::server;
+use crate::server::{self, StartError};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 use taskledger_auth::AdminTokens;
@@ -24,18 +24,20 @@ pub(super) fn findings(config: &ServerConfig, executors: RegistryBuilder) -> Vec
 
 /// Outgoing requests, and the executors, some of which make such.
 fn of_outgoing(engine: &EngineConfig, executors: RegistryBuilder) -> Vec<Finding> {
-    let egress = match server::egress(engine) {
-        Ok(egress) => egress,
-        Err(error) => {
-            let advice =
-                "mend the option that is named; `taskledger serve --help` lists those of egress";
-            let text = CliError::failed(&error).to_string();
-            return vec![Finding::new("egress", Verdict::Bad, text, advice)];
-        }
+    let (mut findings, egress) = match server::egress(engine) {
+        Ok(egress) => (vec![of_egress(engine)], Some(egress)),
+        // The executors are looked at all the same.
+        Err(error) => (
+            unusable_egress(engine, &error),
+            server::egress(&with_egress(engine, usable_egress(engine))).ok(),
+        ),
     };
-    let mut findings = vec![of_egress(engine)];
-    findings.push(match server::check_executors(executors, engine, egress) {
-        Ok(()) => match &*engine.allowed_commands {
+    let Some(egress) = egress else {
+        return findings;
+    };
+    let faults = server::executor_faults(executors, engine, &egress);
+    if faults.is_empty() {
+        findings.push(match &*engine.allowed_commands {
             [] => Finding::good("executors", "they can be set up; no program is allowed"),
             allowed => Finding::good(
                 "executors",
@@ -44,15 +46,68 @@ fn of_outgoing(engine: &EngineConfig, executors: RegistryBuilder) -> Vec<Finding
                     allowed.join(", ")
                 ),
             ),
-        },
-        Err(error) => Finding::new(
-            "executors",
-            Verdict::Bad,
-            CliError::failed(&error).to_string(),
-            "mend the option that is named, or leave it out",
-        ),
-    });
+        });
+    }
+    findings.extend(faults.iter().map(|error| {
+        let text = CliError::failed(error).to_string();
+        let advice = "mend the option that is named, or leave it out";
+        Finding::new("executors", Verdict::Bad, text, advice)
+    }));
     findings
+}
+
+fn with_egress(engine: &EngineConfig, egress: EgressConfig) -> EngineConfig {
+    EngineConfig {
+        egress,
+        ..engine.clone()
+    }
+}
+
+/// The settings of egress without those that can be unusable.
+fn usable_egress(engine: &EngineConfig) -> EgressConfig {
+    EgressConfig {
+        proxy: None,
+        ca_file: None,
+        dns: None,
+        ..engine.egress.clone()
+    }
+}
+
+/// Each setting of egress that cannot be used; `error`: what is wrong with all of them together.
+fn unusable_egress(engine: &EngineConfig, error: &StartError) -> Vec<Finding> {
+    let (given, none) = (&engine.egress, || usable_egress(engine));
+    let alone = [
+        EgressConfig {
+            proxy: given.proxy.clone(),
+            ..none()
+        },
+        EgressConfig {
+            ca_file: given.ca_file.clone(),
+            ..none()
+        },
+        EgressConfig {
+            dns: given.dns,
+            ..none()
+        },
+    ];
+    let refused = |egress| server::egress(&with_egress(engine, egress)).err();
+    let told = |error: &StartError| CliError::failed(error).to_string();
+    let mut texts: Vec<String> = Vec::new();
+    for error in alone.into_iter().filter_map(refused) {
+        let text = told(&error);
+        // What is wrong without any of the three is wrong with each.
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    if texts.is_empty() {
+        texts.push(told(error));
+    }
+    let advice = "mend the option that is named; `taskledger serve --help` lists those of egress";
+    let findings = texts.into_iter();
+    findings
+        .map(|text| Finding::new("egress", Verdict::Bad, text, advice))
+        .collect()
 }
 
 fn of_egress(engine: &EngineConfig) -> Finding {
@@ -186,6 +241,27 @@ mod tests {
             };
             assert!(bad.found.contains(options[0]), "{bad:?}");
             assert!(!bad.advice.is_empty());
+        }
+    }
+
+    #[test]
+    fn no_fault_hides_another_one() {
+        let options = [
+            ["--egress-proxy", "socks5://x"],
+            ["--egress-ca-file", "/nope"],
+            ["--allow-command", "nosuchprog"],
+            ["--allow-command", "nosuchprog2"],
+            ["--executor-limit", "foo=3"],
+            ["--executor-limit", "command_executor=3"],
+            ["--executor-limit", "bar=3"],
+        ];
+        let found = found(&options.concat());
+        let bad = found.iter().filter(|it| it.verdict == Verdict::Bad);
+        let bad: Vec<&str> = bad.map(|it| it.found.as_str()).collect();
+        let named = ["socks5", "/nope", "nosuchprog", "nosuchprog2", "foo", "bar"];
+        assert_eq!(bad.len(), named.len(), "{bad:#?}");
+        for (text, name) in bad.iter().zip(named) {
+            assert!(text.contains(name), "{name}: {text}");
         }
     }
 }

@@ -86,5 +86,33 @@ async fn failed_children_are_retried_together() {
     let ended = run(words).await;
     // The run of the first one may cover what waits with it, but no sibling.
     assert_eq!(ended.done(), "2 retried\n");
+
+    let failed = async || {
+        let asked = json!({"status": "failed"});
+        let page = server.api.call("tasks.list", asked).await;
+        (page["total"] == 3).then_some(page)
+    };
+    let before = server.api.eventually("all have failed again", failed).await;
+    let words = ["tasks", "retry", "--all", "--yes", "--url"].into_iter();
+    let ended = run(words.chain([&*server.api.url]).map(str::to_owned)).await;
+    // One run for all of them, and one attempt of each.
+    assert_eq!(ended.done(), "1 retried with 2 below\n");
+    let attempts = |page: &Value| -> Vec<u64> {
+        let tasks = page["tasks"].as_array().unwrap().iter();
+        tasks.filter_map(|task| task["attempt"].as_u64()).collect()
+    };
+    let again: Vec<u64> = attempts(&before)
+        .iter()
+        .map(|n| n + u64::from(*n > 0))
+        .collect();
+    let after = async || {
+        let page = failed().await?;
+        (attempts(&page) != attempts(&before)).then_some(page)
+    };
+    let after = server
+        .api
+        .eventually("they have failed once more", after)
+        .await;
+    assert_eq!(attempts(&after), again);
     server.stop().await;
 }

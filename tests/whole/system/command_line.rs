@@ -63,6 +63,47 @@ async fn a_value_of_a_variable_that_cannot_be_used_is_told_with_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_variable_is_none() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let url = server.api.url.as_str();
+    let empty = [
+        "CA_FILE",
+        "COLOR",
+        "CONTEXT",
+        "CONTEXTS",
+        "HEADER",
+        "INSECURE_TOKEN",
+        "PROXY",
+        "SERVER",
+        "TIME",
+        "TOKEN",
+        "TOKEN_FILE",
+        "URL",
+    ];
+    let names = empty.map(|name| format!("TASKLEDGER_{name}"));
+    let mut variables: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    with(&variables, &["tasks", "list", "--url", url])
+        .await
+        .done();
+    variables.retain(|(name, _)| *name != "TASKLEDGER_SERVER");
+    variables.push(("TASKLEDGER_SERVER", url));
+    with(&variables, &["tasks", "list"]).await.done();
+    // A server is told what it is to do without.
+    let folder = folder.data();
+    let words = [
+        "serve",
+        "--data-dir",
+        folder.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let refused = with(&[("TASKLEDGER_ADMIN_TOKEN_FILE", "")], &words).await;
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_a_drain_keeps_from_starting_says_so() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;

@@ -50,9 +50,23 @@ async fn schedules_are_made_listed_paused_run_and_deleted_from_the_command_line(
     assert!(paused.contains("paused: moving"), "{paused}");
     let started = run(&["run-now", "nightly"]).await.done();
     assert!(started.starts_with("started: "), "{started}");
+    server.api.call("system.drain", json!({})).await;
+    let held = run(&["run-now", "nightly", "--overlap", "allow"]).await;
+    assert!(
+        held.err
+            .contains("the server is draining: nothing of this run starts"),
+        "{held:?}"
+    );
+    held.done();
+    let none = run(&["run-now", "nightly"]).await.refused(1);
+    assert!(none.is_empty(), "{none}");
+    server
+        .api
+        .call("system.drain", json!({"drain": false}))
+        .await;
     let shown = run(&["get", "nightly", "--json"]).await.done();
     let shown: Value = serde_json::from_str(&shown).unwrap();
-    assert_eq!(shown["counters"]["started_by_hand"], 1);
+    assert_eq!(shown["counters"]["started_by_hand"], 2);
     let shown = run(&["get", "nightly"]).await.done();
     assert!(
         shown.contains("hand") && shown.contains("started"),

@@ -73,7 +73,7 @@ pub(in crate::transport::jsonrpc) fn rebuild_started(position: Position) -> Box<
 pub(in crate::transport::jsonrpc) fn draining(draining: &Draining) -> Box<RawValue> {
     super::raw(
         &json!({"draining": draining.is_draining, "was_draining": draining.was_draining,
-        "running": draining.running}),
+        "stopping": draining.is_stopping, "running": draining.running}),
     )
 }
 

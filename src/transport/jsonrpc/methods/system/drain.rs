@@ -52,6 +52,7 @@ fn about() -> About {
         schema: object(json!({
             "draining": {"type": "boolean", "description": "Whether the server is draining."},
             "was_draining": {"type": "boolean", "description": "Whether that was so before the call."},
+            "stopping": {"type": "boolean", "description": "Whether the server was told to stop: this drain ends with its next start."},
             "running": {"type": "integer", "minimum": 0, "description": "Attempts in the server that are under way."},
         })),
         errors: &[],
@@ -59,7 +60,7 @@ fn about() -> About {
             name: "again",
             description: "The server starts new attempts again.",
             params: json!({"drain": false}),
-            result: json!({"draining": false, "was_draining": false, "running": 0}),
+            result: json!({"draining": false, "was_draining": false, "stopping": false, "running": 0}),
         }],
     }
 }
