@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_number_of_keys_is_bounded_and_nothing_is_lost() {
-        let mut throttle = Throttle::new(2, |key| -(key % 2));
+        let mut throttle = Throttle::new(2, |key: &i32| -(key % 2));
         for key in 1..=100 {
             throttle.note(key, ());
         }
