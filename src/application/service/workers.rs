@@ -1,5 +1,6 @@
 //! Who works outside the server, and at what: declared methods, workers, drains.
 
+mod elsewhere;
 mod undeclaring;
 
 use super::Service;
@@ -43,6 +44,7 @@ impl Service {
             declared_at: self.app.clock.now(),
         };
         let key = method.key();
+        // Its answer waits until the other nodes have read it, those that answer: see `figures` below.
         let kept = self.workers.declare(method, rights(&context.caller)).await;
         kept.map_err(Failure::from)?.map_err(undeclared)?;
         let mut known = self.workers.methods(&reach).into_iter();
@@ -78,6 +80,7 @@ impl Service {
     pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
         self.admit(context, UseCase::ListMethods)?;
         let figures = self.figures(context).await;
+        self.workers.catch_up().await;
         let known = self.workers.methods(&context.caller.reach()).into_iter();
         Ok(known.map(|known| method_view(known, &figures)).collect())
     }
@@ -91,6 +94,7 @@ impl Service {
         let own = context.caller.actor();
         let all = context.caller.reach() == Reach::All;
         let mut held = self.held(context).await;
+        self.workers.catch_up().await;
         let mut views = Vec::new();
         for worker in self.workers.workers() {
             let key = (worker.worker.clone(), Some(worker.principal.clone()));
@@ -199,6 +203,8 @@ impl Service {
             self.app.flows.offers.look();
         }
         let held = self.held(context).await;
+        // The other nodes have written meanwhile who is connected to them.
+        self.workers.catch_up().await;
         let of_worker = held.iter().filter(|((name, of), _)| {
             let own = of.as_ref().is_some_and(|of| principals.contains(of));
             &**name == worker && own

@@ -44,6 +44,7 @@ impl Service {
         };
         for key in keys {
             if self.take_back(context, &key).await? {
+                self.others_catch_up().await;
                 return Ok(true);
             }
         }
