@@ -3,7 +3,7 @@
 use crate::limits;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Number, Value, value::RawValue};
 use std::fmt;
 use std::sync::Arc;
 
@@ -65,6 +65,13 @@ impl Payload {
     #[must_use]
     pub fn to_map(&self) -> Map<String, Value> {
         serde_json::from_str(self.0.get()).expect("a payload holds the text of a JSON object")
+    }
+
+    /// Whether both are the same JSON value: members in any order, numbers by their value, so that `1.0` is `1`.
+    /// Cost: O(size).
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str() || same_members(&self.to_map(), &other.to_map())
     }
 
     /// Whether the object has a member of one of these names. Cost: O(size); nothing is kept of what is read.
@@ -249,6 +256,41 @@ impl<'de> Deserialize<'de> for Payload {
         } else {
             Err(de::Error::custom("expected a JSON object"))
         }
+    }
+}
+
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || same_number(a, b),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => same_members(a, b),
+        (
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_),
+            _,
+        ) => a == b,
+    }
+}
+
+fn same_members(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    let in_b = |(name, value): (&String, &Value)| b.get(name).is_some_and(|it| same(value, it));
+    a.len() == b.len() && a.iter().all(in_b)
+}
+
+/// Exactly: an integer that has no equal among the floating-point numbers is the same as none of them.
+fn same_number(a: &Number, b: &Number) -> bool {
+    let (integer, float) = if a.is_f64() { (b, a) } else { (a, b) };
+    match (integer.as_i128(), float.as_f64()) {
+        // No integer of JSON here has more than 64 bits, so the conversion is exact where it matters.
+        #[expect(clippy::cast_possible_truncation, reason = "a fraction was ruled out")]
+        (Some(integer), Some(float)) => float.fract() == 0.0 && float as i128 == integer,
+        (_, _) => false,
     }
 }
 

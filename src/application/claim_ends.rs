@@ -57,6 +57,8 @@ struct Inner {
     last: u64,
     /// Which watcher holds a claim, until that ends.
     held: HashMap<Attempt, u64>,
+    /// Who is told of the end of a claim beside the one that holds it.
+    followed: HashMap<Attempt, Vec<u64>>,
     recent: HashMap<Attempt, ClaimEnd>,
     /// The same, the latest last.
     order: VecDeque<Attempt>,
@@ -65,6 +67,9 @@ struct Inner {
 impl Inner {
     fn ended(&mut self, end: ClaimEnd) {
         let attempt = (end.task, end.attempt);
+        for watcher in self.followed.remove(&attempt).unwrap_or_default() {
+            self.tell(watcher, end);
+        }
         if let Some(watcher) = self.held.remove(&attempt) {
             self.tell(watcher, end);
         } else if self.recent.insert(attempt, end).is_none() {
@@ -82,6 +87,16 @@ impl Inner {
             Some(end) => self.tell(watcher, *end),
             None => drop(self.held.insert(attempt, watcher)),
         }
+    }
+
+    fn follow(&mut self, watcher: u64, attempt: Attempt) {
+        if let Some(end) = self.recent.get(&attempt) {
+            return self.tell(watcher, *end);
+        }
+        let watchers = &self.watchers;
+        let followers = self.followed.entry(attempt).or_default();
+        followers.retain(|other| *other != watcher && watchers.contains_key(other));
+        followers.push(watcher);
     }
 
     /// Nobody reads any more, and whoever watches is told so.
@@ -230,6 +245,11 @@ impl HeldClaims {
     /// From now on the end of this attempt is told; at once if it has ended already.
     pub fn hold(&self, task: TaskId, attempt: u32) {
         self.ends.inner().hold(self.id, (task, attempt));
+    }
+
+    /// The same for an attempt that others may hold too.
+    pub fn follow(&self, task: TaskId, attempt: u32) {
+        self.ends.inner().follow(self.id, (task, attempt));
     }
 }
 

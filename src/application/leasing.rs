@@ -15,7 +15,9 @@ use super::stream_reader::StreamReader;
 use crate::subscription::notice::TakenBack;
 use std::sync::Arc;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::{Claim, Claimable, Command, Done, Event, FailureReason, Flow};
+use taskledger_domain::flow::{
+    CancelReason, Claim, Claimable, Command, Done, Event, FailureReason, Flow,
+};
 use taskledger_domain::schedule;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, LeaseId, Metadata, Recorded, TaskId, Timestamp};
@@ -28,6 +30,9 @@ const END_AGAIN_MS: u64 = 1000;
 /// Milliseconds that a lease holds at least after its flow has come to this process: neither a restart nor
 /// a move may end an attempt whose worker had nobody to renew its lease with.
 const ARRIVAL_GRACE_MS: u64 = 10_000;
+/// How often in a row a lease that nobody renews is extended for that: a server that restarts again and again would
+/// keep the attempts of workers that are gone for ever.
+const ARRIVAL_GRACES_MAX: u32 = 3;
 
 /// How often a renewal is stored while others of the same lease are.
 const STORED_MAX: usize = 3;
@@ -248,9 +253,10 @@ impl Flows {
             attempt: held.attempt,
             lease: held.lease,
             expires_at: renewed.expires_at,
+            graces: 0,
         };
         for _ in 0..STORED_MAX {
-            self.leases.renewals.renew(renewal).await?;
+            self.leases.renewals.renew(&[renewal]).await?;
             // Another renewal may have been stored meanwhile, and been overtaken by this one.
             match self.leases.get(held.lease) {
                 Some(now) if now.expires_at != renewal.expires_at => {
@@ -272,7 +278,8 @@ impl Flows {
         }
     }
 
-    /// Keeps the leases of a flow that was loaded, until the time that was said last, and for a moment at least.
+    /// Keeps the leases of a flow that was loaded, until the time that was said last, and for a moment at least, unless
+    /// that was given several times already.
     ///
     /// # Errors
     /// The renewals cannot be read.
@@ -287,10 +294,33 @@ impl Flows {
         self.stay(id)?;
         let grace = self.clock.now().plus_ms(ARRIVAL_GRACE_MS);
         let view = self.slots.view(flow.owner());
-        let mut tickets = Vec::new();
+        let (mut tickets, mut extended) = (Vec::new(), Vec::new());
+        let mut adopted = Vec::with_capacity(unknown.len());
         for mut leased in unknown {
-            let until = renewed.get(&leased.lease).copied();
-            leased.expires_at = until.unwrap_or(leased.expires_at).max(grace);
+            let kept = renewed.get(&leased.lease).copied();
+            let graces = kept.map_or(0, |kept| kept.graces);
+            leased.expires_at = kept.map_or(leased.expires_at, |kept| kept.expires_at);
+            let is_extended = leased.expires_at < grace && graces < ARRIVAL_GRACES_MAX;
+            if is_extended {
+                leased.expires_at = grace;
+                extended.push(Renewal {
+                    flow: id,
+                    task: leased.task,
+                    attempt: leased.attempt,
+                    lease: leased.lease,
+                    expires_at: grace,
+                    graces: graces + 1,
+                });
+            }
+            adopted.push((leased, kept.is_some() || is_extended));
+        }
+        // Before the leases are kept here, so that no renewal is overtaken.
+        if !extended.is_empty()
+            && let Err(error) = self.leases.renewals.renew(&extended).await
+        {
+            tracing::debug!(flow.id = %id, %error, "the next restart extends leases once more");
+        }
+        for (leased, is_renewed) in adopted {
             let slot = self
                 .slots
                 .occupy(&leased.method, leased.task, leased.attempt);
@@ -298,7 +328,6 @@ impl Flows {
             if self.shares_limit_of(&method) {
                 tickets.push((method.clone(), leased.lease, leased.expires_at));
             }
-            let is_renewed = until.is_some();
             self.leases
                 .hold((id, method), &leased, slot, Source::Loaded { is_renewed });
         }
@@ -409,13 +438,21 @@ const fn stop_reason(reason: FailureReason) -> Option<StopReason> {
 
 /// Why a lease does not hold any more, from the event with which its attempt ended.
 pub(super) fn loss(event: &Event) -> LeaseLoss {
-    if let Event::TaskCancelled(_) = event {
-        return LeaseLoss::Cancelled;
+    let taken_back = if let Event::TaskCancelled(e) = event {
+        Some(match e.reason {
+            CancelReason::Requested => TakenBack::Cancelled,
+            CancelReason::Deadline => TakenBack::Deadline,
+        })
+    } else if let Event::TaskFailed(e) = event {
+        TakenBack::by_failure(e.reason)
+    } else {
+        None
+    };
+    match taken_back {
+        Some(TakenBack::Cancelled) => LeaseLoss::Cancelled,
+        Some(TakenBack::TimedOut) => LeaseLoss::TimedOut,
+        Some(TakenBack::Deadline) => LeaseLoss::Deadline,
+        Some(TakenBack::Lost) => LeaseLoss::Lost,
+        None => LeaseLoss::Ended,
     }
-    if let Event::TaskFailed(e) = event
-        && e.reason == FailureReason::Interrupted
-    {
-        return LeaseLoss::Lost;
-    }
-    LeaseLoss::Ended
 }

@@ -2,7 +2,7 @@
 
 mod workers;
 
-pub use taskledger_workers::Renewal;
+pub use taskledger_workers::{Renewal, Renewed};
 pub use workers::{
     ASK_AGAIN_MS, ASKED_FOR_MS, AskRefusal, Asking, Asks, DeclareRefusal, KnownMethod, Workers,
 };
@@ -156,17 +156,17 @@ impl Standing {
 /// the time that the log has, and none that is renewed in time after that.
 #[async_trait]
 pub trait Renewals: Send + Sync + fmt::Debug + 'static {
-    /// Keeps that the lease holds until `expires_at` now. Once it returns, a restart does not forget it,
+    /// Keeps that each lease holds until its `expires_at` now. Once it returns, a restart does not forget it,
     /// if this implementation outlives one.
     ///
     /// # Errors
     /// It cannot be written.
-    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error>;
-    /// Until when leases of a flow hold, as far as they were renewed.
+    async fn renew(&self, renewals: &[Renewal]) -> Result<(), store::Error>;
+    /// Until when leases of a flow hold, as far as they were renewed or extended.
     ///
     /// # Errors
     /// It cannot be read.
-    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error>;
+    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Renewed>, store::Error>;
     /// These leases are over.
     ///
     /// # Errors

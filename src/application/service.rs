@@ -29,7 +29,7 @@ pub use auth::{Access, HasAccess};
 pub use presence::Connected;
 
 use super::App;
-use super::api::{Copy, Delete, Error, Execute, Failure, Reply, Request, Retry};
+use super::api::{Copy, Delete, Error, Execute, Failure, Reply, Request, Retry, Target};
 use super::authorize::{UseCase, authorize};
 use super::claim_ends::ClaimEnds;
 use super::commands::ExecuteOptions;
@@ -340,6 +340,9 @@ impl Service {
                 id_check,
                 callback,
             }) => {
+                if !allow_unknown_executors && self.forward.is_some() {
+                    Box::pin(self.knows_methods(&target)).await;
+                }
                 self.starting(context, UseCase::ExecuteTasks, callback, async |callback| {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
@@ -348,19 +351,36 @@ impl Service {
                         origin: None,
                         id_check,
                     };
-                    app.execute(context, target, options).await
+                    match target {
+                        Target::New(_) => app.execute(context, target, options).await,
+                        Target::Stored(task) => {
+                            let stored = || Target::Stored(task);
+                            let done = app.execute(context, stored(), options.clone()).await;
+                            if self.forward.is_some() && Box::pin(self.knows_more(&done)).await {
+                                return app.execute(context, stored(), options).await;
+                            }
+                            done
+                        }
+                    }
                 })
                 .await
             }
             Request::Retry(Retry { task, callback }) => {
                 Box::pin(
                     self.starting(context, UseCase::RetryTask, callback, async |callback| {
-                        app.retry(context, task, callback).await
+                        let done = app.retry(context, task, callback).await;
+                        if self.forward.is_some() && self.knows_more(&done).await {
+                            return app.retry(context, task, callback).await;
+                        }
+                        done
                     }),
                 )
                 .await
             }
             Request::StartRun(mut start) => {
+                if !start.allow_unknown_executors && self.forward.is_some() {
+                    Box::pin(self.knows_methods(&start.target)).await;
+                }
                 let callback = start.reported.take();
                 let keyed = context.keyed_as(STARTS);
                 Box::pin(
@@ -427,8 +447,13 @@ impl Service {
                 let tasks = self.tasks_held_here(context, &worker);
                 Ok(Reply::TasksHeld(tasks))
             }
-            Request::HeldHere => Ok(Reply::HeldHere(self.held_here(&context.caller))),
+            // Whoever asks has changed something perhaps, or wants to know of everything that happened before.
+            Request::HeldHere => {
+                self.workers.catch_up().await;
+                Ok(Reply::HeldHere(self.held_here(&context.caller)))
+            }
             Request::MethodFigures => {
+                self.workers.catch_up().await;
                 let figures = self.figures_here(&context.caller);
                 Ok(Reply::MethodFigures(figures))
             }

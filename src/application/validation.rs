@@ -92,6 +92,14 @@ impl Validation {
         list.unknown_executors(|method| executors.knows(method))
     }
 
+    /// Whether there are methods among new tasks that no executor has, for flows of any user. Cost: O(tasks).
+    #[must_use]
+    pub fn lacks_executors(&self, list: &TaskList) -> bool {
+        let executors = self.executors.snapshot();
+        let knows = |method: &str| executors.knows(method) || executors.is_remote_for_any(method);
+        !list.unknown_executors(knows).is_empty()
+    }
+
     /// All violations of these specifications of tasks of a flow of this owner, at the paths given with them. Cost:
     /// O(size), bounded by the limits of the schema check; long checks run on the blocking pool.
     pub async fn check(

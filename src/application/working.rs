@@ -451,9 +451,7 @@ impl Said<'_> {
             return false;
         }
         match (self, &*recorded.event) {
-            (Self::Complete(output), Event::TaskCompleted(e)) => {
-                output.as_str() == e.result.as_str() || output.to_map() == e.result.to_map()
-            }
+            (Self::Complete(output), Event::TaskCompleted(e)) => output.is_same(&e.result),
             (Self::Fail(fail), Event::TaskFailed(e)) => {
                 let error = limits::cut(&fail.error, limits::ERROR_BYTES_MAX);
                 e.error == error && e.reason == reason(fail)

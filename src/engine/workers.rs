@@ -61,6 +61,8 @@ pub struct WorkerRegistry {
     /// What of the store is known. Held while methods or drains are changed or read, so that what is read
     /// never takes the place of something newer.
     following: tokio::sync::Mutex<Option<Changes>>,
+    /// When somebody last began to catch up with other servers.
+    caught_up: tokio::sync::Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +96,7 @@ impl WorkerRegistry {
             node,
             known: Mutex::default(),
             following: tokio::sync::Mutex::default(),
+            caught_up: tokio::sync::Mutex::default(),
         });
         registry.follow().await?;
         if node.is_none() {
@@ -352,6 +355,22 @@ impl Workers for WorkerRegistry {
     fn asking(&self, method: &str, owner: Option<&str>) -> Asking {
         let now = self.clock.now();
         self.state().known.asking(method, owner, now)
+    }
+
+    async fn catch_up(&self) {
+        if self.node.is_none() {
+            return;
+        }
+        let asked_at = Instant::now();
+        let mut begun_at = self.caught_up.lock().await;
+        // Somebody else has begun to look behind this call.
+        if begun_at.is_some_and(|at| at > asked_at) {
+            return;
+        }
+        *begun_at = Some(Instant::now());
+        if let Err(error) = self.share().await.and(self.follow().await) {
+            tracing::debug!(%error, "what is stored of workers is not up to date");
+        }
     }
 
     fn workers(&self) -> Vec<Worker> {

@@ -154,6 +154,10 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                     Begun::Work(asked) => subscriptions.work(*asked).await,
                 },
                 () = subscriptions.ended() => {}
+                // Whoever does not answer gets no work, and is not given up for it.
+                () = self.heard.asked() => {
+                    out.try_tell(Message::Ping(axum::body::Bytes::new()));
+                }
                 _ = pings.tick() => {
                     // Written behind what waits; a peer that takes nothing is given up by the writer.
                     if pong_by.is_none() && out.try_tell(Message::Ping(axum::body::Bytes::new())) {

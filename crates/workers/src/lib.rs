@@ -13,5 +13,5 @@ pub use method::{
     Refusal, Rights, SCHEMA_BYTES_MAX,
 };
 pub use presence::{Connection, Drain, Worker};
-pub use store::{METHODS_BYTES_MAX, METHODS_MAX, Renewal, WorkerStore};
+pub use store::{METHODS_BYTES_MAX, METHODS_MAX, Renewal, Renewed, WorkerStore};
 pub use taskledger_domain::text::is_unseen;

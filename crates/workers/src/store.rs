@@ -15,7 +15,7 @@ pub use connect::{STEPS, WORKERS_FILE};
 pub use drains::{DRAINS_MAX, TooManyDrains};
 pub use methods::{METHODS_BYTES_MAX, METHODS_MAX, USERS_METHODS_BYTES_MAX, USERS_METHODS_MAX};
 pub use presence::{News, PRESENCE_KEPT_MS};
-pub use renewals::{RENEWALS_KEPT_MS, Renewal};
+pub use renewals::{RENEWALS_KEPT_MS, Renewal, Renewed};
 
 use std::sync::Arc;
 use taskledger_beside::{Connections, store_error, store_shell};

@@ -70,6 +70,8 @@ pub struct Claims {
     pub claims: Vec<Claimed>,
     /// The worker gets nothing any more, because somebody drains it.
     pub draining: bool,
+    /// The worker has lost a lease since it was last heard of, and gets nothing until it says something.
+    pub silent: bool,
 }
 
 /// An attempt that a worker has begun.
@@ -357,8 +359,12 @@ pub struct Ended {
 /// Why a lease does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeaseLoss {
-    /// Its attempt has ended by its worker's word, or by a time-out or a deadline.
+    /// Its attempt has ended by its worker's word.
     Ended,
+    /// Its attempt took longer than it may.
+    TimedOut,
+    /// The deadline of the task has passed.
+    Deadline,
     /// The task was cancelled.
     Cancelled,
     /// It was not renewed in time.

@@ -1,12 +1,12 @@
 //! Renewals that are kept by nobody else.
 
-use crate::application::ports::{Renewal, Renewals};
+use crate::application::ports::{Renewal, Renewals, Renewed};
 use crate::store;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
-use taskledger_domain::{FlowId, LeaseId, Timestamp};
+use taskledger_domain::{FlowId, LeaseId};
 
 /// Renewals in memory, which a restart of the process forgets: leases then hold until the time of their
 /// claim, and at least for the moment in which workers find the server again.
@@ -41,15 +41,20 @@ impl MemoryRenewals {
 
 #[async_trait]
 impl Renewals for MemoryRenewals {
-    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error> {
-        self.all().insert(renewal.lease, renewal);
+    async fn renew(&self, renewals: &[Renewal]) -> Result<(), store::Error> {
+        let renewals = renewals.iter().map(|renewal| (renewal.lease, *renewal));
+        self.all().extend(renewals);
         Ok(())
     }
 
-    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error> {
+    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Renewed>, store::Error> {
         let all = self.all();
         let of_flow = all.values().filter(|renewal| renewal.flow == flow);
-        Ok(of_flow.map(|r| (r.lease, r.expires_at)).collect())
+        let renewed = |renewal: &Renewal| Renewed {
+            expires_at: renewal.expires_at,
+            graces: renewal.graces,
+        };
+        Ok(of_flow.map(|it| (it.lease, renewed(it))).collect())
     }
 
     async fn forget(&self, leases: &[LeaseId]) -> Result<(), store::Error> {

@@ -51,8 +51,12 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     fn drained(&self, worker: &str) -> Vec<Arc<str>>;
     /// When a worker last asked for the method that may claim of flows of this owner, within the last day. Cost: O(1).
     fn last_asked_at(&self, method: &str, owner: Option<&str>) -> Option<Timestamp>;
+    /// Reads what other servers have declared, drained and announced, and writes who is here: for the rare calls whose
+    /// answer must not be older than they are. Concurrent calls share one look. Does nothing for a server that is
+    /// alone, and as little as possible when the store does not answer.
+    async fn catch_up(&self);
     /// Whether the worker gets no new work from now on (`is_drained`), or gets it again. On other servers it
-    /// counts within two seconds.
+    /// counts within two seconds, or as soon as they [catch up](Self::catch_up).
     ///
     /// # Errors
     /// It cannot be written; within, there are too many.
@@ -63,7 +67,8 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
         is_drained: bool,
     ) -> Result<Result<(), TooManyDrains>, store::Error>;
     /// Declares a method, in the place of the one of that name and owner if there is one; it is in the directory of
-    /// this server when this returns, and in those of others within two seconds.
+    /// this server when this returns, and in those of others within two seconds, or as soon as they
+    /// [catch up](Self::catch_up).
     ///
     /// # Errors
     /// It cannot be written; within, [`DeclareRefusal`]: nothing is changed then.

@@ -71,7 +71,7 @@ impl Service {
         }
     }
 
-    fn of_this_node(&self) -> Context {
+    pub(super) fn of_this_node(&self) -> Context {
         Context::anonymous(Arc::from(self.app.clock.uuid().to_string()))
     }
 

@@ -1,12 +1,17 @@
 //! Streams of notices, which any node serves.
 
 use super::Service;
-use crate::application::api::work::ClaimWatch;
-use crate::application::api::{Error, Run, Subscribe, Subscribed, Watch, Watching};
+use super::work::name;
+use crate::application::api::work::{ClaimWatch, HeldLease, LeaseOf};
+use crate::application::api::{
+    Error, Failure, Reply, Request, Run, Subscribe, Subscribed, Watch, Watching,
+};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::subscription::notice::Kind;
 use crate::subscription::stream::{From, Notices};
+use std::sync::Arc;
+use taskledger_domain::TaskId;
 
 impl Service {
     /// What happens from a place on, without an end. That it was opened is in the audit log once, if it shows what
@@ -65,6 +70,26 @@ impl Service {
         self.access.authorize(context, UseCase::ClaimTasks, None)?;
         let place = self.limits.stream(context)?;
         self.claim_ends.watch(Box::new(place)).await
+    }
+
+    /// By what a worker of the caller holds a task now; `worker`: its name, unless it is that of its principal.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn held_by_worker(
+        &self,
+        context: &Context,
+        task: TaskId,
+        worker: Option<Arc<str>>,
+    ) -> Result<Option<HeldLease>, Error> {
+        let worker = worker.unwrap_or_else(|| name(&context.caller));
+        match self
+            .call(context, Request::Lease(LeaseOf { task, worker }))
+            .await?
+        {
+            Reply::Lease(held) => Ok(held),
+            other => Err(Failure::Broken(format!("a lease was answered {other:?}")).into()),
+        }
     }
 
     /// What happens in a run, from its start to its end.

@@ -3,7 +3,9 @@
 use super::Service;
 use super::inputs::{Unfit, specification_of};
 use super::presence::Connected;
-use crate::application::api::work::{Begun, Claim, ClaimHere, Claimed, Claims, Fail, Wanted};
+use crate::application::api::work::{
+    Begun, Claim, ClaimHere, Claimed, Claims, Connection, Fail, Wanted,
+};
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -23,6 +25,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// How long before the end of a request a claim stops waiting, so that the answer arrives in time.
 const MARGIN: Duration = Duration::from_millis(100);
+
+/// How long a socket says nothing before it is asked whether its worker is there, when another node had nothing for it
+/// after all: the shortest lease.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of the answer to one claim; further tasks are released, without using a retry.
 const CLAIMED_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -124,8 +130,9 @@ impl Service {
                     .wait(context, (&here, heard_at), methods, asks, (until, news))
                     .await?
                 {
-                    Some(undelivered) => undelivered,
-                    None => return Ok(draining()),
+                    Waited::Begun(undelivered) => undelivered,
+                    Waited::Draining => return Ok(draining()),
+                    Waited::Silent => return Ok(silent()),
                 }
             }
         };
@@ -163,7 +170,7 @@ impl Service {
         let _ = undelivered.delivered();
         Ok(Claims {
             claims,
-            draining: false,
+            ..Claims::default()
         })
     }
 
@@ -218,8 +225,7 @@ impl Service {
         ended.unwrap_or(Err(Error::OutcomeUnknown))
     }
 
-    /// Waits for attempts, of flows of any node; `None`: the worker is drained. Boxed is what thousands need not wait
-    /// with.
+    /// Waits for attempts, of flows of any node. Boxed is what thousands need not wait with.
     async fn wait(
         &self,
         context: &Context,
@@ -227,12 +233,16 @@ impl Service {
         methods: &Arc<[Arc<str>]>,
         asks: &Asks<'_>,
         (until, news): (Instant, Option<&Notify>),
-    ) -> Result<Option<UndeliveredClaims>, Error> {
+    ) -> Result<Waited, Error> {
         let app = &*self.app;
         let now = || ClaimHere {
             silent_ms: u64::try_from(heard_at.elapsed().as_millis()).unwrap_or(u64::MAX),
             ..here.clone()
         };
+        // An offer would come back again and again from one that waits on.
+        if app.is_silent(context, &now()) {
+            return Ok(Waited::Silent);
+        }
         let mut begun = Box::pin(app.claim_here(context, &now())).await?;
         if begun.is_empty() {
             begun = Box::pin(self.claim_of_others(context, &now())).await;
@@ -258,7 +268,7 @@ impl Service {
                     ask_at = Instant::now() + again;
                     self.workers.asked(asks).map_err(|error| unasked(&error))?;
                     if self.workers.is_draining(asks.worker, asks.principal) {
-                        return Ok(None);
+                        return Ok(Waited::Draining);
                     }
                     continue;
                 }
@@ -269,10 +279,12 @@ impl Service {
                 Ok(Some(Wakeup::Here(_)))
                     if self.workers.is_draining(asks.worker, asks.principal) =>
                 {
-                    return Ok(None);
+                    return Ok(Waited::Draining);
                 }
                 // It asks again when it goes on.
-                Ok(Some(Wakeup::Here(_))) if app.is_silent(context, &now()) => break,
+                Ok(Some(Wakeup::Here(_))) if app.is_silent(context, &now()) => {
+                    return Ok(Waited::Silent);
+                }
                 Ok(Some(Wakeup::Here(reservation))) => {
                     let first = vec![reservation];
                     let offered = app.claim_offered(context, here, methods, first);
@@ -280,16 +292,22 @@ impl Service {
                 }
                 Ok(Some(Wakeup::There(node))) => {
                     begun = Box::pin(self.claim_there(context, &now(), node)).await;
+                    // The other node knows which leases it has lost there, and does not say it.
+                    let may_stand_still =
+                        asks.connection == Connection::Socket && heard_at.elapsed() >= SILENCE;
+                    if begun.is_empty() && may_stand_still {
+                        return Ok(Waited::Silent);
+                    }
                 }
                 Ok(Some(Wakeup::Look)) if self.workers.is_draining(asks.worker, asks.principal) => {
-                    return Ok(None);
+                    return Ok(Waited::Draining);
                 }
                 Ok(Some(Wakeup::Look)) => {}
                 // The server stops, or it is time.
                 Ok(None) | Err(_) => break,
             }
         }
-        Ok(Some(begun))
+        Ok(Waited::Begun(begun))
     }
 
     /// What a worker is told of an attempt that it has begun; nothing of one that has failed already.
@@ -399,10 +417,27 @@ fn bytes_of(claimed: &Claimed) -> usize {
     claimed.input.as_str().len() + of_task + more
 }
 
-const fn draining() -> Claims {
+/// How a wait for attempts has ended.
+enum Waited {
+    /// With those that have begun, if any.
+    Begun(UndeliveredClaims),
+    /// The worker is drained.
+    Draining,
+    /// The worker may stand still.
+    Silent,
+}
+
+fn draining() -> Claims {
     Claims {
-        claims: Vec::new(),
         draining: true,
+        ..Claims::default()
+    }
+}
+
+fn silent() -> Claims {
+    Claims {
+        silent: true,
+        ..Claims::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who works outside the server, and at what: declared methods, workers, drains.
 
+mod elsewhere;
 mod undeclaring;
 
 use super::Service;
@@ -55,6 +56,7 @@ impl Service {
             // It is for the flows of all users.
             audited.begin().await?;
         }
+        // Its answer waits until the other nodes have read it, those that answer: see `figures` below.
         let kept = self.workers.declare(method, rights(&context.caller)).await;
         let kept = match kept {
             Ok(kept) => kept.map_err(undeclared),
@@ -94,6 +96,7 @@ impl Service {
     pub async fn methods(&self, context: &Context) -> Result<Vec<MethodView>, Error> {
         self.admit(context, UseCase::ListMethods)?;
         let figures = self.figures(context).await;
+        self.workers.catch_up().await;
         let known = self.workers.methods(&context.caller.reach());
         let own = context.caller.owner();
         if known
@@ -127,6 +130,7 @@ impl Service {
         let all = context.caller.reach() == Reach::All;
         let mut are_of_others = false;
         let mut held = self.held(context).await;
+        self.workers.catch_up().await;
         let mut views = Vec::new();
         for worker in self.workers.workers() {
             let key = (worker.worker.clone(), Some(worker.principal.clone()));
@@ -238,6 +242,8 @@ impl Service {
             self.app.flows.offers.look_of(worker, &principals);
         }
         let held = self.held(context).await;
+        // The other nodes have written meanwhile who is connected to them.
+        self.workers.catch_up().await;
         let of_worker = held.iter().filter(|((name, of), _)| {
             let own = of.as_ref().is_some_and(|of| principals.contains(of));
             &**name == worker && own

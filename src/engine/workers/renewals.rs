@@ -1,11 +1,11 @@
 //! Renewals of leases in the store of workers.
 
-use crate::application::ports::{Renewal, Renewals};
+use crate::application::ports::{Renewal, Renewals, Renewed};
 use crate::store;
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::sync::Arc;
-use taskledger_domain::{FlowId, LeaseId, Timestamp};
+use taskledger_domain::{FlowId, LeaseId};
 use taskledger_workers::WorkerStore;
 use taskledger_workers::store::Error;
 
@@ -15,11 +15,11 @@ pub struct StoredRenewals(pub Arc<WorkerStore>);
 
 #[async_trait]
 impl Renewals for StoredRenewals {
-    async fn renew(&self, renewal: Renewal) -> Result<(), store::Error> {
-        self.0.renew(&[renewal]).await.map_err(|e| unavailable(&e))
+    async fn renew(&self, renewals: &[Renewal]) -> Result<(), store::Error> {
+        self.0.renew(renewals).await.map_err(|e| unavailable(&e))
     }
 
-    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, store::Error> {
+    async fn of(&self, flow: FlowId) -> Result<HashMap<LeaseId, Renewed>, store::Error> {
         self.0.renewals(flow).await.map_err(|e| unavailable(&e))
     }
 

@@ -396,6 +396,8 @@ fn over(reason: &str) -> Status {
 fn lost(reason: LeaseLoss) -> Status {
     over(match reason {
         LeaseLoss::Ended => "the task has ended",
+        LeaseLoss::TimedOut => "the agent took longer than it may",
+        LeaseLoss::Deadline => "the deadline of the task has passed",
         LeaseLoss::Cancelled => "the task was cancelled; stop working on it",
         LeaseLoss::Lost => "the task was given to others after a long silence",
         LeaseLoss::Unknown => "the agent does not hold the task",

@@ -44,7 +44,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             caller,
             address: head.extensions.get::<Peer>().map(|peer| peer.0),
             session: self.session(&head),
-            heard: crate::transport::ws::Heard::new(),
+            heard: Arc::new(crate::transport::ws::Heard::new()),
             requests: self.requests.clone(),
             answers: self.answers.clone(),
             request_timeout: self.request_timeout,

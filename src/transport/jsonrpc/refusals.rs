@@ -90,6 +90,8 @@ pub(crate) fn told(clock: &dyn Clock, error: Error) -> RpcError {
 pub(super) fn lease_not_held(task: TaskId, reason: LeaseLoss) -> RpcError {
     let (word, text) = match reason {
         LeaseLoss::Ended => ("ended", "the attempt has ended"),
+        LeaseLoss::TimedOut => ("timed_out", "the attempt took longer than it may"),
+        LeaseLoss::Deadline => ("deadline", "the deadline of the task has passed"),
         LeaseLoss::Cancelled => ("cancelled", "the task was cancelled"),
         LeaseLoss::Lost => ("lost", "the lease ended, and the attempt was lost"),
         LeaseLoss::Unknown => ("unknown", "the caller holds no such lease"),

@@ -5,11 +5,13 @@ use super::error::RpcError;
 use super::methods::answer;
 use super::params::work::claim::WAIT_SECONDS_MAX;
 use crate::application::api::Request;
-use crate::application::api::work::{Claim, ClaimWatch, Claims, Connected, Release};
+use crate::application::api::work::{Claim, ClaimWatch, Claims, Connected, HeldLease, Release};
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +39,14 @@ pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// Notes that a worker is connected, until the value is dropped.
     fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected;
 
+    /// By what a worker of the caller holds a task; `None`: it does not, or that cannot be found out.
+    fn held<'a>(
+        &'a self,
+        context: &'a Context,
+        task: TaskId,
+        worker: Option<Arc<str>>,
+    ) -> BoxFuture<'a, Option<HeldLease>>;
+
     /// Releases a claim that was not delivered to its worker.
     fn give_back<'a>(&'a self, context: &'a Context, release: Release) -> BoxFuture<'a, ()>;
 }
@@ -56,6 +66,22 @@ impl Work for Service {
 
     fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected {
         Self::connected(self, context, worker)
+    }
+
+    fn held<'a>(
+        &'a self,
+        context: &'a Context,
+        task: TaskId,
+        worker: Option<Arc<str>>,
+    ) -> BoxFuture<'a, Option<HeldLease>> {
+        async move {
+            let held = self.held_by_worker(context, task, worker).await;
+            held.unwrap_or_else(|error| {
+                tracing::debug!(task.id = %task, %error, "a renewed claim is not followed");
+                None
+            })
+        }
+        .boxed()
     }
 
     fn give_back<'a>(&'a self, context: &'a Context, release: Release) -> BoxFuture<'a, ()> {
@@ -96,11 +122,69 @@ pub(crate) fn is_of_worker(envelope: &Envelope) -> bool {
 
 /// The task and the lease that a call would end, if it names them.
 pub(crate) fn ended(envelope: &Envelope) -> Option<(TaskId, LeaseId)> {
+    lease_of(envelope, &OUTCOMES)
+}
+
+/// The task and the lease that a call would renew, if it names them.
+pub(crate) fn renewed(envelope: &Envelope) -> Option<(TaskId, LeaseId)> {
+    lease_of(envelope, &[RENEW])
+}
+
+/// Whether this is a claim that stands alone.
+pub(crate) fn is_claim(envelope: &Envelope) -> bool {
+    matches!(envelope, Envelope::Single(Element::Request(request)) if request.method == CLAIM)
+}
+
+/// Whether there is a claim among the calls.
+pub(crate) fn claims(envelope: &Envelope) -> bool {
+    envelope.requests().any(|request| request.method == CLAIM)
+}
+
+/// What was claimed, by the answer to one call or to a batch. Cost: O(bytes).
+pub(crate) fn claimed(answer: &[u8]) -> Vec<Release> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        result: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Claims {
+        claims: Vec<Claim>,
+    }
+    #[derive(Deserialize)]
+    struct Claim {
+        task: Task,
+        lease: Lease,
+    }
+    #[derive(Deserialize)]
+    struct Task {
+        id: TaskId,
+    }
+    #[derive(Deserialize)]
+    struct Lease {
+        token: LeaseId,
+    }
+    let answers: Vec<Answer<'_>> = match serde_json::from_slice(answer) {
+        Ok(answers) => answers,
+        Err(_) => serde_json::from_slice(answer).into_iter().collect(),
+    };
+    let results = answers.into_iter().filter_map(|answer| answer.result);
+    // Other calls of a batch have other results.
+    let claims = results.filter_map(|text| serde_json::from_str::<Claims>(text.get()).ok());
+    let claims = claims.flat_map(|claims| claims.claims);
+    let release = |Claim { task, lease }| Release {
+        task: task.id,
+        lease: lease.token,
+    };
+    claims.map(release).collect()
+}
+
+fn lease_of(envelope: &Envelope, methods: &[&str]) -> Option<(TaskId, LeaseId)> {
     let Envelope::Single(Element::Request(request)) = envelope else {
         return None;
     };
     let (task, lease) = match &request.params {
-        _ if !OUTCOMES.contains(&request.method.as_str()) => return None,
+        _ if !methods.contains(&request.method.as_str()) => return None,
         Params::Named(members) => (members.get("task_id")?, members.get("lease")?),
         // As all of their questions stand.
         Params::Positional(values) => (values.first()?, values.get(1)?),
@@ -157,7 +241,26 @@ mod tests {
         assert_eq!(ended(&by_position), Some((task, lease)));
         let renewal = call("tasks.renew", held.clone());
         assert!(is_of_worker(&renewal) && ended(&renewal).is_none());
+        assert_eq!(renewed(&renewal), Some((task, lease)));
         let other = call("tasks.get", held);
         assert!(!is_of_worker(&other) && ended(&other).is_none());
+        assert!(renewed(&other).is_none() && !claims(&other));
+    }
+
+    #[test]
+    fn an_answer_says_what_was_claimed() {
+        let (task, lease) = (id("task"), LeaseId(id("lease").0));
+        let claim = json!({"task": {"id": task, "name": "a"}, "lease": {"token": lease}});
+        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"claims": [claim, claim]}});
+        let other = json!({"jsonrpc": "2.0", "id": 2, "result": {"id": task}});
+        let refused = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": 1, "message": "no"}});
+        let batch = json!([other, refused, answer]);
+        let of = |answer: &Value| claimed(answer.to_string().as_bytes());
+        for answer in [&answer, &batch] {
+            let found = of(answer);
+            assert_eq!(found.len(), 2, "{answer}");
+            assert_eq!((found[0].task, found[0].lease), (task, lease));
+        }
+        assert!(of(&other).is_empty() && of(&refused).is_empty());
     }
 }

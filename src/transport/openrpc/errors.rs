@@ -151,8 +151,8 @@ fn data(kind: ErrorKind) -> Value {
                 "task_id": {"$ref": "#/components/schemas/TaskId"},
                 "reason": {
                     "type": "string",
-                    "enum": ["ended", "cancelled", "lost", "unknown"],
-                    "description": "`ended`: the attempt has another outcome; `cancelled`: the task was cancelled; `lost`: the lease ended; `unknown`: the caller holds no such lease.",
+                    "enum": ["ended", "cancelled", "timed_out", "deadline", "lost", "unknown"],
+                    "description": "`ended`: the attempt has another outcome; `cancelled`: the task was cancelled; `timed_out`: the attempt took longer than it may; `deadline`: the deadline of the task has passed; `lost`: the lease ended; `unknown`: the caller holds no such lease.",
                 },
             }),
         ),

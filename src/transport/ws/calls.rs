@@ -1,7 +1,7 @@
 //! The calls of one socket.
 
 use super::begun::{Asked, Begun, Opened, Place};
-use super::outbox::{ANSWERS_BYTES_MAX, Outbox};
+use super::outbox::{ANSWERS_BYTES_MAX, Outbox, Unwritten};
 use super::params::{Subscribe, Unsubscribe, Work};
 use super::sockets::{MESSAGE_BYTES_MAX, Sockets};
 use super::subscriptions::Subscriptions;
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use taskledger_domain::Violation;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Calls of one socket that run at once; the next message is read when one of them has ended. As many as one append to
 /// the log may well hold, for whoever makes all of its calls over one socket. Bytes of their answers are bounded beside
@@ -41,7 +42,8 @@ const _: () = assert!(
     "messages are parsed where they arrive"
 );
 
-/// Carries out the calls of one socket, several at once; dropping it cancels none.
+/// Carries out the calls of one socket, several at once. Dropping it cancels those that wait for work, and no other:
+/// nobody is left to do it.
 pub(super) struct Calls<C> {
     sockets: Arc<Sockets<C>>,
     out: Outbox,
@@ -50,6 +52,9 @@ pub(super) struct Calls<C> {
     room: Arc<Semaphore>,
     /// For calls that workers make all the time: short ones, and waits for work.
     workers_room: Arc<Semaphore>,
+    /// Cancelled when the socket is closed, or all are cut.
+    gone: CancellationToken,
+    _gone: DropGuard,
 }
 
 impl<C> Sockets<C> {
@@ -62,6 +67,15 @@ impl<C> Sockets<C> {
     }
 }
 
+impl<C: Send + Sync + 'static> Sockets<C> {
+    /// Gives back what an answer tells of, if it is not written.
+    fn undelivered(&self, answer: &[u8]) -> Option<Unwritten> {
+        let claimed = working::claimed(answer);
+        let work = self.dispatcher.work().filter(|_| !claimed.is_empty())?;
+        Some(work::gives_back(work, &self.context(), claimed))
+    }
+}
+
 impl<C: Send + Sync + 'static> Calls<C> {
     pub(super) fn new(
         sockets: Arc<Sockets<C>>,
@@ -69,6 +83,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
         opened: mpsc::Sender<Begun>,
         windows: Windows,
     ) -> Self {
+        let gone = sockets.cut.child_token();
         Self {
             sockets,
             out,
@@ -76,6 +91,8 @@ impl<C: Send + Sync + 'static> Calls<C> {
             windows,
             room: Arc::new(Semaphore::new(CALLS_MAX)),
             workers_room: Arc::new(Semaphore::new(WORKERS_CALLS_MAX)),
+            _gone: gone.clone().drop_guard(),
+            gone,
         }
     }
 
@@ -156,7 +173,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
         }
     }
 
-    /// Carries out a call, or a batch, to its end, even if the socket is closed meanwhile.
+    /// Carries out a call, or a batch, to its end, even if the socket is closed meanwhile; only a claim ends with it.
     fn call(
         &self,
         envelope: Envelope,
@@ -168,6 +185,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
         let (out, opened) = (self.out.clone(), self.opened.clone());
         let windows = self.windows.clone();
         let cut = sockets.cut.clone();
+        let gone = self.gone.clone();
         let tracker = sockets.tracker.clone();
         let calling = async move {
             let Ok(_place) = sockets.requests.clone().try_acquire_owned() else {
@@ -182,19 +200,35 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let id = id.and_then(|request| request.id.clone());
             let deadline = arrived + sockets.request_timeout + working::wait(&envelope);
             let claim = working::ended(&envelope);
+            let renewal = working::renewed(&envelope);
+            let claims = working::claims(&envelope);
+            let is_claim = working::is_claim(&envelope);
             let context = sockets.context().until(Some(deadline));
             let max = WHOLE_ANSWER_BYTES_MAX;
             let mut counted = sockets.answers.share();
             let dispatcher = &sockets.dispatcher;
             let answer =
                 dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut counted);
-            match (answer.await, place) {
+            let answer = if is_claim {
+                tokio::select! {
+                    // What it has begun is given back.
+                    () = gone.cancelled() => return,
+                    answer = answer => answer,
+                }
+            } else {
+                answer.await
+            };
+            match (answer, place) {
                 (None, _) => {}
                 (Some(Body::Whole(answer) | Body::Limited(answer, _)), _) => {
                     if let Some((task, lease)) = claim.filter(|_| ends_claim(&answer)) {
                         windows.finished(task, lease);
                     }
-                    out.answer_counted(answer, counted).await;
+                    if let Some((task, lease)) = renewal.filter(|_| answer.starts_with(DONE)) {
+                        windows.renewed(task, lease);
+                    }
+                    let undelivered = claims.then(|| sockets.undelivered(&answer)).flatten();
+                    out.answer_counted(answer, counted, undelivered).await;
                 }
                 (Some(Body::Long { head, result, tail }), _) => {
                     let share = out.room().await;
@@ -248,10 +282,8 @@ impl<C: Send + Sync + 'static> Calls<C> {
             };
             let begun = Instant::now();
             let contexts = sockets.clone();
-            let heard = sockets.clone();
             let context = Box::new(move || contexts.context());
-            let heard_at = Box::new(move || heard.heard.at());
-            let worker = work::begun(source, context, heard_at, asked).await;
+            let worker = work::begun(source, context, sockets.heard.clone(), asked).await;
             let code = worker.as_ref().err().map(|error| error.code);
             sockets.dispatcher.count_own(WORK, code, begun);
             match worker {
@@ -347,10 +379,12 @@ fn own(envelope: Envelope) -> Own {
     }
 }
 
+/// How the answer to a call begins that was carried out.
+const DONE: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
+
 /// Whether this is the answer to a call behind which a claim is not held any more: the call has ended it, or was
 /// told so.
 fn ends_claim(answer: &[u8]) -> bool {
-    const DONE: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
     const NOT_HELD: &[u8] = br#"{"jsonrpc":"2.0","error":{"code":-31010,"#;
     answer.starts_with(DONE) || answer.starts_with(NOT_HELD)
 }

@@ -17,12 +17,40 @@ pub(super) const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 const UNIT_BYTES: usize = 1024;
 const UNITS: usize = ANSWERS_BYTES_MAX / UNIT_BYTES;
 
+/// What happens if a message is not written. Dropping this does it.
+pub(super) struct Unwritten(Option<Box<dyn FnOnce() + Send>>);
+
+impl Unwritten {
+    /// Does this.
+    pub(super) fn then(unwritten: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(unwritten)))
+    }
+}
+
+impl Drop for Unwritten {
+    fn drop(&mut self) {
+        if let Some(unwritten) = self.0.take() {
+            unwritten();
+        }
+    }
+}
+
 /// A message and its part of the bytes, given back when it was written.
 pub(super) struct Outgoing {
     pub(super) message: Message,
+    unwritten: Option<Unwritten>,
     _share: Option<OwnedSemaphorePermit>,
     /// Its part of the bytes of all connections.
     _counted: Option<Counted>,
+}
+
+impl Outgoing {
+    /// It is on its way to its peer.
+    pub(super) fn written(&mut self) {
+        if let Some(mut unwritten) = self.unwritten.take() {
+            unwritten.0 = None;
+        }
+    }
 }
 
 /// A message in the queue. Behind a pointer: the queue keeps room for 32 from its beginning, and each socket has one.
@@ -54,13 +82,26 @@ impl Outbox {
     /// # Errors
     /// [`Closed`].
     pub(super) async fn tell(&self, message: Message) -> Result<(), Closed> {
-        self.put(message, None, None).await
+        self.put(message, None, (None, None)).await
+    }
+
+    /// The same for a message that must not be lost.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub(super) async fn tell_or(
+        &self,
+        message: Message,
+        unwritten: Unwritten,
+    ) -> Result<(), Closed> {
+        self.put(message, Some(unwritten), (None, None)).await
     }
 
     /// Hands over a message if there is room at once.
     pub(super) fn try_tell(&self, message: Message) -> bool {
         let outgoing = Outgoing {
             message,
+            unwritten: None,
             _share: None,
             _counted: None,
         };
@@ -73,15 +114,22 @@ impl Outbox {
         self.answer_with(answer, share).await;
     }
 
-    /// The same for an answer that takes a part of the bytes of all connections until it was written.
-    pub(super) async fn answer_counted(&self, answer: Vec<u8>, counted: Counted) {
+    /// The same for an answer that takes a part of the bytes of all connections until it was written, and that may
+    /// hold what must not be lost.
+    pub(super) async fn answer_counted(
+        &self,
+        answer: Vec<u8>,
+        counted: Counted,
+        unwritten: Option<Unwritten>,
+    ) {
         let share = self.share(answer.len()).await;
-        self.put_answer(answer, share, Some(counted)).await;
+        self.put_answer(answer, unwritten, (share, Some(counted)))
+            .await;
     }
 
     /// The same for one that was gathered in its share.
     pub(super) async fn answer_gathered(&self, answer: Vec<u8>, share: Share, counted: Counted) {
-        self.put_answer(answer, share, Some(counted)).await;
+        self.put_answer(answer, None, (share, Some(counted))).await;
     }
 
     /// Waits until a long answer may be gathered.
@@ -91,15 +139,21 @@ impl Outbox {
 
     /// Hands over an answer that was gathered in its share.
     pub(super) async fn answer_with(&self, answer: Vec<u8>, share: Share) {
-        self.put_answer(answer, share, None).await;
+        self.put_answer(answer, None, (share, None)).await;
     }
 
-    async fn put_answer(&self, answer: Vec<u8>, mut share: Share, counted: Option<Counted>) {
+    async fn put_answer(
+        &self,
+        answer: Vec<u8>,
+        unwritten: Option<Unwritten>,
+        (mut share, counted): (Share, Option<Counted>),
+    ) {
         let needed = units(answer.len());
         let surplus = share.0.num_permits().saturating_sub(needed);
         drop(share.0.split(surplus));
         let text = String::from_utf8(answer).expect("answers are JSON texts");
-        let _ = self.put(Message::text(text), Some(share.0), counted).await;
+        let shares = (Some(share.0), counted);
+        let _ = self.put(Message::text(text), unwritten, shares).await;
     }
 
     async fn share(&self, bytes: usize) -> Share {
@@ -111,11 +165,12 @@ impl Outbox {
     async fn put(
         &self,
         message: Message,
-        share: Option<OwnedSemaphorePermit>,
-        counted: Option<Counted>,
+        unwritten: Option<Unwritten>,
+        (share, counted): (Option<OwnedSemaphorePermit>, Option<Counted>),
     ) -> Result<(), Closed> {
         let outgoing = Outgoing {
             message,
+            unwritten,
             _share: share,
             _counted: counted,
         };
@@ -160,6 +215,41 @@ mod tests {
         // then
         second.await;
         assert_eq!(out.units.available_permits(), UNITS - 2);
+    }
+
+    #[tokio::test]
+    async fn what_must_not_be_lost_is_noticed_wherever_its_message_ends() {
+        let lost = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let unwritten = || {
+            let lost = lost.clone();
+            Unwritten::then(move || _ = lost.fetch_add(1, std::sync::atomic::Ordering::SeqCst))
+        };
+        let count = || lost.load(std::sync::atomic::Ordering::SeqCst);
+        let (out, mut outgoing) = Outbox::new();
+        let told = out.tell_or(Message::text("written"), unwritten()).await;
+        assert!(told.is_ok());
+        outgoing.recv().await.unwrap().written();
+        assert_eq!(count(), 0);
+        assert!(
+            out.tell_or(Message::text("taken"), unwritten())
+                .await
+                .is_ok()
+        );
+        drop(outgoing.recv().await);
+        assert_eq!(count(), 1);
+        assert!(
+            out.tell_or(Message::text("queued"), unwritten())
+                .await
+                .is_ok()
+        );
+        drop(outgoing);
+        assert_eq!(count(), 2);
+        assert!(
+            out.tell_or(Message::text("late"), unwritten())
+                .await
+                .is_err()
+        );
+        assert_eq!(count(), 3);
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use crate::transport::jsonrpc::Dispatcher;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,7 +30,7 @@ pub(crate) struct Sockets<C> {
     /// By which it lives; none while authentication is off.
     pub(crate) session: Option<Session>,
     /// When its peer last sent something.
-    pub(crate) heard: Heard,
+    pub(crate) heard: Arc<Heard>,
     /// Room for requests, shared with all other doors.
     pub(crate) requests: Arc<Semaphore>,
     /// Bytes of answers, shared with all other connections.
@@ -47,19 +47,48 @@ pub(crate) struct Sockets<C> {
 
 /// When something was last heard.
 #[derive(Debug)]
-pub(crate) struct Heard(Mutex<Instant>);
+pub(crate) struct Heard {
+    at: Mutex<Instant>,
+    /// Told when something is heard.
+    news: Notify,
+    /// Told when the peer is to say something.
+    asked: Notify,
+}
 
 impl Heard {
     /// Now.
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Instant::now()))
+        Self {
+            at: Mutex::new(Instant::now()),
+            news: Notify::new(),
+            asked: Notify::new(),
+        }
     }
 
     pub(super) fn now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.news.notify_waiters();
     }
 
     pub(super) fn at(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the peer has sent something behind `begun`, which it is asked to do.
+    pub(super) async fn behind(&self, begun: Instant) {
+        self.asked.notify_one();
+        loop {
+            // Made before the look, so that nothing is missed.
+            let news = self.news.notified();
+            if self.at() > begun {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    /// Waits until somebody wants to know whether the peer is there.
+    pub(super) async fn asked(&self) {
+        self.asked.notified().await;
     }
 }

@@ -11,8 +11,9 @@ mod window;
 pub(super) use window::{Window, Windows};
 
 use super::notification::notification;
-use super::outbox::{Closed, Outbox};
+use super::outbox::{Closed, Outbox, Unwritten};
 use super::params;
+use super::sockets::Heard;
 use crate::application::Context;
 use crate::application::api::work::{
     Claim, ClaimEnd, ClaimWatch, Claimed, Claims, Connected, Connection, HeldClaims, Release,
@@ -33,7 +34,7 @@ use std::time::Duration;
 use taskledger_domain::limits::CLAIMS_MAX;
 use taskledger_domain::{LeaseId, TaskId};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How long one call waits for work. Nothing is lost between two of them.
 const WAIT: Duration = Duration::from_secs(60);
@@ -43,6 +44,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const DRAINED_PAUSE: Duration = Duration::from_secs(5);
 /// Pause after a call that came back with nothing and did not wait.
 const EMPTY_PAUSE: Duration = Duration::from_millis(100);
+/// How long a worker that has lost a lease may say nothing before it is asked again whether it is there.
+const SILENCE: Duration = Duration::from_secs(25);
 
 /// Work that a call has asked for: the first claims, and the way to more.
 pub(super) struct Worker {
@@ -50,7 +53,7 @@ pub(super) struct Worker {
     /// Makes the context of each call for claims.
     pub(super) context: Box<dyn Fn() -> Context + Send + Sync>,
     /// When the worker was last heard of.
-    pub(super) heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
+    pub(super) heard: Arc<Heard>,
     pub(super) asked: params::Work,
     pub(super) first: UndeliveredClaims,
     pub(super) watch: ClaimWatch,
@@ -64,6 +67,7 @@ pub(super) struct UndeliveredClaims {
     context: Context,
     claims: VecDeque<Claimed>,
     draining: bool,
+    silent: bool,
 }
 
 impl UndeliveredClaims {
@@ -73,6 +77,7 @@ impl UndeliveredClaims {
             context,
             claims: found.claims.into(),
             draining: found.draining,
+            silent: found.silent,
         }
     }
 }
@@ -82,18 +87,33 @@ impl Drop for UndeliveredClaims {
         if self.claims.is_empty() {
             return;
         }
-        let (work, context) = (self.work.clone(), self.context.clone());
         let claims = std::mem::take(&mut self.claims);
+        let claims = claims.iter().map(release).collect();
+        drop(gives_back(&self.work, &self.context, claims));
+    }
+}
+
+fn release(claimed: &Claimed) -> Release {
+    Release {
+        task: claimed.task.id,
+        lease: claimed.lease,
+    }
+}
+
+/// Releases claims if the message that tells of them is not written.
+pub(super) fn gives_back(
+    work: &Arc<dyn Work>,
+    context: &Context,
+    claims: Vec<Release>,
+) -> Unwritten {
+    let (work, context) = (work.clone(), context.clone());
+    Unwritten::then(move || {
         tokio::spawn(async move {
-            for claimed in claims {
-                let release = Release {
-                    task: claimed.task.id,
-                    lease: claimed.lease,
-                };
+            for release in claims {
                 work.give_back(&context, release).await;
             }
         });
-    }
+    })
 }
 
 /// The call that opens a subscription: what was asked for is claimed once, so that whatever is wrong with it is
@@ -101,20 +121,20 @@ impl Drop for UndeliveredClaims {
 pub(super) async fn begun(
     work: Arc<dyn Work>,
     context: Box<dyn Fn() -> Context + Send + Sync>,
-    heard_at: Box<dyn Fn() -> Instant + Send + Sync>,
+    heard: Arc<Heard>,
     asked: params::Work,
 ) -> Result<Worker, RpcError> {
     let opening = context();
     // Before the first claim, so that no end of one is missed.
     let watch = work.watch(&opening).await?;
-    let claim = claim(&asked, heard_at(), asked.window, Duration::ZERO);
+    let claim = claim(&asked, heard.at(), asked.window, Duration::ZERO);
     let connected = work.connected(&opening, asked.worker.clone());
     let first = work.claim(&opening, claim).await?;
     let first = UndeliveredClaims::of(&work, opening, first);
     Ok(Worker {
         work,
         context,
-        heard_at,
+        heard,
         asked,
         first,
         watch,
@@ -146,7 +166,7 @@ impl Worker {
         let Self {
             work,
             context,
-            heard_at,
+            heard,
             asked,
             first,
             watch: ClaimWatch { held, ends },
@@ -159,10 +179,11 @@ impl Worker {
             out,
             figures,
         };
-        let claiming = teller.claim(&work, (&*context, &*heard_at), &asked, first);
+        let claiming = teller.claim(&work, (&*context, &heard), &asked, first);
         tokio::select! {
             ended = claiming => ended?,
             ended = teller.watch(ends) => ended?,
+            () = teller.follow(&work, &*context, &asked) => {}
         }
         let params = json!({"subscription": teller.name});
         teller.out.tell(notification("end", &params)).await
@@ -182,10 +203,7 @@ impl Teller {
     async fn claim(
         &self,
         work: &Arc<dyn Work>,
-        (context, heard_at): (
-            &(dyn Fn() -> Context + Send + Sync),
-            &(dyn Fn() -> Instant + Send + Sync),
-        ),
+        (context, heard): (&(dyn Fn() -> Context + Send + Sync), &Heard),
         asked: &params::Work,
         first: UndeliveredClaims,
     ) -> Result<(), Closed> {
@@ -194,9 +212,9 @@ impl Teller {
         let mut begun = Instant::now();
         loop {
             let (draining, found_none) = (found.draining, found.claims.is_empty());
-            while let Some(claimed) = found.claims.front() {
-                self.claimed(claimed).await?;
-                found.claims.pop_front();
+            while let Some(claimed) = found.claims.pop_front() {
+                let undelivered = gives_back(work, &found.context, vec![release(&claimed)]);
+                self.claimed(&claimed, undelivered).await?;
             }
             if draining && !was_draining {
                 let params = json!({"subscription": self.name, "draining": true});
@@ -205,13 +223,16 @@ impl Teller {
             was_draining = draining;
             if draining {
                 sleep(DRAINED_PAUSE).await;
+            } else if found.silent {
+                // It gets work as soon as it says anything.
+                let _ = timeout(SILENCE, heard.behind(begun)).await;
             } else if found_none && begun.elapsed() < EMPTY_PAUSE {
                 sleep(EMPTY_PAUSE).await;
             }
             found = loop {
                 let room = self.window.room().await;
                 begun = Instant::now();
-                let (context, claim) = (context(), claim(asked, heard_at(), room, WAIT));
+                let (context, claim) = (context(), claim(asked, heard.at(), room, WAIT));
                 match work.claim(&context, claim).await {
                     Ok(found) => break UndeliveredClaims::of(work, context, found),
                     Err(error) => match pause(&error) {
@@ -227,7 +248,7 @@ impl Teller {
     }
 
     /// Tells of a claim; and that it was taken back meanwhile, if so.
-    async fn claimed(&self, claimed: &Claimed) -> Result<(), Closed> {
+    async fn claimed(&self, claimed: &Claimed, undelivered: Unwritten) -> Result<(), Closed> {
         #[derive(Serialize)]
         struct Params<'a> {
             subscription: &'a str,
@@ -240,7 +261,7 @@ impl Teller {
             subscription: &self.name,
             claim: ClaimJson(claimed),
         };
-        self.out.tell(told(&params)).await?;
+        self.out.tell_or(told(&params), undelivered).await?;
         self.figures.noticed(Carrier::Socket, 1);
         match self.window.told(task, lease) {
             Some(reason) => self.taken_back(task, lease, reason).await,
@@ -257,6 +278,26 @@ impl Teller {
             }
         }
         Ok(())
+    }
+
+    /// Watches what the worker has claimed through another socket and renews through this one.
+    async fn follow(
+        &self,
+        work: &Arc<dyn Work>,
+        context: &(dyn Fn() -> Context + Send + Sync),
+        asked: &params::Work,
+    ) {
+        loop {
+            let (task, lease) = self.window.renewed_elsewhere().await;
+            let context = context();
+            let found = work.held(&context, task, asked.worker.clone()).await;
+            let attempt = found.filter(|held| held.lease == lease);
+            let attempt = attempt.map(|held| held.attempt);
+            self.window.follow(task, lease, attempt);
+            if let Some(attempt) = attempt {
+                self.held.follow(task, attempt);
+            }
+        }
     }
 
     async fn taken_back(

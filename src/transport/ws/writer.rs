@@ -39,6 +39,7 @@ pub(super) async fn write(
                 let message = std::mem::replace(&mut outgoing.message, none);
                 closes |= matches!(message, Message::Close(_));
                 sink.feed(message).await?;
+                outgoing.written();
             }
             sink.flush().await
         };

@@ -257,6 +257,28 @@ async fn a_worker_that_could_not_renew_while_the_server_was_away_gets_a_moment()
 }
 
 #[tokio::test]
+async fn a_server_that_restarts_again_and_again_keeps_no_lease_for_ever() {
+    let mut b = Broker::running().await;
+    b.execute(json!([task("a", "resize")])).await;
+    let held = b.claim("a").await;
+    for restart in 1..=4 {
+        tokio::time::resume();
+        b = b.restarted().await;
+        b.w.clock.advance_ms(LEASE_MS);
+        b = b.run().await;
+        b.w.app.flows.wake(flow("a"));
+        b.after_ms(5_000).await;
+        let status = b.w.status("a").await;
+        if restart < 4 {
+            assert_eq!(status, Some(Status::InProgress), "{restart}");
+        } else {
+            assert_eq!(status, Some(Status::Pending));
+        }
+    }
+    assert_eq!(lost(b.renew(&held).await), LeaseLoss::Lost);
+}
+
+#[tokio::test]
 async fn the_first_word_after_a_restart_may_be_a_renewal_or_an_outcome() {
     let b = Broker::new().await;
     b.execute(json!([task("a", "resize")])).await;
@@ -360,7 +382,8 @@ async fn time_outs_and_deadlines_take_an_attempt_back() {
     assert_eq!(b.failures("b").await[0].0, FailureReason::Timeout);
     let stop = b.renew(&timed).await.unwrap().stop;
     assert_eq!(stop, Some(StopReason::TimedOut));
-    assert_eq!(lost(b.complete(&timed, json!({})).await), LeaseLoss::Ended);
+    let late = b.complete(&timed, json!({})).await;
+    assert_eq!(lost(late), LeaseLoss::TimedOut);
     assert_eq!(b.w.status("c").await, Some(Status::InProgress));
     b.after_ms(5_000).await;
     assert_eq!(
@@ -369,7 +392,8 @@ async fn time_outs_and_deadlines_take_an_attempt_back() {
     );
     let stop = b.renew(&dead).await.unwrap().stop;
     assert_eq!(stop, Some(StopReason::Deadline));
-    assert_eq!(lost(b.complete(&dead, json!({})).await), LeaseLoss::Ended);
+    let late = b.complete(&dead, json!({})).await;
+    assert_eq!(lost(late), LeaseLoss::Deadline);
 }
 
 #[tokio::test]

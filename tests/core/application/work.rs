@@ -195,6 +195,11 @@ async fn the_same_outcome_again_gets_the_first_answer_and_another_one_changes_no
     assert_eq!(first.status, Status::Completed);
     let again = b.complete(&done, json!({"m": 2, "n": 1})).await.unwrap();
     assert_eq!(again, first, "members have no order");
+    let again = b
+        .complete(&done, json!({"n": 1.0, "m": 2e0}))
+        .await
+        .unwrap();
+    assert_eq!(again, first, "numbers are compared by their values");
     let failed = b.claim("failed").await;
     let first = b.fail(&failed, "no", true).await.unwrap();
     assert_eq!(first.status, Status::Pending);
@@ -270,6 +275,7 @@ async fn a_worker_that_lost_a_lease_while_it_waited_is_asked_to_ask_again_when_t
     // It may stand still, and would lose what it got.
     let claims = soon(waits).await.unwrap().unwrap();
     assert_eq!((claims.claims.len(), claims.draining), (0, false));
+    assert!(claims.silent, "its door asks whether it is there");
     assert_eq!(b.next(1).await[0].attempt, 2, "it is there");
 }
 

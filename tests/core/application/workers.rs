@@ -422,15 +422,17 @@ async fn renewals_outlive_the_store_that_was_open() {
         attempt: 1,
         lease: LeaseId(clock.uuid()),
         expires_at: START.plus_ms(60 * SECOND),
+        graces: 2,
     };
     let renewals = StoredRenewals(w.store.clone());
-    renewals.renew(renewal).await.unwrap();
+    renewals.renew(&[renewal]).await.unwrap();
     w.store.close().await;
-    assert!(renewals.renew(renewal).await.is_err(), "it is closed");
+    assert!(renewals.renew(&[renewal]).await.is_err(), "it is closed");
     let again = WorkerStore::of_folder(w.folder.path()).await.unwrap();
     let renewals = StoredRenewals(Arc::new(again));
     let kept = renewals.of(renewal.flow).await.unwrap();
-    assert_eq!(kept.get(&renewal.lease), Some(&renewal.expires_at));
+    let kept = kept[&renewal.lease];
+    assert_eq!((kept.expires_at, kept.graces), (renewal.expires_at, 2));
     renewals.forget(&[renewal.lease]).await.unwrap();
     assert!(renewals.of(renewal.flow).await.unwrap().is_empty());
 }

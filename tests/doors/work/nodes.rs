@@ -96,6 +96,53 @@ async fn limited(nodes: &[Server], method: &str, limit: u64) {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_node_hears_of_methods_and_workers_the_other_one_knows_at_once_on_postgres() {
+    let cluster = Cluster::of(2).await;
+    let [one, other] = &cluster.nodes[..] else {
+        panic!("two nodes")
+    };
+    for round in 0..3 {
+        let (declared, asked) = (format!("declared-{round}"), format!("asked-{round}"));
+        let worker = format!("w{round}");
+        let schema = json!({"type": "object", "required": ["x"]});
+        let declare = json!({"method": declared, "limit": 1, "input_schema": schema});
+        one.api.call("workers.declare", declare).await;
+        let task = |method: &str, inputs: Value| json!({"tasks": [{"name": "a", "schemas": {"method": method}, "inputs": inputs}]});
+        let unfit = other
+            .api
+            .refusal("tasks.execute", task(&declared, json!({})))
+            .await;
+        assert_eq!(unfit.code, -32602, "{unfit:?}");
+        for node in [one, other] {
+            for _ in 0..3 {
+                let fit = task(&declared, json!({"x": 1}));
+                node.api.call("tasks.execute", fit).await;
+            }
+        }
+        let mut held = 0;
+        for node in [other, one, other] {
+            let wanted = json!({"methods": [declared], "worker": worker, "max": 5});
+            let claims = node.api.call("tasks.claim", wanted).await;
+            held += claims["claims"].as_array().unwrap().len();
+        }
+        assert_eq!(held, 1, "the limit of all nodes");
+        // Nothing waits for the other node here, which hears of it with the call that needs it.
+        let wanted = json!({"methods": [asked], "worker": format!("asks-{worker}")});
+        one.api.call("tasks.claim", wanted).await;
+        let unlimited = task(&asked, json!({}));
+        other.api.call("tasks.execute", unlimited).await;
+        let stranger = json!({"methods": ["more"], "worker": format!("drained-{worker}")});
+        one.api.call("tasks.claim", stranger).await;
+        let drain = json!({"worker": format!("drained-{worker}")});
+        let drained = other.api.call("workers.drain", drain).await;
+        assert_eq!(drained["present"], true, "{drained}");
+    }
+    for node in cluster.nodes {
+        node.stop().await;
+    }
+}
+
 /// A task of a method, ready for a worker.
 async fn ready(api: &Api, method: &str) {
     let task = json!({"name": "work", "schemas": {"method": method, "type": "remote"}});

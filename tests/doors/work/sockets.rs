@@ -4,6 +4,7 @@ use super::socket::Socket;
 use super::{METHOD, held, not_held, remote, task};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 use taskledger_testkit::server::{Folder, Server};
 
 async fn opened(server: &Server, params: Value) -> (Socket, Value) {
@@ -89,10 +90,12 @@ async fn what_is_taken_back_is_told_at_once_and_makes_room() {
             json!({"subscription": subscription, "cancel": cancel})
         );
         let late = held(&claim, json!({"output": {}}));
-        not_held(api, "tasks.complete", late).await;
+        assert_eq!(not_held(api, "tasks.complete", late).await, reason);
         if reason == "lost" {
-            // Another attempt of it is the next work.
+            // Another attempt of it is the next work, as soon as the worker has shown that it is there.
+            let begun = Instant::now();
             assert_eq!(socket.claim().await["lease"]["attempt"], 2);
+            assert!(begun.elapsed() < Duration::from_secs(10), "{begun:?}");
         }
     }
     server.stop().await;
@@ -144,6 +147,51 @@ async fn a_worker_whose_socket_closes_may_finish_over_another_one() {
         .call("tasks.complete", held(&claim, json!({"output": {}})))
         .await;
     assert_eq!(task(api, &id).await["status"], "completed");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_poll_over_a_socket_ends_with_the_socket() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let wanted = json!({"methods": [METHOD], "worker": "gone", "wait_seconds": 30});
+    for _ in 0..3 {
+        let mut socket = Socket::open(&server.api.url, None).await;
+        socket.send("tasks.claim", wanted.clone()).await;
+        // Answered behind the claim, which waits then.
+        socket.call("system.health", json!({})).await;
+        socket.close().await;
+        let id = remote(api, Value::Null).await;
+        let claim = super::claim(api).await;
+        assert_eq!(claim["task"]["id"], json!(id));
+        assert_eq!(claim["lease"]["attempt"], 1, "nobody else got it");
+        api.call("tasks.complete", held(&claim, json!({"output": {}})))
+            .await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_renews_over_another_socket_is_told_there_what_is_taken_back() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    let id = remote(api, Value::Null).await;
+    let (mut socket, _) = opened(&server, json!({"window": 1})).await;
+    let claim = socket.claim().await;
+    socket.close().await;
+    let (mut socket, subscription) = opened(&server, json!({"window": 1})).await;
+    socket.call("tasks.renew", held(&claim, json!({}))).await;
+    api.call("tasks.cancel", json!({"task_id": id})).await;
+    let cancel = json!({"task_id": id, "lease": claim["lease"]["token"], "reason": "cancelled"});
+    assert_eq!(
+        socket.told().await,
+        json!({"subscription": subscription, "cancel": cancel})
+    );
+    // It took no room.
+    remote(api, Value::Null).await;
+    socket.claim().await;
     server.stop().await;
 }
 

@@ -27,6 +27,10 @@ pub const STEPS: log::Steps = log::Steps {
             "0003_owners",
             include_str!("../../../../migrations/postgres/workers/0003_owners.sql"),
         ),
+        (
+            "0004_graces",
+            include_str!("../../../../migrations/postgres/workers/0004_graces.sql"),
+        ),
     ],
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -42,6 +46,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         (
             "0003_owners",
             include_str!("../../../../migrations/sqlite/workers/0003_owners.sql"),
+        ),
+        (
+            "0004_graces",
+            include_str!("../../../../migrations/sqlite/workers/0004_graces.sql"),
         ),
     ])
 });

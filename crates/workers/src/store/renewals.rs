@@ -23,6 +23,17 @@ pub struct Renewal {
     pub lease: LeaseId,
     /// Until when it holds.
     pub expires_at: Timestamp,
+    /// How often it was extended since its worker last renewed it, because its flow came to another process.
+    pub graces: u32,
+}
+
+/// What is kept of a lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewed {
+    /// Until when it holds.
+    pub expires_at: Timestamp,
+    /// As [`Renewal::graces`].
+    pub graces: u32,
 }
 
 impl WorkerStore {
@@ -44,7 +55,7 @@ impl WorkerStore {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn renewals(&self, flow: FlowId) -> Result<HashMap<LeaseId, Timestamp>, Error> {
+    pub async fn renewals(&self, flow: FlowId) -> Result<HashMap<LeaseId, Renewed>, Error> {
         let work = async {
             let mut tx = self.read().await?;
             let mut args = tx.args();
@@ -52,7 +63,10 @@ impl WorkerStore {
             let rows = tx.fetch_all(OF_FLOW, args).await?;
             let read = |row| {
                 let mut c = Columns::of(row);
-                Ok((LeaseId(c.id()?), c.time()?))
+                let lease = LeaseId(c.id()?);
+                let expires_at = c.time()?;
+                let graces = u32::try_from(c.int()?).unwrap_or(u32::MAX);
+                Ok((lease, Renewed { expires_at, graces }))
             };
             let found = rows.iter().map(read).collect::<Result<_, Error>>()?;
             tx.commit().await?;
@@ -76,17 +90,18 @@ fn bind(renewal: &Renewal, args: &mut Args) {
     args.id(renewal.task.0);
     args.int(i64::from(renewal.attempt));
     args.time(renewal.expires_at);
+    args.int(i64::from(renewal.graces));
 }
 
 static RENEW: LazyLock<MultiRow> = LazyLock::new(|| {
     MultiRow::new(
-        "INSERT INTO renewals (lease, flow, task, attempt, expires_at)",
-        5,
-        "ON CONFLICT (lease) DO UPDATE SET expires_at = excluded.expires_at",
+        "INSERT INTO renewals (lease, flow, task, attempt, expires_at, graces)",
+        6,
+        "ON CONFLICT (lease) DO UPDATE SET expires_at = excluded.expires_at, graces = excluded.graces",
     )
 });
 /// By the index `renewals_flow`.
-const OF_FLOW: &str = "SELECT lease, expires_at FROM renewals WHERE flow = $1";
+const OF_FLOW: &str = "SELECT lease, expires_at, graces FROM renewals WHERE flow = $1";
 static FORGET: LazyLock<MultiRow> =
     LazyLock::new(|| MultiRow::new("DELETE FROM renewals WHERE lease IN (", 1, ")"));
 /// By the index `renewals_expires_at`.

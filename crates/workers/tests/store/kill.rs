@@ -36,6 +36,7 @@ async fn the_process_that_is_killed() {
             attempt: 1,
             lease: LeaseId(clock.uuid()),
             expires_at: Timestamp(expires_at),
+            graces: 0,
         };
         store.renew(&[renewal]).await.unwrap();
         // One write: a kill leaves a whole line or none.

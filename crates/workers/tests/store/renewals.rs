@@ -20,6 +20,7 @@ fn renewal(flow: FlowId, expires_at: Timestamp) -> Renewal {
         attempt: 2,
         lease: LeaseId(clock.uuid()),
         expires_at,
+        graces: 0,
     }
 }
 
@@ -33,6 +34,7 @@ async fn the_renewal_that_was_stored_last_counts(w: World) {
         let expires_at = START.plus_ms(seconds * SECOND);
         let renewal = Renewal {
             expires_at,
+            graces: 0,
             ..first
         };
         w.store.renew(&[renewal]).await.unwrap();

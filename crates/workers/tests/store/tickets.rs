@@ -84,6 +84,7 @@ async fn tickets_count_while_the_lease_holds(w: World) {
         attempt: 1,
         lease: both[0],
         expires_at: START.plus_ms(120 * SECOND),
+        graces: 0,
     };
     w.store.renew(&[renewal]).await.unwrap();
     let at = |seconds| START.plus_ms(seconds * SECOND);

@@ -24,7 +24,7 @@ pub const ENGINE_PARAMS: [&str; 7] = [
 pub const BROKER_PARAM: &str = "eventbus";
 
 /// What other systems call the engine's members, in lower case and without `_` and `-`.
-const OTHER_NAMES: [(&str, &str); 34] = [
+const OTHER_NAMES: [(&str, &str); 51] = [
     ("timeout", "timeout_seconds"),
     ("timeouts", "timeout_seconds"),
     ("timeoutsec", "timeout_seconds"),
@@ -59,6 +59,23 @@ const OTHER_NAMES: [(&str, &str); 34] = [
     ("startdelay", "delay_seconds"),
     ("startdelayseconds", "delay_seconds"),
     ("initialdelayseconds", "delay_seconds"),
+    ("starttoclose", "timeout_seconds"),
+    ("starttocloseseconds", "timeout_seconds"),
+    ("starttoclosems", "timeout_seconds"),
+    ("starttoclosetimeout", "timeout_seconds"),
+    ("starttoclosetimeoutseconds", "timeout_seconds"),
+    ("scheduletostart", "schedule_to_start_seconds"),
+    ("scheduletostartms", "schedule_to_start_seconds"),
+    ("scheduletostarttimeout", "schedule_to_start_seconds"),
+    ("scheduletostarttimeoutseconds", "schedule_to_start_seconds"),
+    ("scheduletoclose", "deadline"),
+    ("scheduletocloseseconds", "deadline"),
+    ("scheduletoclosetimeout", "deadline"),
+    ("scheduletoclosetimeoutseconds", "deadline"),
+    ("cancelgrace", "cancel_grace_seconds"),
+    ("cancelgracems", "cancel_grace_seconds"),
+    ("cancelgraceperiod", "cancel_grace_seconds"),
+    ("cancelgraceperiodseconds", "cancel_grace_seconds"),
 ];
 
 /// The member of the engine that `name` was probably meant to be, though it is none.
@@ -139,6 +156,13 @@ mod tests {
             ("deadlines", "deadline"),
             ("delay", "delay_seconds"),
             ("delaySeconds", "delay_seconds"),
+            ("schedule_to_start", "schedule_to_start_seconds"),
+            ("scheduleToStartTimeout", "schedule_to_start_seconds"),
+            ("schedule_to_start_second", "schedule_to_start_seconds"),
+            ("start_to_close_seconds", "timeout_seconds"),
+            ("schedule_to_close_timeout", "deadline"),
+            ("cancel_grace", "cancel_grace_seconds"),
+            ("cancelGraceSeconds", "cancel_grace_seconds"),
         ] {
             let told = Some(format!("a known field; did you mean `{member}`?"));
             assert_eq!(judged(given, None), told, "{given}");

@@ -31,6 +31,7 @@ impl Service {
         let keys = keys(context, method, owner);
         for key in self.access.noted(context, change, keys)? {
             if self.take_back(context, &key).await? {
+                self.others_catch_up().await;
                 return Ok(true);
             }
         }

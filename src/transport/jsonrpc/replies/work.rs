@@ -297,8 +297,8 @@ mod tests {
     fn only_a_drained_worker_is_told_of_draining() {
         let text = |draining| {
             let none = Claims {
-                claims: Vec::new(),
                 draining,
+                ..Claims::default()
             };
             claims(&none).get().to_owned()
         };

@@ -114,7 +114,7 @@ pub fn claim() -> About {
     );
     let draining = json!({"draining": {"type": "boolean", "enum": [true], "description": "An operator drains this worker: it gets no more work, and should end what it has and then itself."}});
     About {
-        description: "Gives a worker ready tasks: of some methods, by priority and then by age, or one task by its id. A call without an id claims nothing. Each claim starts an attempt, for one worker only, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
+        description: "Gives a worker ready tasks: of some methods, by priority and then by age, or one task by its id. A call without an id claims nothing. Each claim starts an attempt, for one worker only, under a lease: the worker renews it before it ends, and ends the attempt with `tasks.complete`, `tasks.fail` or `tasks.release`. A lease that ends loses its attempt to another worker. With `wait_seconds` the call waits for work of `methods`, and is answered as soon as there is some, on any node. On a socket, `work` gives claims without asking again.",
         result: "claims",
         schema: with_optional(claims, draining),
         errors: &[

@@ -1,11 +1,14 @@
 //! Which claims of a subscription are unfinished, and how many more it may have.
 
 use crate::subscription::notice::TakenBack;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use taskledger_domain::{LeaseId, TaskId};
 use tokio::sync::Notify;
+
+/// Claims of other sockets that a subscription follows, and those that are to be looked up.
+const FOLLOWED_MAX: usize = 1000;
 
 /// The unfinished claims of one subscription.
 #[derive(Debug)]
@@ -14,11 +17,18 @@ pub(in crate::transport::ws) struct Window {
     inner: Mutex<Inner>,
     /// Told when one has ended.
     freed: Notify,
+    /// Told when a claim of another socket was renewed.
+    renewed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     held: HashMap<TaskId, Held>,
+    /// Claims of other sockets that were renewed through this one, with their attempt; `None` for those that are not
+    /// of the worker of this subscription. They take no room.
+    followed: HashMap<TaskId, (LeaseId, Option<u32>)>,
+    /// Those that were not looked up yet.
+    unknown: VecDeque<(TaskId, LeaseId)>,
 }
 
 #[derive(Debug)]
@@ -45,6 +55,7 @@ impl Window {
             size,
             inner: Mutex::default(),
             freed: Notify::new(),
+            renewed: Notify::new(),
         }
     }
 
@@ -111,6 +122,11 @@ impl Window {
         reason: Option<TakenBack>,
     ) -> Option<(LeaseId, TakenBack)> {
         let mut inner = self.inner();
+        let followed = inner.followed.get(&task).copied();
+        if let Some((lease, _)) = followed.filter(|(_, followed)| *followed == Some(attempt)) {
+            inner.followed.remove(&task);
+            return Some((lease, reason?));
+        }
         let held = inner.held.get_mut(&task);
         let held = held.filter(|held| held.attempt == attempt)?;
         if held.state != State::Told {
@@ -127,6 +143,9 @@ impl Window {
     /// The worker has ended the claim itself, or knows that it does not hold it.
     fn finished(&self, task: TaskId, lease: LeaseId) {
         let mut inner = self.inner();
+        if inner.followed.get(&task).is_some_and(|it| it.0 == lease) {
+            inner.followed.remove(&task);
+        }
         if inner
             .held
             .get(&task)
@@ -136,6 +155,38 @@ impl Window {
             drop(inner);
             self.freed.notify_one();
         }
+    }
+}
+
+impl Window {
+    /// The worker of this socket has renewed a claim.
+    fn renewed(&self, task: TaskId, lease: LeaseId) {
+        let mut inner = self.inner();
+        let is_held = inner.held.get(&task).is_some_and(|it| it.lease == lease);
+        let is_followed = inner.followed.get(&task).is_some_and(|it| it.0 == lease);
+        let is_known = is_held || is_followed || inner.unknown.contains(&(task, lease));
+        if !is_known && inner.followed.len() + inner.unknown.len() < FOLLOWED_MAX {
+            inner.unknown.push_back((task, lease));
+            drop(inner);
+            self.renewed.notify_one();
+        }
+    }
+
+    /// A claim of another socket that was renewed through this one; waits until there is one.
+    pub(super) async fn renewed_elsewhere(&self) -> (TaskId, LeaseId) {
+        loop {
+            // Made before the look, so that no renewal is missed.
+            let renewed = self.renewed.notified();
+            if let Some(claim) = self.inner().unknown.pop_front() {
+                return claim;
+            }
+            renewed.await;
+        }
+    }
+
+    /// From now on the end of such a claim is told; `None`: it is not this worker's.
+    pub(super) fn follow(&self, task: TaskId, lease: LeaseId, attempt: Option<u32>) {
+        self.inner().followed.insert(task, (lease, attempt));
     }
 }
 
@@ -163,6 +214,13 @@ impl Windows {
     pub(in crate::transport::ws) fn finished(&self, task: TaskId, lease: LeaseId) {
         for window in self.all().iter().filter_map(Weak::upgrade) {
             window.finished(task, lease);
+        }
+    }
+
+    /// A call of this socket has renewed a claim.
+    pub(in crate::transport::ws) fn renewed(&self, task: TaskId, lease: LeaseId) {
+        for window in self.all().iter().filter_map(Weak::upgrade) {
+            window.renewed(task, lease);
         }
     }
 }
@@ -226,6 +284,27 @@ mod tests {
         assert_eq!(window.ended(task, 1, lost), None);
         assert_eq!(window.told(task, lease), Some(TakenBack::Lost));
         assert_eq!(room(&window), Some(1));
+    }
+
+    #[test]
+    fn a_claim_of_another_socket_is_followed_when_it_is_renewed_and_takes_no_room() {
+        let windows = Windows::default();
+        let window = windows.open(1);
+        let (task, of_task) = (id("a"), lease("a"));
+        windows.renewed(task, of_task);
+        windows.renewed(task, of_task);
+        let elsewhere = || window.renewed_elsewhere().now_or_never();
+        assert_eq!(elsewhere(), Some((task, of_task)));
+        window.follow(task, of_task, Some(3));
+        windows.renewed(task, of_task);
+        assert_eq!((elsewhere(), room(&window)), (None, Some(1)));
+        let lost = Some(TakenBack::Lost);
+        assert_eq!(window.ended(task, 2, lost), None);
+        assert_eq!(
+            window.ended(task, 3, lost),
+            Some((of_task, TakenBack::Lost))
+        );
+        assert_eq!(window.ended(task, 3, lost), None);
     }
 
     #[test]

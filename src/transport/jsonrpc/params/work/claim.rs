@@ -51,7 +51,7 @@ impl Parameters for Params {
             "wait_seconds",
             seconds(WAIT_SECONDS_MAX),
             0,
-            "How long the call waits for a task; it is answered as soon as there is one.",
+            "How long the call waits for a task of `methods`; it is answered as soon as there is one.",
         );
         let named = (reader.given("methods"), reader.given("task_id"));
         let expected = "exactly one of `methods` and `task_id`";
@@ -65,6 +65,12 @@ impl Parameters for Params {
                 let fault = Fault::new("together with `methods`", expected);
                 reader.report("task_id", fault, &task);
             }
+        }
+        if task.is_some() && wait_ms > 0 {
+            let wait = reader.value("wait_seconds").clone();
+            let expected = "no wait with `task_id`: that task is claimed at once, or it is said why it cannot be";
+            let fault = Fault::new("together with `task_id`", expected);
+            reader.report("wait_seconds", fault, &wait);
         }
         reader.finish(|| {
             Some(Self {
@@ -100,13 +106,25 @@ mod tests {
 
     #[test]
     fn everything_is_read() {
-        let given = json!({"task_id": ID, "worker": "w-1", "max": 100, "lease_seconds": 5,
-            "wait_seconds": 0.5});
+        let given = json!({"task_id": ID, "worker": "w-1", "max": 100, "lease_seconds": 5});
         let read = Params::read(&map(given)).unwrap();
         assert!(matches!(read.wanted, Wanted::Task(task) if task.to_string() == ID));
         assert_eq!(read.worker.as_deref(), Some("w-1"));
         assert_eq!((read.max, read.lease_ms), (100, 5_000));
+        let waits = json!({"methods": ["a"], "wait_seconds": 0.5});
+        let read = Params::read(&map(waits)).unwrap();
         assert_eq!(read.wait, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_named_task_is_not_waited_for() {
+        let waits = json!({"task_id": ID, "wait_seconds": 8});
+        assert_eq!(
+            faults(Params::read(&map(waits))),
+            [("wait_seconds".into(), "together with `task_id`".into())]
+        );
+        let now = json!({"task_id": ID, "wait_seconds": 0});
+        assert!(Params::read(&map(now)).is_ok());
     }
 
     #[test]

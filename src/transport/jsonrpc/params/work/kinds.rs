@@ -27,6 +27,32 @@ pub const fn lease_seconds() -> Integer {
     integer(5..=3600)
 }
 
+/// A text that is not empty; what exceeds so many bytes is cut off.
+#[derive(Debug, Clone, Copy)]
+pub struct CutText {
+    /// Bytes that are kept.
+    pub bytes_max: usize,
+}
+
+impl Kind for CutText {
+    type Out = String;
+
+    fn schema(&self) -> Value {
+        json!({"type": "string", "minLength": 1})
+    }
+
+    fn parse(&self, value: &Value) -> Result<String, Refusal> {
+        let expected = "a string of at least 1 character";
+        let text = value
+            .as_str()
+            .ok_or_else(|| Fault::new("not a string", expected))?;
+        if text.is_empty() {
+            return Err(Fault::new("empty", expected).into());
+        }
+        Ok(text[..text.floor_char_boundary(self.bytes_max)].to_owned())
+    }
+}
+
 /// A name: of a worker or a method.
 #[derive(Debug, Clone, Copy)]
 pub struct NameText;

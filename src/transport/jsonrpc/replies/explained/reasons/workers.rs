@@ -82,7 +82,14 @@ fn why(method: &str, workers: Option<&AwaitedWorkers>, ahead_in_flow: usize) -> 
             } else {
                 ""
             };
-            format!("{ahead} of `{method}` must start first{shared}")
+            let silent = match workers.silent_ms {
+                Some(silent_ms) if silent_ms >= SILENT_MS_MIN => format!(
+                    "; all its workers are busy, or gone: none has asked for {} s",
+                    silent_ms / 1000
+                ),
+                Some(_) | None => String::new(),
+            };
+            format!("{ahead} of `{method}` must start first{shared}{silent}")
         }
         (_, _) => match workers.silent_ms {
             // One that died without a word counts until it would have asked again.
