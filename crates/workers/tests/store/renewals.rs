@@ -4,13 +4,18 @@ use crate::world::{DAY, SECOND, START, World};
 use std::collections::HashMap;
 use taskledger_clock::{Clock, SystemClock};
 use taskledger_domain::{FlowId, LeaseId, TaskId, Timestamp};
-use taskledger_workers::Renewal;
+use taskledger_workers::{Renewal, Renewed};
 
 crate::on_both_engines!(
     the_renewal_that_was_stored_last_counts,
     renewals_are_found_by_their_flow_and_forgotten_by_their_lease,
     renewals_that_ended_a_day_ago_are_swept,
 );
+
+fn until(expires_at: Timestamp) -> Renewed {
+    let graces = 0;
+    Renewed { expires_at, graces }
+}
 
 fn renewal(flow: FlowId, expires_at: Timestamp) -> Renewal {
     let clock = SystemClock::default();
@@ -42,7 +47,7 @@ async fn the_renewal_that_was_stored_last_counts(w: World) {
     let w = w.reopened().await;
     let kept = w.store.renewals(first.flow).await.unwrap();
     let expected = START.plus_ms(90 * SECOND);
-    assert_eq!(kept, HashMap::from([(first.lease, expected)]));
+    assert_eq!(kept, HashMap::from([(first.lease, until(expected))]));
 }
 
 async fn renewals_are_found_by_their_flow_and_forgotten_by_their_lease(w: World) {
@@ -55,7 +60,7 @@ async fn renewals_are_found_by_their_flow_and_forgotten_by_their_lease(w: World)
     let over: Vec<_> = of_one[1..].iter().map(|renewal| renewal.lease).collect();
     w.store.forget_renewals(&over).await.unwrap();
     let kept = w.store.renewals(one).await.unwrap();
-    assert_eq!(kept, HashMap::from([(of_one[0].lease, START)]));
+    assert_eq!(kept, HashMap::from([(of_one[0].lease, until(START))]));
     assert_eq!(w.store.renewals(other).await.unwrap().len(), 1);
     assert!(w.store.renewals(flow()).await.unwrap().is_empty());
 }
@@ -70,5 +75,8 @@ async fn renewals_that_ended_a_day_ago_are_swept(w: World) {
     assert_eq!(w.store.sweep(START.plus_ms(DAY)).await.unwrap(), 0);
     assert_eq!(w.store.sweep(now).await.unwrap(), 1_100);
     let kept = w.store.renewals(flow).await.unwrap();
-    assert_eq!(kept, HashMap::from([(newer.lease, newer.expires_at)]));
+    assert_eq!(
+        kept,
+        HashMap::from([(newer.lease, until(newer.expires_at))])
+    );
 }
