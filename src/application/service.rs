@@ -7,6 +7,7 @@
 mod audited;
 mod auth;
 mod broker;
+mod callbacks;
 mod changes;
 mod documents;
 mod hints;
@@ -42,7 +43,6 @@ use super::runs::STARTS;
 use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
 use crate::webhooks::api::Webhooks;
-use crate::webhooks::callback::Callback;
 use crate::webhooks::worker;
 use changes::refused_as;
 use futures_util::FutureExt;
@@ -55,7 +55,6 @@ use taskledger_auth::store::OwnKey;
 use taskledger_auth::{Action, Caller, Tokens, Vault};
 use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
-use taskledger_domain::CallbackId;
 use taskledger_schedules::ScheduleStore;
 use taskledger_workers::MethodKey;
 use tokio::sync::{Notify, OnceCell};
@@ -471,49 +470,5 @@ impl Service {
                 Ok(Reply::Sibling(sibling))
             }
         }
-    }
-
-    /// Starts a run. Where the caller wants to be called is kept before the command, whose event names it;
-    /// a callback that no event names is removed.
-    async fn starting(
-        &self,
-        context: &Context,
-        use_case: UseCase,
-        callback: Option<Callback>,
-        start: impl AsyncFnOnce(Option<CallbackId>) -> Result<Reply, Error>,
-    ) -> Result<Reply, Error> {
-        let kept = match callback {
-            None => None,
-            // Boxed, here and below: hardly a call needs the room, and every one would be moved with it.
-            Some(callback) => {
-                let owner = context.caller.reach().owner().cloned();
-                if let Some(owner) = &owner
-                    && let Err(error) = Box::pin(self.one_more_callback(context, owner)).await
-                {
-                    return Box::pin(self.app.repeated_or(context, use_case, error)).await;
-                }
-                Some(Box::pin(self.webhooks.keep_callback(callback, owner)).await?)
-            }
-        };
-        let started = start(kept).await;
-        if let (Some(callback), Err(error)) = (kept, &started)
-            && error.changed_nothing()
-        {
-            Box::pin(self.webhooks.drop_callback(callback)).await;
-        }
-        if let (Some(_), Ok(Reply::Started(run))) = (kept, &started) {
-            // What is sent there shows its results.
-            Box::pin(self.flow_was_read(context, run.root.as_flow())).await;
-        }
-        started
-    }
-
-    /// Whether the caller may have one callback more.
-    async fn one_more_callback(&self, context: &Context, owner: &Arc<str>) -> Result<(), Error> {
-        let Some(max) = self.limits.callbacks_max(context) else {
-            return Ok(());
-        };
-        let used = self.webhooks.callbacks_of(owner, max.get()).await?;
-        self.limits.one_more_callback(context, used)
     }
 }

@@ -174,8 +174,8 @@ impl PostgresLeases {
         Ok(decided)
     }
 
-    /// Says again what the server has said, if others have taken it for gone and may do otherwise. Asked once the server
-    /// is one of the nodes again: from then on nobody forgets what it says.
+    /// Says again what the server has said, if others have taken it for gone and may do otherwise. Asked once the
+    /// server is one of the nodes again: from then on nobody forgets what it says.
     ///
     /// # Errors
     /// [`Error`].

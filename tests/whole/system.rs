@@ -38,6 +38,7 @@ mod signals;
 mod tls;
 mod transfer;
 mod watch;
+mod ways_to_a_server;
 mod webhooks_cli;
 mod worker;
 mod workflow;

@@ -5,7 +5,7 @@ pub mod run_events;
 use self::run_events::Begun;
 use crate::meant::question_of_list;
 use crate::methods::as_commands;
-use crate::when::span;
+use crate::span::span;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

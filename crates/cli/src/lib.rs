@@ -37,6 +37,7 @@ pub mod run;
 pub mod schedules;
 pub mod secrets;
 pub mod signals;
+mod span;
 mod target;
 pub mod tasks;
 mod terminal;

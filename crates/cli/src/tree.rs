@@ -1,7 +1,8 @@
 //! A task tree as lines of text.
 
 use super::output::{Style, Text, member, style};
-use super::when::{span, time};
+use super::span::span;
+use super::when::time;
 use serde_json::Value;
 use std::collections::HashMap;
 use taskledger_domain::Timestamp;

@@ -1,6 +1,7 @@
 //! Times as people read and write them: `3 min ago`, a clock's time, `--since 1h`, `yesterday 14:00`, `--start-at 10m`.
 
 use super::{CliError, clock};
+use crate::span::span;
 use clap::ValueEnum;
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
@@ -302,19 +303,6 @@ fn ms_of_span(text: &str) -> Option<u64> {
 /// The time in the member `name` of an object.
 pub(super) fn time(object: &Value, name: &str) -> Option<Timestamp> {
     Timestamp::parse(object.get(name)?.as_str()?).ok()
-}
-
-/// A length of time, in the one or two units that people would use.
-pub(super) fn span(ms: u64) -> String {
-    let seconds = ms / 1000;
-    match seconds {
-        0 => format!("{ms} ms"),
-        1..10 => format!("{seconds}.{} s", ms % 1000 / 100),
-        10..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-        86_400.. => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
-    }
 }
 
 #[cfg(test)]

@@ -121,8 +121,8 @@ pub(in crate::application) async fn arrived(
     reading.await.ok().flatten()
 }
 
-/// From a text, as everything else that is stored or sent: the code that reads a request or reply is large, and is there
-/// once for each kind of source.
+/// From a text, as everything else that is stored or sent: the code that reads a request or reply is large, and is
+/// there once for each kind of source.
 fn as_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, serde_json::Error> {
     serde_json::from_str(std::str::from_utf8(bytes).map_err(serde_json::Error::custom)?)
 }

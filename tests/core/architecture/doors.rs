@@ -249,6 +249,7 @@ fn every_use_case_of_the_service_is_authorised() {
                 "self.admit(",
                 "self.admit_as(",
                 ".admit(context",
+                ".call(context, ",
             ];
             let is_asked = asks.iter().any(|ask| own.contains(ask));
             assert!(is_asked, "{path}: `{name}` asks nobody");

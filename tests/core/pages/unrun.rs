@@ -146,8 +146,10 @@ const BESIDE: [(&str, &str); 10] = [
 /// What the tests that type commands say.
 fn sources() -> String {
     let folder = root().join("tests/whole/pages");
+    let of_module = folder.with_extension("rs");
     let entries = std::fs::read_dir(folder).expect("the tests are there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
+    let paths = paths.chain([of_module]);
     let read = |path| std::fs::read_to_string(path).expect("sources can be read");
     paths.map(read).collect()
 }

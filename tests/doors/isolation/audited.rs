@@ -33,7 +33,8 @@ pub(super) fn told(rows: &[Value]) -> Vec<[&Value; 3]> {
 
 /// Whether an answer shows something of a flow.
 pub(super) fn shows(status: u16, text: &str, asked: &Asked) -> bool {
-    let is_shown = status == 200 && !text.contains(r#""error":{"code""#) && !text.contains("Err(");
+    let refusals = [r#""error":{"code""#, "Err(", "Unavailable: "];
+    let is_shown = status == 200 && !refusals.iter().any(|it| text.contains(it));
     // Below a task without children is nothing that a list would show.
     let is_empty = shown(asked).contains("tasks.list") && text.contains(r#""tasks":[]"#);
     is_shown && !is_empty

@@ -302,9 +302,16 @@ async fn whoever_has_the_results_of_others_sent_to_an_address_has_read_them() {
     let task = json!({"name": "a", "schemas": {"method": "echo_executor"}});
     let task = world.call("ann", "tasks.create", task).await;
     let url = "https://receiver.example.com/hook";
-    let run = json!({"task_id": task["id"],
-        "configuration": {"push_notification_config": {"url": url}}});
-    world.call("auditor", "tasks.execute", run).await;
+    let body = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tasks.execute",
+        "params": {"task_id": task["id"]},
+        "configuration": {"push_notification_config": {"url": url}},
+    });
+    let request = world.client.post(world.url()).json(&body);
+    let (_, text) = world.send(world.as_caller(request, Some("auditor"))).await;
+    assert!(text.contains("started"), "{text}");
     for action in ["flow.read", "task.execute"] {
         let rows = audited(&world, "auditor", action).await;
         let objects: Vec<_> = rows.iter().map(|row| &row["object"]).collect();

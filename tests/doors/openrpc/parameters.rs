@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use taskledger::transport::jsonrpc::methods;
+use taskledger_domain::text::is_unseen;
 
 /// Values for each parameter in the property.
 const CASES: u32 = 200;
@@ -95,6 +96,9 @@ fn what_a_schema_takes_is_never_refused_for_what_it_is() {
         let values = values(&document, &param["schema"], 4);
         let outcome = TestRunner::new(config).run(&values, |value| {
             prop_assume!(validator.is_valid(&value));
+            // Not every validator's patterns can name what is beyond four digits.
+            let beyond = |c: char| c > '\u{ffff}' && is_unseen(c);
+            prop_assume!(!value.to_string().contains(beyond));
             let params = Map::from_iter([(name.clone(), value.clone())]);
             let about_it: Vec<_> = faults(&params)
                 .into_iter()

@@ -3,8 +3,9 @@
 use super::end::End;
 use crate::api::run_events::RunEvent;
 use crate::output::member;
+use crate::span::span;
 use crate::tree::Line;
-use crate::when::{span, time};
+use crate::when::time;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use taskledger_domain::{NoticeKind, Timestamp};

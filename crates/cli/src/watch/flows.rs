@@ -2,8 +2,9 @@
 
 use super::known;
 use crate::output::{Style, Text, counted, member, style};
+use crate::span::span;
 use crate::tree::{WORDS, mark};
-use crate::when::{span, time};
+use crate::when::time;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use taskledger_domain::Timestamp;

@@ -172,8 +172,8 @@ impl Service {
         }
     }
 
-    /// Starts a run of this version of a schedule by hand, once for each key; `None`: another server looks at it, it was
-    /// changed, or it is gone.
+    /// Starts a run of this version of a schedule by hand, once for each key; `None`: another server looks at it, it
+    /// was changed, or it is gone.
     pub(super) async fn run_by_hand(
         &self,
         (id, version): (Uuid, u32),

@@ -257,8 +257,8 @@ fn one_task_is_named_or_several() {
     assert!(is_one(Some(&id), &some).is_err() && is_one(None, &none).is_err());
 }
 
-/// Failed tasks of two flows: the group `g` above `a` and, by the group `between` that is not listed, above `b`; and `c`
-/// below the group `r` that is refused. `d` is the root of a flow of its own.
+/// Failed tasks of two flows: the group `g` above `a` and, by the group `between` that is not listed, above `b`; and
+/// `c` below the group `r` that is refused. `d` is the root of a flow of its own.
 #[derive(Debug, Default)]
 struct Tree {
     retried: Mutex<Vec<String>>,

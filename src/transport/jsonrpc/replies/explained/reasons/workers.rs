@@ -200,15 +200,27 @@ mod tests {
             ),
             (
                 behind(1, false),
+                "1 other task of `m` must start first; all its workers are busy, or gone: none has asked for 42 s"
+                    .to_owned(),
+            ),
+            (
+                AwaitedWorkers {
+                    silent_ms: Some(SILENT_MS_MIN - 1),
+                    ..behind(1, false)
+                },
                 "1 other task of `m` must start first".to_owned(),
             ),
             (
-                behind(9, true),
+                AwaitedWorkers {
+                    silent_ms: None,
+                    ..behind(9, true)
+                },
                 "more than 9 other tasks of `m` must start first".to_owned(),
             ),
             (
                 AwaitedWorkers {
                     fair_share: true,
+                    silent_ms: None,
                     ..behind(2, false)
                 },
                 "2 other tasks of `m` must start first; users share its workers fairly".to_owned(),
