@@ -83,13 +83,12 @@ impl Service {
         worker: Option<Arc<str>>,
     ) -> Result<Option<HeldLease>, Error> {
         let worker = worker.unwrap_or_else(|| name(&context.caller));
-        match self
-            .call(context, Request::Lease(LeaseOf { task, worker }))
-            .await?
-        {
-            Reply::Lease(held) => Ok(held),
-            other => Err(Failure::Broken(format!("a lease was answered {other:?}")).into()),
+        let asked = Request::Lease(LeaseOf { task, worker });
+        let reply = self.call(context, asked).await?;
+        if let Reply::Lease(held) = reply {
+            return Ok(held);
         }
+        Err(Failure::Broken(format!("a lease was answered {reply:?}")).into())
     }
 
     /// What happens in a run, from its start to its end.

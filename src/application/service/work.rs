@@ -130,7 +130,7 @@ impl Service {
                     .wait(context, (&here, heard_at), methods, asks, (until, news))
                     .await?
                 {
-                    Waited::Begun(undelivered) => undelivered,
+                    Waited::Begun(undelivered) => *undelivered,
                     Waited::Draining => return Ok(draining()),
                     Waited::Silent => return Ok(silent()),
                 }
@@ -307,7 +307,7 @@ impl Service {
                 Ok(None) | Err(_) => break,
             }
         }
-        Ok(Waited::Begun(begun))
+        Ok(Waited::Begun(Box::new(begun)))
     }
 
     /// What a worker is told of an attempt that it has begun; nothing of one that has failed already.
@@ -420,7 +420,7 @@ fn bytes_of(claimed: &Claimed) -> usize {
 /// How a wait for attempts has ended.
 enum Waited {
     /// With those that have begun, if any.
-    Begun(UndeliveredClaims),
+    Begun(Box<UndeliveredClaims>),
     /// The worker is drained.
     Draining,
     /// The worker may stand still.
