@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ class Slots:
 
 async def declare(worker: AsyncWorker, declarations: list[JsonObject]) -> None:
     """Declares methods, however long the server is away, and tells the worker how that ended."""
-    welcome = Welcome()
+    welcome = Welcome(threading.Event())
     try:
         for declaration in declarations:
             while True:
@@ -105,7 +106,7 @@ async def poll(worker: AsyncWorker, interrupt: AsyncInterrupt) -> None:
     :raises RpcError: the server refuses.
     """
     options, slots, stopping = worker._options, worker._slots, worker._stopping
-    welcome = Welcome()
+    welcome = Welcome(worker._taken)
     while count := await slots.reserve():
         try:
             answer = await worker.client.call(
@@ -148,7 +149,7 @@ async def listen(worker: AsyncWorker) -> None:
         "window": min(options.concurrency, WINDOW_MAX),
         "lease_seconds": options.lease_seconds,
     }
-    welcome = Welcome()
+    welcome = Welcome(worker._taken)
     while not worker._stopping.is_set():
         begun = time.monotonic()
         try:

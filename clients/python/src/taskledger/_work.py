@@ -193,17 +193,21 @@ def address(client: str | None, url: str | None) -> str | None:
 
 
 class Welcome:
-    """Whether it is worth asking for work again, and when."""
+    """Whether it is worth asking for work again, and when.
 
-    def __init__(self) -> None:
+    ``taken`` is set once the server has taken the worker: for all that ask on its behalf, since one
+    of them may ask for the first time just when its token is replaced.
+    """
+
+    def __init__(self, taken: threading.Event) -> None:
+        self._taken = taken
         self._failures = 0
         self._refusals = 0
-        self._was_answered = False
 
     def answered(self) -> None:
         """The server takes this worker."""
         self._refusals = 0
-        self._was_answered = True
+        self._taken.set()
 
     def failed(self, error: Exception) -> float:
         """Seconds after which to ask again.
@@ -216,7 +220,7 @@ class Welcome:
             self._refusals = 0
         else:
             self._refusals += 1
-            if not self._was_answered or self._refusals >= REFUSALS_MAX:
+            if not self._taken.is_set() or self._refusals >= REFUSALS_MAX:
                 raise error
         return AGAIN.pause(self._failures, getattr(error, "retry_after", None))
 

@@ -140,6 +140,7 @@ class AsyncWorker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._inbox: asyncio.Queue[tuple[str, BaseException | None]] = asyncio.Queue()
         self._stopping = asyncio.Event()
+        self._taken = threading.Event()
         self._slots = Slots(self._options, self._stopping)
         self._attempts: set[_Attempt] = set()
         self._is_to_be_heard = asyncio.Event()

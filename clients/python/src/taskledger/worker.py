@@ -82,6 +82,7 @@ class Worker:
         # A queue that may be written to from a signal handler.
         self._inbox: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
         self._stopping = threading.Event()
+        self._taken = threading.Event()
         self._slots = threading.Condition()
         self._free = concurrency
         self._waiting_pollers = 0
@@ -284,7 +285,7 @@ class Worker:
     # What happens in the threads that ask for work.
 
     def _declare(self, declarations: list[JsonObject], interrupt: Interrupt) -> None:
-        welcome = Welcome()
+        welcome = Welcome(threading.Event())
         try:
             for declaration in declarations:
                 while True:
@@ -307,7 +308,7 @@ class Worker:
 
     def _poll(self, interrupt: Interrupt) -> None:
         try:
-            welcome = Welcome()
+            welcome = Welcome(self._taken)
             while count := self._reserve():
                 try:
                     answer = self.client.call(
