@@ -24,8 +24,10 @@ pub mod tree_json;
 pub mod working;
 
 pub use dispatch::{Body, Call, Changes, Dispatcher, Method, Reply};
+pub(crate) use encode::{
+    Answer, failed as failure_body, first as answer_body, refusal as error_body,
+};
 pub use encode::{Streamed, WHOLE_ANSWER_BYTES_MAX};
-pub(crate) use encode::{failed as failure_body, first as answer_body, refusal as error_body};
 pub(crate) use error::logged;
 pub use error::{ErrorKind, RpcError};
 pub use reader::Reader;

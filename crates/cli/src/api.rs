@@ -9,6 +9,7 @@ use crate::span::span;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// A call that has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -40,12 +41,24 @@ pub enum ApiError {
     Protocol(String),
 }
 
+/// The code with which a server is too busy, or its caller asks too fast.
+pub(crate) const TOO_BUSY: i64 = -32013;
+
 impl ApiError {
+    /// When the server wants to be asked again, if it says so.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let Self::Refused { data, .. } = self else {
+            return None;
+        };
+        let asked = data.get("retry_after_ms").and_then(Value::as_u64);
+        asked.map(Duration::from_millis)
+    }
+
     /// Whether the same question may be answered a moment later.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Connection(_) => true,
-            Self::Refused { code, .. } => *code == -32013,
+            Self::Refused { code, .. } => *code == TOO_BUSY,
             Self::Denied { .. } | Self::Protocol(_) => false,
         }
     }

@@ -3,6 +3,7 @@
 //! Commands that change something, and those that follow a flow, have a pace of their own.
 
 use crate::ApiError;
+use crate::api::TOO_BUSY;
 use crate::following::say;
 use serde_json::Value;
 use std::time::Duration;
@@ -14,8 +15,6 @@ const BUSY_MAX: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(250);
 /// How long nothing is said of it.
 const QUIET: Duration = Duration::from_secs(2);
-/// The code with which a server is too busy.
-const TOO_BUSY: i64 = -32013;
 /// The fault of a refusal that is about the server, not about what one caller may ask.
 const OF_SERVER: &str = "server";
 /// Reads whose commands take `--consistency`.
@@ -47,12 +46,8 @@ where
 
 /// When to come again, if the server is too busy now.
 fn pause(error: &ApiError) -> Option<Duration> {
-    let ApiError::Refused { code, data, .. } = error else {
-        return None;
-    };
-    let asked = data.get("retry_after_ms").and_then(Value::as_u64);
-    let pause = asked.map_or(PAUSE, Duration::from_millis);
-    (*code == TOO_BUSY).then_some(pause)
+    let is_busy = matches!(error, ApiError::Refused { code: TOO_BUSY, .. });
+    is_busy.then(|| error.retry_after().unwrap_or(PAUSE))
 }
 
 /// The same refusal with what helps.

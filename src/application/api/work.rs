@@ -103,6 +103,17 @@ pub struct Claimed {
     pub lease_ms: u64,
 }
 
+impl Claimed {
+    /// How to give the attempt back.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        Release {
+            task: self.task.id,
+            lease: self.lease,
+        }
+    }
+}
+
 /// What the node that owns a flow knows of a claim; the rest is read where the worker is connected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begun {

@@ -10,6 +10,14 @@ use serde_json::Value;
 use std::sync::Arc;
 use taskledger_auth::{Action, By, Entry};
 
+/// The names of the members that a change has, of all that it could have.
+pub(super) fn changed(
+    members: impl IntoIterator<Item = (bool, &'static str)>,
+) -> Vec<&'static str> {
+    let changed = members.into_iter().filter(|(is_there, _)| *is_there);
+    changed.map(|(_, name)| name).collect()
+}
+
 /// A change that is about to be made.
 #[derive(Debug)]
 pub(super) struct Audited<'a> {

@@ -5,7 +5,7 @@
 //! audit log alone shows all that was done to others.
 
 use super::Service;
-use super::audited::Audited;
+use super::audited::{Audited, changed};
 use super::auth::Access;
 use crate::application::api::{Error, Recorded, Request, Target};
 use crate::application::context::Context;
@@ -224,7 +224,7 @@ fn changed_fields(updates: &Updates) -> Vec<&'static str> {
         status,
         labels,
     } = updates;
-    let fields = [
+    changed([
         (name.is_some(), "name"),
         (user_id.is_some(), "user_id"),
         (parent.is_some(), "parent_id"),
@@ -236,7 +236,5 @@ fn changed_fields(updates: &Updates) -> Vec<&'static str> {
         (start_at.is_some(), "start_at"),
         (status.is_some(), "status"),
         (labels.is_some(), "labels"),
-    ];
-    let changed = fields.into_iter().filter(|(is_changed, _)| *is_changed);
-    changed.map(|(_, name)| name).collect()
+    ])
 }

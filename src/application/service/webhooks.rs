@@ -1,7 +1,7 @@
 //! Webhooks, which lie beside the log, so any node answers.
 
 use super::Service;
-use super::audited::Audited;
+use super::audited::{Audited, changed};
 use super::auth::{ALL, Access};
 use crate::application::api::webhooks::{
     Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
@@ -363,7 +363,7 @@ fn changed_fields(change: &WebhookChange) -> Vec<&'static str> {
         schedule,
         headers,
     } = change;
-    let fields = [
+    changed([
         (url.is_some(), "url"),
         (description.is_some(), "description"),
         (events.is_some(), "events"),
@@ -373,9 +373,7 @@ fn changed_fields(change: &WebhookChange) -> Vec<&'static str> {
         (ordering.is_some(), "ordering"),
         (schedule.is_some(), "schedule"),
         (headers.is_some(), "headers"),
-    ];
-    let changed = fields.into_iter().filter(|(is_changed, _)| *is_changed);
-    changed.map(|(_, name)| name).collect()
+    ])
 }
 
 /// Whose flows the webhook of somebody who sees only their own may be about.

@@ -6,7 +6,7 @@
 
 mod inside;
 
-use super::encode;
+use super::encode::{self, Answer};
 pub use super::encode::{Body, Outcome, Reply};
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
@@ -19,6 +19,7 @@ pub use super::table::{Call, Changes, Handler, Method};
 use super::text::Text;
 use super::working::Work;
 use crate::application::Context;
+use crate::application::api::work::Release;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
 use crate::transport::figures::{Entrance, Figures};
@@ -55,6 +56,14 @@ pub struct Dispatcher<C> {
 pub fn figures<C>(methods: &[Method<C>]) -> Figures {
     let names = methods.iter().map(|method| method.name);
     Figures::new(names.chain([DISCOVER]).chain(OF_SOCKETS))
+}
+
+/// What the answers that were appended to a body tell of.
+#[derive(Default)]
+struct Appended {
+    /// The milliseconds to wait, if all calls were refused for the rate of their caller.
+    wait_ms: Option<u64>,
+    claimed: Vec<Release>,
 }
 
 /// How a call can be answered; a stream only when it stands alone.
@@ -205,6 +214,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let max = self.answer_bytes_max;
         self.answer_within(envelope, context, Entrance::Http, max, share)
             .await
+            .map(|answer| answer.body)
     }
 
     /// The same for a door that takes so many bytes of an answer that is made in memory, a batch's
@@ -216,41 +226,44 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         entrance: Entrance,
         max: usize,
         share: &mut Share,
-    ) -> Option<Body> {
+    ) -> Option<Answer> {
         match envelope {
-            Envelope::Refused(error) => Some(Body::Whole(self.refusal(&error, entrance))),
+            Envelope::Refused(error) => Some(Body::Whole(self.refusal(&error, entrance)).into()),
             Envelope::Single(Element::Request(request)) => {
                 let must_be_told = self.changes(&request);
                 let asked = self.request(*request, &context, entrance, Stands::Alone);
-                let (id, outcome) = asked.await?;
+                let (id, mut outcome) = asked.await?;
+                let claimed = encode::claimed(&mut outcome);
                 let room = encode::Room {
                     bytes_max: max,
                     share,
                     must_be_told,
                 };
-                Some(encode::body(room, id, outcome))
+                let body = encode::body(room, id, outcome);
+                Some(Answer { body, claimed })
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
                 self.append(invalid, &context, entrance, max, share, &mut buffer)
                     .await;
-                Some(Body::Whole(buffer))
+                Some(Body::Whole(buffer).into())
             }
             Envelope::Batch(elements) => {
                 let mut buffer = Vec::new();
-                let limited = self
+                let Appended { wait_ms, claimed } = self
                     .batch(elements, &context, entrance, max, share, &mut buffer)
                     .await;
-                match limited {
-                    _ if buffer.is_empty() => None,
-                    Some(wait_ms) => Some(Body::Limited(buffer, wait_ms)),
-                    None => Some(Body::Whole(buffer)),
-                }
+                let body = match wait_ms {
+                    _ if buffer.is_empty() => return None,
+                    Some(wait_ms) => Body::Limited(buffer, wait_ms),
+                    None => Body::Whole(buffer),
+                };
+                Some(Answer { body, claimed })
             }
         }
     }
 
-    /// Executes elements and appends their answers. The milliseconds to wait if each call was refused for its rate.
+    /// Executes elements and appends their answers.
     async fn batch(
         &self,
         elements: Vec<Element>,
@@ -259,15 +272,16 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
-    ) -> Option<u64> {
-        let mut limited = Some(0);
+    ) -> Appended {
+        let (mut limited, mut all_claimed) = (Some(0), Vec::new());
         for element in elements {
             let before = buffer.len();
             buffer.push(if before == 0 { b'[' } else { b',' });
             let start = buffer.len();
-            let wait_ms = self
+            let Appended { wait_ms, claimed } = self
                 .append(element, context, entrance, max, share, buffer)
                 .await;
+            all_claimed.extend(claimed);
             if buffer.len() == start {
                 buffer.truncate(before);
             } else {
@@ -279,11 +293,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         if !buffer.is_empty() {
             buffer.push(b']');
         }
-        limited
+        Appended {
+            wait_ms: limited,
+            claimed: all_claimed,
+        }
     }
 
-    /// Executes one element and appends its answer, if it gets one. The milliseconds to wait if it was refused for the
-    /// rate of its caller.
+    /// Executes one element and appends its answer, if it gets one.
     async fn append(
         &self,
         element: Element,
@@ -292,7 +308,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         max: usize,
         share: &mut Share,
         buffer: &mut Vec<u8>,
-    ) -> Option<u64> {
+    ) -> Appended {
         let mut room = encode::Room {
             bytes_max: max,
             share,
@@ -302,15 +318,19 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
             Element::Invalid { id, error, .. } => {
                 self.count_invalid(&error, entrance);
                 encode::answer(buffer, room, id.as_deref(), &Err(error));
-                None
+                Appended::default()
             }
             Element::Request(request) => {
                 room.must_be_told = self.changes(&request);
                 let asked = self.request(*request, context, entrance, Stands::Among);
-                let (id, outcome) = asked.await?;
+                let Some((id, mut outcome)) = asked.await else {
+                    return Appended::default();
+                };
+                let claimed = encode::claimed(&mut outcome);
                 let outcome = encode::whole_by(max, outcome, context.deadline).await;
                 encode::answer(buffer, room, Some(&id), &outcome);
-                outcome.err()?.rate_limited_ms()
+                let wait_ms = outcome.err().and_then(|error| error.rate_limited_ms());
+                Appended { wait_ms, claimed }
             }
         }
     }

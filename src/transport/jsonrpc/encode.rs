@@ -2,6 +2,7 @@
 
 use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
 use super::text::{NotWhole, Text};
+use crate::application::api::work::Release;
 use crate::application::api::{Pieces, Run};
 use crate::subscription::stream::Notices;
 use crate::transport::budget::{Full, Share};
@@ -56,8 +57,18 @@ pub enum Reply {
     Text(Text),
     /// The result of a call that has begun a run, which may be followed.
     Begun(Box<RawValue>, Run),
+    /// The result of a call by which a worker got tasks, and how to release them if it does not reach the worker.
+    Claimed(Box<RawValue>, Vec<Release>),
     /// A result, and a stream behind it.
     Stream(Box<Streamed>),
+}
+
+/// What the call has claimed, taken out of its outcome.
+pub(super) fn claimed(outcome: &mut Outcome) -> Vec<Release> {
+    match outcome {
+        Ok(Reply::Claimed(_, claimed)) => std::mem::take(claimed),
+        Ok(Reply::Text(_) | Reply::Begun(..) | Reply::Stream(_)) | Err(_) => Vec::new(),
+    }
 }
 
 /// A stream that a call is answered with, behind its result.
@@ -87,7 +98,21 @@ impl From<Box<RawValue>> for Reply {
     }
 }
 
-/// What a request is answered.
+/// What a request is answered, and what its caller has claimed and does not know of yet.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) body: Body,
+    pub(crate) claimed: Vec<Release>,
+}
+
+impl From<Body> for Answer {
+    fn from(body: Body) -> Self {
+        let claimed = Vec::new();
+        Self { body, claimed }
+    }
+}
+
+/// The body of an answer.
 #[derive(Debug)]
 pub enum Body {
     /// All of it.
@@ -123,7 +148,9 @@ pub(super) fn body(room: Room<'_>, id: Box<RawValue>, outcome: Outcome) -> Body 
             return Body::Long { head, result, tail };
         }
         Ok(Reply::Stream(streamed)) => return Body::Stream { id, streamed },
-        Ok(Reply::Text(Text::Whole(text)) | Reply::Begun(text, _)) => Ok(text),
+        Ok(Reply::Text(Text::Whole(text)) | Reply::Begun(text, _) | Reply::Claimed(text, _)) => {
+            Ok(text)
+        }
         Err(error) => Err(error),
     };
     answer(&mut head, room, Some(&id), &outcome);
@@ -146,7 +173,7 @@ pub(crate) fn first(id: &RawValue, result: &RawValue) -> Vec<u8> {
 async fn whole(bytes_max: usize, outcome: Outcome) -> Result<Box<RawValue>, RpcError> {
     let text = match outcome? {
         Reply::Text(text) => text,
-        Reply::Begun(result, _) => return Ok(result),
+        Reply::Begun(result, _) | Reply::Claimed(result, _) => return Ok(result),
         Reply::Stream(streamed) => return Ok(streamed.result),
     };
     text.whole(bytes_max).await.map_err(|error| match error {

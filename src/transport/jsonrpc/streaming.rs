@@ -57,7 +57,7 @@ impl Streams for Service {
 pub(super) async fn followed(streams: &dyn Streams, context: &Context, reply: Reply) -> Outcome {
     let (result, run) = match reply {
         Reply::Begun(result, run) => (result, run),
-        other @ (Reply::Text(_) | Reply::Stream(_)) => return Ok(other),
+        other @ (Reply::Text(_) | Reply::Claimed(..) | Reply::Stream(_)) => return Ok(other),
     };
     let begun = match context.deadline {
         None => streams.follow(context, run).await,

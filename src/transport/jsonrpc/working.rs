@@ -9,9 +9,7 @@ use crate::application::api::work::{Claim, ClaimWatch, Claims, Connected, HeldLe
 use crate::application::{Context, Service};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,50 +133,6 @@ pub(crate) fn is_claim(envelope: &Envelope) -> bool {
     matches!(envelope, Envelope::Single(Element::Request(request)) if request.method == CLAIM)
 }
 
-/// Whether there is a claim among the calls.
-pub(crate) fn claims(envelope: &Envelope) -> bool {
-    envelope.requests().any(|request| request.method == CLAIM)
-}
-
-/// What was claimed, by the answer to one call or to a batch. Cost: O(bytes).
-pub(crate) fn claimed(answer: &[u8]) -> Vec<Release> {
-    #[derive(Deserialize)]
-    struct Answer<'a> {
-        #[serde(borrow)]
-        result: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Claims {
-        claims: Vec<Claim>,
-    }
-    #[derive(Deserialize)]
-    struct Claim {
-        task: Task,
-        lease: Lease,
-    }
-    #[derive(Deserialize)]
-    struct Task {
-        id: TaskId,
-    }
-    #[derive(Deserialize)]
-    struct Lease {
-        token: LeaseId,
-    }
-    let answers: Vec<Answer<'_>> = match serde_json::from_slice(answer) {
-        Ok(answers) => answers,
-        Err(_) => serde_json::from_slice(answer).into_iter().collect(),
-    };
-    let results = answers.into_iter().filter_map(|answer| answer.result);
-    // Other calls of a batch have other results.
-    let claims = results.filter_map(|text| serde_json::from_str::<Claims>(text.get()).ok());
-    let claims = claims.flat_map(|claims| claims.claims);
-    let release = |Claim { task, lease }| Release {
-        task: task.id,
-        lease: lease.token,
-    };
-    claims.map(release).collect()
-}
-
 fn lease_of(envelope: &Envelope, methods: &[&str]) -> Option<(TaskId, LeaseId)> {
     let Envelope::Single(Element::Request(request)) = envelope else {
         return None;
@@ -244,23 +198,6 @@ mod tests {
         assert_eq!(renewed(&renewal), Some((task, lease)));
         let other = call("tasks.get", held);
         assert!(!is_of_worker(&other) && ended(&other).is_none());
-        assert!(renewed(&other).is_none() && !claims(&other));
-    }
-
-    #[test]
-    fn an_answer_says_what_was_claimed() {
-        let (task, lease) = (id("task"), LeaseId(id("lease").0));
-        let claim = json!({"task": {"id": task, "name": "a"}, "lease": {"token": lease}});
-        let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"claims": [claim, claim]}});
-        let other = json!({"jsonrpc": "2.0", "id": 2, "result": {"id": task}});
-        let refused = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": 1, "message": "no"}});
-        let batch = json!([other, refused, answer]);
-        let of = |answer: &Value| claimed(answer.to_string().as_bytes());
-        for answer in [&answer, &batch] {
-            let found = of(answer);
-            assert_eq!(found.len(), 2, "{answer}");
-            assert_eq!((found[0].task, found[0].lease), (task, lease));
-        }
-        assert!(of(&other).is_empty() && of(&refused).is_empty());
+        assert!(renewed(&other).is_none());
     }
 }

@@ -8,6 +8,7 @@ use super::subscriptions::Subscriptions;
 use super::waiting::Read;
 use super::work::{self, Windows};
 use crate::application::Context;
+use crate::application::api::work::Release;
 use crate::application::api::{Pieces, Watching};
 use crate::transport::budget::{Full, Share};
 use crate::transport::figures::{Entrance, Reason};
@@ -15,7 +16,7 @@ use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::stream_request::WORK;
 use crate::transport::jsonrpc::working;
-use crate::transport::jsonrpc::{Body, RpcError, answer_body, failure_body};
+use crate::transport::jsonrpc::{Answer, Body, RpcError, answer_body, failure_body};
 use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -68,9 +69,8 @@ impl<C> Sockets<C> {
 }
 
 impl<C: Send + Sync + 'static> Sockets<C> {
-    /// Gives back what an answer tells of, if it is not written.
-    fn undelivered(&self, answer: &[u8]) -> Option<Unwritten> {
-        let claimed = working::claimed(answer);
+    /// Gives back what a call has claimed, if its answer is not written.
+    fn undelivered(&self, claimed: Vec<Release>) -> Option<Unwritten> {
         let work = self.dispatcher.work().filter(|_| !claimed.is_empty())?;
         Some(work::gives_back(work, &self.context(), claimed))
     }
@@ -201,7 +201,6 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let deadline = arrived + sockets.request_timeout + working::wait(&envelope);
             let claim = working::ended(&envelope);
             let renewal = working::renewed(&envelope);
-            let claims = working::claims(&envelope);
             let is_claim = working::is_claim(&envelope);
             let context = sockets.context().until(Some(deadline));
             let max = WHOLE_ANSWER_BYTES_MAX;
@@ -218,19 +217,21 @@ impl<C: Send + Sync + 'static> Calls<C> {
             } else {
                 answer.await
             };
-            match (answer, place) {
-                (None, _) => {}
-                (Some(Body::Whole(answer) | Body::Limited(answer, _)), _) => {
+            let Some(Answer { body, claimed }) = answer else {
+                return;
+            };
+            match (body, place) {
+                (Body::Whole(answer) | Body::Limited(answer, _), _) => {
                     if let Some((task, lease)) = claim.filter(|_| ends_claim(&answer)) {
                         windows.finished(task, lease);
                     }
                     if let Some((task, lease)) = renewal.filter(|_| answer.starts_with(DONE)) {
                         windows.renewed(task, lease);
                     }
-                    let undelivered = claims.then(|| sockets.undelivered(&answer)).flatten();
+                    let undelivered = sockets.undelivered(claimed);
                     out.answer_counted(answer, counted, undelivered).await;
                 }
-                (Some(Body::Long { head, result, tail }), _) => {
+                (Body::Long { head, result, tail }, _) => {
                     let share = out.room().await;
                     match (whole(head, result, tail, &mut counted).await, id) {
                         (Ok(answer), _) => {
@@ -243,7 +244,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
                         (Err(_), None) => {}
                     }
                 }
-                (Some(Body::Stream { id, streamed }), Some(place)) => {
+                (Body::Stream { id, streamed }, Some(place)) => {
                     let begun = Opened {
                         id,
                         result: Some(streamed.result),
@@ -254,7 +255,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
                     // A socket that is gone wants no events.
                     let _ = opened.send(Begun::Stream(Box::new(begun))).await;
                 }
-                (Some(Body::Stream { id, streamed }), None) => {
+                (Body::Stream { id, streamed }, None) => {
                     out.answer(answer_body(&id, &streamed.result)).await;
                 }
             }

@@ -88,15 +88,8 @@ impl Drop for UndeliveredClaims {
             return;
         }
         let claims = std::mem::take(&mut self.claims);
-        let claims = claims.iter().map(release).collect();
+        let claims = claims.iter().map(Claimed::release).collect();
         drop(gives_back(&self.work, &self.context, claims));
-    }
-}
-
-fn release(claimed: &Claimed) -> Release {
-    Release {
-        task: claimed.task.id,
-        lease: claimed.lease,
     }
 }
 
@@ -213,7 +206,7 @@ impl Teller {
         loop {
             let (draining, found_none) = (found.draining, found.claims.is_empty());
             while let Some(claimed) = found.claims.pop_front() {
-                let undelivered = gives_back(work, &found.context, vec![release(&claimed)]);
+                let undelivered = gives_back(work, &found.context, vec![claimed.release()]);
                 self.claimed(&claimed, undelivered).await?;
             }
             if draining && !was_draining {

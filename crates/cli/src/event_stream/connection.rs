@@ -1,7 +1,7 @@
 //! Connections of a stream: what is sent, which answers are taken, and where the next one begins.
 
 use super::{Door, JsonEvent, RESET, Wanted};
-use crate::api::{ApiError, request, result};
+use crate::api::{ApiError, TOO_BUSY, request, result};
 use crate::output::member;
 use crate::target::Target;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
@@ -22,8 +22,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Names the place before the first event.
 const PLACE_HEADER: &str = "x-taskledger-cursor";
-/// What a server says that is too busy at the moment.
-const TOO_BUSY: i64 = -32013;
 
 /// Why there is no connection, or no longer.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ mod above;
 
 use super::searching::{LOOKED_AT_MAX, looked_through};
 use super::selection::Selection;
+use crate::api::TOO_BUSY;
 use crate::output::{Output, member, short};
 use crate::when::When;
 use crate::worker::pace::Pace;
@@ -25,8 +26,6 @@ const NAMED_MAX: usize = 5;
 /// Calls for one task, when the connection breaks or the server is too busy: the pauses between them grow to 5 s, so
 /// that a server may take 15 s to restart.
 const TRIES_MAX: u32 = 8;
-/// The code with which a server is too busy.
-const TOO_BUSY: i64 = -32013;
 
 /// Options of every command that changes a selection.
 #[derive(Debug, clap::Args)]
@@ -232,12 +231,12 @@ async fn answered(
         };
         let asked = match &error {
             ApiError::Connection(_) => None,
-            ApiError::Refused { code, data, .. } => {
-                let asked = data.get("retry_after_ms").and_then(Value::as_u64);
+            ApiError::Refused { code, .. } => {
+                let asked = error.retry_after();
                 if *code != TOO_BUSY && asked.is_none() {
                     return Err(error);
                 }
-                asked.map(Duration::from_millis)
+                asked
             }
             ApiError::Denied { .. } | ApiError::Protocol(_) => return Err(error),
         };

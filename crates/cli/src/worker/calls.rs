@@ -2,6 +2,7 @@
 
 use super::settings::Settings;
 use super::stop::{Stop, say};
+use crate::api::TOO_BUSY;
 use crate::{Api, ApiError};
 use serde_json::Value;
 use std::sync::Arc;
@@ -89,8 +90,8 @@ pub(super) fn sorted(called: Result<Value, ApiError>) -> Answer {
             NOT_HELD => Answer::NotHeld(reason(data)),
             NOT_FOUND => Answer::NotHeld("the task is not there any more".to_owned()),
             FAILED | TOO_BUSY | OVER_QUOTA => {
-                let asked = data.get("retry_after_ms").and_then(Value::as_u64);
-                Answer::Later(error, asked.map(Duration::from_millis))
+                let asked = error.retry_after();
+                Answer::Later(error, asked)
             }
             _ => Answer::Refused(error),
         },
@@ -101,7 +102,6 @@ pub(super) fn sorted(called: Result<Value, ApiError>) -> Answer {
 }
 
 const NOT_FOUND: i64 = -32001;
-const TOO_BUSY: i64 = -32013;
 const OVER_QUOTA: i64 = -32015;
 const FAILED: i64 = -32603;
 const NOT_HELD: i64 = -31010;

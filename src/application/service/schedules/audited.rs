@@ -1,7 +1,7 @@
 //! Changes of schedules, with what the audit log has of them.
 
 use super::super::Service;
-use super::super::audited::Audited;
+use super::super::audited::{Audited, changed};
 use super::defining::Fit;
 use crate::application::api::Error;
 use crate::application::api::schedules::{
@@ -149,19 +149,16 @@ fn changed_fields(changes: &ScheduleChanges) -> Vec<&'static str> {
         Work::Workflow { .. } => "workflow",
         Work::Tasks { .. } => "tasks",
     });
-    let bound = |bound: Bound, is_given: bool, name: &'static str| {
-        (is_given || without.contains(&bound)).then_some(name)
-    };
-    let fields = [
-        timing,
-        time_zone.as_ref().map(|_| "time_zone"),
-        work,
-        bound(Bound::Start, start_at.is_some(), "start_at"),
-        bound(Bound::End, end_at.is_some(), "end_at"),
-        bound(Bound::Runs, max_runs.is_some(), "max_runs"),
-        overlap.as_ref().map(|_| "overlap"),
-        catch_up_seconds.map(|_| "catch_up_seconds"),
-        jitter_seconds.map(|_| "jitter_seconds"),
-    ];
-    fields.into_iter().flatten().collect()
+    let is_bound = |bound: Bound, is_given: bool| is_given || without.contains(&bound);
+    changed([
+        (timing.is_some(), timing.unwrap_or_default()),
+        (time_zone.is_some(), "time_zone"),
+        (work.is_some(), work.unwrap_or_default()),
+        (is_bound(Bound::Start, start_at.is_some()), "start_at"),
+        (is_bound(Bound::End, end_at.is_some()), "end_at"),
+        (is_bound(Bound::Runs, max_runs.is_some()), "max_runs"),
+        (overlap.is_some(), "overlap"),
+        (catch_up_seconds.is_some(), "catch_up_seconds"),
+        (jitter_seconds.is_some(), "jitter_seconds"),
+    ])
 }

@@ -36,7 +36,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         let (envelope, max) = (envelope::parse(body), self.answer_bytes_max);
         let mut share = Budget::unlimited().share();
         let answered = self.answer_within(envelope, context, Entrance::Process, max, &mut share);
-        Some(match answered.await? {
+        Some(match answered.await?.body {
             Body::Whole(answer) | Body::Limited(answer, _) => (answer, None),
             Body::Stream { id, streamed } => {
                 let answer = encode::first(&id, &streamed.result);

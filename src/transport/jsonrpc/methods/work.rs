@@ -1,7 +1,7 @@
 //! The methods by which programs outside the server do tasks: `tasks.claim` and what follows it, and
 //! `workers.*`.
 
-use super::super::dispatch::{Call, Changes, Method};
+use super::super::dispatch::{Call, Changes, Method, Reply};
 use super::super::error::RpcError;
 use super::super::params::nothing;
 use super::super::params::work::{
@@ -14,11 +14,10 @@ use super::{answer, boxed, called};
 use crate::application::Service;
 use crate::application::api::Request;
 use crate::application::api::work::{
-    Appends, Claim, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond, SiblingOutput,
-    Suspend,
+    Appends, Claim, Claimed, Complete, Connection, Fail, LeaseLoss, Release, Renew, Respond,
+    SiblingOutput, Suspend,
 };
 use crate::transport::openrpc::about;
-use serde_json::value::RawValue;
 use taskledger_domain::{LeaseId, TaskId};
 use tokio::time::Instant;
 
@@ -192,7 +191,7 @@ fn of_tasks() -> Vec<Method<Service>> {
     ]
 }
 
-async fn claim_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, RpcError> {
+async fn claim_tasks(service: &Service, call: &Call) -> Result<Reply, RpcError> {
     let p = claim::Params::read(&call.params)?;
     let claim = Claim {
         worker: p.worker,
@@ -204,7 +203,8 @@ async fn claim_tasks(service: &Service, call: &Call) -> Result<Box<RawValue>, Rp
         heard_at: Instant::now(),
     };
     let claims = answer(service, service.claim(&call.context, claim).await)?;
-    Ok(replies::claims(&claims))
+    let claimed = claims.claims.iter().map(Claimed::release).collect();
+    Ok(Reply::Claimed(replies::claims(&claims), claimed))
 }
 
 /// The lease of a task. What cannot be one is held by nobody.

@@ -163,7 +163,9 @@ async fn carry_out(service: &Service, call: Call) -> Result<Reply, RpcError> {
     let reply = begun(service, &context, Request::Execute(execute)).await?;
     match reply {
         Reply::Begun(_, run) if as_task => ended(service, &context, run).await,
-        other @ (Reply::Text(_) | Reply::Begun(..) | Reply::Stream(_)) => Ok(other),
+        other @ (Reply::Text(_) | Reply::Begun(..) | Reply::Claimed(..) | Reply::Stream(_)) => {
+            Ok(other)
+        }
     }
 }
 
