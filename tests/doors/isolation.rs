@@ -8,6 +8,7 @@ mod a2a_v03;
 mod asked;
 mod audited;
 mod bus;
+mod callers;
 mod columns;
 mod covered;
 mod credentials;

@@ -236,3 +236,28 @@ async fn no_secret_is_in_the_log_or_in_a_file(folder: Folder) {
         }
     }
 }
+
+#[tokio::test]
+async fn the_row_of_a_start_has_the_settings_of_access_and_no_secret() {
+    let folder = Folder::new();
+    let proxy = "http://u:canary@127.0.0.1:9";
+    let arguments = ["--egress-proxy", proxy, "--allow-command", "true"];
+    let server = Server::start_with(&folder, &arguments).await;
+    let starts = json!({"action": "server.start"});
+    let audit = server.api.call("audit.list", starts).await;
+    let rows = audit["entries"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{audit}");
+    for (setting, value) in [
+        ("auth", json!("auto")),
+        ("authentication", json!(false)),
+        ("listen", json!("127.0.0.1:0")),
+        ("allow_command", json!(["true"])),
+        ("trusted_proxies", json!([])),
+        ("egress_proxy", json!(true)),
+        ("version", json!(env!("CARGO_PKG_VERSION"))),
+    ] {
+        assert_eq!(rows[0]["detail"][setting], value, "{setting}: {audit}");
+    }
+    assert!(!audit.to_string().contains("canary"), "{audit}");
+    server.stop().await;
+}

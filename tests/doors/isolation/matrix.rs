@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use taskledger::application::api::UseCase;
 use taskledger::clock::{Clock, SystemClock};
 use taskledger_auth::Scope;
+use taskledger_testkit::server::Folder;
 use world::{Callers, Nodes, World};
 
 /// Ids by which a use case may name something.
@@ -350,7 +351,7 @@ async fn told(world: &Callers, token: &str, asked: &Asked, object: &Object) -> (
 }
 
 /// Asks `bob` for what is Ann's, or was, and for what never was. `archived`: what was hers before it left the log.
-async fn assert_foreign_is_absent(world: &Callers, archived: Option<Object>) {
+async fn assert_foreign_is_absent(world: &Callers, archived: Object) {
     let foreign = given_object(world, "ann").await;
     let own = given_object(world, "bob").await;
     let deleted = given_object(world, "ann").await;
@@ -360,7 +361,7 @@ async fn assert_foreign_is_absent(world: &Callers, archived: Option<Object>) {
         inboxes::fill(world, token, &object.published).await;
     }
     let absent = Object::absent();
-    let objects: Vec<_> = [foreign, deleted].into_iter().chain(archived).collect();
+    let objects = [foreign, deleted, archived];
     for case in UseCase::ALL {
         let of_absent = rows(*case, &absent, &own);
         for (n, asked) in of_absent.iter().enumerate() {
@@ -388,20 +389,30 @@ async fn what_belongs_to_somebody_else_is_as_absent_in_every_use_case_on_postgre
 
 /// The same, with what has left the log.
 async fn assert_archived_is_absent_too(world: World) {
-    let archived = given_object(&world, "ann").await;
+    let archived = archived(&world).await;
+    assert_foreign_is_absent(&world, archived).await;
+    world.close().await;
+}
+
+/// What was Ann's before it left the log.
+async fn archived(world: &World) -> Object {
+    let archived = given_object(world, "ann").await;
     for task in [&archived.root, &archived.claimed] {
         let cancel = json!({"task_id": task});
         world.call("ann", "tasks.cancel", cancel).await;
     }
     world.archive(&[&archived.root, &archived.claimed]).await;
-    assert_foreign_is_absent(&world, Some(archived)).await;
-    world.close().await;
+    archived
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_belongs_to_somebody_else_is_as_absent_through_every_node_on_postgres() {
-    let nodes = Nodes::start().await;
-    assert_foreign_is_absent(&nodes, None).await;
+    let folder = Folder::with_database().await;
+    let before = World::on(folder.url().unwrap()).await;
+    let archived = archived(&before).await;
+    before.close().await;
+    let nodes = Nodes::start_in(folder, &[]).await;
+    assert_foreign_is_absent(&nodes, archived).await;
     nodes.close().await;
 }
 

@@ -1,9 +1,17 @@
 //! Quotas of users, through the doors.
 
+use super::inboxes::{KIND, NOW, client, with};
 use super::world::World;
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
+use std::time::Duration;
 use taskledger::application::limits::QuotaOptions;
+use taskledger::clock::{Clock, SystemClock};
+use taskledger_eventbus::{PublishTaskRequest, SubscribeToTasksRequest, TaskMessage};
+use tokio::time::timeout;
+
+/// Longer than a task takes to its agent on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn quotas() -> QuotaOptions {
     QuotaOptions {
@@ -153,6 +161,50 @@ async fn a_user_has_so_many_claims_that_wait() {
         .1
         .contains("-32015")
     {}
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_of_the_broker_that_may_not_wait_gets_tasks_all_the_same() {
+    let world = World::with(quotas()).await;
+    let claim = |wait: u32| json!({"methods": ["nothing"], "wait_seconds": wait});
+    let long = claim(50);
+    let wait = futures_util::future::join_all(
+        ["ann", "ann"].map(|who| world.ask(Some(who), "tasks.claim", &long)),
+    );
+    let works = async {
+        let short = claim(1);
+        let one_more = || world.ask(Some("ann"), "tasks.claim", &short);
+        while !one_more().await.1.contains("waiting_claims") {}
+        let mut client = client(&world).await;
+        let subscribe = SubscribeToTasksRequest {
+            agent_id: "ann".to_owned(),
+            task_types: vec![KIND.to_owned()],
+        };
+        let subscribe = with(&world, Some("ann"), subscribe);
+        let stream = client.subscribe_to_tasks(subscribe).await.unwrap();
+        let task = Some(TaskMessage {
+            task_id: SystemClock::default().uuid().to_string(),
+            task_type: KIND.to_owned(),
+            requester_agent_id: "ann".to_owned(),
+            created_at: Some(NOW),
+            ..TaskMessage::default()
+        });
+        let publish = with(
+            &world,
+            Some("ann"),
+            PublishTaskRequest { task: task.clone() },
+        );
+        client.publish_task(publish).await.unwrap();
+        let told = timeout(PATIENCE, stream.into_inner().message()).await;
+        let told = told.expect("a task").unwrap().unwrap();
+        assert_eq!(told.task_id, task.unwrap().task_id);
+        assert!(one_more().await.1.contains("waiting_claims"));
+    };
+    tokio::select! {
+        () = works => {}
+        answers = wait => panic!("{answers:?}"),
+    }
     world.close().await;
 }
 

@@ -2,16 +2,15 @@
 //! calls about what users keep beside tasks, and tasks that wait for workers while the other user's wait for the same
 //! method.
 //!
-//! What differs between two plays of one script stays out: secrets of webhooks and tokens, whose texts are random;
-//! questions to people, which end at times of their own; what nobody's `last asked` tells, so that each task for a
-//! worker has a method of its own, which both users use.
+//! What differs between two plays of one script stays out: secrets of webhooks and tokens, whose texts are random; what
+//! nobody's `last asked` tells, so that each task for a worker has a method of its own, which both users use.
 
 use super::world::{Callers, Nodes, World, user, usual};
 use crate::alike::normal::Normal;
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Calls of Bob in one script.
 const CALLS: usize = 100;
@@ -27,6 +26,10 @@ const HEARD: Duration = Duration::from_millis(2_500);
 const KEPT_EVERY: usize = 7;
 /// Calls between two tasks for workers.
 const WORK_EVERY: usize = 20;
+/// Calls between two questions to people.
+const ASK_EVERY: usize = 25;
+/// Between looks at whether a task asks its question.
+const PAUSE: Duration = Duration::from_millis(20);
 /// A workflow document that both users keep.
 const DOCUMENT: &str =
     "openintent: \"1.0\"\ninfo: {name: flow of mine}\nworkflow:\n  fetch:\n    assign: agent\n";
@@ -114,6 +117,10 @@ fn kept(n: usize) -> (&'static str, Value) {
         ("workflows.list", json!({})),
         ("workflows.get", workflow.clone()),
         ("events.query", json!({"limit": 5})),
+        (
+            "webhooks.create",
+            json!({"url": "https://receiver.example.com/hook", "labels": {"nobody": "has"}}),
+        ),
         ("webhooks.list", json!({})),
         ("workflows.delete", workflow),
         ("schedules.delete", named.clone()),
@@ -157,6 +164,39 @@ async fn done(
     outcome["output"] = json!({"n": n});
     asked("tasks.complete", outcome.clone()).await;
     asked("tasks.complete", outcome).await;
+    shown
+}
+
+/// A task of this user asks a question, which somebody else does not see: what is asked and answered.
+async fn asks(callers: &Callers, who: &str, other: &str) -> Vec<(&'static str, Value, Value)> {
+    let task = json!({"id": "new", "name": "ask", "schemas": {"method": "approval_executor"},
+        "inputs": {"question": "Send it?"}});
+    let params = json!({"tasks": [task]});
+    let begun = answered(callers, who, "tasks.execute", &params).await;
+    let task = begun["result"]["root_task_id"].clone();
+    let about = json!({"task_id": task});
+    let mut shown = vec![("tasks.execute", params, begun)];
+    let asked = async {
+        loop {
+            let task = answered(callers, who, "tasks.get", &about).await;
+            let question = &task["result"]["suspension"]["suspension_id"];
+            if question.is_string() {
+                return question.clone();
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    let question = timeout(PATIENCE, asked).await.expect("it asks");
+    let mut answer = json!({"task_id": task, "suspension_id": question, "value": true});
+    let refused = answered(callers, other, "tasks.respond", &answer).await;
+    assert_eq!(refused["error"]["code"], -32001, "{refused}");
+    for _ in 0..2 {
+        let told = answered(callers, who, "tasks.respond", &answer).await;
+        shown.push(("tasks.respond", answer.clone(), told));
+    }
+    answer["value"] = false.into();
+    let told = answered(callers, who, "tasks.respond", &answer).await;
+    shown.push(("tasks.respond", answer, told));
     shown
 }
 
@@ -245,9 +285,14 @@ impl Notices {
     }
 }
 
+/// What a call is answered, without a secret.
 async fn answered(callers: &Callers, name: &str, method: &str, params: &Value) -> Value {
     let (_, text) = callers.ask(Some(name), method, params).await;
-    serde_json::from_str(&text).unwrap()
+    let mut answer: Value = serde_json::from_str(&text).unwrap();
+    if let Some(result) = answer["result"].as_object_mut() {
+        result.remove("secret");
+    }
+    answer
 }
 
 /// The tasks that an answer has made.
@@ -297,6 +342,18 @@ async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
                 done(callers, &other, n, &waiting).await;
             }
         }
+        if n % ASK_EVERY == 0 {
+            if with_ann {
+                asks(callers, &other, &me).await;
+            }
+            let calls = asks(callers, &me, &other).await;
+            let run = calls[0].2["result"]["run_id"].clone();
+            notices.until(|told| told["run"]["id"] == run).await;
+            for (method, params, answer) in calls {
+                let asked = normal.value(params);
+                shown.push(format!("{method} {asked}: {}", normal.value(answer)));
+            }
+        }
         if with_ann {
             let (method, params) = call(&mut ann, &hers, &me);
             let answer = answered(callers, &other, method, &params).await;
@@ -306,7 +363,7 @@ async fn played(callers: &Callers, seed: u64, with_ann: bool) -> Vec<String> {
         let answer = answered(callers, &me, method, &params).await;
         if matches!(method, "workers.declare" | "workers.undeclare") && callers.nodes() > 1 {
             // The next call is of another node, which hears of it.
-            tokio::time::sleep(HEARD).await;
+            sleep(HEARD).await;
         }
         let fresh: Vec<_> = made(&answer).filter(|id| !own.contains(id)).collect();
         own.extend(fresh);
@@ -357,6 +414,8 @@ fn assert_alike(alone: &[String], beside: &[String], seed: u64) {
         "workers.methods ",
         "tasks.claim ",
         "tasks.complete ",
+        "tasks.respond ",
+        "webhooks.create ",
         "events.query ",
         "schedules.get ",
         "secrets.list ",

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, Executor, SqliteConnection};
 use std::collections::BTreeSet;
 use taskledger::application::api::{Recorded, UseCase};
+use taskledger_a2a::Operation;
 use taskledger_auth::{Action, Scopes};
 
 /// Under which actions a use case may be noted.
@@ -316,6 +317,22 @@ async fn whoever_has_the_results_of_others_sent_to_an_address_has_read_them() {
         let rows = audited(&world, "auditor", action).await;
         let objects: Vec<_> = rows.iter().map(|row| &row["object"]).collect();
         assert_eq!(objects, [&task["id"]], "{action}");
+    }
+    // The same by an agent, of a run that is on.
+    world.known.put("agent", user("agent", Scopes::all()));
+    let hers = given_object(&world, "ann").await;
+    let config = json!({"taskId": hers.run, "id": "c", "url": url});
+    let asked = Asked::A2a(Operation::CreateTaskPushNotificationConfig, config);
+    let (status, text) = answer(&world, Some("agent"), &asked).await;
+    assert!(shows(status, &text, &asked), "{text}");
+    let flow = json!(hers.run_flow());
+    for (action, object) in [("flow.read", &flow), ("run.report", &json!(hers.run))] {
+        let rows = audited(&world, "agent", action).await;
+        let objects: Vec<_> = rows.iter().map(|row| &row["object"]).collect();
+        assert!(
+            !objects.is_empty() && objects.iter().all(|it| *it == object),
+            "{action}: {rows:?}"
+        );
     }
     world.close().await;
 }

@@ -1,5 +1,6 @@
 //! A whole server that knows some callers, and their requests.
 
+pub(crate) use super::callers::Callers;
 use clap::Parser;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -9,7 +10,6 @@ use std::net::IpAddr;
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use taskledger::application::authentication::{Authenticate, Denied};
@@ -140,10 +140,10 @@ fn many_webhooks() -> QuotaOptions {
 }
 
 /// Where a server keeps its data that listens to nobody else.
-fn storage(folder: &TempDir, database: Option<&Database>) -> Storage {
+fn storage(folder: &TempDir, database: Option<&str>) -> Storage {
     let folder = folder.path().to_str().unwrap();
     let words = match database {
-        Some(database) => ["server", "--database-url", database.url()],
+        Some(url) => ["server", "--database-url", url],
         None => ["server", "--data-dir", folder],
     };
     let settings = Settings::try_parse_from(words).unwrap();
@@ -168,9 +168,18 @@ impl World {
 
     /// The same, with its data in a database.
     pub(crate) async fn on_postgres() -> Self {
-        let database = Some(Database::create().await);
-        let world =
-            Self::with_options(many_webhooks(), Options::default(), database, &PROGRAMS).await;
+        let database = Database::create().await;
+        let world = Self::on(database.url()).await;
+        Self {
+            database: Some(database),
+            ..world
+        }
+    }
+
+    /// The same, with its data in this database, which no other server uses.
+    pub(crate) async fn on(database: &str) -> Self {
+        let options = Options::default();
+        let world = Self::with_options(many_webhooks(), options, Some(database), &PROGRAMS).await;
         while !world.share_the_flows().await {
             tokio::time::sleep(PAUSE).await;
         }
@@ -185,7 +194,7 @@ impl World {
     async fn with_options(
         quotas: QuotaOptions,
         mut listener: Options,
-        database: Option<Database>,
+        database: Option<&str>,
         programs: &[&str],
     ) -> Self {
         // Whoever speaks 0.3 of Agent2Agent is held to the same.
@@ -205,12 +214,12 @@ impl World {
                 ..limits::Options::default()
             },
             webhooks: webhooks::Options {
-                secrets_key_file: database.as_ref().map(|_| sealing_key(folder.path())),
+                secrets_key_file: database.map(|_| sealing_key(folder.path())),
                 ..webhooks::Options::default()
             },
             ..server::Options::default()
         };
-        let storage = storage(&folder, database.as_ref());
+        let storage = storage(&folder, database);
         let server = Server::open_with(storage, registry, clock.clone(), options);
         let server = server.await.unwrap();
         let known = Arc::new(Known::default());
@@ -241,7 +250,7 @@ impl World {
             running: tokio::spawn(service.run(stop.clone())),
             stop,
             folder,
-            database,
+            database: None,
         }
     }
 
@@ -307,7 +316,11 @@ impl Nodes {
 
     /// The same with more arguments.
     pub(crate) async fn start_with(more: &[&str]) -> Self {
-        let folder = Folder::with_database().await;
+        Self::start_in(Folder::with_database().await, more).await
+    }
+
+    /// The same with what is in a database.
+    pub(crate) async fn start_in(folder: Folder, more: &[&str]) -> Self {
         let operator = folder.path().join("operator.token");
         let token = Token::fresh(&SystemClock::default()).reveal().to_string();
         std::fs::write(&operator, &token).unwrap();
@@ -329,7 +342,7 @@ impl Nodes {
         ];
         let url = |server: &Process| server.api.url.trim_end_matches('/').to_owned();
         let mut callers = Callers::of(servers.iter().map(url).collect());
-        callers.tokens.insert("chief".to_owned(), token);
+        callers.know("chief", &token);
         while !callers.share_the_flows().await {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -341,8 +354,7 @@ impl Nodes {
         ] {
             let new = json!({"kind": "user", "name": user, "scopes": scopes});
             let made = callers.call("chief", "tokens.create", new).await;
-            let token = made["token"].as_str().unwrap().to_owned();
-            callers.tokens.insert(name.to_owned(), token);
+            callers.know(name, made["token"].as_str().unwrap());
         }
         Self {
             callers,
@@ -368,133 +380,5 @@ impl Deref for Nodes {
 
     fn deref(&self) -> &Callers {
         &self.callers
-    }
-}
-
-/// Requests of some callers to one or several nodes.
-pub(crate) struct Callers {
-    urls: Vec<String>,
-    /// The node that is asked next.
-    next: AtomicUsize,
-    pub(crate) client: reqwest::Client,
-    /// The tokens of callers whose tokens are not their names.
-    tokens: HashMap<String, String>,
-}
-
-impl Callers {
-    fn of(urls: Vec<String>) -> Self {
-        Self {
-            urls,
-            next: AtomicUsize::new(0),
-            client: taskledger::tls::client().build().unwrap(),
-            tokens: HashMap::new(),
-        }
-    }
-
-    /// Whether each node has about half of the flows, as the next one sees it.
-    async fn share_the_flows(&self) -> bool {
-        let health = self.call("chief", "system.health", json!({})).await;
-        let alive = health["node"]["alive"].as_array().unwrap();
-        let held = |node: &Value| node["partitions"].as_u64().unwrap();
-        alive.len() == self.urls.len() && alive.iter().all(|node| held(node) > 100)
-    }
-
-    /// How many nodes are asked in turn.
-    pub(super) fn nodes(&self) -> usize {
-        self.urls.len()
-    }
-
-    /// Where the node is that is asked now.
-    pub(crate) fn url(&self) -> &str {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        &self.urls[turn % self.urls.len()]
-    }
-
-    /// The same callers at one node, whichever was asked before. The first has number 0.
-    pub(crate) fn at(&self, node: usize) -> Self {
-        Self {
-            urls: vec![self.urls[node].clone()],
-            next: AtomicUsize::new(0),
-            client: self.client.clone(),
-            tokens: self.tokens.clone(),
-        }
-    }
-
-    /// From now on a caller of this name shows this token.
-    pub(crate) fn know(&mut self, name: &str, token: &str) {
-        self.tokens.insert(name.to_owned(), token.to_owned());
-    }
-
-    /// The token of this caller.
-    pub(crate) fn token<'c>(&'c self, name: &'c str) -> &'c str {
-        self.tokens.get(name).map_or(name, String::as_str)
-    }
-
-    /// Status and body of an answer; of a stream its first message.
-    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> (u16, String) {
-        let mut response = request.send().await.unwrap();
-        let status = response.status().as_u16();
-        let streams = response
-            .headers()
-            .get("content-type")
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        if !streams {
-            return (status, response.text().await.unwrap());
-        }
-        let mut begun = Vec::new();
-        while !begun.windows(2).any(|pair| pair == b"\n\n") {
-            let piece = tokio::time::timeout(Duration::from_secs(10), response.chunk());
-            begun.extend_from_slice(&piece.await.unwrap().unwrap().unwrap());
-        }
-        (status, String::from_utf8(begun).unwrap())
-    }
-
-    /// A request with the credentials of this caller.
-    pub(crate) fn as_caller(
-        &self,
-        request: reqwest::RequestBuilder,
-        token: Option<&str>,
-    ) -> reqwest::RequestBuilder {
-        match token {
-            None => request,
-            Some(name) => request.bearer_auth(self.token(name)),
-        }
-    }
-
-    /// Status and body of a call's answer.
-    pub(crate) async fn ask(
-        &self,
-        token: Option<&str>,
-        method: &str,
-        params: &Value,
-    ) -> (u16, String) {
-        let body = json!({"jsonrpc": "2.0", "id": "call", "method": method, "params": params});
-        let request = self.client.post(self.url()).json(&body);
-        self.send(self.as_caller(request, token)).await
-    }
-
-    /// The result of a call that must succeed.
-    pub(crate) async fn call(&self, token: &str, method: &str, params: Value) -> Value {
-        let (status, text) = self.ask(Some(token), method, &params).await;
-        let mut answer: Value = serde_json::from_str(&text).unwrap();
-        assert!(
-            status == 200 && answer["error"].is_null(),
-            "{method}: {text}"
-        );
-        answer["result"].take()
-    }
-
-    /// The error of a call that must be refused.
-    pub(crate) async fn refusal(&self, token: &str, method: &str, params: Value) -> Value {
-        let (_, text) = self.ask(Some(token), method, &params).await;
-        let mut answer: Value = serde_json::from_str(&text).unwrap();
-        assert!(answer["error"].is_object(), "{method}: {text}");
-        answer["error"].take()
-    }
-
-    /// The position of the last event.
-    pub(crate) async fn head(&self) -> u64 {
-        let health = self.call("chief", "system.health", json!({})).await;
-        health["log"]["head"].as_u64().unwrap()
     }
 }
