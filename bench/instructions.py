@@ -33,6 +33,8 @@ import time
 TASK = {"name": "Measured task", "priority": 2, "inputs": {"url": "https://example.com", "timeout": 60},
         "schemas": {"method": "echo_executor"}, "dependencies": []}
 START_PATIENCE_S = 180
+# Tasks of a page that is listed.
+LISTED = 20
 IDLE_S = 8
 
 
@@ -142,6 +144,12 @@ def get(server):
     return lambda: server.call("tasks.get", {"task_id": task})
 
 
+def list_tasks(server):
+    for _ in range(LISTED):
+        server.call("tasks.create", own(server))
+    return lambda: server.call("tasks.list", {"limit": LISTED})
+
+
 def execute(server):
     return lambda: server.call("tasks.execute", {"tasks": [own(server)]})
 
@@ -150,7 +158,8 @@ def scrape(server):
     return lambda: server.send("GET", "/metrics")
 
 
-KINDS = {"tasks.create": labelled_create, "tasks.create of nobody": create, "tasks.get": get, "tasks.execute": execute, "GET /metrics": scrape}
+KINDS = {"tasks.create": labelled_create, "tasks.create of nobody": create, "tasks.get": get, "tasks.list": list_tasks,
+         "tasks.execute": execute, "GET /metrics": scrape}
 
 
 def measured(program, auth, kinds, calls, keep):

@@ -104,9 +104,10 @@ build() {
     # Cargo splits RUSTFLAGS at blanks, which paths may have, and this form of it at the separator only.
     encoded=$(IFS=$'\x1f'; echo "${flags[*]}")
     mapfile -t last < <(last_step "$target")
+    # No panic unwinds through C: what it calls back into catches them, so it has no tables for that.
     # C may compare addresses of functions and constants, so what is compiled from it is not folded: each file is one section.
     env CARGO_ENCODED_RUSTFLAGS="$encoded" "CARGO_TARGET_${name}_LINKER=$linker" \
-        "CC_${target//-/_}=$linker" "CFLAGS_${target//-/_}=${CFLAGS:-} -fno-function-sections -fno-data-sections" \
+        "CC_${target//-/_}=$linker" "CFLAGS_${target//-/_}=${CFLAGS:-} -fno-function-sections -fno-data-sections -fno-asynchronous-unwind-tables" \
         TASKLEDGER_BUILD="$commit $date" TASKLEDGER_TARGET="$target" \
         cargo rustc --profile "$profile" --locked --bin taskledger --target "$target" -- "${last[@]}" >&2 || return
     case $profile in # cargo's own profiles share two folders

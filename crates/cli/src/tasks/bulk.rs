@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 use taskledger_clock::SharedClock;
 use tokio::time::sleep;
 
