@@ -42,8 +42,8 @@ pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
 pub use refusal::{
     ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, OutputExtent, ParentFault,
-    ReferenceAt, Refusal, Rejection, RunConflict, SelfDependency, TransitionFault, TreeFault,
-    UnknownDependency, UnknownExecutor,
+    ReferenceAt, Refusal, Refusals, Rejection, RunConflict, SelfDependency, TransitionFault,
+    TreeFault, UnknownDependency, UnknownExecutor,
 };
 pub use stage::RunStage;
 pub use state::{Archived, Flow, TaskSummary};

@@ -98,6 +98,10 @@ impl FlowId {
 }
 
 impl TaskId {
+    /// Stands for a task that a call names and that could not be told, in lists that are refused. No text is read as
+    /// this id.
+    pub(crate) const UNTOLD: Self = Self(Uuid::nil());
+
     /// The flow that has this task as its root.
     #[must_use]
     pub const fn as_flow(self) -> FlowId {

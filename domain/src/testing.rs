@@ -381,7 +381,7 @@ impl Scenario {
     #[must_use]
     pub fn rejects(self, kind: Kind) -> Self {
         let refused = match &self.last {
-            Err(Rejection::Refused(refusal)) => Some(refusal.kind()),
+            Err(Rejection::Refused(refusals)) => Some(refusals.first.kind()),
             Err(Rejection::Outdated(_)) | Ok(_) => None,
         };
         assert_eq!(refused, Some(kind), "{:?}", self.last);

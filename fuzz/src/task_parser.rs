@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::flow::{Command, Flow, Refusal, Rejection, Specification};
-use taskledger_domain::task::call::{self, NewTask, TaskList};
+use taskledger_domain::task::call::{self, NewTask, TaskList, Unresolved};
 use taskledger_domain::task::{inputs, spec};
 use taskledger_domain::testing::{START, Server, id};
 use taskledger_domain::violation::{PathSegment, Violation};
@@ -66,7 +66,8 @@ fn resolve(list: TaskList) -> Result<Vec<NewTask>, Refusal> {
         minted += 1;
         id(&format!("minted {minted}"))
     };
-    list.resolve(mint).map(|resolved| resolved.tasks)
+    let resolved = list.resolve(mint).map(|resolved| resolved.tasks);
+    resolved.map_err(Unresolved::first)
 }
 
 /// A task with every reference written out.
@@ -103,7 +104,11 @@ fn created(tasks: Vec<NewTask>, bytes: &[u8]) {
     let created = flow.handle(&Command::Create(tasks), START, &mut Server::default());
     let events = match created {
         Ok((events, _)) => events,
-        Err(Rejection::Refused(refusal)) => return bounded_refusal(&refusal, bytes),
+        Err(Rejection::Refused(refusals)) => {
+            return refusals
+                .into_iter()
+                .for_each(|it| bounded_refusal(&it, bytes));
+        }
         Err(Rejection::Outdated(what)) => panic!("nothing is outdated in a new flow: {what:?}"),
     };
     for event in &events {

@@ -70,8 +70,8 @@ fn accepted(call: &Value, bytes: &[u8]) -> Option<NewTask> {
     };
     match list.resolve(mint) {
         Ok(resolved) => resolved.tasks.into_iter().last(),
-        Err(refusal) => {
-            let told = json!(refusal).to_string().len();
+        Err(unresolved) => {
+            let told = json!(unresolved.refusals).to_string().len();
             assert!(told <= REFUSAL_BYTES_MAX + 8 * bytes.len(), "{told} bytes");
             None
         }

@@ -1,5 +1,6 @@
 //! The state-changing calls: each becomes one command for one flow.
 
+mod together;
 mod update;
 
 use super::App;
@@ -17,13 +18,14 @@ use super::sending::{Sending, engine_metadata};
 use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use taskledger_domain::flow::{
-    Argument, CallTask, Command, Done, Execute, Fault, Outdated, ParentFault, ReferenceAt, Refusal,
-    RunKind, RunOrigin, Specification, Update,
+    Argument, CallTask, Command, Done, Execute, Fault, Flow, Kind, Outdated, ParentFault,
+    ReferenceAt, Refusal, RunKind, RunOrigin, Specification, Update,
 };
 use taskledger_domain::limits;
-use taskledger_domain::task::call::{ResolvedTasks, TaskList, resolve_dependencies};
+use taskledger_domain::task::call::{NewTask, ResolvedTasks, TaskList, resolve_dependencies};
 use taskledger_domain::task::spec::{TaskRef, Updates};
 use taskledger_domain::{CallbackId, FlowId, RunId, TaskId, Version};
+use together::Joining;
 
 /// Times that an update is built again because the specification changed under it.
 const UPDATE_ROUNDS_MAX: usize = 8;
@@ -81,16 +83,31 @@ impl App {
         let taken = taken.map(|(task, id)| Fault::IdTaken { task, id });
         let owner = self.owner_of_call(context, &list).await?;
         let taken = taken.collect();
-        let (mut resolved, names) = self.resolve(owner.as_deref(), list, taken).await?;
-        let flow = self.flow_for(&resolved).await?;
+        let joining = Joining::StoredParent;
+        let resolved = self.resolve(context, owner.as_deref(), list, taken, joining);
+        let (mut resolved, names) = resolved.await?;
+        let flow = match self.flow_for(&resolved).await {
+            Err(Error::Refused(_)) => {
+                let refused =
+                    self.refused_tasks(context, names, Vec::new(), Some(resolved), joining);
+                return Err(refused.await);
+            }
+            found => found?,
+        };
         let foreign = match resolved.joins {
             Some(parent) => Refusal::InvalidParent(vec![ParentFault::NotStored { parent }]),
             None => Refusal::FlowNotFound { flow },
         };
         if resolved.joins.is_some() {
             // Before anything else is refused, which would tell that there is such a flow.
-            let owned = self.is_owned_here(context, flow, || foreign.clone()).await;
-            owned.map_err(|error| error.with_names(&names))?;
+            match self.is_owned_here(context, flow, || foreign.clone()).await {
+                Err(Error::Refused(_)) => {
+                    let refused =
+                        self.refused_tasks(context, names, Vec::new(), Some(resolved), joining);
+                    return Err(refused.await);
+                }
+                owned => owned.map_err(|error| error.with_names(&names))?,
+            }
         }
         self.admit(context, &mut resolved.tasks)
             .map_err(|error| error.with_names(&names))?;
@@ -170,9 +187,14 @@ impl App {
             faults.extend(taken.map(|(task, id)| Fault::TaskStored { task, id }));
         }
         let owner = self.owner_of_call(context, &list).await?;
-        let (mut resolved, names) = self.resolve(owner.as_deref(), list, faults).await?;
-        Self::refuse_stored_parent(&resolved)
-            .and_then(|()| self.admit(context, &mut resolved.tasks))
+        let joining = Joining::Nothing;
+        let resolved = self.resolve(context, owner.as_deref(), list, faults, joining);
+        let (mut resolved, names) = resolved.await?;
+        if resolved.joins.is_some() {
+            let refused = self.refused_tasks(context, names, Vec::new(), Some(resolved), joining);
+            return Err(refused.await);
+        }
+        self.admit(context, &mut resolved.tasks)
             .map_err(|error| error.with_names(&names))?;
         let task = resolved.tasks[0].id;
         let (flow, run) = (task.as_flow(), RunId(self.clock.uuid()));
@@ -360,20 +382,28 @@ impl App {
     ) -> Result<(), Error> {
         let faults = list.passed_deadlines(self.clock.now());
         let owner = self.owner_of_call(context, &list).await?;
-        let (mut resolved, names) = self.resolve(owner.as_deref(), list, faults).await?;
-        Self::refuse_stored_parent(&resolved)
-            .and_then(|()| self.admit(context, &mut resolved.tasks))
+        let joining = Joining::Nothing;
+        let resolved = self.resolve(context, owner.as_deref(), list, faults, joining);
+        let (mut resolved, names) = resolved.await?;
+        let wrong = Flow::default().refusals_of_new(&resolved.tasks);
+        if !wrong.is_empty() {
+            let refused = self.refused_tasks(context, names, wrong, Some(resolved), joining);
+            return Err(refused.await);
+        }
+        self.admit(context, &mut resolved.tasks)
             .map_err(|error| error.with_names(&names))
     }
 
     /// The tasks of a call with their references resolved and their inputs checked; what is invalid
-    /// in either way, what is wrong with the tasks by themselves, and the `faults` found before, are
-    /// told in one answer, before what is wrong with the tree.
+    /// in either way, what is wrong with the tasks by themselves, the `faults` found before, and all that is wrong with
+    /// the tree and with dependencies, are told in one answer.
     async fn resolve(
         &self,
+        context: &Context,
         owner: Option<&str>,
         mut list: TaskList,
         mut faults: Vec<Fault>,
+        joining: Joining,
     ) -> Result<(ResolvedTasks, CallNames), Error> {
         if list.faults().len() >= limits::VIOLATIONS_MAX {
             // There is no room for more, and not all tasks were read.
@@ -390,28 +420,24 @@ impl App {
             let names = CallNames::written_at(list.take_paths());
             (names, list.resolve(|root| self.fresh(root)))
         });
-        let refusal = match resolved {
+        let refused = match resolved {
             Ok(mut resolved) if faults.is_empty() => {
                 let executors = self.validation.executors_for(owner);
                 defaults::fill_in(&mut resolved.tasks, &*executors);
                 let names = names.resolved(&mut resolved);
                 return Ok((resolved, names));
             }
-            Err(Refusal::Invalid(mut all)) => {
-                // Those of the tasks by themselves come first, those of references last.
-                let references = all.split_off(own.min(all.len()));
-                all.append(&mut faults);
-                all.extend(references);
-                all.truncate(limits::VIOLATIONS_MAX);
-                Refusal::Invalid(all)
+            Ok(resolved) => {
+                let found = vec![Refusal::Invalid(faults)];
+                self.refused_tasks(context, names, found, Some(resolved), joining)
+                    .await
             }
-            Err(refusal) if faults.is_empty() => refusal,
-            Ok(_) | Err(_) => {
-                faults.truncate(limits::VIOLATIONS_MAX);
-                Refusal::Invalid(faults)
+            Err(unresolved) => {
+                self.refused_unresolved(context, names, (unresolved, faults, own), joining)
+                    .await
             }
         };
-        Err(Error::from(refusal).with_names(&names))
+        Err(refused)
     }
 
     /// The current specification of a live task and the version of the event that holds it.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use taskledger_auth::Scope;
 use taskledger_domain::TaskId;
 use taskledger_domain::contract::Breach;
-use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Rejection};
+use taskledger_domain::flow::{Fault, Kind, Outdated, Refusal, Refusals, Rejection};
 use taskledger_domain::task::call::UnknownMethod;
 
 /// What a caller is told to wait when the log does not answer, in milliseconds.
@@ -115,6 +115,8 @@ pub enum Error {
 pub struct Refused {
     /// Why.
     pub refusal: Refusal,
+    /// What is wrong besides, which comes later in the order of precedence.
+    pub others: Vec<Refusal>,
     /// The tasks of the call.
     pub names: CallNames,
     /// Tasks of the call whose executors are unknown, where something else is the reason.
@@ -265,10 +267,17 @@ impl Error {
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        let names = CallNames::default();
+        Refusals::from(refusal).into()
+    }
+}
+
+impl From<Refusals> for Error {
+    fn from(refusals: Refusals) -> Self {
+        let Refusals { first, others } = refusals;
         Self::Refused(Box::new(Refused {
-            refusal,
-            names,
+            refusal: first,
+            others,
+            names: CallNames::default(),
             unknown_executors: Vec::new(),
             executors: KnownExecutors::default(),
         }))
@@ -278,7 +287,7 @@ impl From<Refusal> for Error {
 impl From<Rejection> for Error {
     fn from(rejection: Rejection) -> Self {
         match rejection {
-            Rejection::Refused(refusal) => refusal.into(),
+            Rejection::Refused(refusals) => (*refusals).into(),
             Rejection::Outdated(what) => Self::Outdated(what),
         }
     }

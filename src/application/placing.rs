@@ -141,17 +141,6 @@ impl App {
         }
         Ok(taken)
     }
-
-    /// `tasks.execute` with tasks starts a flow of its own.
-    pub(super) fn refuse_stored_parent(resolved: &ResolvedTasks) -> Result<(), Error> {
-        let Some(parent) = resolved.joins else {
-            return Ok(());
-        };
-        let mut tasks = resolved.tasks.iter();
-        let task = tasks.find(|t| t.parent == Some(parent));
-        let task = task.expect("some task joins the stored flow").id;
-        Err(Refusal::InvalidParent(vec![ParentFault::NotInCall { task, parent }]).into())
-    }
 }
 
 /// A look at whether a flow is within reach; `None` for callers who see all flows.

@@ -22,7 +22,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rejection {
     /// The caller can mend it.
-    Refused(Refusal),
+    Refused(Box<Refusals>),
     /// What the command rests on has changed since it was made. No caller sees it.
     Outdated(Outdated),
 }
@@ -40,7 +40,7 @@ pub enum Outdated {
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Refused(refusal) => refusal.kind().as_str(),
+            Self::Refused(refusals) => refusals.first.kind().as_str(),
             Self::Outdated(Outdated::Attempt) => "the attempt is no longer the current one",
             Self::Outdated(Outdated::Specification) => "the task has another specification by now",
         })
@@ -49,7 +49,13 @@ impl fmt::Display for Rejection {
 
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self::Refused(Box::new(refusal.into()))
+    }
+}
+
+impl From<Refusals> for Rejection {
+    fn from(refusals: Refusals) -> Self {
+        Self::Refused(Box::new(refusals))
     }
 }
 
@@ -100,6 +106,50 @@ impl Kind {
             Self::InvalidTransition => "invalid transition",
             Self::CannotDelete => "cannot be deleted",
         }
+    }
+}
+
+/// Everything for which a command is refused: the first decides the code of the answer, the others are told with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusals {
+    /// The one that comes first in the order of [`Kind`].
+    pub first: Refusal,
+    /// The others in the same order, each variant at most once but for cycles.
+    pub others: Vec<Refusal>,
+}
+
+impl Refusals {
+    /// In the order of precedence, with faults of one variant in one refusal; `None` of an empty list.
+    #[must_use]
+    pub fn of(all: impl IntoIterator<Item = Refusal>) -> Option<Self> {
+        let mut found: Vec<Refusal> = Vec::new();
+        for refusal in all {
+            let rest = found.iter_mut().try_fold(refusal, |refusal, other| {
+                other.absorb(refusal).map_or(Err(()), Ok)
+            });
+            found.extend(rest.ok());
+        }
+        found.sort_by_key(Refusal::kind);
+        let mut found = found.into_iter();
+        let first = found.next()?;
+        let others = found.collect();
+        Some(Self { first, others })
+    }
+}
+
+impl IntoIterator for Refusals {
+    type Item = Refusal;
+    type IntoIter = std::iter::Chain<std::iter::Once<Refusal>, std::vec::IntoIter<Refusal>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        std::iter::once(self.first).chain(self.others)
+    }
+}
+
+impl From<Refusal> for Refusals {
+    fn from(first: Refusal) -> Self {
+        let others = Vec::new();
+        Self { first, others }
     }
 }
 
@@ -292,6 +342,26 @@ impl Refusal {
     #[must_use]
     pub fn invalid(faults: impl IntoIterator<Item = impl Into<Fault>>) -> Self {
         Self::Invalid(faults.into_iter().map(Into::into).collect())
+    }
+
+    /// Takes the faults of another refusal of the same variant; gives back one that it cannot take.
+    fn absorb(&mut self, other: Self) -> Option<Self> {
+        fn join<T>(faults: &mut Vec<T>, more: Vec<T>) {
+            let room = limits::VIOLATIONS_MAX.saturating_sub(faults.len());
+            faults.extend(more.into_iter().take(room));
+        }
+        match (self, other) {
+            (Self::Invalid(faults), Self::Invalid(more)) => join(faults, more),
+            (Self::InvalidTree(faults), Self::InvalidTree(more)) => join(faults, more),
+            (Self::InvalidParent(faults), Self::InvalidParent(more)) => join(faults, more),
+            (Self::DependenciesNotFound(faults), Self::DependenciesNotFound(more)) => {
+                join(faults, more);
+            }
+            (Self::AlreadyExecuting(faults), Self::AlreadyExecuting(more)) => join(faults, more),
+            (Self::InvalidTransition(faults), Self::InvalidTransition(more)) => join(faults, more),
+            (_, other) => return Some(other),
+        }
+        None
     }
 
     /// A cycle of tasks, each of which waits for the next, without the first at the end.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 mod resolve;
 
-pub use resolve::{Fresh, resolve_dependencies};
+pub use resolve::{Fresh, Unresolved, resolve_dependencies};
 
 /// A task that is to be added to a flow: its references are ids, its parent stands before it.
 #[derive(Debug, Clone, PartialEq)]

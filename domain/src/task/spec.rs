@@ -26,6 +26,18 @@ pub struct TaskRef {
 }
 
 impl TaskRef {
+    /// Stands where a call names a task and it could not be read how, in lists that are refused.
+    pub(crate) const fn unread() -> Self {
+        let text = String::new();
+        Self { text }
+    }
+
+    /// Whether it is [`Self::unread`]: no reference that was read is empty.
+    #[must_use]
+    pub const fn is_unread(&self) -> bool {
+        self.text.is_empty()
+    }
+
     /// The id that the text is; `None` when it is none.
     #[must_use]
     pub fn id(&self) -> Option<TaskId> {
@@ -107,6 +119,33 @@ pub struct Updates {
     /// `labels`, all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
+    /// What is wrong with them. Updates with faults are never carried out; they are looked at for more, so that the
+    /// caller learns all of it at once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Violation>,
+}
+
+impl Updates {
+    /// The same with more that is wrong; at most [`limits::VIOLATIONS_MAX`] faults are kept.
+    #[must_use]
+    pub fn with_faults(mut self, more: Vec<Violation>) -> Self {
+        self.faults.extend(more);
+        self.faults.truncate(limits::VIOLATIONS_MAX);
+        self
+    }
+
+    /// Whether all members were read that say what the task executes.
+    #[must_use]
+    pub fn is_specified(&self) -> bool {
+        let of_specification = |fault: &Violation| {
+            let member = fault.path.get(1);
+            ["inputs", "schemas", "params", "start_at"]
+                .map(PathSegment::from)
+                .iter()
+                .any(|it| member == Some(it))
+        };
+        !self.faults.iter().any(of_specification)
+    }
 }
 
 /// A member that is there, null or not.
@@ -369,6 +408,16 @@ pub(super) fn task(
 /// # Errors
 /// All violations, with paths that begin with `updates`.
 pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
+    let updates = read_updates(map);
+    match updates.faults.is_empty() {
+        true => Ok(updates),
+        false => Err(updates.faults),
+    }
+}
+
+/// As [`updates`], but faults are kept.
+#[must_use]
+pub fn read_updates(map: &Map<String, Value>) -> Updates {
     let mut violations = Vec::new();
     let path = ["updates".into()];
     let mut r = Reader {
@@ -387,7 +436,8 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
             id,
         );
     }
-    let updates = Updates {
+    let mut updates = Updates {
+        faults: Vec::new(),
         name: r.name(false),
         user_id: r.user_id(),
         parent: r.parent(),
@@ -404,25 +454,24 @@ pub fn updates(map: &Map<String, Value>) -> Result<Updates, Vec<Violation>> {
         labels: r.labels(),
     };
     // There are no other tasks in the call, so a reference is the id of a stored one.
-    let parent = updates.parent.iter().flatten();
+    let parent = updates.parent.iter_mut().flatten();
     let parent = parent.map(|parent| (parent, vec!["parent_id".into()]));
-    let dependencies = updates.dependencies.iter().flatten().enumerate();
+    let dependencies = updates.dependencies.iter_mut().flatten().enumerate();
     let dependencies = dependencies
         .map(|(k, (task, _))| (task, vec!["dependencies".into(), k.into(), "id".into()]));
     for (reference, place) in parent.chain(dependencies) {
-        if reference.id().is_none() {
-            Violation::report(&mut violations, || {
-                let at: Vec<PathSegment> = path.iter().cloned().chain(place).collect();
-                let actual = Value::String(reference.text.clone());
-                Violation::new(&at, "Invalid UUID format", "a UUID v4", &actual)
-            });
+        if reference.id().is_some() || reference.is_unread() {
+            continue;
         }
+        Violation::report(&mut violations, || {
+            let at: Vec<PathSegment> = path.iter().cloned().chain(place).collect();
+            let actual = Value::String(reference.text.clone());
+            Violation::new(&at, "Invalid UUID format", "a UUID v4", &actual)
+        });
+        *reference = TaskRef::unread();
     }
-    if violations.is_empty() {
-        Ok(updates)
-    } else {
-        Err(violations)
-    }
+    updates.faults = violations;
+    updates
 }
 
 /// `timeout_seconds` of checked `params`, in milliseconds.

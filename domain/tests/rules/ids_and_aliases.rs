@@ -286,7 +286,8 @@ fn a_list_with_faults_is_looked_at_for_more_and_never_resolved() {
             number += 1;
             taskledger_domain::testing::id(&format!("fresh {number}"))
         })
-        .unwrap_err();
+        .unwrap_err()
+        .first();
     let Refusal::Invalid(told) = rejection else {
         panic!("{rejection:?}");
     };

@@ -76,7 +76,7 @@ fn last(s: &Scenario) -> &[Event] {
 
 fn refusal(s: &Scenario) -> &Refusal {
     match &s.last {
-        Err(Rejection::Refused(refusal)) => refusal,
+        Err(Rejection::Refused(refusals)) => &refusals.first,
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,9 @@ use taskledger_domain::flow::{
     Command, Dependency, Event, Execute, FailureReason, Handover, Kind, Refusal, Rejection,
     RunKind, RunState, Specification, Update, When,
 };
-use taskledger_domain::task::call::{NewTask, ResolvedTasks, parse_create, parse_tasks};
+use taskledger_domain::task::call::{
+    NewTask, ResolvedTasks, Unresolved, parse_create, parse_tasks,
+};
 use taskledger_domain::task::spec::{self, Params, Schemas, Updates};
 use taskledger_domain::task::{Priority, Progress, Status};
 use taskledger_domain::testing::{Scenario, id, run};
@@ -283,7 +285,7 @@ pub(crate) fn verdict(s: &Scenario) -> RunState {
 /// Why the latest command was refused.
 pub(crate) fn refusal(s: &Scenario) -> &Refusal {
     match s.last.as_ref().expect_err("refused") {
-        Rejection::Refused(refusal) => refusal,
+        Rejection::Refused(refusals) => &refusals.first,
         Rejection::Outdated(what) => panic!("outdated: {what:?}"),
     }
 }
@@ -308,10 +310,11 @@ pub(crate) fn minted(n: usize) -> TaskId {
 
 fn resolve(list: taskledger_domain::task::call::TaskList) -> Result<ResolvedTasks, Refusal> {
     let mut n = 0;
-    list.resolve(|_| {
+    let resolved = list.resolve(|_| {
         n += 1;
         minted(n - 1)
-    })
+    });
+    resolved.map_err(Unresolved::first)
 }
 
 /// `tasks.create` with these parameters; its own faults must be none.

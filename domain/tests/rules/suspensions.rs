@@ -4,7 +4,7 @@ use crate::support::{cancel, error_of, refusal};
 use taskledger_domain::contract::{Breach, Broken};
 use taskledger_domain::flow::{
     Claim, Claimable, Command, Done, Event, FailureReason, Fault, Kind, OnAnswer, Outdated,
-    Refusal, Rejection, RequeueReason, Respond, Suspend, Then,
+    Refusal, RequeueReason, Respond, Suspend, Then,
 };
 use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::schedule;
@@ -159,9 +159,9 @@ fn the_first_answer_counts() {
     let s = answers(suspended(), "a", "q", Then::Complete(Payload::empty())).accepted();
     let s = s.then(&[("a", Completed)]).runs(false);
     let s = answers(s, "a", "q", Then::Complete(Payload::empty()));
-    let Err(Rejection::Refused(Refusal::NotSuspended {
+    let Refusal::NotSuspended {
         suspension: None, ..
-    })) = &s.last
+    } = refusal(&s)
     else {
         panic!("{:?}", &s.last);
     };
@@ -170,9 +170,9 @@ fn the_first_answer_counts() {
 #[test]
 fn an_answer_to_another_question_is_refused_with_the_one_that_is_open() {
     let s = answers(suspended(), "a", "other", Then::Continue);
-    let Err(Rejection::Refused(Refusal::NotSuspended {
+    let Refusal::NotSuspended {
         suspension: open, ..
-    })) = &s.last
+    } = refusal(&s)
     else {
         panic!("{:?}", &s.last);
     };

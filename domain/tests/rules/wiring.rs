@@ -3,7 +3,7 @@
 use crate::support::{faults, minted, path, resolved, resolved_tasks};
 use serde_json::{Value, json};
 use taskledger_domain::flow::{CallTask, Command, Fault, Flow, Kind, Refusal, Rejection};
-use taskledger_domain::task::call::{ResolvedTasks, read_tasks};
+use taskledger_domain::task::call::{ResolvedTasks, Unresolved, read_tasks};
 use taskledger_domain::task::wiring::{Unwired, WireFault};
 use taskledger_domain::testing::{START, Server, id};
 
@@ -76,7 +76,8 @@ fn a_reference_of_the_wrong_form_is_told_once() {
         ["schemas/wiring/x"]
     );
     let list = read_tasks(&json!([task])).unwrap();
-    let Err(Refusal::Invalid(faults)) = list.resolve(|_| minted(0)) else {
+    let resolved = list.resolve(|_| minted(0));
+    let Err(Refusal::Invalid(faults)) = resolved.map_err(Unresolved::first) else {
         panic!("it is not refused as invalid");
     };
     assert_eq!(faults.len(), 1);
@@ -115,7 +116,7 @@ fn templates_cannot_name_their_own_task_or_each_other() {
         let created = flow.handle(&Command::Create(tasks), START, &mut Server::default());
         match created {
             Ok(_) => Ok(()),
-            Err(Rejection::Refused(refusal)) => Err(refusal),
+            Err(Rejection::Refused(refusals)) => Err(refusals.first),
             Err(Rejection::Outdated(what)) => panic!("{what:?}"),
         }
     };

@@ -1,6 +1,7 @@
 //! Changing a task that is stored.
 
 use super::*;
+use taskledger_domain::Violation;
 
 impl App {
     /// Changes a task. spec: interface / tasks.update
@@ -20,24 +21,23 @@ impl App {
                 .id()
                 .ok_or_else(|| Fault::MalformedId { at, text: text() })
         };
-        let mut faults = Vec::new();
+        let mut faults: Vec<Fault> = updates.faults.iter().cloned().map(Fault::from).collect();
         let parent = match &updates.parent {
             None => None,
             Some(None) => Some(None),
+            // What is wrong with it was told when it was read.
+            Some(Some(reference)) if reference.is_unread() => None,
             Some(Some(reference)) => stored(reference, ReferenceAt::Parent { of })
                 .map_err(|fault| faults.push(fault))
                 .ok()
                 .map(Some),
         };
-        let dependencies = updates.dependencies.as_ref().and_then(|given| {
-            resolve_dependencies(of, given, stored)
-                .map_err(|mut list| faults.append(&mut list))
-                .ok()
+        let dependencies = updates.dependencies.as_ref().map(|given| {
+            let (dependencies, mut wrong) = resolve_dependencies(of, given, stored);
+            faults.append(&mut wrong);
+            dependencies
         });
         let names = CallNames::of_update(task);
-        if !faults.is_empty() {
-            return Err(Error::invalid(faults).with_names(&names));
-        }
         let update = Update {
             task,
             updates,
@@ -47,11 +47,52 @@ impl App {
             looked: None,
             handover: Self::handover_by(context),
         };
-        let key = Key::of(context, UseCase::UpdateTask, None);
-        let key = key.as_ref();
-        self.once(key, self.update_task(context, key, update))
-            .await
-            .map_err(|error| error.with_names(&names))
+        let updated = if faults.is_empty() {
+            let key = Key::of(context, UseCase::UpdateTask, None);
+            let key = key.as_ref();
+            self.once(key, self.update_task(context, key, update)).await
+        } else {
+            // Refused for certain: no key is looked at, as for other parameters that are wrong.
+            Err(self.all_wrong_with(context, update, faults).await)
+        };
+        updated.map_err(|error| error.with_names(&names))
+    }
+
+    /// Why an update with these faults is refused: with those of its specification, if that could be read.
+    async fn all_wrong_with(
+        &self,
+        context: &Context,
+        update: Update,
+        mut faults: Vec<Fault>,
+    ) -> Error {
+        let flow = match self.flow_of(Argument::Task, update.task).await {
+            Ok(flow) => flow,
+            Err(Error::Refused(_)) => return Error::invalid(faults),
+            Err(error) => return error,
+        };
+        let mut update = update;
+        if update.updates.is_specified() && respecifies(&update.updates) {
+            match self.specification(context, flow, update.task).await {
+                Ok((version, current, owner)) => {
+                    let merged = current.clone().updated(&update.updates);
+                    let found = self.wrong_specification(owner.as_deref(), merged).await;
+                    faults.extend(found.into_iter().map(Fault::from));
+                    update.current = Some((version, current));
+                }
+                Err(Error::Refused(_)) => return Error::invalid(faults),
+                Err(error) => return error,
+            }
+        }
+        self.refused_update(context, flow, update, faults).await
+    }
+
+    async fn wrong_specification(
+        &self,
+        owner: Option<&str>,
+        merged: Specification,
+    ) -> Vec<Violation> {
+        let merged = vec![(vec!["updates".into()], merged)];
+        self.validation.check_call(owner, merged).await
     }
 
     async fn update_task(
@@ -68,10 +109,7 @@ impl App {
             self.is_owned_here(context, flow, foreign).await?;
             Self::keep_owner(context, updates)?;
         }
-        let respecifies = updates.inputs.is_some()
-            || updates.schemas.is_some()
-            || updates.params.is_some()
-            || updates.start_at.is_some();
+        let respecifies = respecifies(updates);
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => Some(status),
@@ -93,12 +131,14 @@ impl App {
                 }
                 let merged = specification.clone().updated(updates);
                 self.admit_method(context, merged.method.as_deref(), "updates")?;
-                let faults = self
-                    .validation
-                    .check_call(owner.as_deref(), vec![(vec!["updates".into()], merged)])
-                    .await;
+                let faults = self.wrong_specification(owner.as_deref(), merged).await;
                 if !faults.is_empty() {
-                    return Err(Error::invalid(faults));
+                    let faults = faults.into_iter().map(Fault::from).collect();
+                    let update = Update {
+                        current,
+                        ..update.clone()
+                    };
+                    return Err(self.refused_update(context, flow, update, faults).await);
                 }
             }
             let current = current.as_ref();
@@ -127,4 +167,12 @@ impl App {
             retry_after_ms: 100,
         })
     }
+}
+
+/// Whether what the task executes is changed.
+const fn respecifies(updates: &Updates) -> bool {
+    updates.inputs.is_some()
+        || updates.schemas.is_some()
+        || updates.params.is_some()
+        || updates.start_at.is_some()
 }

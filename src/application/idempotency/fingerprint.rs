@@ -208,6 +208,8 @@ impl Canonical {
             start_at,
             status,
             labels,
+            // Nothing with faults is carried out.
+            faults: _,
         } = updates;
         self.option(name.as_deref(), Self::text);
         self.option(user_id.as_ref(), |hash, user| {

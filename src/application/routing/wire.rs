@@ -26,7 +26,7 @@ macro_rules! version {
     };
 }
 
-version!(16);
+version!(17);
 /// Stands between cover and request.
 pub(super) const SEPARATE: char = '\n';
 /// Bytes up to which something is read where one is: a few milliseconds.

@@ -223,6 +223,7 @@ fn changed_fields(updates: &Updates) -> Vec<&'static str> {
         start_at,
         status,
         labels,
+        faults: _,
     } = updates;
     changed([
         (name.is_some(), "name"),

@@ -199,21 +199,35 @@ impl RpcError {
         self
     }
 
-    /// The same error with further faults behind its own, at most [`VIOLATIONS_MAX`] together.
+    /// The same error with the faults of another one behind its own.
+    #[must_use]
+    pub fn beside(mut self, mut other: Self) -> Self {
+        if let Some(Value::Array(errors)) = other.data.get_mut("errors") {
+            self.list(std::mem::take(errors));
+        }
+        self
+    }
+
+    /// The same error with further faults behind its own.
     #[must_use]
     pub fn listing(mut self, more: &[Violation]) -> Self {
+        self.list(more.iter().map(|v| json!(v)).collect());
+        self
+    }
+
+    /// Adds faults, at most [`VIOLATIONS_MAX`] together.
+    fn list(&mut self, more: Vec<Value>) {
         if let Value::Object(data) = &mut self.data
             && let Some(Value::Array(errors)) = data.get_mut("errors")
             && !more.is_empty()
         {
             let room = VIOLATIONS_MAX.saturating_sub(errors.len());
-            errors.extend(more.iter().take(room).map(|v| json!(v)));
+            errors.extend(more.into_iter().take(room));
             // A single fault stood flat beside the list.
             for member in ["field", "reason", "expected", "actual", "path"] {
                 data.remove(member);
             }
         }
-        self
     }
 
     /// -32700; `reason` says where the parser stopped.

@@ -115,7 +115,11 @@ pub(super) fn out_of_time(changes: bool) -> RpcError {
 fn refused_call(refused: &Refused) -> RpcError {
     let (names, executors) = (refused.names.index(), &refused.executors);
     let unknown = executors::beside(&refused.unknown_executors, executors);
-    answer(&refused.refusal, executors, &Wording { names }).listing(&unknown)
+    let wording = Wording { names };
+    let others = refused.others.iter();
+    let others = others.map(|other| answer(other, executors, &wording));
+    let told = answer(&refused.refusal, executors, &wording);
+    others.fold(told, RpcError::beside).listing(&unknown)
 }
 
 /// Why a command would be refused, in one text: what is said of the first fault.

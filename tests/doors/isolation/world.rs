@@ -4,7 +4,7 @@ pub(crate) use super::callers::Callers;
 use clap::Parser;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Deref;

@@ -148,6 +148,168 @@ async fn what_is_invalid_in_any_way_is_told_in_one_answer() {
     world.close().await;
 }
 
+/// Where the faults of a refusal stand, and its code.
+fn told(error: &Value) -> (Value, BTreeSet<String>) {
+    let step = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    let path = |fault: &Value| {
+        let steps = fault["path"].as_array().unwrap().iter().map(step);
+        steps.collect::<Vec<_>>().join(".")
+    };
+    let faults = error["data"]["errors"].as_array().unwrap();
+    (error["code"].clone(), faults.iter().map(path).collect())
+}
+
+#[tokio::test]
+async fn faults_of_every_family_are_told_in_one_answer() {
+    let world = World::start().await;
+    let unknown = "11111111-1111-4111-8111-111111111111";
+    let wants_q =
+        json!({"method": "echo_executor", "input_schema": {"type": "object", "required": ["q"]}});
+    let on = |id: &str| json!([{"id": id}]);
+    let cycle = |of: &str| {
+        let (one, other) = (format!("{of}1"), format!("{of}2"));
+        [
+            json!({"id": one, "name": one, "parent_id": "r", "dependencies": on(&other)}),
+            json!({"id": other, "name": other, "parent_id": "r", "dependencies": on(&one)}),
+        ]
+    };
+    let [x1, x2] = cycle("x");
+    let [y1, y2] = cycle("y");
+    let (create, execute) = (
+        &["tasks.create"][..],
+        &["tasks.create", "tasks.execute"][..],
+    );
+    for (methods, tasks, code, paths) in [
+        // A value, and a stored reference.
+        (
+            execute,
+            json!([{"id": "a", "name": ""}, {"name": "b", "parent_id": "a", "dependencies": on(unknown)}]),
+            -32602,
+            &["tasks.0.name", "tasks.1.dependencies.0.id"][..],
+        ),
+        // References of each kind, with their places.
+        (
+            execute,
+            json!([{"id": "a", "name": "a", "dependencies": [{"id": 7}, {"id": unknown}, {"id": "a"}, {"id": "zz"}]}]),
+            -32602,
+            &[
+                "tasks.0.dependencies.0.id",
+                "tasks.0.dependencies.1.id",
+                "tasks.0.dependencies.2.id",
+                "tasks.0.dependencies.3.id",
+            ],
+        ),
+        // A parent that cannot be read is no second root.
+        (
+            execute,
+            json!([{"id": "a", "name": "a"}, {"name": "b", "parent_id": 7, "dependencies": on(unknown)}]),
+            -32602,
+            &["tasks.1.parent_id", "tasks.1.dependencies.0.id"],
+        ),
+        // A stored parent, and a schema.
+        (
+            create,
+            json!([{"name": "a", "parent_id": unknown, "schemas": wants_q}]),
+            -32602,
+            &["tasks.0.inputs.q", "parent_id"],
+        ),
+        // Two roots, two cycles, a stored reference, a schema.
+        (
+            execute,
+            json!([{"id": "r", "name": "r", "schemas": wants_q}, {"name": "s", "dependencies": on(unknown)}, x1, x2, y1, y2]),
+            -32602,
+            &[
+                "tasks.0.inputs.q",
+                "tasks.0.parent_id",
+                "tasks.1.parent_id",
+                "tasks.1.dependencies.0.id",
+                "tasks.2.dependencies",
+                "tasks.4.dependencies",
+            ],
+        ),
+        // Nothing is wrong with values.
+        (
+            create,
+            json!([{"id": "r", "name": "r"}, {"name": "s", "dependencies": on(unknown)}, x1, x2, y1, y2]),
+            -32012,
+            &[
+                "tasks.0.parent_id",
+                "tasks.1.parent_id",
+                "tasks.1.dependencies.0.id",
+                "tasks.2.dependencies",
+                "tasks.4.dependencies",
+            ],
+        ),
+        (
+            execute,
+            json!([{"id": "r", "name": "r"}, {"name": "s", "parent_id": "r", "dependencies": on(unknown)}, x1, x2]),
+            -32011,
+            &["tasks.1.dependencies.0.id", "tasks.2.dependencies"],
+        ),
+        // An executor too.
+        (
+            &["tasks.execute"],
+            json!([{"id": "r", "name": "r", "schemas": {"method": "none"}}, {"name": "s", "dependencies": on(unknown)}, x1, x2]),
+            -32012,
+            &[
+                "tasks.0.parent_id",
+                "tasks.1.parent_id",
+                "tasks.1.dependencies.0.id",
+                "tasks.2.dependencies",
+                "tasks.0.schemas.method",
+            ],
+        ),
+    ] {
+        for method in methods {
+            let params = json!({"tasks": tasks});
+            let error = refusal(&world, method, params.clone()).await;
+            let paths = paths.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(told(&error), (json!(code), paths), "{method} {params}");
+        }
+    }
+    let root = world.call("tasks.create", json!({"name": "r"})).await;
+    let child =
+        json!({"name": "c", "parent_id": root["id"], "schemas": {"method": "echo_executor"}});
+    let child = world.call("tasks.create", child).await;
+    for (updates, code, paths) in [
+        (
+            json!({"priority": 9, "parent_id": unknown, "dependencies": [{"id": "no id"}, {"id": unknown}]}),
+            -32602,
+            &[
+                "updates.priority",
+                "updates.parent_id",
+                "updates.dependencies.0.id",
+                "updates.dependencies.1.id",
+            ][..],
+        ),
+        (
+            json!({"schemas": wants_q, "dependencies": on(unknown), "priority": 9}),
+            -32602,
+            &[
+                "updates.inputs.q",
+                "updates.dependencies.0.id",
+                "updates.priority",
+            ],
+        ),
+        (
+            json!({"schemas": wants_q, "dependencies": on(unknown)}),
+            -32602,
+            &["updates.inputs.q", "updates.dependencies.0.id"],
+        ),
+        (
+            json!({"parent_id": unknown, "dependencies": [{"id": child["id"]}]}),
+            -32010,
+            &["updates.parent_id", "updates.dependencies.0.id"],
+        ),
+    ] {
+        let params = json!({"task_id": child["id"], "updates": updates});
+        let error = refusal(&world, "tasks.update", params.clone()).await;
+        let paths = paths.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(told(&error), (json!(code), paths), "{params}");
+    }
+    world.close().await;
+}
+
 #[tokio::test]
 async fn a_single_fault_stands_flat_too_and_what_was_found_is_shortened() {
     let world = World::start().await;

@@ -23,6 +23,21 @@ const BATCH_MAX: usize = 100;
 /// More flows with running runs have too many orders of recovery to look at.
 const RESTART_FLOWS_MAX: usize = 3;
 
+/// What is said of trees, parents, dependencies and statuses: the oracle knows their codes, and not where they stand. Beside
+/// faults of values, which come first, they are told too.
+const OF_LATER_FAMILIES: [&str; 10] = [
+    "An attempt of the flow ",
+    "An active run ",
+    "Circular ",
+    "Dependency task not found",
+    "Flow has a root already",
+    "Multiple root tasks found",
+    "Parent task ",
+    "Task ",
+    "Does not match the tree",
+    "Tree is too deep",
+];
+
 /// Where the server is not what the oracle says.
 #[derive(Debug)]
 pub(crate) struct Difference(pub(crate) String);
@@ -447,6 +462,7 @@ fn judge(
                 ));
             }
             let listed = error["data"]["errors"].as_array().into_iter().flatten();
+            let listed = listed.filter(|fault| !is_of_a_later_family(fault));
             let step = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
             let paths = listed.map(|e| {
                 let steps = e["path"].as_array().into_iter().flatten();
@@ -477,4 +493,10 @@ fn judge(
             ));
         }
     }
+}
+
+/// Whether a fault that is listed belongs to a family behind faults of values.
+fn is_of_a_later_family(fault: &Value) -> bool {
+    let reason = fault["reason"].as_str().unwrap_or_default();
+    OF_LATER_FAMILIES.iter().any(|it| reason.starts_with(it))
 }

@@ -5,7 +5,8 @@ use super::Decision;
 use crate::flow::command::Done;
 use crate::flow::event::{Event, TaskCreated};
 use crate::flow::refusal::{
-    CallTask, Fault, ParentFault, Refusal, SelfDependency, TreeFault, UnknownDependency, report,
+    CallTask, Fault, ParentFault, Refusal, Refusals, Rejection, SelfDependency, TreeFault,
+    UnknownDependency, report,
 };
 use crate::flow::state::{Flow, NONE};
 use crate::limits;
@@ -14,21 +15,42 @@ use crate::task::call::NewTask;
 use crate::{RunId, TaskId};
 use hashbrown::HashMap;
 
+/// Cycles of dependencies that are told at once.
+const CYCLES_MAX: usize = 10;
+
 pub(super) fn create(flow: &Flow, tasks: &[NewTask]) -> Decision {
     check(flow, tasks)?;
     Ok((events(flow, tasks), Done::Status(Status::Pending)))
 }
 
-/// Judges new tasks, families of faults in their order of precedence.
-pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Refusal> {
-    let total = flow.size() + tasks.len();
-    if total > limits::TASKS_PER_FLOW_MAX {
-        return Err(Refusal::invalid([Fault::FlowTooLarge {
-            tasks: total,
-            tasks_max: limits::TASKS_PER_FLOW_MAX,
-        }]));
+impl Flow {
+    /// All that speaks against adding these tasks, which need not be resolved completely. Cost: as of `tasks.create`.
+    #[must_use]
+    pub fn refusals_of_new(&self, tasks: &[NewTask]) -> Vec<Refusal> {
+        let total = self.size() + tasks.len();
+        if total > limits::TASKS_PER_FLOW_MAX {
+            return vec![Refusal::invalid([Fault::FlowTooLarge {
+                tasks: total,
+                tasks_max: limits::TASKS_PER_FLOW_MAX,
+            }])];
+        }
+        let local = tasks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
+        let mut refusals = faults(self, tasks, &local).by_family();
+        refusals.extend(cycles(tasks, &local));
+        refusals
     }
-    let local: HashMap<TaskId, usize> = tasks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
+}
+
+/// Judges new tasks.
+pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Rejection> {
+    match Refusals::of(flow.refusals_of_new(tasks)) {
+        None => Ok(()),
+        Some(refusals) => Err(refusals.into()),
+    }
+}
+
+/// What is wrong with each task by itself.
+fn faults(flow: &Flow, tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Faults {
     let mut faults = Faults::default();
     let mut depths = Vec::with_capacity(tasks.len());
     for new in tasks {
@@ -46,6 +68,8 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Refusal> {
                 }
                 0
             }
+            // Why it cannot be told was said already.
+            Some(TaskId::UNTOLD) => 0,
             Some(parent) => match (local.get(&parent), flow.live(parent)) {
                 (Some(&p), _) => depths.get(p).map_or(0, |d| d + 1),
                 (None, Some(p)) => flow.depth_below(p),
@@ -68,6 +92,9 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Refusal> {
         depths.push(depth);
         for (index, dependency) in new.dependencies.iter().enumerate() {
             let dependency = dependency.id;
+            if dependency == TaskId::UNTOLD {
+                continue;
+            }
             if dependency == task {
                 report(&mut faults.own, SelfDependency { task, index });
             } else if faults.missing.len() < limits::VIOLATIONS_MAX
@@ -82,8 +109,7 @@ pub(super) fn check(flow: &Flow, tasks: &[NewTask]) -> Result<(), Refusal> {
             }
         }
     }
-    faults.refuse()?;
-    refuse_cycle(tasks, &local)
+    faults
 }
 
 /// What is wrong with new tasks, by family.
@@ -97,44 +123,39 @@ struct Faults {
 }
 
 impl Faults {
-    /// The family that comes first, with all that belongs to it.
-    fn refuse(self) -> Result<(), Refusal> {
-        Err(if !self.taken.is_empty() {
-            Refusal::Invalid(self.taken)
-        } else if !self.tree.is_empty() {
-            Refusal::InvalidTree(self.tree)
-        } else if !self.parents.is_empty() {
-            Refusal::InvalidParent(self.parents)
-        } else if !self.missing.is_empty() {
-            Refusal::DependenciesNotFound(self.missing)
-        } else if !self.own.is_empty() {
-            Refusal::SelfDependency(self.own)
-        } else {
-            return Ok(());
-        })
+    /// A refusal for each family that has some.
+    fn by_family(self) -> Vec<Refusal> {
+        let families = [
+            (!self.taken.is_empty()).then_some(Refusal::Invalid(self.taken)),
+            (!self.tree.is_empty()).then_some(Refusal::InvalidTree(self.tree)),
+            (!self.parents.is_empty()).then_some(Refusal::InvalidParent(self.parents)),
+            (!self.missing.is_empty()).then_some(Refusal::DependenciesNotFound(self.missing)),
+            (!self.own.is_empty()).then_some(Refusal::SelfDependency(self.own)),
+        ];
+        families.into_iter().flatten().collect()
     }
 }
 
-/// Nothing stored waits for a new task yet, so a cycle can only lie among the new ones.
-fn refuse_cycle(tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Result<(), Refusal> {
+/// Cycles of several tasks. Nothing stored waits for a new task yet, so they can only lie among the new ones.
+fn cycles(tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Vec<Refusal> {
     let targets = |i: usize| {
-        tasks[i]
+        let others = tasks[i]
             .dependencies
             .iter()
-            .filter_map(|d| local.get(&d.id).copied())
+            .filter(move |d| d.id != tasks[i].id);
+        others.filter_map(|d| local.get(&d.id).copied())
     };
-    match find_cycle(tasks.len(), targets) {
-        None => Ok(()),
-        Some(cycle) => Err(Refusal::cycle(cycle.iter().map(|&i| tasks[i].id), None)),
-    }
+    let found = find_cycles(tasks.len(), targets);
+    let cycle = |cycle: &Vec<usize>| Refusal::cycle(cycle.iter().map(|&i| tasks[i].id), None);
+    found.iter().map(cycle).collect()
 }
 
-/// A cycle in the graph with nodes `0..len`, if there is one. Depth-first, without recursion.
-/// Cost: O(nodes + edges).
-pub(super) fn find_cycle<I: Iterator<Item = usize>>(
+/// Cycles in the graph with nodes `0..len`, no two of which share a node; at least one if there are any, and at most
+/// [`CYCLES_MAX`]. Depth-first, without recursion. Cost: O(nodes + edges).
+fn find_cycles<I: Iterator<Item = usize>>(
     len: usize,
     targets: impl Fn(usize) -> I,
-) -> Option<Vec<usize>> {
+) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         Unseen,
@@ -142,7 +163,11 @@ pub(super) fn find_cycle<I: Iterator<Item = usize>>(
         Done,
     }
     let mut marks = vec![Mark::Unseen; len];
+    let mut cycles = Vec::new();
     for start in 0..len {
+        if cycles.len() >= CYCLES_MAX {
+            break;
+        }
         if marks[start] != Mark::Unseen {
             continue;
         }
@@ -160,7 +185,10 @@ pub(super) fn find_cycle<I: Iterator<Item = usize>>(
                             .iter()
                             .position(|(n, _)| *n == next)
                             .expect("a node on the path is in it");
-                        return Some(path[from..].iter().map(|(n, _)| *n).collect());
+                        cycles.push(path[from..].iter().map(|(n, _)| *n).collect());
+                        // Nothing on the way is looked at again: it leads to this cycle.
+                        path.drain(..)
+                            .for_each(|(node, _)| marks[node] = Mark::Done);
                     }
                     Mark::Done => {}
                 },
@@ -171,7 +199,7 @@ pub(super) fn find_cycle<I: Iterator<Item = usize>>(
             }
         }
     }
-    None
+    cycles
 }
 
 /// The facts of checked tasks.

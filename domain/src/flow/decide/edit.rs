@@ -1,6 +1,6 @@
 //! `tasks.update`. Cost: O(dependencies) for most fields; O(flow) for a changed dependency list
 //! or parent at worst (search for a cycle, height of the moved subtree). All fields are judged, and
-//! the family of faults that comes first is the answer.
+//! all that is wrong is told.
 
 use super::{Decision, find};
 use crate::TaskId;
@@ -10,14 +10,25 @@ use crate::flow::event::{
     TaskMoved, TaskRenamed, TaskRespecified, UserChanged,
 };
 use crate::flow::refusal::{
-    CallTask, Changeable, Fault, Outdated, ParentFault, Refusal, RunConflict, SelfDependency,
-    TransitionFault, TreeFault, UnknownDependency, report,
+    CallTask, Changeable, Fault, Outdated, ParentFault, Refusal, Refusals, Rejection, RunConflict,
+    SelfDependency, TransitionFault, TreeFault, UnknownDependency, report,
 };
 use crate::flow::state::{Flow, NONE, Task};
 use crate::limits;
 use crate::task::wiring::Wiring;
 use crate::task::{Status, wiring};
 use hashbrown::HashSet;
+
+impl Flow {
+    /// All that speaks against an update, which need not be read completely. Cost: as of `tasks.update`.
+    #[must_use]
+    pub fn refusals_of_update(&self, command: &Update) -> Vec<Refusal> {
+        match update(self, command) {
+            Err(Rejection::Refused(refusals)) => refusals.into_iter().collect(),
+            Err(Rejection::Outdated(_)) | Ok(_) => Vec::new(),
+        }
+    }
+}
 
 pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
     let i = find(flow, command.task)?;
@@ -36,7 +47,7 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         .parent
         .filter(|p| *p != flow.tasks.get(task.parent as usize).map(|t| t.id));
 
-    let mut refusals = Refusals(Vec::new());
+    let mut refusals = Against(Vec::new());
     let (task_id, status) = (command.task, task.status);
     if updates.status.is_some_and(|given| given != status) {
         let task = task_id;
@@ -98,7 +109,7 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
             }
         }
     }
-    refusals.first()?;
+    refusals.all()?;
     outdated.map_or(Ok(()), Err)?;
     if let Some(name) = &updates.name {
         events.push(Event::TaskRenamed(TaskRenamed {
@@ -130,34 +141,19 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
 }
 
 /// What speaks against an update, field by field.
-struct Refusals(Vec<Refusal>);
+struct Against(Vec<Refusal>);
 
-impl Refusals {
+impl Against {
     fn check<T>(&mut self, result: Result<T, Refusal>) -> Option<T> {
         result.map_err(|refusal| self.0.push(refusal)).ok()
     }
 
-    /// The family that comes first, with all that belongs to it.
-    fn first(self) -> Result<(), Refusal> {
-        let Some(kind) = self.0.iter().map(Refusal::kind).min() else {
-            return Ok(());
-        };
-        let mut all = self.0.into_iter().filter(|r| r.kind() == kind);
-        let mut first = all.next().expect("the least kind is one of them");
-        for other in all {
-            match (&mut first, other) {
-                (Refusal::AlreadyExecuting(faults), Refusal::AlreadyExecuting(more)) => {
-                    faults.extend(more);
-                }
-                (Refusal::InvalidTransition(faults), Refusal::InvalidTransition(more)) => {
-                    faults.extend(more);
-                }
-                (first, other) => {
-                    unreachable!("only one check of an update refuses like {first:?}, {other:?}")
-                }
-            }
+    /// All of them, in their order of precedence.
+    fn all(self) -> Result<(), Rejection> {
+        match Refusals::of(self.0) {
+            None => Ok(()),
+            Some(refusals) => Err(refusals.into()),
         }
-        Err(first)
     }
 }
 
@@ -178,6 +174,10 @@ fn wire(
     specification: &mut Specification,
     dependencies: Option<&[Dependency]>,
 ) -> Result<(), Refusal> {
+    if dependencies.is_some_and(|given| given.iter().any(|it| it.id == TaskId::UNTOLD)) {
+        // Without them nothing can be said of what is wired to them.
+        return Ok(());
+    }
     let present = || flow.dependencies(task);
     let dependencies = dependencies.map_or_else(present, <[_]>::to_vec);
     let id = |text: &str| TaskId::parse(text).ok();
@@ -278,6 +278,8 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
     for (index, dependency) in dependencies.iter().enumerate() {
         match flow.live(dependency.id) {
             Some(target) => targets.push(target),
+            // Why it cannot be told was said already.
+            None if dependency.id == TaskId::UNTOLD => {}
             None => {
                 let dependency = dependency.id;
                 let fault = UnknownDependency {

@@ -36,7 +36,9 @@ pub(super) fn receive(flow: &Flow, order: &Receive) -> Decision {
         return Err(refused.into());
     }
     let (answered, done) = match suspend::respond(flow, &order.answers) {
-        Err(Rejection::Refused(Refusal::NotSuspended { .. })) => return Err(refused.into()),
+        Err(Rejection::Refused(why)) if matches!(why.first, Refusal::NotSuspended { .. }) => {
+            return Err(refused.into());
+        }
         decided => decided?,
     };
     let mut events = vec![Event::MessageReceived(MessageReceived {

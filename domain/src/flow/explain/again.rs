@@ -43,8 +43,10 @@ impl Flow {
         });
         match self.decide(&command, now, capacity) {
             Ok(_) => Again::Accepted,
-            Err(Rejection::Refused(Refusal::AlreadyExecuting(_))) => Again::AfterRun,
-            Err(Rejection::Refused(refusal)) => Again::Refused(refusal),
+            Err(Rejection::Refused(refusals)) => match refusals.first {
+                Refusal::AlreadyExecuting(_) => Again::AfterRun,
+                refusal => Again::Refused(refusal),
+            },
             Err(Rejection::Outdated(what)) => {
                 unreachable!("a run rests on nothing that was read before: {what:?}")
             }

@@ -24,6 +24,43 @@ enum Target {
     Local(usize),
     /// A stored task.
     Stored(TaskId),
+    /// Some task: what was written cannot be told.
+    Untold,
+}
+
+impl Target {
+    fn id(&self, ids: &[TaskId]) -> TaskId {
+        match self {
+            Self::Local(i) => ids[*i],
+            Self::Stored(id) => *id,
+            Self::Untold => TaskId::UNTOLD,
+        }
+    }
+}
+
+/// Why the tasks of a call cannot be resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unresolved {
+    /// Values that are wrong in themselves, those of the tasks by themselves first; `Invalid` and `InvalidTree`, in this
+    /// order. Never empty.
+    pub refusals: Vec<Refusal>,
+    /// The tasks as far as they are understood, to find what else is wrong: [`Flow::refusals_of_new`]. `None`: tasks have
+    /// the same id, so nothing more can be said of references.
+    ///
+    /// [`Flow::refusals_of_new`]: crate::flow::Flow::refusals_of_new
+    pub understood: Option<ResolvedTasks>,
+}
+
+impl Unresolved {
+    /// The refusal that comes first.
+    ///
+    /// # Panics
+    /// Never: there is one.
+    #[must_use]
+    pub fn first(self) -> Refusal {
+        let mut refusals = self.refusals.into_iter();
+        refusals.next().expect("tasks are unresolved for a reason")
+    }
 }
 
 impl TaskList {
@@ -34,7 +71,10 @@ impl TaskList {
     /// `Invalid`: duplicate ids, references that mean nothing or several tasks, and what is wrong with
     /// the tasks by themselves, first. `InvalidTree`: several
     /// roots, none, a parent cycle, or `parent_id` against the nesting.
-    pub fn resolve(self, mut mint: impl FnMut(Fresh) -> TaskId) -> Result<ResolvedTasks, Refusal> {
+    pub fn resolve(
+        self,
+        mut mint: impl FnMut(Fresh) -> TaskId,
+    ) -> Result<ResolvedTasks, Unresolved> {
         let ids: Vec<TaskId> = self
             .tasks
             .iter()
@@ -48,6 +88,7 @@ impl TaskList {
             })
             .collect();
         let (names, duplicates) = Names::of(&self.tasks);
+        let is_ambiguous = !duplicates.is_empty();
         let mut faults: Vec<Fault> = self.faults.iter().cloned().map(Fault::from).collect();
         duplicates
             .into_iter()
@@ -62,41 +103,40 @@ impl TaskList {
                     Ok(target) => Some(target),
                     Err(fault) => {
                         report(&mut faults, fault);
-                        None
+                        Some(Target::Untold)
                     }
                 },
             };
             parents.push(match (written, *around) {
                 (None, around) => around.map(Target::Local),
                 (Some(Target::Local(p)), Some(a)) if p == a => Some(Target::Local(a)),
-                (Some(_), Some(_)) => {
+                (Some(Target::Untold), Some(a)) => Some(Target::Local(a)),
+                (Some(Target::Local(_) | Target::Stored(_)), Some(a)) => {
                     let parent = task.parent.as_ref();
                     let parent = parent.map(|p| p.text.clone()).unwrap_or_default();
                     let fault = TreeFault::AgainstNesting { task: of, parent };
                     report(&mut tree_faults, fault);
-                    None
+                    Some(Target::Local(a))
                 }
                 (written, None) => written,
             });
         }
         let mut dependencies: Vec<Vec<Dependency>> = Vec::with_capacity(ids.len());
+        let mut are_told = true;
         for (i, task) in self.tasks.iter().enumerate() {
             let of = CallTask::Index(i);
-            match resolve_dependencies(of, &task.dependencies, |reference, at| {
-                names.find(reference, at).map(|target| match target {
-                    Target::Local(i) => ids[i],
-                    Target::Stored(id) => id,
-                })
-            }) {
-                Ok(list) => dependencies.push(list),
-                Err(list) => list
-                    .into_iter()
-                    .for_each(|fault| report(&mut faults, fault)),
-            }
+            let (list, wrong) = resolve_dependencies(of, &task.dependencies, |reference, at| {
+                names.find(reference, at).map(|target| target.id(&ids))
+            });
+            dependencies.push(list);
+            are_told &= wrong.is_empty();
+            wrong
+                .into_iter()
+                .for_each(|fault| report(&mut faults, fault));
         }
         let mut wired = vec![None; ids.len()];
         // Without its dependencies nothing can be said of what is wired to them.
-        if dependencies.len() == ids.len() {
+        if are_told {
             let specified = self
                 .tasks
                 .iter()
@@ -113,16 +153,13 @@ impl TaskList {
                 }
             }
         }
-        if !faults.is_empty() {
-            return Err(Refusal::Invalid(faults));
-        }
-        if !tree_faults.is_empty() {
-            return Err(Refusal::InvalidTree(tree_faults));
-        }
-        let order = Self::order(&parents)?;
+        let (order, misplaced) = Self::order(&parents);
+        misplaced
+            .into_iter()
+            .for_each(|fault| report(&mut tree_faults, fault));
         let joins = parents.iter().find_map(|p| match p {
             Some(Target::Stored(id)) => Some(*id),
-            Some(Target::Local(_)) | None => None,
+            Some(Target::Local(_) | Target::Untold) | None => None,
         });
         let (aliases, shared_names) = names.words(&self.tasks, &ids);
         drop(names);
@@ -145,10 +182,7 @@ impl TaskList {
                 }
                 NewTask {
                     id: ids[i],
-                    parent: parents[i].as_ref().map(|p| match p {
-                        Target::Local(p) => ids[*p],
-                        Target::Stored(id) => *id,
-                    }),
+                    parent: parents[i].as_ref().map(|parent| parent.id(&ids)),
                     name: task.name,
                     user_id: task.user_id,
                     priority: task.priority,
@@ -159,18 +193,34 @@ impl TaskList {
                 }
             })
             .collect();
-        Ok(ResolvedTasks {
+        let resolved = ResolvedTasks {
             tasks,
             ids,
             aliases,
             shared_names,
             chosen_ids,
             joins,
+        };
+        let mut refusals = Vec::new();
+        if !faults.is_empty() {
+            refusals.push(Refusal::Invalid(faults));
+        }
+        if !tree_faults.is_empty() {
+            refusals.push(Refusal::InvalidTree(tree_faults));
+        }
+        if refusals.is_empty() {
+            return Ok(resolved);
+        }
+        let understood = (!is_ambiguous).then_some(resolved);
+        Err(Unresolved {
+            refusals,
+            understood,
         })
     }
 
-    /// Indices with parents before children, siblings as given; refuses what is no tree.
-    fn order(parents: &[Option<Target>]) -> Result<Vec<usize>, Refusal> {
+    /// Indices with parents before children, siblings as given, and why the tasks are no tree. Tasks below themselves
+    /// come last.
+    fn order(parents: &[Option<Target>]) -> (Vec<usize>, Vec<TreeFault>) {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
         let (mut tops, mut roots, mut joins) = (Vec::new(), Vec::new(), false);
         for (i, parent) in parents.iter().enumerate() {
@@ -180,22 +230,24 @@ impl TaskList {
                     joins = true;
                     tops.push(i);
                 }
+                Some(Target::Untold) => tops.push(i),
                 None => {
                     roots.push(i);
                     tops.push(i);
                 }
             }
         }
-        let faults = |fault: fn(CallTask) -> TreeFault| {
+        let of_roots = |fault: fn(CallTask) -> TreeFault| {
             let roots = roots.iter().take(limits::VIOLATIONS_MAX);
-            Refusal::InvalidTree(roots.map(|&i| fault(CallTask::Index(i))).collect())
+            roots.map(|&i| fault(CallTask::Index(i))).collect()
         };
-        if joins && !roots.is_empty() {
-            return Err(faults(|task| TreeFault::WithoutParent { task }));
-        }
-        if roots.len() > 1 {
-            return Err(faults(|task| TreeFault::SeveralRoots { task }));
-        }
+        let mut faults: Vec<TreeFault> = if joins && !roots.is_empty() {
+            of_roots(|task| TreeFault::WithoutParent { task })
+        } else if roots.len() > 1 {
+            of_roots(|task| TreeFault::SeveralRoots { task })
+        } else {
+            Vec::new()
+        };
         let mut order = Vec::with_capacity(parents.len());
         tops.reverse();
         while let Some(i) = tops.pop() {
@@ -205,44 +257,45 @@ impl TaskList {
         if order.len() < parents.len() {
             let mut reached = vec![false; parents.len()];
             order.iter().for_each(|&i| reached[i] = true);
-            let lost = (0..parents.len())
-                .find(|&i| !reached[i])
-                .expect("some task was not reached");
-            let task = CallTask::Index(lost);
-            return Err(Refusal::InvalidTree(vec![TreeFault::ParentCycle { task }]));
+            let lost: Vec<usize> = (0..parents.len()).filter(|&i| !reached[i]).collect();
+            let task = CallTask::Index(lost[0]);
+            faults.push(TreeFault::ParentCycle { task });
+            order.extend(lost);
         }
-        Ok(order)
+        (order, faults)
     }
 }
 
-/// Turns the references of the task `of` into dependencies; the same task twice is a fault.
-///
-/// # Errors
-/// All faults, at most [`limits::VIOLATIONS_MAX`].
+/// Turns the references of the task `of` into dependencies, and tells what is wrong with them, the same task twice
+/// included; at most [`limits::VIOLATIONS_MAX`] faults. Each dependency keeps its index: one with a fault stands for no
+/// task.
 pub fn resolve_dependencies(
     of: CallTask,
     given: &[(TaskRef, When)],
     mut find: impl FnMut(&TaskRef, ReferenceAt) -> Result<TaskId, Fault>,
-) -> Result<Vec<Dependency>, Vec<Fault>> {
+) -> (Vec<Dependency>, Vec<Fault>) {
     let mut faults = Vec::new();
     let mut seen = hashbrown::HashSet::with_capacity(given.len());
     let mut list = Vec::with_capacity(given.len());
     for (index, (reference, when)) in given.iter().enumerate() {
         let at = ReferenceAt::Dependency { of, index };
-        match find(reference, at) {
-            Err(fault) => report(&mut faults, fault),
+        let id = match find(reference, at) {
+            // What is wrong with it was told when it was read.
+            _ if reference.is_unread() => TaskId::UNTOLD,
+            Err(fault) => {
+                report(&mut faults, fault);
+                TaskId::UNTOLD
+            }
             Ok(id) if !seen.insert(id) => {
                 let text = reference.text.clone();
                 report(&mut faults, Fault::DuplicateDependency { at, text });
+                TaskId::UNTOLD
             }
-            Ok(id) => list.push(Dependency { id, when: *when }),
-        }
+            Ok(id) => id,
+        };
+        list.push(Dependency { id, when: *when });
     }
-    if faults.is_empty() {
-        Ok(list)
-    } else {
-        Err(faults)
-    }
+    (list, faults)
 }
 
 /// What texts mean within a call. Ids beat names; a name counts when one task has it.
@@ -280,6 +333,9 @@ impl<'a> Names<'a> {
     fn find(&self, reference: &TaskRef, at: ReferenceAt) -> Result<Target, Fault> {
         let given = &reference.text;
         let text = || given.clone();
+        if reference.is_unread() {
+            return Ok(Target::Untold);
+        }
         if let Some(&i) = self.ids.get(given) {
             return Ok(Target::Local(i));
         }
@@ -307,8 +363,8 @@ impl<'a> Names<'a> {
             of: CallTask::Index(0),
         };
         match self.find(&reference, at).ok()? {
-            Target::Local(i) => Some(ids[i]),
-            Target::Stored(id) => Some(id),
+            Target::Untold => None,
+            found @ (Target::Local(_) | Target::Stored(_)) => Some(found.id(ids)),
         }
     }
 

@@ -198,7 +198,8 @@ impl Reader<'_> {
             return Some(None);
         }
         let path = self.at(&["parent_id".into()]);
-        self.task_ref(value, &path).map(Some)
+        let parent = self.task_ref(value, &path);
+        Some(Some(parent.unwrap_or(TaskRef::unread())))
     }
 
     pub(super) fn task_ref(&mut self, value: &Value, path: &[PathSegment]) -> Option<TaskRef> {
@@ -291,6 +292,7 @@ impl Reader<'_> {
                     "an object {id, required} or {id, when}",
                     item,
                 );
+                dependencies.push((TaskRef::unread(), When::required(true)));
                 continue;
             };
             let at = |field: &str| {
@@ -332,19 +334,19 @@ impl Reader<'_> {
                     When::Always
                 }
             };
-            match object.get("id") {
-                None => self.report(
-                    &at("id"),
-                    "Required field is missing",
-                    "the id of the task to depend on",
-                    &Value::Null,
-                ),
-                Some(id) => {
-                    if let Some(task) = self.task_ref(id, &at("id")) {
-                        dependencies.push((task, when));
-                    }
+            let task = match object.get("id") {
+                None => {
+                    self.report(
+                        &at("id"),
+                        "Required field is missing",
+                        "the id of the task to depend on",
+                        &Value::Null,
+                    );
+                    None
                 }
-            }
+                Some(id) => self.task_ref(id, &at("id")),
+            };
+            dependencies.push((task.unwrap_or(TaskRef::unread()), when));
         }
         Some(dependencies)
     }

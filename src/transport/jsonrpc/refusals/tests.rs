@@ -68,6 +68,7 @@ fn reads(names: &CallNames, refusal: Refusal, kind: ErrorKind, told: &[Row<'_>],
 fn refused(refusal: Refusal, names: CallNames) -> Refused {
     Refused {
         refusal,
+        others: Vec::new(),
         names,
         unknown_executors: Vec::new(),
         executors: KnownExecutors::default(),
@@ -88,6 +89,7 @@ fn a_refusal_is_the_same_after_a_journey_between_nodes() {
             len: 2,
             closed_by: None,
         },
+        others: vec![Refusal::InvalidTree(Vec::new())],
         names: two_tasks(),
         unknown_executors: Vec::new(),
         executors: KnownExecutors::default(),

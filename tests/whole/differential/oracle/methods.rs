@@ -4,7 +4,7 @@
 use super::ids::{self, symbol, text, written};
 use super::{
     ANY_TEXT, Answer, Cancelled, Failed, InProgress, Oracle, Pending, Refusal, Symbol, Task, When,
-    fields, inputs, invalid, refuse, wires,
+    fields, invalid, refuse, wires,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,9 +153,9 @@ impl Oracle {
 
     pub(super) fn update(&mut self, map: &Map<String, Value>) -> Answer {
         let updates = map["updates"].as_object().cloned().unwrap_or_default();
-        let references = fields::update_references(&updates);
-        if !references.is_empty() {
-            return invalid(references);
+        let faults = self.update_faults(map, fields::update_references(&updates));
+        if !faults.is_empty() {
+            return invalid(faults);
         }
         let id = self.stored(&map["task_id"])?;
         let old = self.task(&id).clone();
@@ -168,10 +168,6 @@ impl Oracle {
                 .cloned()
                 .unwrap_or(old.schemas.clone());
             new.params = updates.get("params").cloned().unwrap_or(old.params.clone());
-            let faults = inputs::faults(&new.inputs, &new.schemas, "updates");
-            if !faults.is_empty() {
-                return invalid(faults);
-            }
         }
         new.start_at = updates
             .get("start_at")
@@ -189,14 +185,6 @@ impl Oracle {
         let specifies = ["inputs", "schemas", "params", "start_at", "dependencies"]
             .into_iter()
             .any(given);
-        if specifies {
-            let find = |name: &str| symbol(name);
-            let (inputs, schemas) = (&new.inputs, &new.schemas);
-            let faults = wires::faults(inputs, schemas, &new.dependencies, &find, "updates");
-            if !faults.is_empty() {
-                return invalid(faults);
-            }
-        }
         new.absent = wires::still_absent(&old.absent, &old.schemas, &new.schemas);
         if specifies {
             let absent = self.absent_already(&new);

@@ -1,7 +1,7 @@
 //! Section "Errors": everything that is wrong with the tasks of a call is told at once.
 
 use super::ids::{self, Written, join, symbol, text};
-use super::{Oracle, Refusal, inputs};
+use super::{Oracle, Refusal, When, inputs, wires};
 use crate::differential::gate;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -23,6 +23,7 @@ impl Oracle {
             ("tasks.execute", Some(tasks)) if tasks.is_array() => {
                 Map::from_iter([("tasks".to_owned(), tasks.clone())])
             }
+            ("tasks.update", _) => return self.update_faults(map, shape),
             _ => return shape,
         };
         let tasks = ids::written(&given);
@@ -67,6 +68,54 @@ impl Oracle {
         }
         if runs && !found.is_empty() && map.get("allow_unknown_executors") != Some(&json!(true)) {
             found.extend(executors);
+        }
+        found
+    }
+}
+
+impl Oracle {
+    /// The same for an update, of which `known` is wrong: with what is wrong with the task as it would be, if all that
+    /// it executes was read.
+    pub(super) fn update_faults(
+        &self,
+        map: &Map<String, Value>,
+        known: BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        let is_wrong = |member: &str| {
+            let place = join("updates", member);
+            known
+                .iter()
+                .any(|it| *it == place || lies_below(it, &place))
+        };
+        let specification = ["inputs", "schemas", "params", "start_at"];
+        let task = map.get("task_id").and_then(Value::as_str).and_then(symbol);
+        let updates = map.get("updates").and_then(Value::as_object);
+        let (Some(old), Some(updates)) = (task.and_then(|s| self.tasks.get(&s)), updates) else {
+            return known;
+        };
+        if specification.iter().any(|it| is_wrong(it)) || known.contains("task_id") {
+            return known;
+        }
+        let of = |name: &str, old: &Value| updates.get(name).unwrap_or(old).clone();
+        let (inputs, schemas) = (of("inputs", &old.inputs), of("schemas", &old.schemas));
+        let respecifies = specification.iter().any(|it| updates.contains_key(*it));
+        let mut found = known.clone();
+        if respecifies {
+            found.extend(inputs::faults(&inputs, &schemas, "updates"));
+        }
+        // Without its dependencies nothing can be said of what is wired to them.
+        let rewires = respecifies || (known.is_empty() && updates.contains_key("dependencies"));
+        if rewires && !is_wrong("dependencies") {
+            let given = updates.get("dependencies").and_then(Value::as_array);
+            let read = |d: &Value| {
+                let id = d["id"].as_str().and_then(symbol);
+                id.map(|id| (id, When::of(d)))
+            };
+            let given = given.map(|list| list.iter().filter_map(read).collect());
+            let dependencies = given.unwrap_or_else(|| old.dependencies.clone());
+            let find = |name: &str| symbol(name);
+            let wrong = wires::faults(&inputs, &schemas, &dependencies, &find, "updates");
+            found.extend(wrong);
         }
         found
     }

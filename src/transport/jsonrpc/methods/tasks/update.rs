@@ -18,7 +18,7 @@ use taskledger_domain::{TaskId, Violation};
 pub struct Params {
     /// A stored task; what may be changed depends on its status.
     pub task_id: TaskId,
-    /// The changes.
+    /// The changes, perhaps with faults, those of other parameters included.
     pub updates: Updates,
 }
 
@@ -30,12 +30,23 @@ impl Parameters for Params {
             UPDATES,
             "The members to change, with their new values; the merged task is checked as a whole.",
         );
-        reader.finish(|| {
-            Some(Self {
-                task_id: task_id?,
-                updates: updates?,
-            })
-        })
+        let mut faults = match (reader.finish(|| Some(())), task_id, updates) {
+            (Ok(()), Some(task_id), Some(updates)) => return Ok(Self { task_id, updates }),
+            // What else is wrong with the updates is told with it.
+            (Err(faults), Some(task_id), Some(updates)) if !faults.is_empty() => {
+                let updates = updates.with_faults(faults);
+                return Ok(Self { task_id, updates });
+            }
+            (faults, _, updates) => {
+                let of_updates = updates.map(|updates| updates.faults);
+                (
+                    faults.err().unwrap_or_default(),
+                    of_updates.unwrap_or_default(),
+                )
+            }
+        };
+        faults.0.append(&mut faults.1);
+        Err(faults.0)
     }
 }
 
@@ -55,7 +66,7 @@ impl Kind for UpdatesKind {
         let members = value
             .as_object()
             .ok_or(Fault::new("not an object", "an object"))?;
-        spec::updates(members).map_err(Refusal::Inside)
+        Ok(spec::read_updates(members))
     }
 }
 

@@ -1,0 +1,167 @@
+//! Everything that is wrong with a call, in one answer. What is wrong with values, references and the tree is found
+//! without a look at what is stored; the rest here, for calls that are refused anyway.
+
+use super::*;
+use taskledger_domain::flow::{Flow, Refusals, TreeFault};
+use taskledger_domain::task::call::Unresolved;
+
+/// Where new tasks go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// Into the flow of a stored parent, if they name one.
+    StoredParent,
+    /// Always into a flow of their own.
+    Nothing,
+}
+
+impl App {
+    /// Why new tasks are refused: `found` before, and what else is wrong with the tasks, as far as they are understood.
+    pub(super) async fn refused_tasks(
+        &self,
+        context: &Context,
+        names: CallNames,
+        found: Vec<Refusal>,
+        understood: Option<ResolvedTasks>,
+        joining: Joining,
+    ) -> Error {
+        let (mut all, mut names) = (found, names);
+        if let Some(mut understood) = understood {
+            names = names.resolved(&mut understood);
+            match self.wrong_where_they_go(context, understood, joining).await {
+                Ok(more) => all.extend(more),
+                Err(error) => return error,
+            }
+        }
+        match Refusals::of(all) {
+            Some(refusals) => Error::from(refusals).with_names(&names),
+            None => Failure::Broken("tasks are refused for nothing".to_owned()).into(),
+        }
+    }
+
+    /// The same for tasks that were not resolved, with `faults` that were found beside.
+    pub(super) async fn refused_unresolved(
+        &self,
+        context: &Context,
+        names: CallNames,
+        (unresolved, faults, own): (Unresolved, Vec<Fault>, usize),
+        joining: Joining,
+    ) -> Error {
+        let Unresolved {
+            mut refusals,
+            understood,
+        } = unresolved;
+        // Those of the tasks by themselves come first, those of references last.
+        let references = match refusals.first_mut() {
+            Some(Refusal::Invalid(all)) => {
+                let references = all.split_off(own.min(all.len()));
+                all.extend(faults);
+                all.truncate(limits::VIOLATIONS_MAX);
+                references
+            }
+            _ => faults,
+        };
+        if !references.is_empty() {
+            refusals.push(Refusal::Invalid(references));
+        }
+        self.refused_tasks(context, names, refusals, understood, joining)
+            .await
+    }
+
+    /// What is wrong with tasks that could only be told where they would be added.
+    async fn wrong_where_they_go(
+        &self,
+        context: &Context,
+        understood: ResolvedTasks,
+        joining: Joining,
+    ) -> Result<Vec<Refusal>, Error> {
+        let ResolvedTasks { tasks, joins, .. } = understood;
+        let tasks = Arc::new(tasks);
+        let alone = || Flow::default().refusals_of_new(&tasks);
+        let found = match (joins, joining) {
+            (None, _) => alone(),
+            (Some(parent), Joining::Nothing) => {
+                let mut found = alone();
+                found.retain(|refusal| !matches!(refusal, Refusal::InvalidParent(_)));
+                let mut faults = tasks.iter().filter(|task| task.parent == Some(parent));
+                let fault = faults.next().map(|task| {
+                    let task = task.id;
+                    ParentFault::NotInCall { task, parent }
+                });
+                found.extend(fault.map(|fault| Refusal::InvalidParent(vec![fault])));
+                found
+            }
+            (Some(parent), Joining::StoredParent) => {
+                match self.wrong_below(context, parent, tasks.clone()).await? {
+                    Some(found) => found,
+                    // Whatever they name that is stored would be there.
+                    None => {
+                        let mut found = alone();
+                        found.retain(|refusal| refusal.kind() == Kind::Circular);
+                        found.push(Refusal::InvalidParent(vec![ParentFault::NotStored {
+                            parent,
+                        }]));
+                        found
+                    }
+                }
+            }
+        };
+        Ok(found.into_iter().filter_map(untold).collect())
+    }
+
+    /// What is wrong with tasks below a stored one; `None`: there is no such task, or not for this caller.
+    async fn wrong_below(
+        &self,
+        context: &Context,
+        parent: TaskId,
+        tasks: Arc<Vec<NewTask>>,
+    ) -> Result<Option<Vec<Refusal>>, Error> {
+        let Some(flow) = self.directory.flow_of(parent).await? else {
+            return Ok(None);
+        };
+        let reach = context.caller.reach();
+        let look = move |state: &Flow| {
+            let is_seen = state.version() > 0 && sees(&reach, state);
+            is_seen.then(|| state.refusals_of_new(&tasks))
+        };
+        self.flows.look(flow, engine_metadata(), look).await
+    }
+
+    /// Why an update is refused: `faults` found before, and what else is wrong with it.
+    pub(super) async fn refused_update(
+        &self,
+        context: &Context,
+        flow: FlowId,
+        update: Update,
+        faults: Vec<Fault>,
+    ) -> Error {
+        let reach = context.caller.reach();
+        let look = move |state: &Flow| {
+            let is_seen = sees(&reach, state) && state.task(update.task).is_some();
+            is_seen.then(|| state.refusals_of_update(&update))
+        };
+        let more = match self.flows.look(flow, engine_metadata(), look).await {
+            Ok(more) => more.unwrap_or_default(),
+            Err(error) => return error,
+        };
+        let all = std::iter::once(Refusal::Invalid(faults)).chain(more);
+        match Refusals::of(all) {
+            Some(refusals) => refusals.into(),
+            None => Failure::Broken("an update is refused for nothing".to_owned()).into(),
+        }
+    }
+}
+
+/// Without what was told before: ids that are taken, and several roots.
+fn untold(refusal: Refusal) -> Option<Refusal> {
+    match refusal {
+        Refusal::Invalid(mut faults) => {
+            faults.retain(|fault| matches!(fault, Fault::FlowTooLarge { .. }));
+            (!faults.is_empty()).then_some(Refusal::Invalid(faults))
+        }
+        Refusal::InvalidTree(mut faults) => {
+            faults.retain(|fault| !matches!(fault, TreeFault::SecondRoot { .. }));
+            (!faults.is_empty()).then_some(Refusal::InvalidTree(faults))
+        }
+        other => Some(other),
+    }
+}
