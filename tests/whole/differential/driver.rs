@@ -32,7 +32,7 @@ const OF_LATER_FAMILIES: [&str; 10] = [
     "Dependency task not found",
     "Flow has a root already",
     "Multiple root tasks found",
-    "Parent task ",
+    "Parent ",
     "Task ",
     "Does not match the tree",
     "Tree is too deep",
