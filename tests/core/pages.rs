@@ -8,6 +8,7 @@ mod examples;
 mod links;
 mod numbers;
 mod owasp;
+mod paths;
 mod reference;
 mod shell;
 mod unrun;

@@ -1,8 +1,11 @@
-//! One list of cases through each door there is: whatever the door, the server does the same and says
-//! the same. Answers are compared after ids, times and positions were replaced.
+//! Whatever the door, the server does the same and says the same. Answers are compared after ids, times and positions
+//! were replaced.
 //!
-//! A new door is one implementation of [`door::Door`], played where its route is placed below; a new case is one
-//! entry of [`cases::all`].
+//! The cases of [`cases::all`] are played through each form of JSON-RPC: calls in a POST, in a batch and on a socket.
+//! Other protocols have lists of their own: `bus` compares workers of the EventBus with those of JSON-RPC, `a2a` the
+//! bindings of Agent2Agent with each other.
+//!
+//! A new form of JSON-RPC is one implementation of [`door::Door`], played where its route is placed below.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
@@ -20,7 +23,7 @@ use taskledger::transport::http::Route;
 use taskledger_testkit::cluster::Cluster;
 use taskledger_testkit::server::{Api, Folder, Server};
 
-/// What each case is answered through the plainest door.
+/// What each case is answered in a POST.
 async fn expected(cases: &[Case]) -> Vec<String> {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
@@ -43,8 +46,8 @@ async fn assert_alike(mut door: impl Door, cases: &[Case], expected: &[String]) 
     }
 }
 
-/// The doors of one server: whatever it serves that takes calls, or tells what became of them. A route that is not
-/// placed here does not compile.
+/// Every route of one server: the cases through those that take calls of JSON-RPC, a list of its own through the
+/// EventBus. A route that is not placed here does not compile.
 async fn assert_doors_are_alike(api: &Api, cases: &[Case], expected: &[String]) {
     for route in Route::ALL {
         match route {
@@ -56,7 +59,7 @@ async fn assert_doors_are_alike(api: &Api, cases: &[Case], expected: &[String]) 
             Route::Socket => assert_alike(Socket::open(api).await, cases, expected).await,
             // What cases stream over HTTP.
             Route::Events => {}
-            // Agents do one part of it, in their own words.
+            // Workers only, with a list of its own.
             Route::Bus => bus::assert_alike(api).await,
             // `a2a.rs` has a list of its own for its bindings; what 0.3 makes of it: `doors/a2a/v03.rs`.
             Route::A2aRpc | Route::A2aRest | Route::A2aGrpc | Route::A2aGrpcV03 => {}

@@ -1,4 +1,4 @@
-//! Filters of tests in `.config/nextest.toml`, which name tests by text: whoever renames one is told here.
+//! Filters of tests in `.config/nextest.toml` and `test.sh`, which name tests by text: whoever renames one is told here.
 
 use super::{root, rust_files};
 use std::collections::BTreeSet;
@@ -98,4 +98,37 @@ fn a_test_that_was_renamed_is_missed() {
     // A name counts only in the tests that the filter is about.
     let elsewhere = "filter = 'binary(doors) & test(critical_path)'";
     assert_eq!(unknown(elsewhere), ["tests/doors: critical_path"]);
+}
+
+/// Names of the test programs of packages, of the files `tests/NAME.rs` and `tests/NAME/main.rs`.
+fn programs() -> BTreeSet<String> {
+    let files = ["crates", "domain", "projections", "tests"]
+        .into_iter()
+        .flat_map(rust_files)
+        .filter(|(path, _)| !path.contains("/src/"));
+    let names = files.filter_map(|(path, _)| {
+        let (_, file) = path.split_once("tests/")?;
+        let name = file
+            .strip_suffix("/main.rs")
+            .or_else(|| file.strip_suffix(".rs"))?;
+        is_name(name).then(|| name.to_owned())
+    });
+    names.collect()
+}
+
+#[test]
+fn the_quick_tests_leave_out_one_program() {
+    let path = root().join("test.sh");
+    let script = std::fs::read_to_string(path).expect("the script can be read");
+    assert!(script.contains("--lib --bins --test '[!w]*' --test 'w[!h]*' "));
+
+    let programs = programs();
+
+    let is_there = |name: &str| programs.contains(name);
+    assert!(is_there("core") && is_there("doors") && is_there("wire"));
+    let left_out: Vec<_> = programs
+        .iter()
+        .filter(|name| name.starts_with("wh") || *name == "w")
+        .collect();
+    assert_eq!(left_out, ["whole"]);
 }

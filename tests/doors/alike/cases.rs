@@ -1,4 +1,4 @@
-//! The cases.
+//! The cases that are played through each form of JSON-RPC.
 
 use super::request::Id::{Malformed, Of, Unknown};
 use super::request::Work::{Echo, Endless, Failing, Group, Remote};
@@ -8,7 +8,7 @@ use super::request::{NewTask, Request, Work, task};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected {
     Done,
-    /// The refusal with this code of JSON-RPC; a door with other codes translates.
+    /// The refusal with this code.
     Refused(i64),
 }
 

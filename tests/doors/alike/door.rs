@@ -1,4 +1,4 @@
-//! The ways into a server, and the words of JSON-RPC, which all of them speak so far.
+//! The ways into a server by JSON-RPC, and what a request is called there.
 
 use super::play::{Answer, Book};
 use super::request::{NewTask, Request, Work};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// A way into a server.
+/// A way into a server that takes calls of JSON-RPC.
 #[async_trait]
 pub(crate) trait Door {
     /// What failures call it.
