@@ -10,7 +10,6 @@ mod manifests;
 mod names;
 mod test_groups;
 
-use edges::{CRATES, EDGES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -89,100 +88,6 @@ fn code(text: &str) -> String {
         }
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// `src/engine/executor/run.rs` belongs to `engine`, `src/server.rs` to `server`.
-fn part(path: &str) -> &str {
-    let inner = path.strip_prefix("src/").unwrap_or(path);
-    inner
-        .split('/')
-        .next()
-        .unwrap_or(inner)
-        .trim_end_matches(".rs")
-}
-
-/// The parts that a text names behind `crate::`, groups in braces included.
-fn used_parts(code: &str) -> BTreeSet<String> {
-    let word = |text: &str| {
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect::<String>()
-    };
-    let mut used = BTreeSet::new();
-    for after in code.split("crate::").skip(1) {
-        match after.strip_prefix('{') {
-            None => _ = used.insert(word(after)),
-            Some(group) => {
-                let (mut depth, mut begins) = (0, true);
-                for (at, c) in group.char_indices() {
-                    match c {
-                        '{' => depth += 1,
-                        '}' if depth == 0 => break,
-                        '}' => depth -= 1,
-                        ',' if depth == 0 => begins = true,
-                        c if begins && c.is_alphabetic() => {
-                            used.insert(word(&group[at..]));
-                            begins = false;
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-    }
-    used
-}
-
-#[test]
-fn used_parts_are_found_behind_paths_and_in_groups() {
-    let text =
-        "use crate::{store::{self, X}, clock}; use crate::engine::Y; fn f() { crate::cli::run() }";
-    let found: Vec<_> = used_parts(text).into_iter().collect();
-    assert_eq!(found, ["cli", "clock", "engine", "store"]);
-}
-
-/// Uses between parts that no edge allows.
-fn forbidden_uses(files: &[(String, String)], edges: &[(&str, &[&str])]) -> Vec<String> {
-    let allowed: BTreeMap<_, _> = edges.iter().copied().collect();
-    let mut faults = Vec::new();
-    for (path, text) in files {
-        let from = part(path);
-        let Some(edges) = allowed.get(from) else {
-            faults.push(format!("{path}: `{from}` is not in the list of parts"));
-            continue;
-        };
-        for to in used_parts(&code(text)) {
-            if to != from && allowed.contains_key(to.as_str()) && !edges.contains(&to.as_str()) {
-                faults.push(format!("{path}: `{from}` must not use `{to}`"));
-            }
-        }
-        if from == "main" {
-            let used = text
-                .split("taskledger::")
-                .skip(1)
-                .map(|t| t.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
-            faults.extend(
-                used.filter(|to| !edges.contains(to))
-                    .map(|to| format!("{path}: `main` must not use `{to}`")),
-            );
-        }
-    }
-    faults
-}
-
-#[test]
-fn parts_use_only_what_the_architecture_allows() {
-    let faults = forbidden_uses(&rust_files("src"), EDGES);
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-#[test]
-fn every_part_in_the_list_exists() {
-    let files = rust_files("src");
-    for (name, _) in EDGES {
-        let there = CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
-        assert!(there, "`{name}` is in the list and not below src");
-    }
 }
 
 /// Lines that say less than nothing, or that look for a member of JSON in its text.
