@@ -9,6 +9,7 @@ mod examples;
 mod manifests;
 mod names;
 mod test_groups;
+mod use_cases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

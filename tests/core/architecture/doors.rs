@@ -1,6 +1,7 @@
 //! Doors hold the application, and nothing behind it.
 
 use super::names::{identifiers, is_within, paths};
+use super::use_cases::{self, NO_USE_CASE};
 use super::{code, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -225,59 +226,25 @@ fn the_router_mounts_the_list_of_routes_and_nothing_else() {
 
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
-    /// What is no use case: making it, time, when a call may be read, what the server does by itself
-    /// (`hint`, `note_holders`, `keep_schedules`), the count of connections, and calls of nodes, whose requests are
-    /// authorised by `taken`.
-    const NO_USE_CASE: &[&str] = &[
-        "new",
-        "clock",
-        "pause",
-        "turn_to_read",
-        "is_large",
-        "connected",
-        "admits_node",
-        "limited",
-        "access",
-        "hint",
-        "note_holders",
-        "keep_schedules",
-        "look_at_schedules",
-    ];
-    let mut authorised = 0;
+    let (mut asking, mut faults) = (0, Vec::new());
+    let mut excepted = BTreeSet::new();
     for (path, text) in rust_files("src/application") {
-        if !path.starts_with("src/application/service") {
-            continue;
-        }
-        let code = code(&text);
-        for body in code.split("\n    pub ").skip(1) {
-            let Some((_, named)) = body.split_once("fn ") else {
-                continue;
-            };
-            let name: String = named
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect();
-            // A field of a structure stands before the next function.
-            if !body.starts_with("async fn ") && !body.starts_with("fn ") {
-                continue;
+        for found in use_cases::of(&code(&text)) {
+            let name = found.name.as_str();
+            match NO_USE_CASE.iter().find(|(known, _)| *known == name) {
+                Some((known, _)) => _ = excepted.insert(*known),
+                None if found.is_asking => asking += 1,
+                None => faults.push(format!("{path}: `{name}` asks nobody")),
             }
-            if NO_USE_CASE.contains(&name.as_str()) {
-                continue;
+            if found.is_asking && excepted.contains(name) {
+                faults.push(format!("{path}: `{name}` asks and needs no exception"));
             }
-            let own = body.split("\n    }\n").next().unwrap_or(body);
-            let asks = [
-                "authorize(",
-                "self.admit(",
-                "self.admit_as(",
-                ".admit(context",
-                ".call(context, ",
-            ];
-            let is_asked = asks.iter().any(|ask| own.contains(ask));
-            assert!(is_asked, "{path}: `{name}` asks nobody");
-            authorised += 1;
         }
     }
-    assert!(authorised > 25, "only {authorised} use cases were found");
+    let unknown = NO_USE_CASE.iter().filter(|(n, _)| !excepted.contains(n));
+    faults.extend(unknown.map(|(name, _)| format!("`{name}` is excepted and not there")));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(asking > 80, "only {asking} use cases were found");
 }
 
 /// What no type that doors and the application share may be made of, and nothing of the calls between nodes.
