@@ -91,42 +91,6 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Lines that say less than nothing, or that look for a member of JSON in its text.
-fn hollow_lines(text: &str) -> Vec<&str> {
-    let is_hollow = |line: &&str| {
-        let says = line.strip_prefix("/// ");
-        says.is_some_and(|says| says == "The task." || says.starts_with("See the module"))
-            || line.contains(r#".contains("\""#)
-    };
-    text.lines().map(str::trim).filter(is_hollow).collect()
-}
-
-#[test]
-fn comments_say_something_and_members_are_read() {
-    for below in ["src", "crates", "domain/src", "projections/src"] {
-        for (path, text) in rust_files(below) {
-            let product = text.split("\n#[cfg(test)]").next().unwrap_or_default();
-            let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
-            let found = if is_test {
-                Vec::new()
-            } else {
-                hollow_lines(product)
-            };
-            assert!(found.is_empty(), "{path}: {found:?}");
-        }
-    }
-    for bad in [
-        "    /// The task.",
-        "/// See the module. One per server.",
-        r#"    schemas.contains("\"wiring\"")"#,
-    ] {
-        assert_eq!(hollow_lines(bad).len(), 1, "{bad}");
-    }
-    let good = r#"    /// The task that asks.
-        name.contains("x")"#;
-    assert!(hollow_lines(good).is_empty());
-}
-
 #[test]
 fn the_domain_is_synchronous_and_has_no_clock() {
     let banned = [
