@@ -94,7 +94,7 @@ pub enum OidcError {
     WhichIssuer {
         /// Which setting.
         option: &'static str,
-        /// Its value.
+        /// As it was given, without an issuer.
         value: String,
     },
     /// A setting that exists once is given twice.

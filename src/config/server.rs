@@ -180,7 +180,7 @@ pub struct ServerConfig {
     #[command(flatten)]
     pub retention: RetentionConfig,
 
-    /// The log.
+    /// What the program logs, and in which form.
     #[command(flatten)]
     pub log: LogConfig,
 }

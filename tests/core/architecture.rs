@@ -9,8 +9,8 @@ mod examples;
 mod manifests;
 mod names;
 mod test_groups;
+mod use_cases;
 
-use edges::{CRATES, EDGES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -91,136 +91,6 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// `src/engine/executor/run.rs` belongs to `engine`, `src/server.rs` to `server`.
-fn part(path: &str) -> &str {
-    let inner = path.strip_prefix("src/").unwrap_or(path);
-    inner
-        .split('/')
-        .next()
-        .unwrap_or(inner)
-        .trim_end_matches(".rs")
-}
-
-/// The parts that a text names behind `crate::`, groups in braces included.
-fn used_parts(code: &str) -> BTreeSet<String> {
-    let word = |text: &str| {
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect::<String>()
-    };
-    let mut used = BTreeSet::new();
-    for after in code.split("crate::").skip(1) {
-        match after.strip_prefix('{') {
-            None => _ = used.insert(word(after)),
-            Some(group) => {
-                let (mut depth, mut begins) = (0, true);
-                for (at, c) in group.char_indices() {
-                    match c {
-                        '{' => depth += 1,
-                        '}' if depth == 0 => break,
-                        '}' => depth -= 1,
-                        ',' if depth == 0 => begins = true,
-                        c if begins && c.is_alphabetic() => {
-                            used.insert(word(&group[at..]));
-                            begins = false;
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-    }
-    used
-}
-
-#[test]
-fn used_parts_are_found_behind_paths_and_in_groups() {
-    let text =
-        "use crate::{store::{self, X}, clock}; use crate::engine::Y; fn f() { crate::cli::run() }";
-    let found: Vec<_> = used_parts(text).into_iter().collect();
-    assert_eq!(found, ["cli", "clock", "engine", "store"]);
-}
-
-/// Uses between parts that no edge allows.
-fn forbidden_uses(files: &[(String, String)], edges: &[(&str, &[&str])]) -> Vec<String> {
-    let allowed: BTreeMap<_, _> = edges.iter().copied().collect();
-    let mut faults = Vec::new();
-    for (path, text) in files {
-        let from = part(path);
-        let Some(edges) = allowed.get(from) else {
-            faults.push(format!("{path}: `{from}` is not in the list of parts"));
-            continue;
-        };
-        for to in used_parts(&code(text)) {
-            if to != from && allowed.contains_key(to.as_str()) && !edges.contains(&to.as_str()) {
-                faults.push(format!("{path}: `{from}` must not use `{to}`"));
-            }
-        }
-        if from == "main" {
-            let used = text
-                .split("taskledger::")
-                .skip(1)
-                .map(|t| t.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(""));
-            faults.extend(
-                used.filter(|to| !edges.contains(to))
-                    .map(|to| format!("{path}: `main` must not use `{to}`")),
-            );
-        }
-    }
-    faults
-}
-
-#[test]
-fn parts_use_only_what_the_architecture_allows() {
-    let faults = forbidden_uses(&rust_files("src"), EDGES);
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-#[test]
-fn every_part_in_the_list_exists() {
-    let files = rust_files("src");
-    for (name, _) in EDGES {
-        let there = CRATES.contains(name) || files.iter().any(|(path, _)| part(path) == *name);
-        assert!(there, "`{name}` is in the list and not below src");
-    }
-}
-
-/// Lines that say less than nothing, or that look for a member of JSON in its text.
-fn hollow_lines(text: &str) -> Vec<&str> {
-    let is_hollow = |line: &&str| {
-        let says = line.strip_prefix("/// ");
-        says.is_some_and(|says| says == "The task." || says.starts_with("See the module"))
-            || line.contains(r#".contains("\""#)
-    };
-    text.lines().map(str::trim).filter(is_hollow).collect()
-}
-
-#[test]
-fn comments_say_something_and_members_are_read() {
-    for below in ["src", "crates", "domain/src", "projections/src"] {
-        for (path, text) in rust_files(below) {
-            let product = text.split("\n#[cfg(test)]").next().unwrap_or_default();
-            let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
-            let found = if is_test {
-                Vec::new()
-            } else {
-                hollow_lines(product)
-            };
-            assert!(found.is_empty(), "{path}: {found:?}");
-        }
-    }
-    for bad in [
-        "    /// The task.",
-        "/// See the module. One per server.",
-        r#"    schemas.contains("\"wiring\"")"#,
-    ] {
-        assert_eq!(hollow_lines(bad).len(), 1, "{bad}");
-    }
-    let good = r#"    /// The task that asks.
-        name.contains("x")"#;
-    assert!(hollow_lines(good).is_empty());
-}
-
 #[test]
 fn the_domain_is_synchronous_and_has_no_clock() {
     let banned = [
@@ -260,20 +130,50 @@ fn time_and_ids_come_from_the_clock_only() {
     assert_absent(&files, &banned, &allowed);
 }
 
+/// What speaks to databases and to callers, as crates: nothing for the application.
+const NOT_IN_THE_APPLICATION: [&str; 10] = [
+    "axum",
+    "http",
+    "hyper",
+    "hyper_util",
+    "prost",
+    "reqwest",
+    "rusqlite",
+    "sqlx",
+    "tonic",
+    "tower",
+];
+
+/// The crates of databases and protocols that a file names.
+fn outside_of_the_application(file: &str, text: &str) -> BTreeSet<String> {
+    let firsts = names::paths(file, text).into_iter();
+    let firsts = firsts.filter_map(|path| path.into_iter().next());
+    firsts
+        .filter(|first| NOT_IN_THE_APPLICATION.contains(&first.as_str()))
+        .collect()
+}
+
 #[test]
-fn the_application_holds_no_sql_and_no_json_rules() {
-    let banned = [
-        "SELECT ",
-        "INSERT ",
-        "UPDATE ",
-        "DELETE FROM",
-        "sqlx::",
-        "rusqlite::",
-        "axum::",
-        "hyper::",
-        "http::Status",
-    ];
-    assert_absent(&rust_files("src/application"), &banned, &[]);
+fn the_application_holds_no_sql_and_names_no_database_and_no_protocol() {
+    let files = rust_files("src/application");
+    for (path, text) in &files {
+        let found = outside_of_the_application(path, text);
+        assert!(found.is_empty(), "{path}: {found:?}");
+    }
+    let sql = ["SELECT ", "INSERT ", "UPDATE ", "DELETE FROM"];
+    assert_absent(&files, &sql, &[]);
+    for bad in [
+        "use sqlx::Row;",
+        "use {tonic::Status, uuid::Uuid};",
+        "use http as web;",
+        "fn f(code: ::http::StatusCode) {}",
+    ] {
+        let found = outside_of_the_application("src/application/a.rs", bad);
+        assert_eq!(found.len(), 1, "{bad}");
+    }
+    let good = "mod http; use http::X; use serde_json::Value; use super::tower::Y;";
+    let found = outside_of_the_application("src/application/a.rs", good);
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]

@@ -14,11 +14,11 @@ use std::io::{self, IsTerminal};
 /// Whether texts for people have colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Colours {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, unless NO_COLOR is set
     Auto,
-    /// In any case.
+    /// In any case
     Always,
-    /// Never.
+    /// Never
     Never,
 }
 

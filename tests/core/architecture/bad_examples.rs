@@ -1,6 +1,6 @@
 //! Small pieces of source that break a rule: what looks for them must find them.
 
-use super::{code, forbidden_uses, misnumbered, present, silent, wrong_lengths};
+use super::{code, misnumbered, present, silent, wrong_lengths};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -20,26 +20,6 @@ fn comments_and_unit_tests_are_no_code() {
     assert!(
         code(declared).contains("todo!"),
         "only modules end the code"
-    );
-}
-
-#[test]
-fn a_use_of_a_part_that_is_not_allowed_is_found() {
-    let edges: &[(&str, &[&str])] = &[("low", &[]), ("high", &["low"]), ("main", &["high"])];
-    let good = file("src/high/a.rs", "use crate::low::X; // crate::other\n");
-    assert_eq!(forbidden_uses(&[good], edges), [""; 0]);
-    let files = [
-        file("src/low.rs", "use crate::{high::Y};\n"),
-        file("src/other/a.rs", ""),
-        file("src/main.rs", "taskledger::low::run()\n"),
-    ];
-    assert_eq!(
-        forbidden_uses(&files, edges),
-        [
-            "src/low.rs: `low` must not use `high`",
-            "src/other/a.rs: `other` is not in the list of parts",
-            "src/main.rs: `main` must not use `low`",
-        ]
     );
 }
 

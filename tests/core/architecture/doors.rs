@@ -1,7 +1,8 @@
 //! Doors hold the application, and nothing behind it.
 
-use super::names::{identifiers, is_within, own_crates, paths_into};
-use super::{code, rust_files, used_parts};
+use super::names::{identifiers, is_within, paths};
+use super::use_cases::{self, NO_USE_CASE};
+use super::{code, rust_files};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of the log that no door may speak, and crates that hold it.
@@ -11,13 +12,16 @@ const PART: &str = "store";
 
 /// What reaches the log in the code of a file: names, imports, and members called `store`. A call
 /// `.store(..)` is none: atomics have it.
-fn reaches_the_log(code: &str) -> Vec<String> {
+fn reaches_the_log(file: &str, text: &str) -> Vec<String> {
+    let code = code(text);
     let mut found: Vec<String> = Vec::new();
     for name in NAMES {
         let count = code.matches(name).count();
         found.extend(std::iter::repeat_n(format!("`{name}`"), count));
     }
-    if used_parts(code).contains(PART) {
+    let is_of_the_log =
+        |path: &Vec<String>| path.len() > 1 && path[0] == "crate" && path[1] == PART;
+    if paths(file, text).iter().any(is_of_the_log) {
         found.push(format!("`crate::{PART}`"));
     }
     // A chain of members may be broken over lines.
@@ -36,7 +40,7 @@ fn faults(files: &[(String, String)], known: &[(&str, usize)]) -> Vec<String> {
     let known: BTreeMap<_, _> = known.iter().copied().collect();
     let mut faults = Vec::new();
     for (path, text) in files {
-        let found = reaches_the_log(&code(text));
+        let found = reaches_the_log(path, text);
         let expected = known.get(path.as_str()).copied().unwrap_or(0);
         if found.len() != expected {
             let count = found.len();
@@ -67,17 +71,24 @@ fn whoever_reaches_the_log_is_found() {
         "let App { store, .. } = app; let kept = &context.store;",
         "use crate::store::Append;",
         "use crate::{clock, store::Append};",
+        "use super::super::store::Append;",
         "fn f(log: &dyn EventStore) {}",
         "use taskledger_log::Append;",
     ] {
-        assert!(!reaches_the_log(bad).is_empty(), "{bad}");
+        assert!(
+            !reaches_the_log("src/transport/a.rs", bad).is_empty(),
+            "{bad}"
+        );
     }
     for good in [
         "self.closing.store(true, Ordering::Relaxed);",
         "context.stored + context.store_size",
         "use crate::application::Service;",
     ] {
-        assert!(reaches_the_log(good).is_empty(), "{good}");
+        assert!(
+            reaches_the_log("src/transport/a.rs", good).is_empty(),
+            "{good}"
+        );
     }
 }
 
@@ -92,81 +103,92 @@ fn an_exception_is_for_so_many_places_of_a_file() {
     assert_eq!(faults(&file(""), &[("src/transport/b.rs", 1)]).len(), 1);
 }
 
-/// What doors may name behind `crate::application::`.
-const OF_THE_APPLICATION: &[&str] = &["Service", "Context", "api", "context"];
-/// What doors may name behind `crate::subscription::`, in the product.
-const OF_SUBSCRIPTIONS: &[&str] = &["cursor", "live", "notice", "stream"];
+/// The parts that lie behind the doors, and what doors may name of each.
+const BEHIND: &[(&str, &[&str])] = &[
+    ("application", &["Service", "Context", "api", "context"]),
+    ("engine", &[]),
+    ("store", &[]),
+    ("subscription", &["cursor", "live", "notice", "stream"]),
+    ("webhooks", &[]),
+];
 /// What only parts behind the doors name.
 const INNER: &[&str] = &["EventStore", "ReadModels", "Mailbox"];
 
-/// The names that follow `prefix` in a text, groups in braces included.
-pub(crate) fn named_behind(text: &str, prefix: &str) -> BTreeSet<String> {
-    let word = |text: &str| -> String {
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    let mut found = BTreeSet::new();
-    for behind in text.split(prefix).skip(1) {
-        let Some(group) = behind.strip_prefix('{') else {
-            found.insert(word(behind));
-            continue;
+/// What a door names of what lies behind it, and may not. A part as a whole and all names of one are refused as well:
+/// they could be anything.
+fn behind_the_door(file: &str, text: &str) -> Vec<String> {
+    let is_behind = |path: &Vec<String>| {
+        let [first, part, inner @ ..] = path.as_slice() else {
+            return path.concat() == "crate";
         };
-        let mut depth = 0_u32;
-        let mut item = String::new();
-        for c in group.chars() {
-            match c {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => {
-                    found.insert(word(item.trim_start()));
-                    item.clear();
-                    continue;
-                }
-                _ => {}
+        let rule = BEHIND.iter().find(|(behind, _)| behind == part);
+        let named = inner.first().map_or("*", String::as_str);
+        let is_refused = match rule {
+            None => part == "*",
+            Some((_, allowed)) => {
+                !allowed.contains(&named) || inner.last().is_some_and(|last| last == "*")
             }
-            item.push(c);
-        }
-        found.insert(word(item.trim_start()));
-    }
-    found.remove("");
+        };
+        first == "crate" && is_refused
+    };
+    let paths = paths(file, text).into_iter().filter(is_behind);
+    let mut found: Vec<String> = paths.map(|path| format!("`{}`", path.join("::"))).collect();
+    let code = code(text);
+    let inner = INNER.iter().filter(|name| code.contains(**name));
+    found.extend(inner.map(|name| format!("`{name}`")));
     found
 }
 
 #[test]
-fn names_are_found_behind_a_path_and_in_groups() {
-    let text = "use crate::application::{api::{A, B}, Service,\n Context};
-        fn f(x: crate::application::App) {} use crate::application::context::valid;";
-    let found: Vec<_> = named_behind(text, "crate::application::")
-        .into_iter()
-        .collect();
-    assert_eq!(found, ["App", "Context", "Service", "api", "context"]);
+fn a_door_holds_the_service_and_nothing_behind_it() {
+    for (path, text) in rust_files("src/transport") {
+        let found = behind_the_door(&path, &text);
+        assert!(found.is_empty(), "{path}: {}", found.join(", "));
+    }
 }
 
 #[test]
-fn a_door_holds_the_service_and_nothing_behind_it() {
-    let mut faults = Vec::new();
-    for (path, text) in rust_files("src/transport") {
-        let code = code(&text);
-        let rules = [
-            ("crate::application::", OF_THE_APPLICATION),
-            ("crate::subscription::", OF_SUBSCRIPTIONS),
-            ("crate::store::", &[]),
-            ("crate::engine::", &[]),
-            ("crate::webhooks::", &[]),
-        ];
-        for (prefix, allowed) in rules {
-            for name in named_behind(&code, prefix) {
-                if !allowed.contains(&name.as_str()) {
-                    faults.push(format!("{path}: `{prefix}{name}`"));
-                }
-            }
-        }
-        let inner = INNER.iter().filter(|name| code.contains(**name));
-        faults.extend(inner.map(|name| format!("{path}: `{name}`")));
+fn what_lies_behind_a_door_is_found_under_every_spelling() {
+    for bad in [
+        "use crate::application::flows::Flows;",
+        "use crate::application::*;",
+        "use crate::application::{api::*, Service};",
+        "use crate::{application::flows::Flows, clock};",
+        "use crate::{clock, application::{Service, flows::{self}}};",
+        "use super::super::application::flows::Flows;",
+        "use super::super::{application::{flows::Flows}};",
+        "mod inner { use super::super::super::application::flows::Flows; }",
+        "use crate::application as app;",
+        "use crate::application::{self as app};",
+        "use crate::application; fn f() { application::Service::new() }",
+        "use crate::application::flows as context;",
+        "use crate::subscription::*;",
+        "use crate::subscription::runner::Handle;",
+        "use crate::*;",
+        "use super::super::*;",
+        "use crate as root;",
+        "use super::super as root; fn f() { root::engine::run() }",
+        "extern crate self as own;",
+        "use taskledger::application::flows::Flows;",
+        "fn f() { crate::engine::run() }",
+        "fn f() { super::super::webhooks::send() }",
+        "#[serde(with = \"crate::store::text\")] struct S;",
+        "#[arg(value_parser = crate::store::parse)] struct S;",
+        "fn f(x: &Mailbox) {}",
+    ] {
+        let found = behind_the_door("src/transport/a.rs", bad);
+        assert!(!found.is_empty(), "{bad}");
     }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    for good in [
+        "use crate::application::{Context, Service, api::Error as Refused, context::valid};",
+        "use crate::application::api; fn f() -> api::Error { api::runs::error() }",
+        "use crate::subscription::{notice::Kind as Notice, stream::Items};",
+        "use crate::clock; use super::jsonrpc::*; use super::http::application;",
+        "// use crate::application::*;\n#[cfg(test)]\nmod tests { use crate::application::App; }",
+    ] {
+        let found = behind_the_door("src/transport/a.rs", good);
+        assert_eq!(found, [""; 0], "{good}");
+    }
 }
 
 /// Ways to mount something at a path.
@@ -204,59 +226,25 @@ fn the_router_mounts_the_list_of_routes_and_nothing_else() {
 
 #[test]
 fn every_use_case_of_the_service_is_authorised() {
-    /// What is no use case: making it, time, when a call may be read, what the server does by itself
-    /// (`hint`, `note_holders`, `keep_schedules`), the count of connections, and calls of nodes, whose requests are
-    /// authorised by `taken`.
-    const NO_USE_CASE: &[&str] = &[
-        "new",
-        "clock",
-        "pause",
-        "turn_to_read",
-        "is_large",
-        "connected",
-        "admits_node",
-        "limited",
-        "access",
-        "hint",
-        "note_holders",
-        "keep_schedules",
-        "look_at_schedules",
-    ];
-    let mut authorised = 0;
+    let (mut asking, mut faults) = (0, Vec::new());
+    let mut excepted = BTreeSet::new();
     for (path, text) in rust_files("src/application") {
-        if !path.starts_with("src/application/service") {
-            continue;
-        }
-        let code = code(&text);
-        for body in code.split("\n    pub ").skip(1) {
-            let Some((_, named)) = body.split_once("fn ") else {
-                continue;
-            };
-            let name: String = named
-                .chars()
-                .take_while(|c| c.is_alphanumeric() || *c == '_')
-                .collect();
-            // A field of a structure stands before the next function.
-            if !body.starts_with("async fn ") && !body.starts_with("fn ") {
-                continue;
+        for found in use_cases::of(&code(&text)) {
+            let name = found.name.as_str();
+            match NO_USE_CASE.iter().find(|(known, _)| *known == name) {
+                Some((known, _)) => _ = excepted.insert(*known),
+                None if found.is_asking => asking += 1,
+                None => faults.push(format!("{path}: `{name}` asks nobody")),
             }
-            if NO_USE_CASE.contains(&name.as_str()) {
-                continue;
+            if found.is_asking && excepted.contains(name) {
+                faults.push(format!("{path}: `{name}` asks and needs no exception"));
             }
-            let own = body.split("\n    }\n").next().unwrap_or(body);
-            let asks = [
-                "authorize(",
-                "self.admit(",
-                "self.admit_as(",
-                ".admit(context",
-                ".call(context, ",
-            ];
-            let is_asked = asks.iter().any(|ask| own.contains(ask));
-            assert!(is_asked, "{path}: `{name}` asks nobody");
-            authorised += 1;
         }
     }
-    assert!(authorised > 25, "only {authorised} use cases were found");
+    let unknown = NO_USE_CASE.iter().filter(|(n, _)| !excepted.contains(n));
+    faults.extend(unknown.map(|(name, _)| format!("`{name}` is excepted and not there")));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(asking > 80, "only {asking} use cases were found");
 }
 
 /// What no type that doors and the application share may be made of, and nothing of the calls between nodes.
@@ -366,46 +354,39 @@ const OF_CRATES: &[(&str, Option<&[&str]>)] = &[
     ),
 ];
 
+/// What a file names of the crates of this repository: the crate, and the path in it.
+fn of_crates(file: &str, text: &str) -> BTreeSet<(String, String)> {
+    let paths = paths(file, text).into_iter();
+    let ours = paths.filter(|path| path[0].starts_with("taskledger_"));
+    ours.map(|path| (path[0].clone(), path[1..].join("::")))
+        .collect()
+}
+
 /// What a text names of crates that doors may not name.
-fn behind_the_application(code: &str) -> Vec<String> {
-    let mut faults = Vec::new();
-    for of in own_crates(code) {
+fn behind_the_application(file: &str, text: &str) -> Vec<String> {
+    let is_allowed = |of: &str, path: &str| {
         let known = OF_CRATES.iter().find(|(name, _)| *name == of);
-        let allowed = match known {
-            None => &[][..],
-            Some((_, None)) => continue,
-            Some((_, Some(allowed))) => allowed,
-        };
-        let paths = paths_into(code, of);
-        let faulty = paths.iter().filter(|path| !is_within(path, allowed));
-        faults.extend(faulty.map(|path| format!("`{of}::{path}`")));
-    }
-    faults
+        known.is_some_and(|(_, names)| names.is_none_or(|names| is_within(path, names)))
+    };
+    let named = of_crates(file, text).into_iter();
+    let faulty = named.filter(|(of, path)| !is_allowed(of, path));
+    faulty.map(|(of, path)| format!("`{of}::{path}`")).collect()
 }
 
 #[test]
 fn doors_name_of_other_crates_only_what_is_listed() {
     let mut named = BTreeSet::new();
     for (path, text) in rust_files("src/transport") {
-        let code = code(&text);
-        let faults = behind_the_application(&code);
+        let faults = behind_the_application(&path, &text);
         assert!(faults.is_empty(), "{path}: {}", faults.join(", "));
-        for (of, allowed) in OF_CRATES {
-            let paths = paths_into(&code, of);
-            let used = allowed
-                .unwrap_or_default()
-                .iter()
-                .filter(|one| paths.iter().any(|path| is_within(path, &[one])));
-            named.extend(used.map(|one| format!("{of}::{one}")));
-        }
+        named.extend(of_crates(&path, &text));
     }
     for (of, allowed) in OF_CRATES {
         for one in allowed.unwrap_or_default() {
-            let path = format!("{of}::{one}");
-            assert!(
-                named.contains(&path),
-                "`{path}` is listed, and no door names it"
-            );
+            let is_named = named
+                .iter()
+                .any(|(name, path)| name == of && is_within(path, &[one]));
+            assert!(is_named, "`{of}::{one}` is listed, and no door names it");
         }
     }
 }
@@ -421,8 +402,11 @@ fn rows_of_stores_are_found_in_doors() {
         "use taskledger_workers::*;",
         "use taskledger_log::Append;",
     ] {
-        assert!(!behind_the_application(bad).is_empty(), "{bad}");
+        assert!(
+            !behind_the_application("src/transport/a.rs", bad).is_empty(),
+            "{bad}"
+        );
     }
     let good = "use taskledger_auth::{Kind, tokens::New}; use taskledger_domain::flow::Flow;";
-    assert!(behind_the_application(good).is_empty());
+    assert_eq!(behind_the_application("src/transport/a.rs", good), [""; 0]);
 }
