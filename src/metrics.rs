@@ -38,13 +38,13 @@ pub struct Sources {
     pub app: Arc<App>,
     /// Executors.
     pub engine: Arc<Engine>,
-    /// Doors.
+    /// Counts calls and streams at the doors.
     pub doors: Arc<Doors>,
     /// Webhooks.
     pub deliveries: worker::Handle,
     /// Calls to other nodes, where there may be others.
     pub peers: Option<Arc<Peers>>,
-    /// Tokens.
+    /// Counts the checks of tokens.
     pub tokens: Arc<Tokens>,
     /// The certificate that the server shows, if it speaks TLS.
     pub certificates: Option<Arc<Certificates>>,
@@ -59,7 +59,7 @@ pub struct Place {
     pub files: Vec<(&'static str, PathBuf)>,
     /// The folder whose disk must not become full.
     pub folder: Option<PathBuf>,
-    /// The database.
+    /// The PostgreSQL database, where the data is in one.
     pub database: Option<Arc<PostgresStore>>,
 }
 

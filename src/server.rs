@@ -67,7 +67,7 @@ pub struct Server {
 /// Settings of a server behind its doors.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Webhooks.
+    /// Settings of the delivery of webhooks.
     pub webhooks: webhooks::Options,
     /// Who comes first when an executor is busy.
     pub sharing: Sharing,

@@ -28,7 +28,7 @@ pub enum Effect {
     Stop {
         /// Its executor may have ended by itself meanwhile.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
     /// Stop whatever an attempt has left outside when it asked something: its task has ended before anybody answered.
@@ -45,7 +45,7 @@ pub enum Effect {
 pub struct Launch {
     /// In progress, unless a later append has ended it already.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The run.
     pub run_id: RunId,
@@ -69,11 +69,11 @@ pub struct Launch {
 pub struct Leased {
     /// The task that is held.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The executor, whose slot it has.
     pub method: String,
-    /// The lease.
+    /// Identifies the lease that its worker must present.
     pub lease: LeaseId,
     /// Its worker, by its name.
     pub worker: String,

@@ -18,7 +18,7 @@ pub enum Error {
     Poison {
         /// The event.
         position: Position,
-        /// Why.
+        /// Why it cannot be folded, in words for people.
         reason: String,
     },
     /// Another writer has moved the checkpoint; nothing was written. Start again from its position.

@@ -39,7 +39,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Their versions.
+    /// The versions of the events that are named, without those that are absent.
     pub fn versions(self) -> impl Iterator<Item = Version> {
         [self.specification, self.result].into_iter().flatten()
     }

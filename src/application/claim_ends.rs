@@ -32,7 +32,7 @@ type Attempt = (TaskId, u32);
 pub struct ClaimEnd {
     /// The task that its worker holds no more.
     pub task: TaskId,
-    /// Its attempt.
+    /// Number of the attempt that has ended, from 1.
     pub attempt: u32,
     /// Why it was taken from its worker, if it was.
     pub taken_back: Option<TakenBack>,

@@ -87,7 +87,7 @@ pub enum Error {
     LeaseNotHeld {
         /// The task that was named.
         task: TaskId,
-        /// Why.
+        /// Why the caller does not hold it.
         reason: LeaseLoss,
     },
     /// A contract of a task is not kept: of its inputs, when it is claimed, or of its result. Changes nothing but the
@@ -113,7 +113,7 @@ pub enum Error {
 /// A refusal, and what the caller calls the tasks that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// Why.
+    /// The reason, in the terms of the rules.
     pub refusal: Refusal,
     /// The tasks of the call.
     pub names: CallNames,
@@ -152,7 +152,7 @@ pub enum Failure {
     /// Workflow documents that are kept.
     #[error("workflows: {0}")]
     Workflows(String),
-    /// Schedules.
+    /// The store of schedules.
     #[error("schedules: {0}")]
     Schedules(String),
     /// Secrets of tasks.

@@ -191,7 +191,7 @@ impl Flows {
         self.slots.share(sharing);
     }
 
-    /// The slots.
+    /// The slots of the executors of this process.
     #[must_use]
     pub fn slots(&self) -> &Arc<Slots> {
         &self.slots

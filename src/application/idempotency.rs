@@ -119,9 +119,9 @@ impl Key {
 /// A command that carries an idempotency key.
 #[derive(Clone)]
 pub struct Repeatable {
-    /// The key.
+    /// What the key claims, and for which use case.
     pub key: Key,
-    /// Its reply.
+    /// Makes the reply that is stored with the key, once the command is decided.
     pub reply: ReplyOf,
 }
 

@@ -40,7 +40,6 @@ const STORED_MAX: usize = 3;
 /// What a worker asks a flow for.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// The flow.
     pub(super) flow: FlowId,
     /// Of which method; `None` when nothing can be claimed.
     pub(super) method: Option<MethodKey>,

@@ -263,7 +263,7 @@ pub const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// An attempt to run, with what its outcome must refer back to.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// The flow.
+    /// The flow that the attempt's task belongs to.
     pub flow: FlowId,
     /// What to run.
     pub launch: Launch,

@@ -82,7 +82,7 @@ pub struct Parts {
     pub secrets: Arc<Vault>,
     /// Workflow documents that are kept.
     pub documents: Arc<DocumentStore>,
-    /// Schedules.
+    /// The schedules that start runs.
     pub schedules: Arc<ScheduleStore>,
     /// Tasks that agents have published, and how they ended.
     pub broker: Arc<BrokerStore>,

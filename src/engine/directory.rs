@@ -51,7 +51,7 @@ pub type Own = HashMap<Arc<str>, Option<Remote>>;
 /// A method whose tasks workers claim. One that nobody declared has nothing but its name.
 #[derive(Debug, Clone, Default)]
 pub struct Remote {
-    /// For people.
+    /// What the method does, in words for people; `None` when nobody has said it.
     pub description: Option<Arc<str>>,
     /// Attempts that may be under way at once, at least 1; `None`: any number.
     pub limit: Option<usize>,

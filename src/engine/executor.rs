@@ -90,7 +90,7 @@ pub struct Description {
 pub struct DependencyOutcome {
     /// The dependency.
     pub id: TaskId,
-    /// Its name.
+    /// The name that callers gave the dependency.
     pub name: String,
     /// A terminal status.
     pub status: Status,
@@ -117,7 +117,7 @@ pub struct Job {
     pub inputs: Map<String, Value>,
     /// `params`, or an empty object.
     pub params: Map<String, Value>,
-    /// `schemas`.
+    /// `schemas`: the method and the schemas that the task declares.
     pub schemas: Map<String, Value>,
     /// How the task's dependencies ended, in the order in which the task lists them. One that can no longer run and
     /// that the task did not wait for (`when: "always"`) is not among them.

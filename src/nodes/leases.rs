@@ -41,7 +41,7 @@ pub struct Held {
 /// A node and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The node.
+    /// The node's id and address.
     pub node: Arc<Node>,
     /// Its leases, ascending.
     pub holds: Vec<Held>,

@@ -42,7 +42,7 @@ const GENTLE_PAUSE_MIN: Duration = Duration::from_millis(5);
 pub struct Done {
     /// Flows that were archived, or would be.
     pub flows: u64,
-    /// Their events.
+    /// Events of these flows.
     pub events: u64,
     /// Files that were written.
     pub files: Vec<String>,
@@ -85,13 +85,13 @@ pub enum Error {
     /// The log.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The read models.
+    /// The read models could not be read.
     #[error("the read models cannot be read")]
     ReadModels(#[from] projections::Error),
     /// The archive's folder.
     #[error("cannot write to the archive `{folder}`: {source}")]
     Archive {
-        /// The folder.
+        /// Path of the archive.
         folder: PathBuf,
         /// The system's reason.
         source: io::Error,

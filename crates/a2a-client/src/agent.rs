@@ -156,7 +156,7 @@ impl Agent {
         })
     }
 
-    /// Its card.
+    /// The card that the calls of this client are based on.
     #[must_use]
     pub fn card(&self) -> &AgentCard {
         &self.card

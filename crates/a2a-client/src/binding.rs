@@ -25,7 +25,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How an agent is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
-    /// JSON-RPC.
+    /// JSON-RPC 2.0 over HTTP.
     JsonRpc,
     /// HTTP+JSON.
     Rest,

@@ -21,7 +21,7 @@ pub enum Error {
     Unanswered {
         /// Where to, without query.
         url: String,
-        /// Why.
+        /// What went wrong before an answer arrived.
         reason: Unanswered,
     },
     /// The agent says no.
@@ -30,7 +30,7 @@ pub enum Error {
     /// More came than is taken.
     #[error("{what} of the agent has more than {max} bytes")]
     TooLarge {
-        /// What.
+        /// The part of the answer that is too large, in words for the message.
         what: &'static str,
         /// How much is taken.
         max: usize,

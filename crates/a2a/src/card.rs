@@ -279,7 +279,7 @@ impl Wire for AgentExtension {
 pub struct AgentSkill {
     /// Unique within the card.
     pub id: String,
-    /// For people.
+    /// A short title for people; need not be unique.
     pub name: String,
     /// What it does.
     pub description: String,

@@ -246,10 +246,10 @@ impl ErrorKind {
     }
 }
 
-/// An error.
+/// An error of the protocol, before a binding writes it as a status or a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Its kind.
+    /// Decides the status or code in each binding.
     pub kind: ErrorKind,
     /// In words.
     pub message: String,

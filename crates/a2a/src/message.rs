@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub enum Role {
     /// The client.
     User,
-    /// The agent.
+    /// The agent, which answers the client.
     Agent,
 }
 
@@ -118,7 +118,7 @@ impl Part {
         }
     }
 
-    /// A text.
+    /// A part whose content is plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(Content::Text(text.into()))
     }

@@ -219,7 +219,7 @@ impl Call {
 pub enum Answer {
     /// What a message has led to.
     Sent(SendMessageResponse),
-    /// A task.
+    /// A single task.
     Task(Task),
     /// A page of tasks.
     Tasks(ListTasksResponse),

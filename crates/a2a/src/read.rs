@@ -268,7 +268,7 @@ impl Object<'_> {
         }
     }
 
-    /// A time.
+    /// Reads a member as an RFC 3339 timestamp; anything else is recorded as a fault.
     pub fn time(&mut self, name: &str) -> Option<DateTime<Utc>> {
         let value = self.take(name)?;
         let time = value

@@ -193,7 +193,7 @@ impl Wire for ListTasksRequest {
 /// A page of tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListTasksResponse {
-    /// The tasks.
+    /// The tasks of this page.
     pub tasks: Vec<Task>,
     /// Where the next page begins; empty behind the last.
     pub next_page_token: String,

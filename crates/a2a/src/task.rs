@@ -70,7 +70,7 @@ impl Named for TaskState {
 /// The state of a task, and since when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskStatus {
-    /// The state.
+    /// Where the task is in its life cycle.
     pub state: TaskState,
     /// What the agent says of it: the question, the error.
     pub message: Option<Message>,
@@ -104,9 +104,9 @@ impl Wire for TaskStatus {
 pub struct Artifact {
     /// Unique within the task.
     pub artifact_id: String,
-    /// For people.
+    /// A short title for people.
     pub name: Option<String>,
-    /// For people.
+    /// Free text for people.
     pub description: Option<String>,
     /// What it is; one at least.
     pub parts: Vec<Part>,

@@ -30,7 +30,7 @@ pub enum VaultError {
     Closed {
         /// Which.
         name: SecretName,
-        /// Why.
+        /// The error from the keyring.
         source: KeysError,
     },
     /// The owner has no secret of this name.

@@ -43,7 +43,7 @@ pub enum OpenError {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error from SQLite.
         source: sqlx::Error,
     },
     /// The file is of a newer program, or not ours.
@@ -53,7 +53,7 @@ pub enum OpenError {
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The migration that failed, or the one that is unknown.
         source: sqlx::migrate::MigrateError,
     },
     /// The tables in the database cannot be made or used.

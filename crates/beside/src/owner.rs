@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// Whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The tenant.
+    /// Name of the tenant.
     pub tenant: Arc<str>,
     /// The user; `None`: nobody, as without authentication.
     pub user: Option<Arc<str>>,

@@ -28,7 +28,7 @@ pub struct Outcome {
     pub number: u64,
     /// The task that ended.
     pub task_id: TaskId,
-    /// Its flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The event, in its flow.
     pub version: Version,

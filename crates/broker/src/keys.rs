@@ -13,7 +13,7 @@ pub(crate) type Digest = [u8; DIGEST_BYTES];
 /// Who publishes tasks and is told of their ends. Nobody sees what belongs to another owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The tenant.
+    /// Name of the tenant that the principal belongs to.
     pub tenant: Arc<str>,
     /// The principal, as events have it in `actor`.
     pub actor: Arc<str>,

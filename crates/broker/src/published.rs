@@ -16,7 +16,7 @@ pub const NAMESAKES_MAX: u32 = 100;
 pub struct Published {
     /// The task that the message has become.
     pub task_id: TaskId,
-    /// Its flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// Who published it.
     pub owner: Owner,

@@ -8,7 +8,7 @@ use std::io;
 
 /// A call, and how its result is shown to people.
 pub struct Request {
-    /// The method.
+    /// The JSON-RPC method, such as `tasks.get`.
     pub method: &'static str,
     /// Its parameters.
     pub params: Value,

@@ -9,7 +9,6 @@ use std::io;
 pub(super) struct Size {
     /// Characters in a row.
     pub(super) columns: usize,
-    /// Rows.
     pub(super) rows: usize,
 }
 

@@ -79,7 +79,7 @@ impl Answer {
 /// The error object of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcError {
-    /// The code.
+    /// The JSON-RPC error code.
     pub code: i64,
     /// One sentence.
     pub message: String,

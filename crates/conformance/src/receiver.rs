@@ -23,7 +23,6 @@ const CALLBACKS_MAX: usize = 256;
 pub(super) struct Callback {
     /// `POST`, if all is well.
     pub(super) method: Method,
-    /// Its headers.
     pub(super) headers: HeaderMap,
     /// Its body; null if it is no JSON.
     pub(super) body: Value,

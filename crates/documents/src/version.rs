@@ -32,7 +32,7 @@ pub struct NewVersion {
     pub hash: Arc<str>,
     /// How it was given.
     pub form: Form,
-    /// Its text.
+    /// The document as text.
     pub text: Arc<str>,
     /// Who saves it.
     pub by: Arc<str>,
@@ -43,7 +43,7 @@ pub struct NewVersion {
 /// One saved version, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// Its name.
+    /// The name under which the document is kept.
     pub name: Arc<str>,
     /// Its number, from 1; deletions count.
     pub version: u32,
@@ -66,7 +66,7 @@ pub struct Document {
     pub version: Version,
     /// How it was given.
     pub form: Form,
-    /// Its text.
+    /// The document as text.
     pub text: Arc<str>,
 }
 

@@ -28,7 +28,7 @@ pub struct Event {
 /// What a stream says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// An event.
+    /// A complete event.
     Event(Event),
     /// The place has moved on, without an event.
     Place(String),

@@ -30,7 +30,7 @@ pub struct Dropped {
 pub struct Undropped {
     /// Goes up in order of creation; pages go on behind it.
     pub number: u64,
-    /// The flow.
+    /// The archived flow.
     pub flow: FlowId,
     /// Position of its last event: whoever has read so far needs nothing of it any more.
     pub end: Position,

@@ -18,7 +18,6 @@ const EVENT_OVERHEAD_BYTES: usize = 500;
 /// An event on its way into the ring.
 #[derive(Debug, Clone)]
 pub(super) struct Fresh {
-    /// The event.
     pub(super) event: Arc<Recorded>,
     /// Bytes of its stored form.
     pub(super) data_len: usize,

@@ -92,11 +92,11 @@ pub struct ExportedKey {
 /// A line of an export: the events and what stayed of dropped ones in order, then the keys, then the end.
 #[derive(Debug, Clone)]
 pub enum Line {
-    /// An event.
+    /// An event with its metadata and place in the log.
     Event(ExportedEvent),
     /// An event that was dropped with its archived flow.
     Dropped(DroppedLine),
-    /// A key.
+    /// An idempotency key and what is remembered for it.
     Key(ExportedKey),
     /// What came before it, so that a file that was cut off is noticed.
     End(End),
@@ -213,7 +213,7 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
-    /// Events.
+    /// Number of events; dropped ones are not counted.
     pub events: u64,
     /// Idempotency keys.
     pub keys: u64,
@@ -241,7 +241,7 @@ impl Tally {
         self.events
     }
 
-    /// The receipt.
+    /// Ends the tally and computes the digest.
     #[must_use]
     pub fn receipt(self) -> Receipt {
         let digest = self.digest.finalize();

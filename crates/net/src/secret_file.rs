@@ -36,7 +36,7 @@ pub enum Error {
     Shared {
         /// The file.
         path: PathBuf,
-        /// Its mode.
+        /// The permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// It is larger than any such secret.

@@ -51,7 +51,7 @@ impl Overlap {
 pub enum Work {
     /// A workflow document that is kept.
     Workflow {
-        /// Its name.
+        /// The name under which the document is kept.
         name: Arc<str>,
         /// Its version; absent: the newest at the time.
         #[serde(default, skip_serializing_if = "Option::is_none")]

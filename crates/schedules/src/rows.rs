@@ -26,11 +26,11 @@ pub struct Counters {
 /// A schedule that is to be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule {
-    /// Its id.
+    /// Identifies the schedule in its runs and in the store.
     pub id: Uuid,
     /// Whose it is.
     pub owner: Owner,
-    /// Its name.
+    /// Unique for its owner.
     pub name: Arc<str>,
     /// In whose name it starts runs.
     pub actor: Arc<str>,
@@ -55,11 +55,11 @@ pub struct NewSchedule {
 /// A schedule that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Its id.
+    /// Identifies the schedule in its runs and in the store.
     pub id: Uuid,
     /// Whose it is.
     pub owner: Owner,
-    /// Its name.
+    /// Unique for its owner.
     pub name: Arc<str>,
     /// In whose name it starts runs.
     pub actor: Arc<str>,
@@ -71,7 +71,7 @@ pub struct Schedule {
     pub definition: Definition,
     /// Whether its times pass without a run.
     pub is_paused: bool,
-    /// Why.
+    /// Why it is paused, or any other remark for people.
     pub note: Option<Arc<str>>,
     /// When it was made.
     pub created_at: Timestamp,

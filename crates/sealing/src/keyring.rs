@@ -54,7 +54,7 @@ pub enum KeysError {
     Readable {
         /// The file.
         path: PathBuf,
-        /// Its mode.
+        /// The permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// The text is not that of keys. Never shows it.

@@ -3,7 +3,7 @@
 /// Which database holds the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// SQLite.
+    /// SQLite, in a file of this server.
     Sqlite,
     /// PostgreSQL.
     Postgres,

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteRow;
 
 /// A row of an answer.
 pub enum Row {
-    /// Of SQLite.
+    /// A row of SQLite, read through `sqlx`.
     Sqlite(SqliteRow),
     /// Of SQLite, read without a thread between.
     Direct(Values),

@@ -28,11 +28,11 @@ const TURNS: usize = 16;
 /// How a task is described.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Its name.
+    /// The name that callers gave the task.
     pub name: Arc<str>,
     /// The task above it.
     pub parent_id: Option<TaskId>,
-    /// Its labels.
+    /// The labels that subscriptions can filter by.
     pub labels: Labels,
 }
 

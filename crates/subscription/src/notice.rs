@@ -30,7 +30,7 @@ use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Ve
 /// every subscriber and every delivery, so receivers know repetitions by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoticeId {
-    /// The event.
+    /// Identifies the event that the notice was made from.
     pub event: EventId,
     /// 0 for the status update that an event makes, 1 for what comes with it; [`PART_AT_REST`] for [`at_rest`].
     pub part: u8,
@@ -61,7 +61,7 @@ impl Serialize for NoticeId {
 pub struct Notice {
     /// Always `a2a`. spec: interface / Response Format (A2A Protocol)
     protocol: &'static str,
-    /// The kind.
+    /// The kind of change; not part of the JSON of `data`.
     #[serde(skip)]
     pub kind: Kind,
     /// Its identity.

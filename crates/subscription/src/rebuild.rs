@@ -126,7 +126,7 @@ pub enum Status {
     /// The old rows serve on; unless the connection broke behind the swap, of which nobody here knows:
     /// then the new ones do. Either rows are whole.
     Failed {
-        /// Why.
+        /// The error, in words for people.
         reason: Arc<str>,
     },
 }

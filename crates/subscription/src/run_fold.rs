@@ -15,7 +15,7 @@ pub use taskledger_projections::Wait;
 /// A run as its notices up to a place leave it.
 #[derive(Debug, Clone)]
 pub struct Fold {
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// The task that was asked for.
     pub task: TaskId,
@@ -50,11 +50,11 @@ pub enum FoldChange {
     Output {
         /// The task that makes the output.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt that makes it, from 1.
         attempt: u32,
         /// Its place among the parts of the attempt, from 1.
         number: u32,
-        /// The part.
+        /// The content: a piece of text or a JSON object.
         part: Part,
     },
     /// A task has returned something.

@@ -44,14 +44,14 @@ pub enum State {
     },
     /// The last try failed; it tries again.
     Retrying {
-        /// Why.
+        /// The error of the last try, in words for people.
         reason: Arc<str>,
     },
     /// It has stopped for good before an event that it cannot fold.
     Failed {
         /// The event.
         position: Position,
-        /// Why.
+        /// Why the event cannot be folded, in words for people.
         reason: Arc<str>,
     },
 }

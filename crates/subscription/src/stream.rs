@@ -49,7 +49,7 @@ pub struct Filter {
 /// A run, and the tasks of which it consists.
 #[derive(Debug, Clone)]
 pub struct Covered {
-    /// The run.
+    /// The run that the stream follows.
     pub run: RunId,
     /// Its tasks; `None`: all of the flow's. Those that join it later are added as they come.
     pub tasks: Option<HashSet<TaskId>>,

@@ -66,7 +66,7 @@ impl<'h> Column<'h> {
         }
     }
 
-    /// Its head.
+    /// The heading that stands above the column.
     #[must_use]
     pub const fn head(&self) -> &'h str {
         self.head

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// An error with which a program may end. Its text is for people.
 pub trait Ending: Display {
-    /// The exit code.
+    /// The exit code with which the program ends.
     fn exit_code(&self) -> ExitCode;
 
     /// The error for programs, as they read it from standard output: `{"error": {"message"}}`, perhaps with

@@ -157,7 +157,7 @@ impl Client {
         self.flows.len()
     }
 
-    /// The next command.
+    /// Makes up the next command at random.
     pub fn next_command(&mut self) -> Command {
         self.counter += 1;
         let mark = format!("c{}-{}.", self.number, self.counter);

@@ -83,7 +83,7 @@ pub struct NewWebhook {
     pub id: Option<EndpointId>,
     /// Where to send.
     pub url: String,
-    /// For people.
+    /// Free text for people.
     pub description: Option<String>,
     /// Whose it becomes; `None`: nobody's.
     pub owner: Option<Arc<str>>,
@@ -106,7 +106,7 @@ pub struct NewWebhook {
 pub struct WebhookChange {
     /// Where to send.
     pub url: Option<String>,
-    /// For people.
+    /// Free text for people.
     pub description: Option<String>,
     /// Which events; `Some(None)`: everything about tasks.
     pub events: Option<Option<Arc<[EventName]>>>,
@@ -131,7 +131,7 @@ impl Webhooks {
         Self { store, log, policy }
     }
 
-    /// The store.
+    /// The store of endpoints and deliveries.
     #[must_use]
     pub const fn store(&self) -> &Arc<Store> {
         &self.store

@@ -65,7 +65,7 @@ impl DeliveryState {
 /// The right to send to an endpoint, until its time is over or somebody else has taken it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The endpoint.
+    /// The endpoint that may be sent to.
     pub endpoint: EndpointId,
     /// Rises each time the endpoint is taken.
     pub token: i64,
@@ -243,7 +243,7 @@ pub enum Next {
 pub struct AttemptReport {
     /// Which delivery.
     pub delivery: DeliveryId,
-    /// The attempt.
+    /// When it was made and how it ended.
     pub attempt: Attempt,
     /// What follows.
     pub next: Next,

@@ -164,11 +164,11 @@ pub struct KeyTimes {
 /// An endpoint as its owner sees it. Secrets and values of headers are not in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
-    /// Its id.
+    /// Identifies the endpoint in later calls.
     pub id: EndpointId,
     /// Where to send.
     pub url: Arc<str>,
-    /// For people.
+    /// Free text for people; empty when none was given.
     pub description: Arc<str>,
     /// Whose it is; `None`: nobody's.
     pub owner: Option<Arc<str>>,

@@ -36,9 +36,9 @@ pub struct Receiver {
 /// The run of which somebody wants to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfRun {
-    /// The run.
+    /// Identifies the run in its flow.
     pub run: RunId,
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// Whether it has ended: then nothing is ever sent.
     pub is_over: bool,
@@ -93,7 +93,7 @@ impl Form {
 /// What has changed of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The run.
+    /// The run that has changed.
     pub run: RunId,
     /// How it stands.
     pub stage: RunStage,
@@ -144,7 +144,7 @@ pub enum Made {
 pub struct Returned {
     /// The task that has made it.
     pub task: TaskId,
-    /// Its parent.
+    /// The parent of that task; `None` for the root of a flow.
     pub parent: Option<TaskId>,
     /// Whether the task is the one that was asked for.
     pub is_result: bool,

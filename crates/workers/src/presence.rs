@@ -57,7 +57,7 @@ pub struct Worker {
 pub struct Drain {
     /// What it calls itself.
     pub worker: Arc<str>,
-    /// Its principal.
+    /// The caller that the worker authenticated as; its name is unique only for this caller.
     pub principal: Arc<str>,
     /// Since when.
     pub drained_at: Timestamp,

@@ -32,7 +32,7 @@ pub struct RunOf {
     pub name: String,
     /// Its version, as the document says it.
     pub version: String,
-    /// Its hash.
+    /// SHA-256 of the whole document ([`Workflow::hash`]).
     pub hash: String,
     /// The number of the version, if the document is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

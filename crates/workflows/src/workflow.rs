@@ -16,7 +16,7 @@ pub struct Workflow {
     pub types: Option<Map<String, Value>>,
     /// In the order of the document; at least one.
     pub phases: Vec<Phase>,
-    /// `validation`.
+    /// `validation`: how far values are checked; deep without one.
     pub validation: Validation,
     /// Keys of the document that are not acted on, with their values.
     pub kept: Map<String, Value>,
@@ -54,15 +54,15 @@ pub struct Phase {
     pub inputs: Vec<(String, Input)>,
     /// Declared outputs; `None` without any. A list of names has become a map to `any`.
     pub outputs: Option<Map<String, Value>>,
-    /// `initial_state`.
+    /// `initial_state`; empty without one.
     pub initial_state: Map<String, Value>,
-    /// `constraints`.
+    /// `constraints`, in the order of the document; empty without any.
     pub constraints: Vec<String>,
-    /// `retry`.
+    /// `retry`, if the phase has one.
     pub retry: Option<Retry>,
-    /// `start_at`.
+    /// `start_at`, if the phase has one.
     pub start_at: Option<StartAt>,
-    /// `delay_seconds`.
+    /// `delay_seconds`, if the phase has one.
     pub delay_seconds: Option<f64>,
     /// `skip_when`, if it is understood.
     pub skip_when: Option<SkipWhen>,

@@ -58,7 +58,7 @@ pub struct Incomplete {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_name: Option<String>,
-    /// Its status.
+    /// The status of the dependency when the contract was checked.
     pub status: Status,
 }
 

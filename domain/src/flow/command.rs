@@ -45,7 +45,7 @@ pub enum Command {
     Complete {
         /// Whose attempt it is; an outcome of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// What it returned.
         result: Payload,
@@ -56,11 +56,11 @@ pub enum Command {
     Fail {
         /// Whose attempt it is; an outcome of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// Never empty.
         error: String,
-        /// Why.
+        /// What kind of failure it is; decides whether the task is tried again.
         reason: FailureReason,
         /// How far it had come.
         progress: Progress,
@@ -71,11 +71,11 @@ pub enum Command {
     FailBreached {
         /// Whose attempt it is; an outcome of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// What was not kept; says the error.
         breach: Box<Breach>,
-        /// Why.
+        /// What kind of failure it is; decides whether the task is tried again.
         reason: FailureReason,
         /// How far it had come.
         progress: Progress,
@@ -86,7 +86,7 @@ pub enum Command {
     Report {
         /// Whose attempt it is; a report of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// How far.
         progress: Progress,
@@ -110,7 +110,7 @@ pub enum Command {
     RejectCompletion {
         /// Whose attempt it is.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// The lease under which it runs.
         lease: LeaseId,
@@ -145,18 +145,18 @@ pub enum Command {
     Release {
         /// The task that is given back.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The lease.
+        /// The lease that the worker presents; must be that of the attempt.
         lease: LeaseId,
     },
     /// A lease has ended without an outcome: the attempt is lost.
     EndLease {
         /// The task that is held under the lease.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The lease.
+        /// The lease that has ended.
         lease: LeaseId,
         /// When it ended: as it was claimed, or as its worker last said.
         expired_at: Timestamp,
@@ -202,13 +202,13 @@ impl Command {
 pub struct Append {
     /// Whose attempt it is; a part of another attempt than the present one is stale.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The lease under which the attempt runs outside the server; `None` for one of this process.
     pub lease: Option<LeaseId>,
     /// Its place among the parts of the attempt, from 1: one that is there already changes nothing.
     pub number: u32,
-    /// The part.
+    /// The content: a piece of text or a JSON object.
     pub part: OutputPart,
 }
 
@@ -252,7 +252,7 @@ pub struct CancelRun {
 pub struct Suspend {
     /// The task that asks.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt that asks, from 1.
     pub attempt: u32,
     /// The lease under which it runs outside the server; `None` for one of this process.
     pub lease: Option<LeaseId>,

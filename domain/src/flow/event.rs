@@ -387,7 +387,7 @@ pub struct TaskFailed {
     pub attempt: u32,
     /// Never empty.
     pub error: String,
-    /// Why.
+    /// What kind of failure it is.
     pub reason: FailureReason,
     /// How far the attempt had come. Of a group the mean of its children's; zero in older events.
     pub progress: Progress,
@@ -425,7 +425,7 @@ pub struct TaskRequeued {
     pub task_id: TaskId,
     /// The run that will start it.
     pub run_id: RunId,
-    /// Why.
+    /// What made it pending again.
     pub reason: RequeueReason,
     /// Not before this time; absent for at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -452,7 +452,7 @@ pub struct TaskCancelled {
     pub attempt: Option<u32>,
     /// Never empty.
     pub error: String,
-    /// Why.
+    /// Whether somebody asked for it, or a deadline passed.
     pub reason: CancelReason,
     /// How far the attempt had come. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]

@@ -101,7 +101,7 @@ pub struct Explanation {
 /// Attempts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Used.
+    /// Attempts of the run that were made so far.
     pub used: u32,
     /// Allowed; 1 when no retries were asked for.
     pub max: u32,

@@ -40,9 +40,9 @@ pub struct Counts {
     pub suspended: usize,
     /// Done.
     pub completed: usize,
-    /// Failed.
+    /// Ended with an error.
     pub failed: usize,
-    /// Cancelled.
+    /// Ended by a cancellation or a passed deadline.
     pub cancelled: usize,
 }
 

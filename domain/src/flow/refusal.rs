@@ -172,12 +172,12 @@ pub enum Refusal {
     },
     /// The run has ended: nothing comes after that.
     RunOver {
-        /// The run.
+        /// The run that was named.
         run: RunId,
     },
     /// Nobody waits for what is said to the run.
     RunNotWaiting {
-        /// The run.
+        /// The run that was named.
         run: RunId,
         /// The task that was named, or waited a moment ago.
         task: Option<TaskId>,
@@ -186,7 +186,7 @@ pub enum Refusal {
     DeleteNotPending {
         /// The task that was to be deleted.
         task: TaskId,
-        /// Its status.
+        /// The status that does not allow it.
         status: Status,
     },
     /// The task cannot be deleted, because of other tasks.

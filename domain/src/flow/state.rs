@@ -271,9 +271,9 @@ pub struct Archived {
 pub struct TaskSummary {
     /// In this flow.
     pub id: TaskId,
-    /// Its parent.
+    /// The parent in the same flow; `None` for the root.
     pub parent: Option<TaskId>,
-    /// Its status.
+    /// Where the task is in its life cycle.
     pub status: Status,
     /// Its urgency.
     pub priority: Priority,

@@ -50,13 +50,13 @@ pub struct TaskFields {
     pub path: Vec<PathSegment>,
     /// `id`, if given.
     pub id: Option<GivenId>,
-    /// `name`.
+    /// `name`, checked for its length.
     pub name: String,
     /// `user_id`, if given.
     pub user_id: Option<String>,
     /// `parent_id`, if given.
     pub parent: Option<TaskRef>,
-    /// `priority`.
+    /// `priority`, or the default.
     pub priority: Priority,
     /// `dependencies`, and when they are satisfied.
     pub dependencies: Vec<(TaskRef, When)>,
@@ -65,7 +65,7 @@ pub struct TaskFields {
     /// Whether `inputs`, `schemas` and `params` were all read. If not, nothing can be said of the
     /// specification, and the faults of the list say why.
     pub is_specified: bool,
-    /// `labels`.
+    /// `labels`; empty when none were given.
     pub labels: Labels,
 }
 
@@ -74,7 +74,7 @@ pub struct TaskFields {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Updates {
-    /// `name`.
+    /// `name`, if it changes; it cannot be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `user_id`; `Some(None)` removes it.
@@ -83,13 +83,13 @@ pub struct Updates {
     /// `parent_id`; `Some(None)` asks for a root.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub parent: Option<Option<TaskRef>>,
-    /// `priority`.
+    /// `priority`, if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// `dependencies`, the whole list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Vec<(TaskRef, When)>>,
-    /// `inputs`.
+    /// `inputs`, the whole object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Payload>,
     /// `schemas`; `Some(None)` makes the task a group.

@@ -75,11 +75,11 @@ pub enum WireFault {
 /// An input that cannot be wired as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Unwired {
-    /// Its key.
+    /// The key of the input in `inputs`.
     pub key: String,
     /// The reference, as given.
     pub text: String,
-    /// Why.
+    /// Why the reference cannot be used.
     pub fault: WireFault,
 }
 

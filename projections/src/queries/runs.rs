@@ -27,9 +27,9 @@ use taskledger_sql::{Args, Columns, Row, Tx};
 /// How a run stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {
-    /// The run.
+    /// Identifies the run in its flow.
     pub run: RunId,
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// The task that was asked for.
     pub task: TaskId,
@@ -117,7 +117,7 @@ pub struct RunFilter {
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub struct RunList {
-    /// The runs.
+    /// The runs of this page.
     pub runs: Vec<RunSnapshot>,
     /// Runs in the whole list.
     pub total: u64,

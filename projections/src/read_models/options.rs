@@ -26,7 +26,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Where the read models are, and how many may read at once.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The place.
+    /// A file of SQLite, or a schema in PostgreSQL.
     pub place: Place,
     /// Connections for queries; never fewer than [`READERS_MIN`].
     pub readers: u32,

@@ -27,7 +27,7 @@ pub struct TokenView {
     pub methods: Option<Arc<[Arc<str>]>>,
     /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// For people.
+    /// Free text for people, set when the token was created.
     pub note: Arc<str>,
     /// Whether it could be used when this was read.
     pub state: TokenState,

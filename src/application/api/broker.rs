@@ -57,7 +57,7 @@ pub enum Hindrance {
 /// An attempt of a task of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// Its flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The task that an agent does.
     pub task: TaskId,

@@ -85,7 +85,7 @@ pub struct Started {
     pub root: TaskId,
     /// The stored task that was named; absent when new tasks are run.
     pub task: Option<TaskId>,
-    /// The run.
+    /// Identifies the run that has begun.
     pub run: RunId,
     /// The ids of new tasks.
     pub task_ids: TaskIds,
@@ -96,7 +96,7 @@ pub struct Started {
 pub struct Copied {
     /// The task that was named.
     pub original: TaskId,
-    /// Its copy.
+    /// The id of the task's copy, in the target flow.
     pub copy: TaskId,
     /// The id of each copy, by that of its original.
     pub task_ids: Arc<[(TaskId, TaskId)]>,

@@ -17,7 +17,7 @@ pub const NEXT_SHOWN: usize = 5;
 pub struct Named {
     /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
     pub owner: Option<Arc<str>>,
-    /// Its name.
+    /// The schedule's name, unique for its owner.
     pub name: Arc<str>,
 }
 
@@ -30,7 +30,7 @@ pub struct CreateSchedule {
     pub definition: Definition,
     /// Whether its times pass without a run at first.
     pub is_paused: bool,
-    /// Why.
+    /// Why it is paused, or any other remark for people.
     pub note: Option<Arc<str>>,
 }
 

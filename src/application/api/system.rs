@@ -87,7 +87,7 @@ pub enum Rebuild {
     },
     /// It has failed.
     Failed {
-        /// Why.
+        /// The error, in words for people.
         reason: Arc<str>,
     },
 }
@@ -106,7 +106,7 @@ pub struct SlotUsage {
 /// What was sent to webhooks since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deliveries {
-    /// Attempts.
+    /// Requests that were sent, repetitions included.
     pub attempts: u64,
     /// Those that arrived.
     pub delivered: u64,
@@ -138,7 +138,7 @@ pub struct NodeShare {
     pub id: Uuid,
     /// Where others reach it.
     pub url: Arc<str>,
-    /// Its partitions.
+    /// Number of partitions that it owns.
     pub partitions: usize,
 }
 

@@ -12,7 +12,7 @@ use taskledger_auth::Scope;
 pub enum Cost {
     /// Nothing: it takes load away, reports how the server is, or is part of a call that was counted.
     Free,
-    /// A read.
+    /// A read: 1 unit.
     Read,
     /// A change.
     Write,
@@ -64,7 +64,7 @@ macro_rules! use_cases {
 }
 
 use_cases! {
-    /// Create tasks.
+    /// Create tasks, alone or as a tree.
     CreateTasks = "tasks.create" needs Some(Scope::TasksWrite), costs Cost::Write;
     /// Run new or stored tasks.
     ExecuteTasks = "tasks.execute" needs Some(Scope::TasksRun), costs Cost::Write;
@@ -78,11 +78,11 @@ use_cases! {
     MessageRun = "runs.message" needs Some(Scope::TasksRun), costs Cost::Read;
     /// Change a task.
     UpdateTask = "tasks.update" needs Some(Scope::TasksWrite), costs Cost::Write;
-    /// Delete tasks.
+    /// Delete pending tasks.
     DeleteTasks = "tasks.delete" needs Some(Scope::TasksWrite), costs Cost::Write;
-    /// Cancel tasks.
+    /// Cancel tasks that have not ended.
     CancelTasks = "tasks.cancel" needs Some(Scope::TasksRun), costs Cost::Free;
-    /// Copy tasks.
+    /// Copy a task and the tasks below it.
     CopyTasks = "tasks.copy" needs Some(Scope::TasksWrite), costs Cost::Write;
     /// Check a workflow document, and store nothing.
     ValidateWorkflow = "workflows.validate" needs Some(Scope::TasksRead), costs Cost::Write;

@@ -36,7 +36,7 @@ pub struct Watching {
 /// A run that can be followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// The run.
     pub id: RunId,

@@ -50,7 +50,7 @@ pub enum Wanted {
 /// Attempts of a worker under leases that nobody keeps for it any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Left {
-    /// These.
+    /// The leases that are named here.
     These(Arc<[LeaseId]>),
     /// Those that a server has found in the log and nobody has renewed since, or for some time.
     Silent {
@@ -95,7 +95,7 @@ pub struct Claimed {
     pub answers: Vec<AnsweredBefore>,
     /// What everything that the worker says of it must present.
     pub lease: LeaseId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Until when the lease holds unless it is renewed.
     pub expires_at: Timestamp,
@@ -117,13 +117,13 @@ impl Claimed {
 /// What the node that owns a flow knows of a claim; the rest is read where the worker is connected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begun {
-    /// The flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The task that the worker does.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Its lease.
+    /// Identifies the lease; the worker presents it in later calls.
     pub lease: LeaseId,
     /// Until when it holds.
     pub expires_at: Timestamp,
@@ -142,7 +142,7 @@ pub struct Begun {
 /// A worker asks one node, which does not wait, for tasks of flows that it owns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimHere {
-    /// The worker.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// Which tasks.
     pub wanted: Wanted,
@@ -169,7 +169,7 @@ pub struct Hint {
 pub struct Renew {
     /// The task that the worker holds.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// Milliseconds that it holds from now on, even if that is less than what is left of it; as claimed, or what is
     /// left, unless it is said.
@@ -189,7 +189,7 @@ pub struct Renew {
 pub struct Complete {
     /// The task that is done.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// The result.
     pub output: Output,
@@ -202,7 +202,7 @@ pub struct Complete {
 pub struct Fail {
     /// The task whose attempt failed.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// Why; never empty.
     pub error: String,
@@ -221,7 +221,7 @@ pub struct Fail {
 pub struct Release {
     /// The task that is given back.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
 }
 
@@ -230,7 +230,7 @@ pub struct Release {
 pub struct Suspend {
     /// The task that asks.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// What is asked, in the form of [`taskledger_domain::question`].
     pub request: Payload,
@@ -304,9 +304,9 @@ pub struct LeaseOf {
 /// By what a worker holds a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLease {
-    /// The lease.
+    /// The lease that the worker presents in later calls.
     pub lease: LeaseId,
-    /// Its attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Until when it holds.
     pub expires_at: Timestamp,
@@ -317,7 +317,7 @@ pub struct HeldLease {
 pub struct SiblingOutput {
     /// The task that it holds.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the held task.
     pub lease: LeaseId,
     /// The name or id of the other task.
     pub name: String,
@@ -328,7 +328,7 @@ pub struct SiblingOutput {
 pub struct Sibling {
     /// The task beside the held one.
     pub task: TaskId,
-    /// Its name.
+    /// The name that callers gave the task.
     pub name: Arc<str>,
     /// How it stands.
     pub status: Status,
@@ -389,7 +389,7 @@ pub enum LeaseLoss {
 pub struct Declare {
     /// Its name.
     pub method: Arc<str>,
-    /// For people.
+    /// What the method does, in words for people.
     pub description: Option<Arc<str>>,
     /// The JSON Schema of inputs.
     pub input_schema: Option<Payload>,
@@ -475,7 +475,7 @@ pub struct MethodFigures {
 pub struct HeldTask {
     /// The task that is held.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Until when its lease holds.
     pub expires_at: Timestamp,

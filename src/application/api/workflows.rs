@@ -23,7 +23,7 @@ pub enum Document {
 /// Creates the tasks of one run of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateWorkflow {
-    /// The document.
+    /// The workflow document, as the caller gave it.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,
@@ -73,7 +73,7 @@ pub enum Which {
 /// Plays a run of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
-    /// The document.
+    /// The workflow document, as the caller gave it.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,
@@ -88,7 +88,7 @@ pub struct DryRun {
 pub struct Kept {
     /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
     pub owner: Option<Arc<str>>,
-    /// Its name.
+    /// The name under which the document is kept.
     pub name: Arc<str>,
 }
 
@@ -104,7 +104,7 @@ pub struct KeptDocument {
 /// Keeps a document by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SaveWorkflow {
-    /// The document.
+    /// The workflow document to keep.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,

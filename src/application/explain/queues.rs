@@ -28,7 +28,7 @@ pub enum Ahead {
 }
 
 impl Ahead {
-    /// None.
+    /// Nobody is ahead.
     pub const NONE: Self = Self::Counted {
         count: 0,
         more: false,
@@ -145,7 +145,7 @@ impl AwaitedWorkers {
 /// An attempt that holds a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotHolder {
-    /// Its task.
+    /// The task that the attempt belongs to.
     pub task: TaskId,
     /// Its number.
     pub attempt: u32,

@@ -9,7 +9,7 @@ pub enum Quota {
     OpenFlows,
     /// Pending tasks.
     WaitingTasks,
-    /// Webhooks.
+    /// Webhook endpoints that exist.
     Webhooks,
     /// Streams of notices.
     Streams,

@@ -35,7 +35,7 @@ pub struct QuotaOptions {
     pub open_flows: Option<NonZeroU32>,
     /// Pending tasks.
     pub waiting_tasks: Option<NonZeroU32>,
-    /// Webhooks.
+    /// Webhook endpoints that exist.
     pub webhooks: Option<NonZeroU32>,
     /// Streams of notices.
     pub streams: Option<NonZeroU32>,

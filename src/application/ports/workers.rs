@@ -134,7 +134,7 @@ pub enum AskRefusal {
     /// An executor of this process has the name.
     #[error("`{method}` is built in: its tasks run in the server and cannot be claimed")]
     BuiltIn {
-        /// The method.
+        /// The method that was asked for.
         method: Arc<str>,
     },
     /// A name is blank or too long, or has characters that are not to be shown.
@@ -161,7 +161,7 @@ pub enum DeclareRefusal {
     /// An executor of this process has the name.
     #[error("`{method}` is built in: its tasks run in the server and cannot be claimed")]
     BuiltIn {
-        /// The method.
+        /// The method that was to be declared.
         method: Arc<str>,
     },
     /// The name is blank or too long, or has characters that are not to be shown.

@@ -7,7 +7,7 @@ use taskledger_domain::task::Priority;
 /// See [`Slots::queues`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// The executor.
+    /// The name of the executor.
     pub executor: String,
     /// Attempts under way.
     pub running: usize,

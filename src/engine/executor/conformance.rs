@@ -28,7 +28,6 @@ enum Turn {
     CompletesInPieces(&'static str, &'static str),
     /// Asks for input.
     Asks,
-    /// Asks for credentials.
     AsksForCredentials,
     /// Asks for input until it is told that the conversation is over.
     Converses,

@@ -90,7 +90,7 @@ impl fmt::Debug for Registered {
 }
 
 impl Registered {
-    /// The executor.
+    /// The code that carries out attempts.
     #[must_use]
     pub fn executor(&self) -> &Arc<dyn Executor> {
         &self.executor

@@ -31,7 +31,6 @@ const SCOPES: [Scope; 2] = [Scope::TasksRead, Scope::TasksRun];
 /// What is published of the agent, as texts.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Cards {
-    /// The card.
     pub(in super::super) card: String,
     /// The keys with which its signatures are checked.
     pub(in super::super) keys: String,

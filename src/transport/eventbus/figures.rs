@@ -18,7 +18,7 @@ const AND: char = '\u{0}';
 /// What is published, and subscribed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// Tasks.
+    /// The topic of new tasks.
     Tasks,
     /// How they ended.
     Results,

@@ -50,7 +50,7 @@ pub(super) struct Shared {
 /// What a listener for monitoring shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shows {
-    /// The server.
+    /// Health and metrics of the server.
     Server,
     /// The agent broker, as monitoring of the public one asks for it.
     Broker,

@@ -34,7 +34,7 @@ pub struct Capabilities {
 pub struct Skill {
     /// The method's name.
     pub id: &'static str,
-    /// For people.
+    /// A short title for people.
     pub name: &'static str,
     /// What it does.
     pub description: &'static str,

@@ -32,7 +32,6 @@ pub(super) fn is_looking(method: &Method, headers: &HeaderMap) -> bool {
         })
 }
 
-/// The page.
 pub(super) fn page() -> Response {
     let mut response = Response::new(Body::from(text()));
     *response.status_mut() = StatusCode::OK;

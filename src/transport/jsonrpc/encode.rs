@@ -123,7 +123,7 @@ pub enum Body {
     Long {
         /// Before the result.
         head: Vec<u8>,
-        /// The result.
+        /// The pieces of the result, in order.
         result: Pieces,
         /// Behind the result.
         tail: Vec<u8>,

@@ -34,8 +34,6 @@ pub(super) struct Asked {
 
 /// What a call has begun. Small: a channel keeps room for 32 from its beginning, and each socket has one.
 pub(super) enum Begun {
-    /// A stream.
     Stream(Box<Opened>),
-    /// Work.
     Work(Box<Asked>),
 }

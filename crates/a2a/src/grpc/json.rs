@@ -14,7 +14,7 @@ pub trait Json {
     /// Members; of a request that has free ones, with what JSON cannot say.
     type Said: Into<Given>;
 
-    /// Its members.
+    /// Converts the message to the members of a JSON object.
     fn members(self) -> Self::Said;
 }
 

@@ -124,7 +124,7 @@ fn kinds(kind: &str, form: Form) -> Members {
     }
 }
 
-/// A task.
+/// Writes a task as the JSON of version 0.3, in the given form.
 #[must_use]
 pub fn task(it: &Task, form: Form) -> Map<String, Value> {
     let list = |list: Vec<Value>| Some(list).filter(|it| !it.is_empty());
@@ -148,7 +148,7 @@ fn status(it: &TaskStatus, form: Form) -> Map<String, Value> {
         .done()
 }
 
-/// A message.
+/// Writes a message as the JSON of version 0.3, in the given form.
 #[must_use]
 pub fn message(it: &Message, form: Form) -> Map<String, Value> {
     let role = match (form, it.role) {

@@ -19,7 +19,7 @@ pub(super) const VALUE: &str = "value";
 /// What a request of 0.3 asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvertedCall {
-    /// The operation.
+    /// The operation of version 1.0 that the request stands for.
     pub operation: Operation,
     /// The members that 1.0 has for it.
     pub given: Given,

@@ -158,7 +158,7 @@ pub enum InvalidIssuer {
     Prefix {
         /// What was given.
         prefix: String,
-        /// Why.
+        /// The rule for names that the prefix breaks.
         reason: crate::InvalidName,
     },
     /// Users of two issuers could have one name.

@@ -10,7 +10,7 @@ use taskledger_sql::{Columns, Row, Tx};
 /// Whose a secret is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SecretOwner {
-    /// The tenant.
+    /// Name of the tenant that the secret belongs to.
     pub tenant: Arc<str>,
     /// The user of the flows that may use it; `None`: of those without a user.
     pub user: Option<Arc<str>>,
@@ -31,7 +31,7 @@ impl SecretOwner {
 /// A secret as it is shown: never its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRow {
-    /// Its name.
+    /// The name by which tasks refer to the secret.
     pub name: SecretName,
     /// When it was first set.
     pub created_at: Timestamp,

@@ -20,9 +20,9 @@ const SLICE: i64 = 500;
 pub struct Owner {
     /// A user or a service.
     pub kind: Kind,
-    /// The name.
+    /// Name of the user or service that calls are made as.
     pub name: Name,
-    /// The tenant.
+    /// Name of the tenant that the owner belongs to.
     pub tenant: Arc<str>,
 }
 
@@ -81,7 +81,7 @@ pub struct TokenRow {
     pub methods: Option<Arc<[Arc<str>]>>,
     /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// For people.
+    /// Free text for people, set when the token is created.
     pub note: Arc<str>,
     /// Of the present secret.
     pub digest: Digest,
@@ -124,7 +124,7 @@ pub struct NewToken {
     pub methods: Option<Arc<[Arc<str>]>>,
     /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// For people.
+    /// Free text for people; may be empty.
     pub note: Arc<str>,
     /// Of its secret.
     pub digest: Digest,

@@ -26,7 +26,7 @@ pub struct New {
     pub agents: Option<Arc<[Arc<str>]>>,
     /// How many seconds it lasts; `None`: [`super::USER_LIFETIME_S`] for users, without end for services.
     pub lifetime_s: Option<u64>,
-    /// For people.
+    /// Free text for people; may be empty.
     pub note: Arc<str>,
     /// An id that the caller has chosen, so that repeating the order is harmless; `None`: a random one.
     pub id: Option<TokenId>,

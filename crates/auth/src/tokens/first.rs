@@ -32,7 +32,7 @@ pub enum FirstError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Others on the machine can use the file.
@@ -42,7 +42,7 @@ pub enum FirstError {
     Open {
         /// The file.
         path: PathBuf,
-        /// Its mode.
+        /// The permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// It holds none or too many.

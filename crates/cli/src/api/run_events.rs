@@ -15,9 +15,9 @@ pub struct Begun {
 /// An event of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEvent {
-    /// Its name.
+    /// The event's type, from the line `event:` of the stream.
     pub name: String,
-    /// Its data.
+    /// The parsed JSON of the line `data:`.
     pub data: Value,
 }
 

@@ -15,9 +15,7 @@ const TASK_NOT_FOUND: i64 = -32001;
 pub(super) enum Scope {
     /// Everything on the server.
     Server,
-    /// A flow.
     Flow {
-        /// Its root.
         root: String,
     },
     /// A task that is not the root of its flow, and what is below it.
@@ -29,7 +27,6 @@ pub(super) enum Scope {
     },
 }
 
-/// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Task {
     /// Empty: the server does not know it, or does not answer.

@@ -20,7 +20,7 @@ pub struct Checked {
 /// Where a stream of the import stands.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamEnd {
-    /// Its number.
+    /// The number by which the log identifies the stream.
     pub number: u64,
     /// Version of its last event.
     pub version: Version,

@@ -79,7 +79,7 @@ impl Options {
 pub struct Outgoing {
     /// Where to.
     pub target: Target,
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// Headers; `Host` and `Content-Length` are the client's.
     pub headers: HeaderMap,
@@ -96,7 +96,7 @@ pub struct Outgoing {
 pub struct Incoming {
     /// The status, whichever it is. A redirect is not followed.
     pub status: StatusCode,
-    /// The headers.
+    /// The headers as they were received.
     pub headers: HeaderMap,
     /// The body as it was sent: nothing is decompressed.
     pub body: Bytes,
@@ -329,7 +329,7 @@ impl Opened {
         self.0.status()
     }
 
-    /// The headers.
+    /// The headers of the answer as they were received.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         self.0.headers()

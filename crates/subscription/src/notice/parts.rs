@@ -45,7 +45,7 @@ impl Serialize for BreachReport {
 /// What a notice says of a wait for a person.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suspension {
-    /// Its id.
+    /// Identifies this wait; an answer must name it.
     #[serde(rename = "suspension_id")]
     pub id: SuspensionId,
     /// What is asked, when it begins.

@@ -15,7 +15,6 @@ use taskledger_subscription::runs::covered;
 pub(super) struct Run {
     pub(super) id: RunId,
     pub(super) to: Recipient,
-    /// Its tasks.
     tasks: HashSet<TaskId>,
 }
 

@@ -27,7 +27,7 @@ pub struct New {
     pub id: EndpointId,
     /// Where to send.
     pub url: Arc<str>,
-    /// For people.
+    /// Free text for people; empty when none was given.
     pub description: Arc<str>,
     /// Whose it is; `None`: nobody's.
     pub owner: Option<Arc<str>>,
@@ -63,7 +63,7 @@ pub enum Created {
 pub struct Change {
     /// Where to send.
     pub url: Option<Arc<str>>,
-    /// For people.
+    /// Free text for people.
     pub description: Option<Arc<str>>,
     /// Which events; `Some(None)`: everything about tasks.
     pub events: Option<Option<Arc<[EventName]>>>,

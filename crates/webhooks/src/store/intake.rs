@@ -60,9 +60,9 @@ pub struct Message {
 pub struct Started {
     /// Number of the endpoint.
     pub endpoint: i64,
-    /// The run.
+    /// The run whose notices are sent to the endpoint.
     pub run: RunId,
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
 }
 

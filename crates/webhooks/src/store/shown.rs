@@ -32,11 +32,11 @@ pub struct DeliveryFilter {
 /// A delivery as its owner sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeliveryView {
-    /// Its id.
+    /// Identifies the delivery in later calls.
     pub id: i64,
     /// The endpoint, also when it is gone.
     pub endpoint_id: Option<EndpointId>,
-    /// `webhook-id`.
+    /// The header `webhook-id`: the same for each attempt, so receivers know repetitions by it.
     pub webhook_id: Arc<str>,
     /// What it tells.
     #[serde(rename = "type")]

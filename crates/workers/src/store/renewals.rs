@@ -13,13 +13,13 @@ pub const RENEWALS_KEPT_MS: u64 = 24 * 3_600 * 1_000;
 /// Until when a lease holds now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renewal {
-    /// The flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The task that is held under the lease.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt that is held, from 1.
     pub attempt: u32,
-    /// The lease.
+    /// Identifies the lease that was renewed.
     pub lease: LeaseId,
     /// Until when it holds.
     pub expires_at: Timestamp,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerKind {
-    /// `start_at`.
+    /// The task names a time: `start_at`.
     StartAt,
     /// `params.delay_seconds`.
     DelaySeconds,

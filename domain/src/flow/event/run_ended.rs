@@ -59,7 +59,7 @@ pub struct RunEnded {
 /// How the root of a run stands when the run ends: it may be pending still, when it was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootAtEnd {
-    /// Its status.
+    /// The root's status at the end of the run.
     pub status: Status,
     /// How far its last attempt came.
     pub progress: Progress,

@@ -57,7 +57,6 @@ pub(super) const fn expression() -> Words {
 /// A saved workflow: `{name, version?, inputs?}`.
 pub(super) struct WorkflowKind;
 
-/// Its members.
 const MEMBERS: [&str; 3] = ["name", "version", "inputs"];
 
 impl Kind for WorkflowKind {

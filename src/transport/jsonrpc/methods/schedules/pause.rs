@@ -21,7 +21,7 @@ pub struct Params {
     pub named: Named,
     /// Whether it is to be paused.
     pub paused: bool,
-    /// Why.
+    /// The reason, in words for people.
     pub note: Option<Arc<str>>,
 }
 

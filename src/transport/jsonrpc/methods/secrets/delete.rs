@@ -17,7 +17,7 @@ use taskledger_domain::Violation;
 /// Which secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Its name.
+    /// The name by which tasks refer to the secret.
     pub name: SecretName,
     /// Whose, if that was said.
     pub owner: Option<Arc<str>>,

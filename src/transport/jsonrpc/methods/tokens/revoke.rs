@@ -17,7 +17,7 @@ use taskledger_domain::Violation;
 /// Which token.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Its id.
+    /// Identifies the token; it is not the secret.
     pub id: TokenId,
 }
 

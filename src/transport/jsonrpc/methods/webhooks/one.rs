@@ -8,7 +8,7 @@ use taskledger_domain::Violation;
 /// Which endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// Its id.
+    /// Identifies the endpoint, as `webhooks.create` returned it.
     pub id: EndpointId,
 }
 

@@ -20,7 +20,7 @@ pub struct Params {
     pub lease_ms: Option<u64>,
     /// How much is done.
     pub progress: Option<Progress>,
-    /// For people.
+    /// What the worker is doing, in words for people.
     pub message: Option<String>,
     /// What it has made since the last time, with its place among the parts of the attempt, from 1.
     pub output: Option<(u32, OutputPart)>,
