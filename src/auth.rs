@@ -1,4 +1,4 @@
-//! Authentication, once for all doors: which credentials there are, and whose they are.
+//! Authentication, the same for all doors: the kinds of credentials, and how each is checked.
 //!
 //! Knows the forms of credentials and who checks each; may not touch tasks, the log or a protocol.
 

@@ -1,4 +1,4 @@
-//! What monitoring sees: every figure of the server under its name, as OpenMetrics text.
+//! Metrics of the server, as OpenMetrics text.
 //!
 //! Owns: the [`table`] of names and labels, the reading of figures at a scrape, the text. Counts nothing:
 //! counters lie with whoever owns the fact, and what `system.health` shows is read where that reads it.

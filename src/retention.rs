@@ -1,5 +1,5 @@
-//! Finished flows leave the log, so that disk is bounded: they are copied to a folder, ended in the
-//! log, and dropped from it.
+//! Retention: finished flows are copied to an archive folder, ended in the log and dropped from it, so that disk use
+//! stays bounded.
 //!
 //! Owns: which flows go, the archive's files, and the order of things, which makes each crash
 //! harmless: a file is durable before the event that names it is written, and that event is durable,

@@ -1,4 +1,4 @@
-//! Puts the parts of a server together, and takes them apart in the right order.
+//! Assembles the parts of a server, and shuts them down in the right order.
 //!
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).

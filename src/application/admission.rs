@@ -1,4 +1,4 @@
-//! What a caller may put into tasks: whose they become, and which executors they name.
+//! Decides what a caller may put into new tasks: the owner they get, and the executors they may name.
 
 use super::App;
 use super::context::Context;

@@ -1,5 +1,5 @@
-//! Ends of claims, for the sockets whose workers hold them: one reader of the log for all sockets of the node, which
-//! reads while there are any. A socket that holds nothing is told of nothing, however much happens.
+//! Tells sockets when claims of their workers end: one reader of the log for all sockets of the node, which reads while
+//! there are any. A socket that holds nothing is told of nothing, however much happens.
 //!
 //! Ends are read from the log, so they count whichever door or node they came through.
 

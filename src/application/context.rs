@@ -1,4 +1,4 @@
-//! Who calls, and what ties everything that follows to the call.
+//! The context of a call: who calls, and the ids that tie everything that follows to the call.
 //!
 //! Made by a door from what its protocol says of a request, read by every use case, written into the
 //! metadata of every event. Never holds a secret.

@@ -1,4 +1,4 @@
-//! What the application counts: appends, flows in memory, runs and attempts.
+//! The application's counters: appends, flows in memory, runs and attempts.
 //!
 //! Counted where the fact is known, with atomic additions; read by `crate::metrics`. What is counted of
 //! events is counted once they are durable, by the node that decided them.

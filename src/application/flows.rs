@@ -1,5 +1,5 @@
-//! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
-//! when memory runs over its bound.
+//! The flows in memory: finds a flow's mailbox, creates it when there is none, and drops the coldest states when memory
+//! exceeds its bound.
 
 mod calm;
 mod looks;

@@ -1,4 +1,5 @@
-//! Repetitions of a call: the same key and request get the first reply, another request is refused.
+//! Idempotency keys: a repeated call with the same key and request gets the first reply; another request under the key
+//! is refused.
 //!
 //! What is kept is a typed record with a version, so that a call may be repeated through another door than
 //! the one that it came in by. Records without a version, of earlier builds (`former`), live for a day and are still

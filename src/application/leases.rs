@@ -1,5 +1,5 @@
-//! The leases of attempts outside the server, of the flows that this node owns: who holds them until when, and
-//! the slots that they take.
+//! The leases of attempts outside the server, for the flows that this node owns: their workers, when they expire, and
+//! the slots they take.
 //!
 //! Filled when the start of an attempt is durable and when a flow is loaded, so it needs no store of its own
 //! to be complete; only renewals are kept beside the log ([`Renewals`]). Whoever wants to end a lease marks

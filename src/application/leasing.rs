@@ -1,5 +1,5 @@
-//! What workers outside the server may do with tasks, and what becomes of those that fall silent: claims,
-//! renewals, outcomes, ends of leases. The only way in is a command, decided in the flow's turn.
+//! Leases of workers: claims, renewals, outcomes, and what happens to the attempts of workers that fall silent. The
+//! only way in is a command, decided in the flow's turn.
 
 use super::api::work::{Begun, LeaseLoss, StopReason};
 use super::error::{Error, Failure};

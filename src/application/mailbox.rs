@@ -1,4 +1,4 @@
-//! One mailbox per hot flow: where its commands wait, and where its state rests in between.
+//! The mailbox of a flow in memory: it holds waiting commands, and the flow's state between turns.
 //!
 //! Bounded in commands and bytes. Nobody drives an idle mailbox: an order that finds none makes its
 //! sender spawn the driver (`driver`), which ends when there is nothing left to do.

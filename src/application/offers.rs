@@ -1,4 +1,4 @@
-//! What workers may claim on this node, and the workers that wait for it: brought together one by one.
+//! Matches tasks that workers may claim on this node with the workers that wait for them.
 //!
 //! A flow enters what it has to offer when it comes to rest and before a command is answered, by method: its
 //! best rank and how many tasks there are. A worker that asks enters the methods that it wants and whose tasks

@@ -1,4 +1,4 @@
-//! Who decides the commands of a flow: this node, another one, or nobody at the moment.
+//! The ownership of flows: a flow's commands are decided by this node, by another one, or by none at the moment.
 //!
 //! A flow has one owner at a time, the holder of its partition. All commands for a flow and all
 //! looks at its state happen in the mailbox of its owner, so what is resident there is the truth:

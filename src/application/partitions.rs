@@ -1,4 +1,4 @@
-//! What a node does when partitions come to it or leave it.
+//! What a node does when it gains or loses partitions.
 //!
 //! What leaves is dropped at once: attempts are stopped and their outcomes are of no interest, since
 //! the next owner ends them as interrupted. Nothing rests on this being quick: every order, append

@@ -1,4 +1,4 @@
-//! What the application needs of the engine, which depends on it and not the other way round.
+//! The ports that the engine implements. The engine depends on the application, not the other way round.
 
 mod workers;
 

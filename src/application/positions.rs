@@ -1,5 +1,5 @@
-//! Where each flow's history ended when this server last wrote to it: how a reader knows what it
-//! has to wait for.
+//! The position at which each flow's history ended when this server last wrote to it; readers wait until the read
+//! models reach it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Requests whose flow belongs to another node: the typed request is sent to the owner, and its typed
-//! reply comes back, whatever door it came in by.
+//! Routes requests to the node that owns their flow: the typed request is sent there, and its typed reply comes back,
+//! whatever door the call came in by.
 //!
 //! A node that gets such a request and does not own the flow says so and does nothing; it never sends it
 //! on. The sender then looks anew, with pauses, until the flow has an owner: longer than a node that died

@@ -1,4 +1,4 @@
-//! Runs that are begun by messages: beginning, answering and cancelling them. Reading them is `view`'s, following them
+//! Runs that begin with a message: starting, answering and cancelling them. Reading them is `view`'s, following them
 //! `updates`'.
 //!
 //! A run is named by its own id. The read models know its flow; the commands go to that flow like all others.

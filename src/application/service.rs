@@ -1,5 +1,4 @@
-//! All that a door may hold: one method for each use case, or [`Service::call`] for those that concern a
-//! flow.
+//! The application as doors see it: one method for each use case, or [`Service::call`] for those that concern a flow.
 //!
 //! Each authorises its caller first. What belongs to another node is routed there, so that every door works
 //! on every node. Doors parse before and encode behind; nothing here knows how.

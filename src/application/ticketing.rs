@@ -1,5 +1,5 @@
-//! Limits of methods that several nodes share: a claim takes a ticket for each attempt before its flow decides, and
-//! the ticket goes back with the attempt. A node that is alone counts in its index of offers and takes none.
+//! Limits of methods across several nodes: a claim takes a ticket for each attempt before its flow decides, and the
+//! ticket is returned with the attempt. A node that is alone counts in its index of offers and takes none.
 
 use super::error::{Error, Failure};
 use super::flows::Flows;

@@ -1,4 +1,4 @@
-//! Attempts that have started, but were not delivered to their worker yet. If the worker disconnects, they are
+//! Attempts that have started but have not been delivered to their worker yet. If the worker disconnects, they are
 //! released instead of being lost until their leases end.
 
 use super::api::Request;

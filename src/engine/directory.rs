@@ -1,5 +1,4 @@
-//! Who can execute what, now: the executors of this process, and methods whose tasks workers outside of it
-//! claim.
+//! The directory of executors: those of this process, and the methods whose tasks workers outside claim.
 //!
 //! The contents may change while the server runs. Each change makes a new [`Snapshot`] with a higher number;
 //! a snapshot that somebody holds stays as it is.

@@ -1,5 +1,5 @@
-//! What runs a task. Implement [`Executor`], register it in a [`Registry`], name it in
-//! `schemas.method`. `examples/custom_executor.rs` does so in twenty lines.
+//! Executors, which run tasks. Implement [`Executor`], register it in a [`Registry`], name it in `schemas.method`.
+//! `examples/custom_executor.rs` does so in twenty lines.
 
 mod a2a;
 mod aggregate_results;

@@ -1,5 +1,5 @@
-//! What an attempt needs to know: its specification, its name, how its dependencies ended. From
-//! confirmed rows in memory, else from the log, some hundred at a time.
+//! Provides what an attempt needs: its specification, its name, and how its dependencies ended. From confirmed rows in
+//! memory, else from the log, some hundred at a time.
 
 use super::executor::DependencyOutcome;
 use crate::application::ports::{DEPENDENCY_BYTES_MAX, Started, Undurable};

@@ -1,5 +1,5 @@
-//! The workers outside the server, as one server knows them: declared methods, who asks for what now, who is
-//! drained.
+//! One server's knowledge of workers outside the server: declared methods, which workers ask for them now, and which
+//! are drained.
 //!
 //! Claims tell it who asks. It keeps that in memory, puts the methods into the directory of executors when
 //! their set changes, and writes presence to the store, where other servers find it. Decides nothing about

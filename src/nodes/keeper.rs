@@ -1,4 +1,4 @@
-//! Keeps the leases of this node: a beat a second.
+//! Renews the leases of this node, once a second.
 //!
 //! The order of things is what makes it safe. What is lost is lost first by [`NodeOwnership`], so that
 //! nothing is decided any more; then everything that rests on it is dropped ([`PartitionListener::lost`]); only

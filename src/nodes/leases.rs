@@ -1,4 +1,4 @@
-//! The port to where leases are kept.
+//! The port to the store of leases.
 
 use crate::application::ownership::Node;
 use async_trait::async_trait;

@@ -1,5 +1,5 @@
-//! One pass: what an earlier one left is dropped; flows that are old enough are copied, ended and
-//! dropped, file by file.
+//! One retention pass: it drops what an earlier pass left, then copies, ends and drops flows that are old enough, file
+//! by file.
 
 use super::batch::{Batch, Filed};
 use super::{Pace, Policy, Retention};

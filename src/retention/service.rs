@@ -1,4 +1,4 @@
-//! Passes again and again, beside a running server.
+//! Repeats retention passes beside a running server.
 
 use super::pass::Done;
 use super::{Policy, Retention};

@@ -1,4 +1,4 @@
-//! What the configuration says, as settings of a server and its parts.
+//! Turns the configuration into settings of the server and its parts.
 
 use super::StartError;
 use crate::application::api::COMMAND_EXECUTOR;

@@ -1,4 +1,4 @@
-//! Why a server cannot start.
+//! The reasons why a server cannot start.
 
 use crate::egress::BuildError;
 use crate::engine::executor::{BuiltInError, RegistryError};

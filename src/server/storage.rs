@@ -1,4 +1,4 @@
-//! Where a server keeps its data. The only place behind the doors that knows which backend runs.
+//! Chooses where a server keeps its data. The only place behind the doors that knows which backend runs.
 //!
 //! [`Storage`] is what settings name, [`Parts`] says where each kind of data goes and which combinations
 //! there are, `opened` opens them.

@@ -1,4 +1,4 @@
-//! What doors count: calls, requests that are refused, streams. Read by `crate::metrics`.
+//! Counters of the doors: calls, refused requests, streams. Read by `crate::metrics`.
 //!
 //! Calls are counted in a table by method, outcome and door, which is made at the start: no name is
 //! looked up when a call ends. A place of the table is filled when it is first used.

@@ -1,5 +1,5 @@
-//! Tokens, secrets and the audit log as callers see them: no digests, no sealed values. What the store keeps without
-//! either is shown as it is.
+//! Tokens, secrets and the audit log as callers see them, without digests and sealed values. What the store keeps
+//! without either is shown as it is.
 
 use std::sync::Arc;
 pub use taskledger_auth::DeniedJwt;

@@ -1,4 +1,4 @@
-//! What requesters of the agent broker are told of the tasks that they have published.
+//! What the agent broker tells requesters about the tasks that they have published.
 
 pub use crate::application::inbox::Inbox;
 pub use crate::application::published_ids::{KEY_BYTES, PublishedIds};

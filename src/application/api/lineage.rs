@@ -1,4 +1,4 @@
-//! What an attempt worked on, and where it came from.
+//! The inputs of an attempt, and where each value came from.
 
 use serde::{Deserialize, Serialize};
 use taskledger_domain::{EventId, Payload, TaskId, Version};

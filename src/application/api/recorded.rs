@@ -1,4 +1,4 @@
-//! What each use case leaves in the audit log; one that does not say it does not compile.
+//! The action that each use case leaves in the audit log; a use case without one does not compile.
 //!
 //! Whatever changes something has an action, under which it is noted when credentials lack a scope for it. Whether it
 //! has a row when it is done depends on what else tells of it: a change of a caller's own tasks is an event with its

@@ -1,4 +1,4 @@
-//! What requests that concern a flow are answered.
+//! Replies to requests that concern a flow.
 
 use super::runs::FollowedUp;
 use super::work::{

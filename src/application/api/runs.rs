@@ -1,5 +1,5 @@
-//! Runs as callers follow them who send messages and read answers: begun by a message, with a context, a history, a
-//! state that may wait for the caller, and results.
+//! Runs for callers that send messages and read answers. Such a run begins with a message and has a context, a history,
+//! a state that may wait for the caller, and results.
 //!
 //! The words are no protocol's: a door writes them in its own. Its calls, all of
 //! [`Service`](crate::application::service::Service):

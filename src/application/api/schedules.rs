@@ -1,4 +1,4 @@
-//! Schedules: what starts runs of saved workflows and of task trees at given times.
+//! Requests and replies about schedules, which start runs of saved workflows and of task trees at given times.
 
 use super::workflows::UnfitWorkflow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! Replies about the server itself: health, executors, nodes, rebuilds.
 
 use std::sync::Arc;
 use taskledger_domain::{Payload, Position, Timestamp};

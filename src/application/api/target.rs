@@ -1,4 +1,4 @@
-//! What is run.
+//! The tasks that a call runs: new ones, or a stored one.
 
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;

@@ -1,4 +1,4 @@
-//! Work that is done outside the server: what workers ask for and say, and what they are told.
+//! Requests and replies of workers, which carry out tasks outside the server.
 
 mod output;
 

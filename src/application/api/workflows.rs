@@ -1,4 +1,4 @@
-//! Workflow documents of RFC-0024, those that are kept, and runs of them.
+//! Requests and replies about workflow documents (RFC-0024), saved documents, and their runs.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

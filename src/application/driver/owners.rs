@@ -1,4 +1,4 @@
-//! Whose declarations of methods a turn asks: those of the owner of its flow.
+//! Chooses whose declarations of methods a turn uses: those of the flow's owner.
 
 use crate::application::flows::Flows;
 use crate::application::slots::Turn;

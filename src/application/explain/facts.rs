@@ -1,4 +1,4 @@
-//! What only events hold of the tasks that an explanation names: names, errors, who and when.
+//! Facts about tasks in an explanation that only events hold: names, errors, actors and times.
 
 use crate::application::facts;
 use serde::{Deserialize, Serialize};

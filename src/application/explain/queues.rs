@@ -1,4 +1,4 @@
-//! The lines that tasks stand in, as their explanations tell of them.
+//! The queues that a task waits in, as its explanation shows them.
 //!
 //! A caller who sees only their own flows learns of those of others that there are none, a few or many; no number
 //! stands for another one.

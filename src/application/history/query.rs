@@ -1,4 +1,4 @@
-//! Which history is wanted.
+//! The query of `tasks.history`: which task or flow, in which order, from where.
 
 use super::{Cursor, EventType};
 use serde::{Deserialize, Serialize};

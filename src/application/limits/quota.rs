@@ -1,4 +1,4 @@
-//! What callers have limited amounts of.
+//! The resources that a quota limits.
 
 use serde::{Deserialize, Serialize};
 

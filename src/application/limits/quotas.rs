@@ -1,4 +1,4 @@
-//! What the flows of one user may take up: open flows and waiting tasks, counted from rows.
+//! Quotas on the flows of one user: open flows and waiting tasks, counted from rows.
 //!
 //! A count is taken once a second for each owner that adds something, and what was added since is added to it.
 //! So a quota is overshot at most by what rows do not show yet when they are counted (a tenth of a second's calls,

@@ -1,4 +1,4 @@
-//! Units of calls a second, for each caller: a bucket that fills steadily and holds a burst.
+//! Rate limits: a token bucket for each caller, in units of calls per second.
 
 use crate::application::api::Cost;
 use crate::application::error::Error;

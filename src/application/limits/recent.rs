@@ -1,4 +1,4 @@
-//! Who has called last: whether a caller is alone.
+//! Remembers the latest callers, to know whether a caller is the only one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

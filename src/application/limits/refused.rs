@@ -1,4 +1,4 @@
-//! Callers who go on calling although they were told to wait.
+//! Delays callers who keep calling although they were told to wait.
 //!
 //! A call that is refused because its caller calls too often was read first, which costs nearly as much as carrying out
 //! a small one. So whoever is refused many times a second is made to wait before its next call is read. Nobody else

@@ -1,4 +1,4 @@
-//! The turn of one large call, while it is under way and before it is read.
+//! The turn of one large call, from before it is read until it is done.
 
 use super::recent::{Key, Recent};
 use std::sync::{Arc, Mutex};

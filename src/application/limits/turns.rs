@@ -1,4 +1,5 @@
-//! Turns of large calls: one caller has a few of them under way at a time, so that the calls of others get between.
+//! Turns for large calls: a caller has only a few of them under way at a time, so that other callers are served in
+//! between.
 //!
 //! A call that makes many tasks takes a processor for milliseconds. What a caller may ask for in one burst would
 //! otherwise stand before everybody else's calls. While other callers are there, the turn of a large call rests behind

@@ -1,4 +1,4 @@
-//! Claims on their way: a flow has given tasks to workers that waited, and their claims are not in its mailbox yet.
+//! Claims under way: a flow has given tasks to workers that waited, and their claims have not reached its mailbox yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

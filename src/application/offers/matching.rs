@@ -1,4 +1,4 @@
-//! Offers by method, workers by what they may have, and the one rule that brings them together.
+//! Matches offers, by method, with workers, by what they may claim; the only place with this rule.
 
 use super::method::{Entry, Method};
 use super::turns::{Owner, Place};

@@ -1,4 +1,4 @@
-//! What flows have of one method, and who waits for it.
+//! The offers of flows for one method, and the workers that wait for it.
 
 use super::turns::{Owner, Place, Turns};
 use super::{Offer, Rank, Reach, Sharing};

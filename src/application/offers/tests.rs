@@ -1,4 +1,4 @@
-//! Who gets which offer, and when.
+//! Which worker gets which offer, and when.
 
 mod declared;
 

@@ -1,5 +1,6 @@
-//! Whose tasks of a method come next when owners share its workers fairly: within a priority by what owners have had,
-//! then by age, as in the lines of executors (`slots/fair.rs`). In memory only, for the flows of this node.
+//! The order in which owners are served when they share a method's workers fairly: within a priority by how much each
+//! owner has had, then by age, as in the queues of executors (`slots/fair.rs`). In memory only, for the flows of this
+//! node.
 
 use super::Rank;
 use crate::application::slots::{Fair, Weights};

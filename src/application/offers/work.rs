@@ -1,4 +1,4 @@
-//! How much there is for workers.
+//! Counts the work that waits for workers.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the application needs to know of workers outside the server, and whom it tells of them.
+//! The ports through which the application learns about workers outside the server and informs them.
 
 use crate::store;
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! What the agent broker asks beyond tasks: which of them an agent means, which methods wait, and inboxes.
+//! What the agent broker needs beyond tasks: which task an agent means, which methods have waiting tasks, and inboxes.
 
 use super::Service;
 use super::secrets::failed;

@@ -1,4 +1,4 @@
-//! Changes of tasks and runs in the audit log.
+//! Writes changes of tasks and runs to the audit log.
 //!
 //! What callers do to their own tasks is in the log of events, with who did it. What a caller with `users:any` does to
 //! those of somebody else has a row too, written by the node that was called before anything is changed, so that the

@@ -1,4 +1,4 @@
-//! Streams of notices, which any node serves.
+//! Streams of notices. Any node serves them.
 
 use super::Service;
 use super::work::name;

@@ -1,4 +1,4 @@
-//! Webhooks, which lie beside the log, so any node answers.
+//! Webhooks. They are stored beside the log, so any node answers.
 
 use super::Service;
 use super::audited::{Audited, changed};

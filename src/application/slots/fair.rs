@@ -1,4 +1,4 @@
-//! Whose flow comes next within one priority of a line when owners share an executor fairly.
+//! Fair sharing of an executor: decides which owner's flow comes next within one priority of a queue.
 //!
 //! Each owner has a virtual time, which a start moves on by one, divided by the owner's weight. The owner with
 //! the least is next, with the flow that has waited longest. Who begins to wait begins at the least of those

@@ -1,4 +1,4 @@
-//! How many wait for slots, and for how long.
+//! Figures about the queues for slots: how many flows wait, and for how long.
 
 use super::{Lane, Slots};
 use taskledger_domain::Timestamp;

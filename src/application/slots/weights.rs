@@ -1,4 +1,4 @@
-//! In which way flows share an executor that is busy.
+//! How flows share a busy executor: by age, or fairly by owner with weights.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

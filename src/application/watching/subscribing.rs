@@ -1,5 +1,5 @@
-//! `tasks.subscribe` and `tasks.resubscribe`: a task at an exactly known place of the log, what happens
-//! in its flow behind that place, and where this ends.
+//! `tasks.subscribe` and `tasks.resubscribe`: a snapshot of a task at an exact place of the log, then what happens in
+//! its flow after that place, until the stream ends.
 
 use crate::application::App;
 use crate::application::api::{Scope, Subscribe, Subscribed};

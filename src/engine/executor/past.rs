@@ -1,4 +1,4 @@
-//! What one attempt leaves to the next one of its task.
+//! The notes that one attempt leaves for the next attempt of its task.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Which executors run in this process. Built once at start; what changes later is in the directory.
+//! The registry of executors that run in this process. Built once at start; what changes later is in the directory.
 //!
 //! Data comes in as executors and configured bounds ([`RegistryBuilder`]); the dispatcher looks
 //! executors up by the name in `schemas.method`, `system.executors` lists them.

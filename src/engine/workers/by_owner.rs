@@ -1,4 +1,4 @@
-//! What is known of methods: of everybody's, and of those that one user has for their own flows.
+//! Methods by owner: those for everybody, and those that a user has declared for their own flows.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a server knows of workers, in memory: methods, who asks for them, who is drained.
+//! What a server knows of workers, in memory: methods, the workers that ask for them, and drained workers.
 //!
 //! What a worker asks for counts for the flows that it may claim of: all, or those of one user.
 

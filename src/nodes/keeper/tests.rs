@@ -1,4 +1,4 @@
-//! A keeper whose leases the test hands out.
+//! The keeper, with leases that the test hands out.
 
 use super::*;
 use crate::application::ownership::{Ownership, Place};

@@ -1,4 +1,4 @@
-//! Opening and closing everything that a server keeps.
+//! Opens and closes all stores of a server.
 
 use super::parts::{AloneLog, Arrangement, Parts};
 use super::{Database, READ_MODELS_FILE};

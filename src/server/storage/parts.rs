@@ -1,4 +1,4 @@
-//! Where each kind of data goes, and which combinations there are.
+//! Decides where each kind of data is stored, and which combinations are allowed.
 
 use super::{Database, Storage};
 use crate::store::EventStore;

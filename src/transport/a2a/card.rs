@@ -1,4 +1,4 @@
-//! The card of the agent: what this process serves, and where.
+//! The agent card: what this process serves, and where.
 
 use super::names::{INPUT_MODES, NODES, OUTPUT_MODES, REST_PATH, TASKS, WORKFLOW_SKILL};
 use super::options::Options;

@@ -1,4 +1,4 @@
-//! How the protocol is served.
+//! Settings of the Agent2Agent door.
 
 use std::sync::Arc;
 use taskledger_a2a::Edition;

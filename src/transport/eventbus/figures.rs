@@ -1,4 +1,4 @@
-//! What the broker counts: calls of agents, what it has delivered, streams. Read by `crate::metrics`.
+//! Counters of the broker: calls of agents, deliveries, streams. Read by `crate::metrics`.
 //!
 //! The words for topics and kinds of events are those of the public broker, so that its dashboards know them.
 

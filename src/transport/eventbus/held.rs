@@ -1,4 +1,4 @@
-//! Which tasks agents hold through streams of this server, under the ids that they know.
+//! The tasks that agents hold through streams of this server, under the ids that the agents know.
 //!
 //! A result names its task by an id that only its requester keeps unique, and no lease: what an agent holds says
 //! which task it means. An agent is given one task of an id at a time: what has the same id waits until that has ended.

@@ -1,4 +1,4 @@
-//! `PublishTask`: a message becomes a task that runs at once.
+//! `PublishTask`: turns a message into a task that runs at once.
 
 use super::published::{MEMBER, Published, kept_time};
 use super::values::{invalid, json_of, name_of, priority_of, time_of};

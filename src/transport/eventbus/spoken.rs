@@ -1,4 +1,4 @@
-//! Which task an agent means, and by which lease it holds it.
+//! Resolves which task an agent refers to, and by which lease it holds the task.
 
 use super::held::Agent;
 use super::published::Published;

@@ -1,5 +1,5 @@
-//! What agents have said to end tasks: whether a message is one of these again, whose answer was lost, or says the same
-//! of a later attempt.
+//! Remembers the messages with which agents ended tasks, to tell whether a message is a repetition whose answer was
+//! lost, or concerns a later attempt.
 //!
 //! The wire names tasks and no attempts. What tells is when the agent was given the later attempt: it cannot have ended
 //! before that. `completed_at` says when it ended, as exactly as the agent writes it.

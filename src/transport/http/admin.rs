@@ -1,4 +1,4 @@
-//! A listener of its own for operators: metrics and probes, no calls.
+//! A separate listener for operators: metrics and probes, no calls.
 //!
 //! Whoever reaches it may read it without credentials: the operator chooses an address that only
 //! monitoring reaches. It goes on while the listener of calls drains, so that the end of a server can be

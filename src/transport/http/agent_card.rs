@@ -1,4 +1,4 @@
-//! What the server says of itself to other agents. spec: interface / Agent Card Discovery
+//! The agent card, by which the server describes itself to other agents. spec: interface / Agent Card Discovery
 
 use crate::transport::jsonrpc::{Changes, Method};
 use serde::Serialize;

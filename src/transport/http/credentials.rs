@@ -1,4 +1,4 @@
-//! Who sends a request, by its headers.
+//! Reads credentials from the headers of a request, and authenticates its caller.
 
 use super::a2a::{names_version, reshaped, reshaped_under};
 use super::connection::Peer;

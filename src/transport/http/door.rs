@@ -1,4 +1,4 @@
-//! What all connections share, and the way of one JSON-RPC body through it.
+//! The state that all connections share, and the processing of one JSON-RPC body.
 
 use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;

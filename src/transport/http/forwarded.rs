@@ -1,4 +1,4 @@
-//! From which address a request comes that a reverse proxy passes on.
+//! Finds the client's address for a request that a reverse proxy has passed on.
 //!
 //! Only what a proxy says that the operator trusts counts, and of that only what no client can have written: the
 //! addresses are read from the right, each being what the proxy before it saw.

@@ -1,4 +1,4 @@
-//! Whether the server can do its work, for load balancers and people.
+//! Health and readiness of the server, for load balancers and people.
 
 use crate::application::api::{Check, DRAINING};
 use crate::application::{Context, Service};

@@ -1,4 +1,4 @@
-//! What stands behind the routes that are no JSON-RPC.
+//! The handlers behind routes that are not JSON-RPC.
 
 use super::{Peers, Readiness};
 use crate::application::api::Authenticate;

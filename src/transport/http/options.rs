@@ -1,4 +1,4 @@
-//! How to serve.
+//! Settings of the HTTP server.
 
 use crate::tls::Certificates;
 use crate::transport::a2a::Options as A2aOptions;

@@ -1,4 +1,4 @@
-//! Calls of other nodes, as the application takes them. The door only carries bytes.
+//! Passes calls from other nodes to the application. The door only carries bytes.
 
 use crate::application::Service;
 use crate::transport::jsonrpc::logged;

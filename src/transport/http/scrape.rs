@@ -1,4 +1,4 @@
-//! The figures of the server, for monitoring.
+//! Serves the server's metrics to monitoring.
 
 use super::call_context::context;
 use super::door::Door;

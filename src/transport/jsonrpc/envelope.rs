@@ -1,5 +1,5 @@
-//! From the bytes of a body to calls. Decides what is JSON, what is a request and what it is
-//! answered to; knows no method.
+//! Parses the bytes of a body into calls. Decides what is JSON, what is a request and what it is answered to; knows no
+//! method.
 //!
 //! One pass over the text: ids are kept as the exact text that was sent, `params` are parsed once
 //! into the value that authorisation and execution both use (of duplicate names inside it the last

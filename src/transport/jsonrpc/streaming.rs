@@ -1,4 +1,4 @@
-//! Calls whose answer is the beginning of a stream.
+//! Calls whose answer is the first message of a stream.
 //!
 //! Owns: the port through which doors get streams. Which calls ask for one and how is said in `stream_request`; what
 //! carries a stream, and in which form, is the transport's.

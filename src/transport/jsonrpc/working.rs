@@ -1,4 +1,4 @@
-//! Work for programs outside the server: where sockets get it from, and how long a call waits for it.
+//! The port through which sockets claim work for programs outside the server, and how long a call waits for it.
 
 use super::envelope::{Element, Envelope, Params};
 use super::error::RpcError;

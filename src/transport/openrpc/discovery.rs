@@ -1,4 +1,4 @@
-//! The document as it is sent.
+//! The OpenRPC document in the form in which it is sent.
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};

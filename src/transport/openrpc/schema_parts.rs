@@ -1,4 +1,4 @@
-//! What schemas are put together from.
+//! Building blocks of JSON Schemas.
 
 use serde_json::{Value, json};
 

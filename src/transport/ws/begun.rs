@@ -1,4 +1,4 @@
-//! What calls of a socket have begun and its subscriptions go on with.
+//! Subscriptions that a call on a socket has begun and that continue after its answer.
 
 use super::work::Worker;
 use crate::subscription::stream::{Notices, Reset};

@@ -1,4 +1,4 @@
-//! What every socket is served with.
+//! What one socket works with: the dispatcher, its caller, and its limits.
 
 use crate::application::Service;
 use crate::application::api::{Caller, Session};

@@ -1,4 +1,4 @@
-//! What workers make: parts on the way, and results.
+//! What workers produce: parts of an output, and results.
 
 use serde::{Deserialize, Serialize};
 use taskledger_domain::Payload;

@@ -1,4 +1,4 @@
-//! What a schedule is asked to do: whether it can be done, and what a change makes of it.
+//! Checks the definition of a schedule, and applies changes to it.
 
 use crate::application::api::schedules::{
     Bound, Definition, Invalid, Schedule, ScheduleChanges, Timing, UnfitSchedule,

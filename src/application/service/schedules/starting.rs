@@ -1,4 +1,4 @@
-//! From one time of a schedule to the run that it starts, and how that stands.
+//! Starts the run for one time of a schedule, and reads how it stands.
 
 use super::super::Service;
 use super::super::workflows::Start;

@@ -1,4 +1,4 @@
-//! The tasks of a run as they are written: what each run of a schedule changes of them, and what they may not say.
+//! Tasks that a schedule creates directly: what each run changes in them, and which members they may not have.
 
 use serde_json::{Value, json};
 use taskledger_beside::Owner;

@@ -1,4 +1,4 @@
-//! Which programs may run, and where. Looked up once at start, so that a later change of the
+//! Configures which programs may run, and in which folder. Looked up once at start, so that a later change of the
 //! search path changes nothing.
 
 use super::machine::MachineFolder;

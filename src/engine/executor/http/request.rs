@@ -1,4 +1,4 @@
-//! What the inputs of `http_executor` ask for.
+//! Parses the inputs of `http_executor`.
 
 use super::inputs::Reader;
 use crate::egress::{Outgoing, Policy, Target};

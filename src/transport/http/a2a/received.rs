@@ -1,4 +1,4 @@
-//! A request, once its body has come.
+//! A request whose body has been received.
 
 use crate::application::api::{Caller, Turn};
 use crate::transport::budget::Share;

@@ -1,4 +1,4 @@
-//! What is said of one method, and the ids that examples have in common.
+//! The type of one method's description, and the ids that examples share.
 
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The methods by which programs outside the server do tasks.
+//! Schemas and examples of the methods for workers.
 
 use super::super::schemas::{at, object, with_optional};
 use super::past::lineage;

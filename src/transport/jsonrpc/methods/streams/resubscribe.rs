@@ -1,4 +1,4 @@
-//! `tasks.resubscribe`: a subscription goes on where it broke off.
+//! `tasks.resubscribe`: continues a subscription where it broke off.
 
 use super::beginning::subscribed;
 use super::subscribe;

@@ -1,4 +1,4 @@
-//! `tasks.subscribe`: a task, then what happens in its flow.
+//! `tasks.subscribe`: returns a task, then streams what happens in its flow.
 
 use super::beginning::subscribed;
 use crate::application::Service;

@@ -1,4 +1,4 @@
-//! What is said of methods that no executor has.
+//! Reasons that concern methods without an executor.
 
 use super::super::steps::Steps;
 use super::{Said, Speaker, said};

@@ -1,4 +1,4 @@
-//! Reasons of tasks that wait for what somebody has to say or mend.
+//! Reasons of tasks that wait for somebody to answer or repair something.
 
 use super::super::steps::Steps;
 use super::{NAMES_MAX, Said, Speaker, said};
