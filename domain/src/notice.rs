@@ -1,4 +1,4 @@
-//! The names of notices: what subscribers, webhooks and the command line call what happens to tasks and runs.
+//! The names of notices, by which subscribers, webhooks and the command line refer to what happens to tasks and runs.
 
 use serde::{Serialize, Serializer};
 

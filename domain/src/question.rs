@@ -1,5 +1,5 @@
-//! What a task asks a person while it is suspended, and what is an answer to it. The form is that of RFC-0025, as far
-//! as RFC-0024 needs it.
+//! The question that a task asks a person while it is suspended, and the check of its answer. The form is that of
+//! RFC-0025, as far as RFC-0024 needs it.
 //!
 //! Owns: reading a question, its times, what happens when nobody answers, and the check of an answer. May not touch:
 //! tasks, and of flows the events alone.

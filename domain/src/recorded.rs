@@ -1,4 +1,4 @@
-//! An event as the log holds it: the fact, and where, when and by whom it was recorded.
+//! An event as the log holds it: the fact, its position and time, and who recorded it.
 
 use crate::flow::Event;
 use crate::{EventId, FlowId, Timestamp};

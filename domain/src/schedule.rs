@@ -1,4 +1,4 @@
-//! The process manager: what follows from the state of a flow without anybody asking.
+//! The process manager: it adds what follows from the state of a flow without a command.
 //!
 //! `settle` runs inside the flow's own turn, before the append, so that an outcome and the
 //! starts that it makes possible become durable together. [`react`] says what an event, once

@@ -1,4 +1,4 @@
-//! What can go wrong with the read models. All of it is failure, except a bad cursor.
+//! The errors of the read models. All of it is failure, except a bad cursor.
 
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;

@@ -1,4 +1,5 @@
-//! A task as readers see it: its row, and what other rows say about it. Doors put it into words.
+//! A task as readers see it: its row, and what other rows say about it. Doors write it in their own format. Doors put
+//! it into words.
 
 use crate::TaskRow;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! An agent: its card, how it is called, and the calls.
+//! An agent: its card, the binding to call it by, and the calls.
 
 use crate::binding::{self, OperationCall};
 use crate::error::AgentError;

@@ -1,4 +1,4 @@
-//! What can go wrong with a call, and what an agent says is wrong.
+//! The errors of a call, those that the agent reports included.
 
 use crate::http::Unanswered;
 use http::StatusCode;

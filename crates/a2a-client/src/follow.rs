@@ -1,4 +1,4 @@
-//! A message until it is answered: the task that it begins is followed to its end, or until it asks, over as many
+//! Sends a message and follows the task that it begins to its end, or until the task asks something, over as many
 //! connections as that takes.
 
 use crate::Error;

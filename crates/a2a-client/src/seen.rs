@@ -1,4 +1,4 @@
-//! A task as its stream has told it so far.
+//! A task as far as its stream has described it.
 
 use crate::Error;
 use taskledger_a2a::{Artifact, Message, StreamResponse, Task, Wire};

@@ -1,4 +1,4 @@
-//! What an agent says of itself.
+//! The agent card, by which an agent describes itself.
 
 mod security;
 

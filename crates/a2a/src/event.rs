@@ -1,4 +1,4 @@
-//! What streams and answers to messages hold.
+//! The events of streams, and the answers to messages.
 
 use crate::message::Message;
 use crate::read::{Object, Wire};

@@ -1,4 +1,4 @@
-//! The eleven operations, what they are asked with, and how they are answered.
+//! The eleven operations, with their requests and answers.
 
 use crate::card::AgentCard;
 use crate::event::SendMessageResponse;

@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! The requests of clients.
 
 use crate::message::Message;
 use crate::read::{Object, Wire};

@@ -1,4 +1,4 @@
-//! Tasks, their states, and what they make.
+//! Tasks, their states, and their artifacts.
 
 use crate::message::{Message, Part};
 use crate::read::{Named, Object, Wire};

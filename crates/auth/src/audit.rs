@@ -1,4 +1,4 @@
-//! What the audit log holds: who did what to which object, and how it ended.
+//! The contents of the audit log: who did what to which object, and how it ended.
 
 mod log;
 mod throttle;

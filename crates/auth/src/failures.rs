@@ -1,4 +1,5 @@
-//! Failed authentications by address: whoever tries too often is turned away before anything is looked up.
+//! Counts failed authentications by address: an address that fails too often is turned away before anything is looked
+//! up.
 //!
 //! Counts addresses only. A token or a user is never locked: anybody could lock out anybody.
 

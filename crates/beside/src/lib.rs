@@ -1,5 +1,4 @@
-//! What the stores beside the log have in common: where their tables are, opening them, their errors and transactions,
-//! and whose what they keep is.
+//! Code that the stores beside the log share: the place of their tables, opening, errors, transactions, and owners.
 //!
 //! A store has a file of its own in the data folder, or a schema of its own in the database of the log. May not: know
 //! what a store keeps, or read the log.

@@ -1,4 +1,4 @@
-//! Whose something is that is kept by name.
+//! The owner of a thing that is stored under a name.
 
 use std::sync::Arc;
 

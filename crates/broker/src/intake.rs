@@ -1,5 +1,5 @@
-//! What follows from events of the log. Owns which events make an outcome, the numbers of outcomes, and the place in
-//! the log; reading the log is the caller's.
+//! Derives outcomes from events of the log. Owns which events make an outcome, the numbers of outcomes, and the place
+//! in the log; reading the log is the caller's.
 //!
 //! All of a batch is one transaction under the lock of the state, so servers that read the same events note each once,
 //! and numbers become visible in their order.

@@ -1,5 +1,5 @@
-//! Whose tasks are meant, and the digests by which they are found. Owns their form, which never changes: it is stored.
-//! May not touch the tables.
+//! The owners of published tasks, and the digests by which tasks are found. Owns their form, which never changes: it is
+//! stored. May not touch the tables.
 
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an agent broker keeps beside the log: the tasks that were published through it, and an inbox of their ends.
+//! The agent broker's store beside the log: the tasks that were published through it, and an inbox of their outcomes.
 //!
 //! Owns the tables, on SQLite (`broker.db` in the data folder) or PostgreSQL, under one code. [`BrokerStore::intake`]
 //! notes what follows from events of the log, and its place in the log in the same transaction, so that each end is

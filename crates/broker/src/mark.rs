@@ -1,5 +1,5 @@
-//! How a task says that it was published through the broker: a member of its `params`. Owns reading it; what the other
-//! parts of the member mean is the broker's business.
+//! The member of a task's `params` that says it was published through the broker. Owns reading it; what the other parts
+//! of the member mean is the broker's business.
 
 use serde::Deserialize;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which tasks were published. Owns the rows of `published` and the questions about them; `intake` adds to them and
+//! The table of published tasks. Owns the rows of `published` and the questions about them; `intake` adds to them and
 //! `sweep` removes them.
 
 use crate::keys::Owner;

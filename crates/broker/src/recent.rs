@@ -1,4 +1,4 @@
-//! What this process has noted last: published tasks and outcomes, so that ends and streams that keep up need no query.
+//! A cache of the latest published tasks and outcomes, so that ends and streams that keep up need no query.
 //!
 //! Owns how much is remembered. What is not here is asked of the tables; a crash forgets all of it. Where another
 //! server has noted something meanwhile, outcomes are remembered from there on only.

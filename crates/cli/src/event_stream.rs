@@ -1,4 +1,4 @@
-//! A client of server-sent events that goes on where it was, whatever happens to the connection.
+//! A client of server-sent events that resumes after any break of the connection.
 //!
 //! Owns: one task that reads a stream, and when it connects again. Whoever reads takes what was read
 //! from a bounded queue; a reader that is slow slows the server's sending down, and nothing is lost.

@@ -1,5 +1,5 @@
-//! A server that commands talk to: its address, what is sent along with each request, and what its answers
-//! mean that hold no result. Calls and streams use the same.
+//! A server that commands call: its address, the headers of each request, and the meaning of answers without a result.
+//! Calls and streams use the same.
 
 mod missing;
 

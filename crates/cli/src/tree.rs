@@ -1,4 +1,4 @@
-//! A task tree as lines of text.
+//! Writes a task tree as lines of text.
 
 use super::output::{Style, Text, member, style};
 use super::span::span;

@@ -1,4 +1,4 @@
-//! What came back: an HTTP response, and the JSON-RPC answer in it.
+//! An answer: an HTTP response, and the JSON-RPC answer in it.
 
 use super::clause::{Finding, ensure};
 use reqwest::header::HeaderMap;

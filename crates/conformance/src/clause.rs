@@ -1,4 +1,4 @@
-//! One clause of the protocol: what it demands, in one sentence of ours, and how it is looked at.
+//! One clause of the protocol: what it demands, in one sentence of ours, and its check.
 
 use super::probe::Probe;
 use futures_util::future::LocalBoxFuture;

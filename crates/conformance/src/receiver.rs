@@ -1,4 +1,4 @@
-//! A small HTTP server of a check, to which the server that is looked at sends its callbacks.
+//! A small HTTP server of a check, to which the server under test sends its callbacks.
 
 use super::clause::Finding;
 use super::probe::{PATIENCE, Probe};

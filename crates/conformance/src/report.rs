@@ -1,4 +1,4 @@
-//! What became of the clauses, and what that means.
+//! The result of each clause, and the verdict.
 
 use super::clause::Level;
 use serde_json::{Value, json};

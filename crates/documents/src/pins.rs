@@ -1,4 +1,4 @@
-//! Which version a call under an idempotency key runs.
+//! Remembers which version a call under an idempotency key runs.
 
 use crate::reading::newest;
 use crate::saving::key;

@@ -1,4 +1,4 @@
-//! What is kept of a document.
+//! The types of a saved document and its versions.
 
 use std::sync::Arc;
 use taskledger_domain::Timestamp;

@@ -1,4 +1,4 @@
-//! Events out of the bytes of a `text/event-stream`, however they were cut on the way.
+//! Parses a `text/event-stream` into events, however its bytes were split on the way.
 //!
 //! Owns: the rules of WHATWG HTML, 9.2.6 "Interpreting an event stream", and how much a server may make
 //! a client hold. Knows nothing of connections.

@@ -1,5 +1,5 @@
-//! When a refused call may be made again: `google.rpc.RetryInfo` in the details of a status, where clients of gRPC
-//! look.
+//! Tells when a refused call may be made again: `google.rpc.RetryInfo` in the details of a status, where clients of
+//! gRPC look.
 
 use std::time::Duration;
 use tonic::{Code, Status};

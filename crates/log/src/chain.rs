@@ -1,4 +1,4 @@
-//! The hash chain: what makes a changed event visible even if its checksum was computed anew.
+//! The hash chain, which reveals a changed event even if its checksum was recomputed.
 //!
 //! Owns: what is hashed, the text form of a hash, and following the chain along the log.
 //! The *content* of an event is the SHA-256 of all that an append brings (`Row::content`). Its

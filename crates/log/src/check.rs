@@ -1,4 +1,4 @@
-//! The rules of the port that need no look into the log, and the sizes of what goes in and out.
+//! Checks of the port that need no read of the log, and the limits on the size of calls.
 //!
 //! Owns: the limits that the backends share.
 

@@ -1,4 +1,4 @@
-//! What can go wrong with the log.
+//! The errors of the log.
 
 use taskledger_domain::Position;
 

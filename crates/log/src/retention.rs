@@ -1,4 +1,4 @@
-//! What a log says of events that it no longer has, because their flow was archived.
+//! Describes events that the log no longer has, because their flow was archived.
 //!
 //! Owns: the words for it. A stream that was archived ends with `FlowArchived`; what stands before is
 //! dropped from its end to its beginning, so that at any moment what is left is the first events of

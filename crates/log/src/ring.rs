@@ -1,4 +1,4 @@
-//! The newest events, shared from memory.
+//! The newest events, in memory and shared by all readers.
 //!
 //! Owns: a bounded run of events that ends at the head of the log, and where in it each stream has its
 //! events. The committer pushes in order, before it tells anybody; readers that are nearly live never

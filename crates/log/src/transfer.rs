@@ -1,4 +1,4 @@
-//! A log as lines of JSON: how it leaves one backend and enters another.
+//! The export format: a log as lines of JSON, which leave one backend and enter another.
 //!
 //! Owns: the form of a line, the digest over lines, and (`check`) the rules that a log must keep to
 //! be taken in. Backends read and write ([`Source`], [`Target`]); nothing here touches a database.

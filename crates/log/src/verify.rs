@@ -1,4 +1,4 @@
-//! What must hold of a log, whichever backend holds it: for `events verify`.
+//! The checks of `events verify`, for every backend.
 //!
 //! Owns: the faults, and the rules along positions and versions. Backends read the rows.
 

@@ -1,4 +1,4 @@
-//! How often values lay in which range.
+//! Histograms: how many values lay in each range.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Making, changing and deleting schedules.
+//! Creates, changes and deletes schedules.
 
 use crate::rows::{self, NewSchedule, Schedule};
 use crate::turns::LOOK_AGAIN_MS;

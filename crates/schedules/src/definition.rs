@@ -1,4 +1,4 @@
-//! What a schedule is asked to do, as it is stored: JSON, whose members are never renamed.
+//! The definition of a schedule, as it is stored: JSON, whose members are never renamed.
 
 use crate::timing::{Calendar, Invalid, Timing};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What is kept of a schedule and of its runs.
+//! The rows of schedules and of their runs.
 
 use crate::definition::Definition;
 use crate::{Error, ScheduleStore};

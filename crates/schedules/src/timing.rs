@@ -1,4 +1,4 @@
-//! When a schedule is due: a cron expression, a recurrence rule or a period, as it is written and as it is computed.
+//! The times of a schedule: a cron expression, a recurrence rule or a period, as written and as computed.
 //!
 //! Pure. Times come from the crates `croner` and `rrule` and the bundled IANA database of `chrono-tz`.
 

@@ -1,4 +1,4 @@
-//! Looking at schedules that are due: one server at a time, each decision recorded before it is carried out.
+//! Looks at schedules that are due: one server at a time, each decision recorded before it is carried out.
 //!
 //! A lease is a number that rises with each look and each change. What is decided under an older one is refused, so two
 //! servers, or one that stood still, never decide the same time. A decision to start is a row `starting`: whoever looks

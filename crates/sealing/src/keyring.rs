@@ -1,4 +1,4 @@
-//! The keys under which secrets lie in the store.
+//! The keys that seal secrets in the store.
 //!
 //! Owns: reading and making key files, sealing and opening (XChaCha20-Poly1305). The first key of a
 //! file seals, all of them open, so a new one is put before the old ones. May not: know SQL.

@@ -1,4 +1,4 @@
-//! Which database is spoken to.
+//! The database engine in use.
 
 /// Which database holds the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

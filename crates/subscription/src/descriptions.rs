@@ -1,4 +1,4 @@
-//! How tasks are described, for notices: events other than a creation do not say it.
+//! Names and labels of tasks, for notices: only the event of a creation holds them.
 //!
 //! A description is that of the event's moment or a later one: what happened before a task was renamed may be told
 //! with its new name. Owns: what is known of flows, folded from the log, within bounds.

@@ -1,4 +1,4 @@
-//! What has just happened, for all who watch, made once and shared.
+//! New notices for all watchers, made once and shared.
 //!
 //! Owns: the reader of the log that follows its end while somebody watches, and what it has published:
 //! one tail for those who watch everything, one for each flow that is watched. Memory is only a fast

@@ -1,4 +1,4 @@
-//! What subscribers are told: an event of the log in the protocol's words, a shape of its own.
+//! Notices: what subscribers are told about an event of the log, in the protocol's words.
 //!
 //! Owns: the names of notices, which events make which of them, and their JSON. A notice is made
 //! from its event alone, so it reads the same live, from history, and on every server; but how its task is

@@ -1,4 +1,4 @@
-//! Makes the read models anew from the log, beside the rows that serve.
+//! Rebuilds the read models from the log, beside the rows that serve.
 //!
 //! Owns the one rebuild that a server may have under way ([`Rebuilds`]), its progress and its end.
 

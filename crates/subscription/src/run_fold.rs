@@ -1,4 +1,4 @@
-//! How a run stands at a place of its stream, made from its notices one after the other.
+//! The state of a run at a place of its stream, folded from its notices.
 //!
 //! The same for everybody who is told of a run, by a stream or by requests: a change follows from the log alone, so it
 //! reads the same live, from history, and on every server.

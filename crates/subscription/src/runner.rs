@@ -1,4 +1,4 @@
-//! Keeps the read models up with the log.
+//! Keeps the read models up to date with the log.
 //!
 //! Owns: the loop that reads a batch, folds it and tells everybody how far it is. Transient errors
 //! are retried for ever with growing pauses; an event that cannot be folded, or a damaged row of

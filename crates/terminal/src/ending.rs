@@ -1,4 +1,4 @@
-//! How a program ends, and what it says of an error.
+//! The end of a program: its exit code, and how it reports an error.
 
 use crate::message;
 use serde_json::Value;

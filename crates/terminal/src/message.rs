@@ -1,4 +1,4 @@
-//! Messages on standard error, as wide as the terminal that it is.
+//! Messages on standard error, wrapped to the width of the terminal.
 
 use crate::style::Text;
 use std::io::{self, IsTerminal as _, Write as _};

@@ -1,4 +1,4 @@
-//! Where answers go: texts for people, or JSON.
+//! The format of answers: text for people, or JSON.
 
 use crate::style::Text;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Where a store beside the log has its tables in a test.
+//! Places for the tables of a store beside the log, in tests.
 
 use crate::postgres::Database;
 use sqlx::postgres::PgConnectOptions;

@@ -1,4 +1,4 @@
-//! What one client has done to its own tasks, and what it may therefore expect.
+//! A model of what one client has done to its own tasks, and what it may therefore expect.
 
 use crate::found::Found;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! What callers order of webhooks: endpoints, their secrets, and what was delivered.
+//! The calls about webhooks: endpoints, their secrets, and deliveries.
 //!
 //! Owns: the rules that need more than the call itself (which receivers are allowed, which ids exist), and
 //! what is shown of an endpoint. Secrets and values of headers are shown by [`Webhooks::create`],

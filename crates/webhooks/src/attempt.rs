@@ -1,4 +1,4 @@
-//! One attempt: the request as it leaves, and what its answer means.
+//! One attempt: the request that is sent, and the meaning of its answer.
 //!
 //! Owns: which headers are sent, and what of an answer is kept. May not touch: when something is tried,
 //! the store. Requests go out through [`Sender`], which is the guarded client, or a test.

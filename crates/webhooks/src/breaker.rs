@@ -1,4 +1,4 @@
-//! Whether an endpoint is worth trying, judged by how its attempts end.
+//! The circuit breaker of an endpoint, driven by how its attempts end.
 //!
 //! Opens after failures in a row, or when most of many fail; lets one probe through after a pause that
 //! doubles; gives an endpoint up after days, or when it says that it is gone. While it is open nothing is

@@ -1,4 +1,4 @@
-//! What must be sent, and the port through which the worker takes it and tells what became of it.
+//! Deliveries, and the port through which the worker takes them and reports their outcomes.
 //!
 //! A worker leases whole endpoints: while it holds one, nobody else sends there, so order and the
 //! breaker are decided in one place. Every answer of the worker shows its lease's token; after somebody

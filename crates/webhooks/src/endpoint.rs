@@ -1,4 +1,4 @@
-//! Where to send what.
+//! Endpoints: which notices are sent to which address.
 
 use super::delivery::Health;
 use serde::{Serialize, Serializer};

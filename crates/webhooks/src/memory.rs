@@ -1,4 +1,4 @@
-//! Deliveries in memory, for tests: what [`Deliveries`] means, as plainly as it can be said.
+//! Deliveries in memory, for tests: the plainest implementation of [`Deliveries`].
 //!
 //! Owns nothing that lasts. It can be made to fail, and shows everything that it was told.
 

@@ -1,4 +1,4 @@
-//! Whose flow a message is about at the moment when it is sent.
+//! Finds the owner of a message's flow at the time when the message is sent.
 //!
 //! A message may wait for days, and a flow may be given to somebody else meanwhile. So the log is asked before each
 //! attempt, not what was known when the message was noted. May not touch: the store, what is sent.

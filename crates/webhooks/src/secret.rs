@@ -1,4 +1,4 @@
-//! Secrets that sign, in the written forms of Standard Webhooks.
+//! Signing secrets, in the written forms of Standard Webhooks.
 //!
 //! Owns: making them, reading the caller's own, and the public half of a pair. The bytes that sign are
 //! those behind the prefix, decoded. May not: keep or send anything.

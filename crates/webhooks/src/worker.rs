@@ -1,4 +1,4 @@
-//! Sends what is due, and tells the store what became of it.
+//! The delivery worker: it sends what is due, and records the outcome in the store.
 //!
 //! Leases endpoints and gives each a `turn`; a turn ends when nothing is due any more. Attempts share
 //! the `room`: so many in all, for a host, for an endpoint. Nothing is in memory alone: who is killed

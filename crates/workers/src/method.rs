@@ -1,4 +1,4 @@
-//! Declared methods, and why one cannot be declared.
+//! Declared methods, and the reasons why one cannot be declared.
 
 use std::sync::Arc;
 use taskledger_domain::{Payload, Timestamp};

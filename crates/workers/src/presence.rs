@@ -1,4 +1,4 @@
-//! Who is there, and who gets no new work.
+//! Connected workers, and those that get no new work.
 
 use std::sync::Arc;
 use taskledger_domain::Timestamp;

@@ -1,5 +1,5 @@
-//! What is different between two versions of a workflow, and which differences break those who use it: callers, who
-//! give a trigger; workers, who get inputs and give outputs; readers of results.
+//! Compares two versions of a workflow, and tells which differences break those who use it: callers, who give a
+//! trigger; workers, who get inputs and give outputs; readers of results.
 
 mod io;
 

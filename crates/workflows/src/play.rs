@@ -1,4 +1,4 @@
-//! A run without workers: claims and completions are played with outputs that were made up, by the rules of tasks.
+//! Plays a run without workers: claims and completions with made-up outputs, by the rules of tasks.
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};

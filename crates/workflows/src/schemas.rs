@@ -1,4 +1,4 @@
-//! What phases take and give, as JSON Schemas (draft-07), for those who write workers in any language.
+//! The inputs and outputs of phases as JSON Schemas (draft-07), for those who write workers in any language.
 
 use crate::limits;
 use crate::types::is_optional;

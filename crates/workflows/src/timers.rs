@@ -1,4 +1,4 @@
-//! `start_at` and `delay_seconds` of a phase: that it begins later than it could.
+//! `start_at` and `delay_seconds` of a phase, which begins later than it could.
 
 use serde_json::{Map, Value};
 use taskledger_domain::Timestamp;

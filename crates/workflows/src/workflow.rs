@@ -1,4 +1,4 @@
-//! A document without faults.
+//! The parsed form of a document without faults.
 
 use serde_json::{Map, Value};
 use taskledger_domain::Timestamp;

@@ -1,5 +1,5 @@
-//! A contract that was not kept, as callers are told of it: in answers, in histories and in notices, with the same
-//! members everywhere. spec: I/O contracts / 4, RFC-0026 patch
+//! A broken contract, as callers see it: in answers, in histories and in notices, with the same members everywhere.
+//! spec: I/O contracts / 4, RFC-0026 patch
 
 use super::OutputFault;
 use crate::task::Status;

@@ -1,4 +1,4 @@
-//! Types of one declaration, and what can be asked of them.
+//! The types of one declaration, and the queries on them.
 
 use super::check::{Checker, Lister};
 use super::declaration::{Reader, Room, Vetting};

@@ -1,4 +1,4 @@
-//! The orders. A command carries every id and time that its events will need.
+//! The commands. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
 use super::event::{

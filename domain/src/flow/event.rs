@@ -1,5 +1,5 @@
-//! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
-//! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
+//! The events. An event, once released, keeps its meaning for ever; its stored form is versioned in `codec`. Events
+//! carry intent: each says what changed and why, never "the task was updated".
 
 mod archived;
 mod deferred;

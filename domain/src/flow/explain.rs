@@ -1,4 +1,4 @@
-//! Why a task is not running, what it is doing, or why it ended as it did.
+//! Explains why a task is not running, what it is doing, or why it ended as it did.
 //!
 //! Owns: the reasons, as types. Reads the state alone and changes nothing; what only events hold
 //! (names, errors, who cancelled) is referred to by the versions of those events. The application

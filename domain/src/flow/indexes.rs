@@ -1,4 +1,4 @@
-//! The derived part of the state: what the scheduler looks things up in.
+//! The derived part of the state: the indexes of the scheduler.
 //!
 //! Invariant: between two events each task stands in exactly the indexes that its primary fields
 //! put it in. Every change goes `unlink` -> change -> `link`.

@@ -1,4 +1,4 @@
-//! How far everything below a task has come, in one look: counts, who waits for a person, who cannot be claimed.
+//! The progress of everything below a task: counts, tasks that wait for a person, tasks that cannot be claimed.
 
 use super::Capacity;
 use super::explain::{Listed, TaskRef};

@@ -1,4 +1,4 @@
-//! How a run stands for whoever began it.
+//! The stage of a run, as whoever began it sees it.
 
 use serde::{Deserialize, Serialize};
 

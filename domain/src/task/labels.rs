@@ -1,4 +1,4 @@
-//! Labels: what callers say of a task for people and for filters. The server gives them no meaning.
+//! Labels, by which callers describe tasks for people and for filters. The server gives them no meaning.
 //!
 //! Owns: their syntax and bounds, and [`Selector`], which chooses tasks by them.
 

@@ -1,4 +1,4 @@
-//! What is known of flows and attempts beside their tasks.
+//! Queries about flows and attempts.
 
 use crate::tasks::read_counts;
 use crate::{Error, ReadModels, RunView};

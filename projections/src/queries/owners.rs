@@ -1,4 +1,4 @@
-//! Who owns a flow, and how much somebody owns.
+//! Queries about who owns a flow, and how much a user owns.
 
 use super::select::ListFilter;
 use super::totals::{Counted, OF_ALL_TIMES, sum};

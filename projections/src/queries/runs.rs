@@ -1,5 +1,5 @@
-//! Runs as whoever began them sees them: how they stand, what they returned, what was said; and lists of them, those
-//! whose status is newest first.
+//! Runs as whoever began them sees them: their status, results and messages; and lists of them, most recently changed
+//! status first.
 //!
 //! Texts of messages and questions are in the log: rows name the events. A list goes on behind a cursor that fixes a
 //! place of the log: later pages show the runs with the status that they had there, so no run is shown twice or left

@@ -1,4 +1,4 @@
-//! Which tasks a list is about, as a condition of SQL.
+//! Turns the filters of a list into a condition in SQL.
 //!
 //! Every filter has an index that ends in the order of creation.
 

@@ -1,4 +1,4 @@
-//! What is found where read models are kept, and what became of a swap.
+//! Describes the tables that are found at start, and the outcome of a swap.
 
 use crate::Projector;
 use crate::tasks::TaskProjector;

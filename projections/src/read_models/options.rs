@@ -1,4 +1,4 @@
-//! Where read models are, and the bounds of working with them.
+//! Where read models are stored, and their limits.
 
 use crate::Error;
 use sqlx::postgres::PgConnectOptions;

@@ -1,4 +1,4 @@
-//! Brings into memory what a batch of events will touch, in as few statements as its size allows.
+//! Loads the rows that a batch of events will change, in as few statements as its size allows.
 
 use super::flows::{Flow, Run};
 use super::rows::{COLUMNS, read};

@@ -1,4 +1,4 @@
-//! How runs stand, as it is in memory and in the tables; `stages.rs` says what follows from events.
+//! The status of runs in memory and in the tables; `stages.rs` derives it from events.
 
 use std::sync::Arc;
 use taskledger_domain::flow::{RunStage, RunStarted};

@@ -1,4 +1,4 @@
-//! How callers authenticate themselves.
+//! Security schemes: how callers authenticate themselves.
 
 use crate::read::{Object, Wire};
 use crate::write::Members;

@@ -1,4 +1,4 @@
-//! Messages as JSON by the rules of ProtoJSON: members that have their default value are left out.
+//! Converts protobuf messages to JSON by the rules of ProtoJSON: members that have their default value are left out.
 
 use super::pb;
 use super::values::{json_of, map_of, time_text, unsayable, unsayable_of};

@@ -1,4 +1,4 @@
-//! Objects as messages. Values that clients of gRPC cannot read become texts.
+//! Converts objects to protobuf messages. Values that clients of gRPC cannot read become texts.
 
 mod bounds;
 mod card;

@@ -1,4 +1,4 @@
-//! Requests of 0.3 as the members that 1.0 has for the same.
+//! Converts requests of 0.3 to the members of the same request in 1.0.
 //!
 //! What cannot be said anew is passed on as it is, so that the reader of requests notes its fault; what only 0.3 has is
 //! checked here.

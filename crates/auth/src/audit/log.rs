@@ -1,4 +1,5 @@
-//! The audit log: rows beside changes are written with them (`store::append`); everything else here.
+//! The audit log: rows beside changes are written in the same transaction as the change (`store::append`), all others
+//! here.
 
 use super::throttle::Throttle;
 use super::{Action, By, Entry, OTHERS, Origin};

@@ -1,4 +1,4 @@
-//! What a token says of itself before anything of it is believed: enough to find the key that judges it.
+//! The claims of a token before its signature is checked: enough to find the key that checks it.
 
 use super::{Algorithm, Denied};
 use base64::Engine as _;

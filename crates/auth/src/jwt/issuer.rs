@@ -1,4 +1,4 @@
-//! Whose tokens are accepted, and what they allow: settings, checked.
+//! The settings of trusted issuers, and what their tokens allow.
 
 use super::claimed::Claimed;
 use super::claims::{self, Verified};

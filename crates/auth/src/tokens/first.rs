@@ -1,4 +1,4 @@
-//! The first token of all: in a file of the data folder, or given by the operator.
+//! The first token: in a file of the data folder, or given by the operator.
 
 use super::Tokens;
 use crate::audit::By;

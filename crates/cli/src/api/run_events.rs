@@ -1,4 +1,4 @@
-//! What happens in a run, as whoever has begun it is told: over HTTP, or inside the process.
+//! The events of a run, as its caller receives them: over HTTP, or inside the process.
 
 use super::ApiError;
 use async_trait::async_trait;

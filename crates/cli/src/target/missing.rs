@@ -1,4 +1,4 @@
-//! What is said when no server answers: what has named it, or which proxy stands before it.
+//! The message when no server answers: which option named it, or which proxy stands before it.
 
 use super::{Target, is_loopback};
 use hyper_util::client::proxy::matcher::Matcher;

@@ -1,4 +1,4 @@
-//! What is known of tasks by their ids: names, which events do not hold, and whether they are watched.
+//! What a watch knows about tasks by their ids: names, which events do not hold, and whether they are watched.
 
 use crate::output::member;
 use crate::{Api, ApiError};

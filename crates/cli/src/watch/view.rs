@@ -1,4 +1,4 @@
-//! How a watch is shown.
+//! The display of a watch.
 
 use super::flows::Flows;
 use super::known::{self, Known, Scope};

@@ -1,4 +1,4 @@
-//! The calls of a worker, and what their answers mean for it.
+//! The calls of a worker, and how it acts on their answers.
 
 use super::settings::Settings;
 use super::stop::{Stop, say};

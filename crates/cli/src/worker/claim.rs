@@ -1,4 +1,4 @@
-//! Claims as the server sends them.
+//! Parses claims as the server sends them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! One process for one attempt: what it is given, what it says, what its end means.
+//! One process for one attempt: its input, its output, and the meaning of its exit.
 
 use super::claim::Claim;
 use super::progress::{Progress, progress};

@@ -1,4 +1,4 @@
-//! Lines in which programs say how far they are.
+//! Parses the lines in which programs report their progress.
 
 use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 

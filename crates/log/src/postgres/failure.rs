@@ -1,4 +1,4 @@
-//! What an error of the database means for the caller.
+//! Maps errors of the database to errors of the log.
 //!
 //! Owns: the one table from SQLSTATE to [`Error`], and the question whether a statement that failed
 //! may have been committed.

@@ -1,5 +1,4 @@
-//! A log made from an export, for `events import`: one transaction, so that an import that is
-//! broken off leaves nothing.
+//! Creates a log from an export, for `events import`: one transaction, so that an interrupted import leaves nothing.
 
 use super::export::Export;
 use super::retention::{self, SET};

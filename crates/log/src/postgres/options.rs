@@ -1,4 +1,4 @@
-//! How the log in a Postgres database is opened.
+//! Options for opening the log in a Postgres database.
 
 use super::place::place;
 use sqlx::postgres::PgConnectOptions;

@@ -1,4 +1,4 @@
-//! What a user may do in a database, compared with what a server needs there. Looks and changes nothing.
+//! Compares the rights of a database user with those that a server needs. Looks and changes nothing.
 
 use super::migrations::Steps;
 use super::open::{self, OpenError};

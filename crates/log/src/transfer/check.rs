@@ -1,4 +1,4 @@
-//! The rules that a log must keep to be taken in.
+//! The rules that an export must keep to be imported.
 
 use super::ExportedEvent;
 use crate::retention::{ARCHIVED_KIND, Dropped};

@@ -1,4 +1,4 @@
-//! A URL that was checked: the only thing that the client sends requests to.
+//! A checked URL: the client sends requests to nothing else.
 
 use super::nets;
 use super::policy::{Policy, Wanted};

@@ -1,4 +1,4 @@
-//! The one client. It sends a request once, follows nothing, and reads no more than it was told to.
+//! The HTTP client. It sends a request once, follows nothing, and reads no more than it was told to.
 
 use super::address::Target;
 use super::classify::{blocked, classify};

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, as few classes that reveal nothing of forbidden networks.
+//! The errors of a request: few classes, which reveal nothing of forbidden networks.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Which receivers are allowed: settings of the operator over the rules for addresses.
+//! The policy of allowed receivers: settings of the operator over the rules for addresses.
 
 use super::nets;
 use ipnet::IpNet;

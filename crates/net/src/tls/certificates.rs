@@ -1,5 +1,5 @@
-//! The certificate that a server or a client shows, from two files, which may be replaced while connections are open;
-//! and from whom a server wants one.
+//! The certificate of a server or a client, from two files, which may be replaced while connections are open; and the
+//! authorities whose client certificates a server demands.
 //!
 //! Owns: which certificate is shown now. Each handshake takes the present one; connections that are open
 //! keep theirs. Files that cannot be used change nothing: the certificate before is shown on.

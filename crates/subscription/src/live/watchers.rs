@@ -1,4 +1,4 @@
-//! Who watches some events, and what each of them gets.
+//! The watchers of some events, and what each of them receives.
 
 use super::CHUNK_BYTES_MAX;
 use super::published::{Chunk, Published};

@@ -1,4 +1,4 @@
-//! What notices of some kinds say besides.
+//! Further members that notices of some kinds have.
 
 use serde::{Serialize, Serializer};
 use std::sync::Arc;

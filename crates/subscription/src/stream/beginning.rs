@@ -1,4 +1,4 @@
-//! Where a stream begins, and what is said when that is not where it was asked to.
+//! Where a stream begins, and what the watcher is told when that is not where it asked to begin.
 
 use crate::cursor::{Cursor, PARTS_ALL};
 use crate::live::Live;

@@ -1,4 +1,4 @@
-//! Whether anything is left to run in a flow that never ran: no run's end says so.
+//! Finds out whether anything is left to run in a flow that never ran, since no end of a run says so.
 
 use std::collections::HashSet;
 use std::sync::Arc;

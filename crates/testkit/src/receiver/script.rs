@@ -1,4 +1,4 @@
-//! What a receiver does with a request.
+//! The script of a receiver: what it does with a request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is shown of endpoints and deliveries.
+//! Views of endpoints and deliveries.
 
 use crate::breaker;
 use crate::delivery::DeliveryState;

@@ -1,4 +1,4 @@
-//! Who wants which notice. Held in memory, made anew from the store whenever endpoints change.
+//! Which endpoints want which notice. Held in memory, made anew from the store whenever endpoints change.
 
 use super::reported::{Made, ReportedRun};
 use super::runs::{self, Run};

@@ -1,4 +1,4 @@
-//! What is said of a receiver of reports.
+//! The settings of a receiver of reports: its name, authentication, media type and format.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Endpoints: made, shown, changed, deleted.
+//! Creates, shows, changes and deletes endpoints.
 
 use super::deliveries::{hold, look_again};
 use super::intake::hold_state;

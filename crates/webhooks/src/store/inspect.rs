@@ -1,4 +1,4 @@
-//! What people order by hand: to send again, to begin anew, to test.
+//! Actions that people request by hand: send again, start over, test.
 
 use super::deliveries::{hold, look_again};
 use super::intake::{Recipient, hold_state, put_one};

@@ -1,4 +1,4 @@
-//! What the outbox writes: messages, deliveries and its own place, in one transaction.
+//! Writes of the outbox: messages, deliveries and its own place, in one transaction.
 
 use super::lanes::lane;
 use super::row::{ordering, reports};

@@ -1,4 +1,4 @@
-//! The secrets that an endpoint signs with: read, replaced, and told apart from those of others.
+//! The signing secrets of an endpoint: read, replaced, and told apart from those of others.
 
 use super::deliveries::hold;
 use super::endpoints::one;

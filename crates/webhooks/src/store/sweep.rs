@@ -1,4 +1,4 @@
-//! What is kept how long.
+//! Removes old rows, by how long each kind is kept.
 
 use super::intake::hold_state;
 use super::{Error, Store};

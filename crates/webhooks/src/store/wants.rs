@@ -1,4 +1,4 @@
-//! What endpoints want, and what has changed of it since somebody looked.
+//! What endpoints want, and what has changed about that since the last look.
 
 use super::intake::{Recipient, State, state};
 use super::row::{filter, ordering, reports};

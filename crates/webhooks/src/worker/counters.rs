@@ -1,4 +1,4 @@
-//! What a worker has done since it began.
+//! Counters of a worker since its start.
 
 use crate::attempt::Outcome;
 use crate::breaker;

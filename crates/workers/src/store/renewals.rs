@@ -1,4 +1,4 @@
-//! Until when leases of attempts outside the server hold, as rows.
+//! The rows of renewals: when leases of attempts outside the server expire.
 
 use super::{Error, WorkerStore};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The end of a flow in the log.
+//! The event that ends a flow in the log.
 
 use crate::RunId;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The event of a task that starts later than it could.
+//! The event that a task starts later than it could.
 
 use crate::{RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};

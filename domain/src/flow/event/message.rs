@@ -1,4 +1,4 @@
-//! What callers say to a run: the message that begins it, and later ones.
+//! The events of messages to a run: the one that begins it, and later ones.
 
 use crate::{Payload, RunId, SuspensionId};
 use serde::{Deserialize, Serialize};

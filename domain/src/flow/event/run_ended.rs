@@ -1,4 +1,4 @@
-//! The end of a run.
+//! The event that a run has ended.
 
 use crate::task::{Progress, Status};
 use crate::{RunId, TaskId};

@@ -1,4 +1,4 @@
-//! A task that waits for a person: asked, reminded, answered, or given up.
+//! The events of a task that waits for a person: asked, reminded, answered, or given up.
 
 use crate::question::{Asks, Escalation};
 use crate::{Payload, SuspensionId, TaskId, Timestamp};

@@ -1,4 +1,4 @@
-//! Whether the rules would accept that somebody runs a task now: they are asked, not said again.
+//! Tells whether the rules would accept a new run of a task, by asking the rules themselves.
 
 use crate::flow::command::{Capacity, Command, Execute};
 use crate::flow::event::RunKind;

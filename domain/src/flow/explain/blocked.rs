@@ -1,4 +1,4 @@
-//! Which pending tasks can never start, and the way from each to what keeps it from starting.
+//! Finds the pending tasks that can never start, and the path from each to what blocks it.
 
 use super::{Again, TaskRef};
 use crate::flow::command::Capacity;

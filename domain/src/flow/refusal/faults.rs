@@ -1,4 +1,4 @@
-//! The single faults of which refusals are made, each with the tasks and amounts that it is about.
+//! The single faults that refusals consist of, each with the tasks and amounts that it concerns.
 
 use crate::task::Status;
 use crate::task::wiring::{Unresolved, Unwired};

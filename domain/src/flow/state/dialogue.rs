@@ -1,4 +1,4 @@
-//! What is kept of the questions of a task.
+//! The state of a task's questions.
 
 use crate::flow::event::OnExpiry;
 use crate::question::Escalation;

@@ -1,4 +1,4 @@
-//! What is kept of leases, and of how ready tasks start.
+//! The state of leases, and of how ready tasks start.
 
 use crate::contract::OutputFault;
 use crate::{LeaseId, Timestamp, Version, limits};

@@ -1,4 +1,4 @@
-//! What is kept of the inputs of a task that come from results.
+//! The state of a task's inputs that come from results.
 
 use crate::TaskId;
 use crate::task::wiring::{Need, Wiring};

@@ -1,4 +1,4 @@
-//! Where a list of runs goes on.
+//! The cursor of a list of runs.
 
 use super::RunFilter;
 use crate::Error;

@@ -1,4 +1,4 @@
-//! What tasks of a run have made of their outputs.
+//! The parts of outputs that a run's tasks have reported.
 
 use super::{Parts, RunRow};
 use crate::queries::rows;

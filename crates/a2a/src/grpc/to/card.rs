@@ -1,4 +1,4 @@
-//! Cards as messages.
+//! Converts agent cards to protobuf messages.
 
 use super::bounds::free;
 use crate::card::{

@@ -1,4 +1,4 @@
-//! Answers.
+//! Converts answers to protobuf messages of 0.3.
 
 use super::pb as old;
 use crate::card::AgentCard;
