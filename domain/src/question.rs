@@ -40,7 +40,7 @@ use serde_json::{Map, Value};
 pub struct Question {
     /// For the person.
     pub text: String,
-    /// For what its task waits.
+    /// What the task waits for.
     pub asks: Asks,
     /// What an answer is.
     pub expects: Expected,
@@ -56,7 +56,7 @@ pub struct Question {
     pub fallback: Fallback,
 }
 
-/// For what a task waits.
+/// What a task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asks {
@@ -109,7 +109,7 @@ pub enum Fallback {
     Continue(Value),
 }
 
-/// Whom a reminder goes to.
+/// The receivers of a reminder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Escalation {
     /// Number of the reminder, from 1.

@@ -24,7 +24,7 @@ pub(super) struct Awaited {
 /// How the directory stood to a method when a flow came to rest.
 #[derive(Debug, Clone)]
 pub(super) struct Stood {
-    /// Whose flow it is.
+    /// The owner of the flow.
     owner: Option<Arc<str>>,
     standing: Standing,
     /// Its owner had declared the method for themselves.

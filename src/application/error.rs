@@ -138,7 +138,7 @@ pub enum Failure {
     /// A fault of another node, which has logged it.
     #[error("another node failed: {id}")]
     OfNode {
-        /// Under which id.
+        /// The id under which that node logged it.
         id: String,
         /// What a caller may know of it.
         reason: Option<String>,

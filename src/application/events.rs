@@ -186,7 +186,7 @@ impl App {
     }
 }
 
-/// Of which flows it is known whether the caller sees them.
+/// Flows that the caller is known to see, or not to see.
 struct Seen {
     reach: Reach,
     flows: HashMap<FlowId, bool>,

@@ -35,7 +35,7 @@ pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
 pub struct Key {
     /// What it claims: tenant and caller, use case or method, and the caller's key.
     pub claimed: Arc<str>,
-    /// Under what earlier builds claimed it, if that was in the name of a user whom the body names.
+    /// The name that earlier builds claimed, if that named a user from the body.
     former: Option<Arc<str>>,
     use_case: UseCase,
     idempotency: Idempotency,

@@ -41,7 +41,7 @@ const STORED_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) flow: FlowId,
-    /// Of which method; `None` when nothing can be claimed.
+    /// The method of the task; `None` when nothing can be claimed.
     pub(super) method: Option<MethodKey>,
     /// Which tasks of it.
     pub(super) of: Claimable,

@@ -64,7 +64,7 @@ pub(super) struct Offer {
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) methods: Arc<[MethodKey]>,
-    /// Whose flows.
+    /// The flows whose tasks the worker may claim.
     pub(super) reach: Reach,
     /// At most so many tasks.
     pub(super) max: usize,
@@ -115,7 +115,7 @@ pub(super) struct Appeared {
     pub(super) of: Whose,
 }
 
-/// Whose tasks these are.
+/// The owner of tasks.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
     /// Of flows of this node with this owner.

@@ -25,7 +25,7 @@ pub struct Positions {
     advanced: Notify,
 }
 
-/// Whose lists may show what was written to a flow.
+/// The owners whose lists may show what was written to a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeenBy {
     /// Those of the flow's owner; nobody's flows are in no list of an owner.

@@ -315,7 +315,7 @@ fn message_faults(message: &Payload) -> Vec<Violation> {
     )]
 }
 
-/// For what a stored question waits.
+/// What a stored question waits for.
 fn asks(question: &Payload) -> Asks {
     let given = question.to_map().remove("asks");
     let read = given.and_then(|it| serde_json::from_value(it).ok());

@@ -111,7 +111,7 @@ pub struct Service {
     /// Runs for whose end a time of a schedule waits.
     schedule_ends: RunEnds,
     broker: Arc<BrokerStore>,
-    /// With which ids of published tasks are made; absent until one is published.
+    /// The key from which ids of published tasks are made; absent until one is published.
     ids_key: OnceCell<OwnKey>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,

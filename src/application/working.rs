@@ -57,7 +57,7 @@ impl App {
         }
     }
 
-    /// By which lease a worker of the caller holds a task now; `None`: it does not. Cost: a turn of the flow.
+    /// The lease by which a worker of the caller holds a task now; `None`: it does not. Cost: a turn of the flow.
     ///
     /// # Errors
     /// [`Error`].

@@ -103,7 +103,7 @@ impl Contents {
 pub struct Snapshot {
     number: u64,
     contents: Arc<Contents>,
-    /// Whose flows it is for, and what only they have; `None`: it is for everybody.
+    /// The user whose flows the snapshot is for, and what only they have; `None`: it is for everybody.
     owner: Option<(Arc<str>, Arc<Own>)>,
     /// Names of what any user has of their own, whosever flows it is for.
     of_users: Arc<HashSet<Arc<str>>>,

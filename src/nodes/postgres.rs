@@ -22,7 +22,7 @@ const ALIVE_WAIT: Duration = Duration::from_secs(1);
 /// How long the server may take to close connections: nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// From what a server says of itself to its first beat, at most: longer than the door takes to open.
+/// The longest time from a server's registration to its first beat: longer than the door takes to open.
 const START_WAIT: Duration = Duration::from_secs(10);
 
 /// The connections are known by this name in the database.

@@ -35,7 +35,7 @@ pub struct AgentCard {
     pub default_output_modes: Vec<String>,
     /// What it can do.
     pub skills: Vec<AgentSkill>,
-    /// By whom the card is signed.
+    /// Signatures of the card, one for each key.
     pub signatures: Vec<AgentCardSignature>,
     /// A picture.
     pub icon_url: Option<String>,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Says something to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SendMessageRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// What is said.
     pub message: Message,
@@ -99,7 +99,7 @@ fn length(from: &mut Object<'_>) -> Option<i32> {
 /// Reads a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetTaskRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task to read.
     pub id: String,
@@ -136,7 +136,7 @@ pub const PAGE_SIZE_MAX: i32 = 100;
 /// Lists tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListTasksRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// Only those of a conversation.
     pub context_id: Option<String>,
@@ -226,7 +226,7 @@ impl Wire for ListTasksResponse {
 /// Cancels a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CancelTaskRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task to cancel.
     pub id: String,
@@ -258,7 +258,7 @@ impl Wire for CancelTaskRequest {
 /// Follows a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscribeToTaskRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task to follow.
     pub id: String,
@@ -282,7 +282,7 @@ impl Wire for SubscribeToTaskRequest {
 /// Where changes of a task are reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPushNotificationConfig {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// Unique within the task; by the client or the server.
     pub id: Option<String>,
@@ -356,7 +356,7 @@ impl Wire for AuthenticationInfo {
 /// Names one configuration of a task: to read it or to delete it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushNotificationConfigRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task that is reported.
     pub task_id: String,
@@ -388,7 +388,7 @@ impl Wire for PushNotificationConfigRequest {
 /// Lists the configurations of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListTaskPushNotificationConfigsRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task that is reported.
     pub task_id: String,
@@ -456,7 +456,7 @@ impl Wire for ListTaskPushNotificationConfigsResponse {
 /// Asks for the card that only callers with credentials see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GetExtendedAgentCardRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
 }
 

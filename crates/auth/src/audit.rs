@@ -237,7 +237,7 @@ pub struct Entry {
     pub by: By,
     /// What.
     pub action: Action,
-    /// To what.
+    /// The object that the action was about; `None` when it has none.
     pub object: Option<Arc<str>>,
     /// How it ended.
     pub outcome: Outcome,

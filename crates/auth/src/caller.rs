@@ -104,7 +104,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Whose flows a caller sees and may act on.
+/// The flows that a caller sees and may act on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// All flows of the tenant.
@@ -276,7 +276,7 @@ impl Caller {
         &self.owner
     }
 
-    /// Whose data is concerned.
+    /// The tenant that the caller belongs to.
     #[must_use]
     pub const fn tenant(&self) -> &Arc<str> {
         &self.tenant
@@ -327,7 +327,7 @@ impl Caller {
         self.expires_ms
     }
 
-    /// Whose flows it sees. Cost: O(1).
+    /// The flows that the caller sees. Cost: O(1).
     #[must_use]
     pub fn reach(&self) -> Reach {
         if self.may(Scope::UsersAny) {

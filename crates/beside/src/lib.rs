@@ -75,7 +75,7 @@ impl StoreLocation {
         opened.map_err(|error| self.unusable(path, error))
     }
 
-    /// That the file at `path` cannot be used.
+    /// The error for a file at `path` that cannot be used.
     #[must_use]
     pub fn unusable(&self, path: PathBuf, error: FileError) -> OpenError {
         let what = self.what;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Whose it is.
+/// The owner of a stored thing: a user of a tenant, or nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// Name of the tenant.

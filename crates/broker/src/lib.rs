@@ -38,7 +38,7 @@ store_error!("the broker");
 pub struct BrokerStore {
     connections: Connections,
     engine: Engine,
-    /// Whose log it is: events do not say it.
+    /// The tenant that the log belongs to; events do not name it.
     tenant: Arc<str>,
     /// The highest number of an outcome that this process knows of.
     newest: watch::Sender<u64>,

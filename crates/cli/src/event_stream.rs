@@ -43,7 +43,7 @@ pub(super) struct Wanted {
     pub(super) target: Target,
     /// Where.
     pub(super) door: Door,
-    /// Behind which place.
+    /// The id of the last event that was received; the stream continues after it.
     pub(super) after: Option<String>,
 }
 

@@ -130,7 +130,7 @@ impl<M: Machine> SteadyClock<M> {
             *slept = slept_us;
         } else {
             if more_us >= SLEPT_US {
-                // That has passed, as far as the clock says so too.
+                // The machine slept for this long, as far as the clock agrees.
                 offset += more_us.min((wanted - offset).max(0));
                 *slept = slept_us;
             }

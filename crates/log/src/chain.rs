@@ -362,7 +362,7 @@ impl Chain {
         })
     }
 
-    /// From where to where it was followed; `None` where there is none, or its end is hidden.
+    /// The part of the log along which the chain was followed; `None` if there is no chain, or its end is hidden.
     #[must_use]
     pub fn followed(&self) -> Option<Followed> {
         Some(Followed {

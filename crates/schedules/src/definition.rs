@@ -28,7 +28,7 @@ pub enum Overlap {
     Queue,
     /// Another run is started.
     Allow,
-    /// That run is cancelled, then another one is started.
+    /// The running one is cancelled, then another one is started.
     CancelPrevious,
 }
 
@@ -88,7 +88,7 @@ pub struct Definition {
     pub overlap: Overlap,
     /// Within which a missed time is made up.
     pub catch_up_seconds: u64,
-    /// By which each start is put off at most.
+    /// Each start is delayed by up to this many seconds.
     #[serde(default)]
     pub jitter_seconds: u64,
 }

@@ -28,11 +28,11 @@ pub struct Counters {
 pub struct NewSchedule {
     /// Identifies the schedule in its runs and in the store.
     pub id: Uuid,
-    /// Whose it is.
+    /// The user that owns the schedule.
     pub owner: Owner,
     /// Unique for its owner.
     pub name: Arc<str>,
-    /// In whose name it starts runs.
+    /// The principal as which it starts runs.
     pub actor: Arc<str>,
     /// What it may do then.
     pub scopes: Arc<str>,
@@ -57,11 +57,11 @@ pub struct NewSchedule {
 pub struct Schedule {
     /// Identifies the schedule in its runs and in the store.
     pub id: Uuid,
-    /// Whose it is.
+    /// The user that owns the schedule.
     pub owner: Owner,
     /// Unique for its owner.
     pub name: Arc<str>,
-    /// In whose name it starts runs.
+    /// The principal as which it starts runs.
     pub actor: Arc<str>,
     /// What it may do then.
     pub scopes: Arc<str>,

@@ -58,7 +58,7 @@ pub struct Live {
     pub(super) store: Arc<dyn EventStore>,
     /// Whoever was told of an event may read at once, and must not find less than that.
     reads: Arc<dyn Reads>,
-    /// Whose flows are whose.
+    /// The users of flows.
     pub(super) users: Users,
     /// How tasks are described.
     descriptions: Descriptions,

@@ -102,7 +102,7 @@ pub struct Notice {
     /// The place of a part of its output among those of the attempt, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_number: Option<u32>,
-    /// That part.
+    /// The content of the part of an output, in notices of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_part: Option<Part>,
     /// Parts of its output that were told before its result.

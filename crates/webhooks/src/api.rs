@@ -85,7 +85,7 @@ pub struct NewWebhook {
     pub url: String,
     /// Free text for people.
     pub description: Option<String>,
-    /// Whose it becomes; `None`: nobody's.
+    /// The user that will own it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
@@ -112,7 +112,7 @@ pub struct WebhookChange {
     pub events: Option<Option<Arc<[EventName]>>>,
     /// Which flow; `Some(None)`: any.
     pub flow: Option<Option<FlowId>>,
-    /// Whose flows; `Some(None)`: anybody's.
+    /// The user whose flows it is about; `Some(None)`: all users.
     pub user: Option<Option<Arc<str>>>,
     /// Which labels its tasks must have; an empty one: none.
     pub labels: Option<Selector>,

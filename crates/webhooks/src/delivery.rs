@@ -78,7 +78,7 @@ pub struct Leased {
     pub lease: Lease,
     /// Where to send.
     pub url: Arc<str>,
-    /// Whose it is: it gets messages about this user's flows only. `None`: about all flows.
+    /// The owner: it gets messages about this user's flows only. `None`: about all flows.
     pub owner: Option<Arc<str>>,
     /// Headers of its own, in the clear.
     pub headers: Vec<(Arc<str>, Secret)>,

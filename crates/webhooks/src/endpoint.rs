@@ -170,7 +170,7 @@ pub struct Endpoint {
     pub url: Arc<str>,
     /// Free text for people; empty when none was given.
     pub description: Arc<str>,
-    /// Whose it is; `None`: nobody's.
+    /// The user that owns it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,

@@ -84,7 +84,7 @@ impl Default for Options {
 pub struct Parts {
     /// What is due.
     pub deliveries: Arc<dyn Deliveries>,
-    /// Whose flows are whose.
+    /// Tells who owns a flow.
     pub owners: Arc<dyn Owners>,
     /// The way out.
     pub sender: Arc<dyn Sender>,

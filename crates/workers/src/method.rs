@@ -79,7 +79,7 @@ impl Method {
     }
 }
 
-/// Whose methods somebody may replace and remove.
+/// The methods that a caller may replace and remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
     /// Those that the same principal declared.

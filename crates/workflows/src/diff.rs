@@ -24,7 +24,7 @@ pub struct Change {
     pub before: Option<String>,
     /// What is there now, shortened.
     pub after: Option<String>,
-    /// Whom it breaks and how; `None` for a change that breaks nobody.
+    /// Who is broken by the change, and how; `None` for a change that breaks nobody.
     pub breaking: Option<&'static str>,
 }
 

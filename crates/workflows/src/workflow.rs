@@ -33,7 +33,7 @@ pub enum Validation {
     /// Values inside of values too.
     #[default]
     Deep,
-    /// That the members of a shape are there.
+    /// Only whether the members of a shape are there.
     Shallow,
 }
 

@@ -43,7 +43,7 @@ pub enum Command {
     },
     /// An attempt ended with a result.
     Complete {
-        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        /// The task of the attempt; an outcome of another attempt than the present one is stale.
         task: TaskId,
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -54,7 +54,7 @@ pub enum Command {
     },
     /// An attempt ended with an error.
     Fail {
-        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        /// The task of the attempt; an outcome of another attempt than the present one is stale.
         task: TaskId,
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -69,7 +69,7 @@ pub enum Command {
     },
     /// An attempt ended, because a contract of the task was not kept.
     FailBreached {
-        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        /// The task of the attempt; an outcome of another attempt than the present one is stale.
         task: TaskId,
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -84,7 +84,7 @@ pub enum Command {
     },
     /// An attempt reports how far it is.
     Report {
-        /// Whose attempt it is; a report of another attempt than the present one is stale.
+        /// The task of the attempt; a report of another attempt than the present one is stale.
         task: TaskId,
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -108,7 +108,7 @@ pub enum Command {
     /// A worker outside the server completes its attempt with a result that is not what the task declares. The
     /// attempt goes on.
     RejectCompletion {
-        /// Whose attempt it is.
+        /// The task of the attempt.
         task: TaskId,
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -200,7 +200,7 @@ impl Command {
 /// See [`Command::Append`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
-    /// Whose attempt it is; a part of another attempt than the present one is stale.
+    /// The task of the attempt; a part of another attempt than the present one is stale.
     pub task: TaskId,
     /// Number of the attempt, from 1.
     pub attempt: u32,
@@ -279,7 +279,7 @@ pub struct Respond {
     pub answer: Payload,
     /// The principal that says it.
     pub responded_by: String,
-    /// For whom.
+    /// The person on whose behalf the principal answers, if it names one.
     pub on_behalf_of: Option<String>,
     /// What follows.
     pub then: Then,
@@ -444,7 +444,7 @@ pub struct SlotRequest<'a> {
     pub priority: Priority,
     /// When it became ready.
     pub since: Timestamp,
-    /// Whom its flow belongs to.
+    /// The owner of the flow; `None`: nobody.
     pub owner: Option<&'a str>,
     /// A worker outside the server claims it: whoever lets it claim has counted it.
     pub is_claimed: bool,

@@ -324,7 +324,7 @@ impl Flow {
         self.archived.as_deref()
     }
 
-    /// Whose flow it is: the user of its root, also when that was deleted. `None`: nobody's. Cost: O(1).
+    /// The flow's owner: the user of its root, also when that was deleted. `None`: nobody. Cost: O(1).
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.users.text(self.tasks.first()?.user)

@@ -166,7 +166,7 @@ impl InputFault {
 }
 
 impl Wiring {
-    /// That of a stored task. Cost: O(1) for a task without, else O(size of `schemas`).
+    /// The wiring of a stored task. Cost: O(1) for a task without, else O(size of `schemas`).
     #[must_use]
     pub fn of(specification: &Specification) -> Self {
         let schemas = specification.schemas.as_ref().filter(|s| may_have(s));

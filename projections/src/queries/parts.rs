@@ -32,7 +32,7 @@ impl Part {
         }
     }
 
-    /// That a column has the value of parameter `n`, as the index has it.
+    /// The condition that a column has the value of parameter `n`, as the index has it.
     pub(super) fn condition(self, column: &str, n: usize) -> String {
         match (self, column) {
             (Self::Both, "owner" | "user_id") => {

@@ -39,7 +39,7 @@ pub struct RunRow {
     pub version: Version,
     /// Whether it was begun by a message.
     pub has_origin: bool,
-    /// Whose flow it is.
+    /// The owner of the flow; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// Its caller's text, else the id of the flow.
     pub context: Arc<str>,
@@ -97,7 +97,7 @@ pub struct Wait {
     pub version: Version,
     /// The task that waits.
     pub task: TaskId,
-    /// For what it waits.
+    /// What the task waits for.
     pub asks: Asks,
 }
 

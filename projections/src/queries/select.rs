@@ -58,7 +58,7 @@ enum Value {
     Text(Arc<str>),
 }
 
-/// By what a page is ordered.
+/// The columns that a page is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Position,

@@ -22,7 +22,7 @@ pub struct Ended {
 /// One of the ends of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// With what it returned.
+    /// It completed, with this result.
     Completed(Payload),
     /// With the reason, never empty.
     Failed(Arc<str>),

@@ -65,7 +65,7 @@ pub enum Reply {
     Responded(Box<Responded>),
     /// A task beside one that a worker holds.
     Sibling(Sibling),
-    /// By what a worker holds a task, if it does.
+    /// The lease by which a worker holds a task, if it does.
     Lease(Option<HeldLease>),
 }
 

@@ -359,7 +359,7 @@ pub struct Question {
     pub task: TaskId,
     /// The wait.
     pub suspension: SuspensionId,
-    /// For what it waits.
+    /// What the task waits for.
     pub asks: Asks,
     /// What is asked, in the form of [`taskledger_domain::question`]: `question` is the text.
     pub question: Payload,

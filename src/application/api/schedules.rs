@@ -15,7 +15,7 @@ pub const NEXT_SHOWN: usize = 5;
 /// A schedule, by whom and by which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
+    /// The owner; absent: the caller, or nobody without authentication; empty: nobody.
     pub owner: Option<Arc<str>>,
     /// The schedule's name, unique for its owner.
     pub name: Arc<str>,
@@ -24,7 +24,7 @@ pub struct Named {
 /// Makes a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateSchedule {
-    /// Whose it is to be, and its name.
+    /// The owner that the schedule gets, and its name.
     pub named: Named,
     /// What it does.
     pub definition: Definition,
@@ -66,7 +66,7 @@ pub struct ScheduleChanges {
     pub overlap: Option<Overlap>,
     /// Within which a missed time is made up.
     pub catch_up_seconds: Option<u64>,
-    /// By which starts are put off.
+    /// Each start is delayed by up to this many seconds.
     pub jitter_seconds: Option<u64>,
 }
 

@@ -157,7 +157,7 @@ pub struct ClaimHere {
 /// A node has tasks that no worker of its own wants.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hint {
-    /// That node.
+    /// The node that has the tasks.
     pub node: uuid::Uuid,
     /// The methods, each with how many tasks there are, as far as they were counted, and who has declared it for
     /// themselves.
@@ -256,7 +256,7 @@ pub struct Respond {
     pub suspension: SuspensionId,
     /// An object with the answer as `value`.
     pub answer: Payload,
-    /// For whom the caller answers, if it says so.
+    /// The person on whose behalf the caller answers, if it names one.
     pub on_behalf_of: Option<String>,
 }
 
@@ -301,7 +301,7 @@ pub struct LeaseOf {
     pub worker: Arc<str>,
 }
 
-/// By what a worker holds a task.
+/// The lease and attempt by which a worker holds a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLease {
     /// The lease that the worker presents in later calls.

@@ -29,7 +29,7 @@ pub struct CreateWorkflow {
     pub strict: bool,
     /// What `$trigger` names.
     pub trigger: Payload,
-    /// Whose run it is; absent for the caller's.
+    /// The user that will own the run; absent: the caller.
     pub user_id: Option<String>,
     /// Whether it begins at once.
     pub execute: bool,
@@ -86,7 +86,7 @@ pub struct DryRun {
 /// A document that is kept, by whom and by which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
+    /// The owner; absent: the caller, or nobody without authentication; empty: nobody.
     pub owner: Option<Arc<str>>,
     /// The name under which the document is kept.
     pub name: Arc<str>,
@@ -108,7 +108,7 @@ pub struct SaveWorkflow {
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,
-    /// Whose it is to be, as in [`Kept`].
+    /// The owner that the document gets, as in [`Kept`].
     pub owner: Option<Arc<str>>,
     /// Only if this is the newest version now; 0: only if none is kept.
     pub expected_version: Option<u32>,
@@ -138,7 +138,7 @@ pub struct RunWorkflow {
     pub version: Option<u32>,
     /// What `$trigger` names.
     pub trigger: Payload,
-    /// Whose run it is; absent for the caller's.
+    /// The user that will own the run; absent: the caller.
     pub user_id: Option<String>,
     /// Whether it begins at once.
     pub execute: bool,

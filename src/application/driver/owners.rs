@@ -32,7 +32,7 @@ pub(super) fn asked(turn: &Turn<'_>, flow: &Flow, owner: Option<&str>) -> u64 {
     }
 }
 
-/// Whom a flow will belong to that a command begins.
+/// The future owner of the flow that a command begins.
 fn first_owner(command: &Command) -> Option<&str> {
     let tasks = if let Command::Create(tasks) = command {
         tasks

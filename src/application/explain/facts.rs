@@ -17,11 +17,11 @@ pub struct TaskOutcome {
     pub actor: Arc<str>,
     /// The request that led there.
     pub correlation: Arc<str>,
-    /// In which way.
+    /// How the task ended.
     pub end: TaskEnd,
 }
 
-/// In which way a task ended.
+/// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskEnd {
     /// It completed.

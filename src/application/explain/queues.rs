@@ -95,7 +95,7 @@ fn all_or_unknown(running: Option<usize>, limit: usize) -> Option<usize> {
 /// The workers that a task waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedWorkers {
-    /// Whose flow it is: only workers that may claim of it count.
+    /// The owner of the flow: only workers that may claim its tasks count.
     #[serde(default)]
     pub owner: Option<Arc<str>>,
     /// Workers that ask for its method now, or are busy.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
 use taskledger_projections::Order;
 
-/// Whose history.
+/// The extent of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Scope {
     /// The task's events, and those of the runs that covered it.
@@ -21,7 +21,7 @@ pub enum Scope {
 pub struct Query {
     /// A task that exists or existed.
     pub task: TaskId,
-    /// Whose history.
+    /// The task's own events, or all of its flow.
     pub scope: Scope,
     /// Entries of a page, at least 1.
     pub limit: usize,

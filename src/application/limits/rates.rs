@@ -36,12 +36,12 @@ pub struct RateOptions {
     pub burst: Option<NonZeroU32>,
 }
 
-/// Whose bucket.
+/// The owner of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
-    /// That of one caller of one tenant.
+    /// One caller of one tenant.
     Of(Arc<str>, Arc<str>),
-    /// That of a crowd.
+    /// Many callers that share a bucket.
     Shared(u64),
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// A caller is there for so long after its last call.
 const THERE: Duration = Duration::from_secs(1);
 
-/// Of which caller: tenant and actor.
+/// Identifies a caller: tenant and actor.
 pub(super) type Key = (Arc<str>, Arc<str>);
 
 /// Who has called last.

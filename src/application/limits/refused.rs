@@ -23,7 +23,7 @@ const CALLERS_KEPT: usize = 1_024;
 /// Callers that are kept at most; further ones are not made to wait.
 const CALLERS_MAX: usize = 65_536;
 
-/// Of which caller: tenant and actor.
+/// Identifies a caller: tenant and actor.
 type Key = (Arc<str>, Arc<str>);
 
 /// Who was refused lately.

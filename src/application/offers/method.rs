@@ -32,7 +32,7 @@ pub(super) struct Method {
     pub(super) open: BTreeSet<Place>,
     /// The same by owner.
     pub(super) open_of: HashMap<Owner, BTreeSet<Place>>,
-    /// Whose turn it is; `None`: age decides.
+    /// The owner that is served next; `None`: age decides.
     pub(super) turns: Option<Turns>,
     /// Workers by whose flows they may have, the longest waiting first.
     pub(super) workers: HashMap<Reach, BTreeSet<u64>>,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use taskledger_domain::FlowId;
 use taskledger_domain::task::Priority;
 
-/// Whom a flow belongs to; `None`: nobody.
+/// The owner of a flow; `None`: nobody.
 pub(super) type Owner = Option<Arc<str>>;
 /// Where what a flow has of a method stands by age.
 pub(super) type Place = (Rank, FlowId);

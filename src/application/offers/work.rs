@@ -19,7 +19,7 @@ pub struct RemoteWork {
 }
 
 impl RemoteWork {
-    /// That of all declarations of each name together.
+    /// The sum over all declarations of each name.
     pub(in crate::application) fn by_name(
         figures: HashMap<MethodKey, Self>,
     ) -> HashMap<Arc<str>, Self> {
@@ -31,7 +31,7 @@ impl RemoteWork {
         all
     }
 
-    /// That of two declarations of a method together.
+    /// The sum of two declarations of a method.
     fn beside(self, other: Self) -> Self {
         let oldest = [self.oldest, other.oldest].into_iter().flatten().min();
         Self {

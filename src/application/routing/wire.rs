@@ -69,7 +69,7 @@ struct Key<'a> {
 pub(in crate::application) struct Arrived {
     /// Who asks.
     pub(in crate::application) context: Context,
-    /// For what.
+    /// The request that the node is asked to carry out.
     pub(in crate::application) request: Request,
     /// How long the sender waits.
     pub(in crate::application) wait: Duration,

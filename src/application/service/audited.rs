@@ -61,7 +61,7 @@ impl<'a> Audited<'a> {
         Ok(())
     }
 
-    /// That nothing was changed, and why, as the answer.
+    /// Records that nothing was changed, and why; returns the reason as the answer.
     pub(super) async fn refusal<T, E>(&self, unfit: E) -> Result<T, E> {
         self.refused().await;
         Err(unfit)

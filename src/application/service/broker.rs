@@ -46,8 +46,8 @@ impl Service {
         Ok(ids(self.broker.by_external_id(&owner, None, &id).await?))
     }
 
-    /// Under which ids tasks are stored that the caller's principal publishes. Cost: O(1) but for the first call of a
-    /// server; that of a log waits until the store shows what was published before.
+    /// The ids under which tasks are stored that the caller's principal publishes. Cost: O(1) but for the first call of
+    /// a server; that of a log waits until the store shows what was published before.
     ///
     /// # Errors
     /// [`Error`].

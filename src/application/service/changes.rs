@@ -144,7 +144,7 @@ impl Service {
         Ok(Some(audited))
     }
 
-    /// Whose flows are changed; none of a flow that does not exist: then nothing is.
+    /// The owners of the flows that are changed; none for a flow that does not exist, which is not changed.
     async fn owners_of(
         &self,
         context: &Context,

@@ -72,7 +72,8 @@ impl Service {
         self.claim_ends.watch(Box::new(place)).await
     }
 
-    /// By what a worker of the caller holds a task now; `worker`: its name, unless it is that of its principal.
+    /// The lease by which a worker of the caller holds a task now; `worker`: its name, unless it is that of its
+    /// principal.
     ///
     /// # Errors
     /// [`Error`].

@@ -11,7 +11,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, Timestamp};
 
-/// Whom a flow belongs to; those that belong to nobody share one account.
+/// The owner of a flow; flows that belong to nobody share one account.
 pub(in crate::application) type Owner = Option<Arc<str>>;
 
 /// When a flow began to wait; equal times go by the flow.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// In which order flows come that wait for the same executor, within a priority.
+/// The order of flows that wait for the same executor, within a priority.
 #[derive(Debug, Clone, Default)]
 pub enum Sharing {
     /// Who has waited longest is first.

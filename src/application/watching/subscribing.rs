@@ -22,7 +22,7 @@ struct Subject {
     flow: FlowId,
     task: TaskId,
     scope: Scope,
-    /// Whose flow it must stay; `None`: anybody's.
+    /// The owner that the flow must keep; `None`: any.
     owner: Option<Arc<str>>,
 }
 

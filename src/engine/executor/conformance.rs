@@ -51,7 +51,8 @@ enum Made {
 const AT_ONCE: Duration = Duration::ZERO;
 const HELLO: Turn = Turn::Completes(AT_ONCE, Made::Text("Hello from TCK"));
 
-/// By what a message begins with; the first that fits counts, so longer ones come before what they begin with.
+/// The turn that each beginning of a message stands for. The first that fits counts, so longer ones come before their
+/// own beginnings.
 const TURNS: [(&str, Turn); 21] = [
     ("tck-complete-task", HELLO),
     (

@@ -27,7 +27,7 @@ impl<T> ByOwner<T> {
         self.len
     }
 
-    /// That of an owner alone; `None`: everybody's.
+    /// The entry of an owner alone; `None`: everybody's.
     pub(super) fn get(&self, owner: Option<&str>, method: &str) -> Option<&T> {
         match owner {
             None => self.shared.get(method),

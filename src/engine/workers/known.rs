@@ -64,7 +64,7 @@ impl Declared {
 /// All that were declared, by name, the shared one first.
 pub(super) type AllDeclared = BTreeMap<MethodKey, Arc<Declared>>;
 
-/// That workers asked for a method.
+/// A request of workers for a method.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     /// When one last did, here or elsewhere.

@@ -45,7 +45,7 @@ pub(super) struct ExtendedCard {
 }
 
 impl ExtendedCard {
-    /// That of a server at `url`; `None` if nobody has credentials.
+    /// The card of a server at `url`; `None` if nobody has credentials.
     pub(super) fn new(url: &str, options: &Options, authenticates: bool) -> Option<Self> {
         let url = url.trim_end_matches('/');
         authenticates.then(|| Self {
@@ -172,7 +172,7 @@ fn security(
     (schemes, requirements)
 }
 
-/// That of this server, and those that clients must use.
+/// This server's extension, and those that clients must use.
 fn extensions(required: &[Arc<str>]) -> Vec<AgentExtension> {
     let others = required.iter().filter(|uri| ***uri != *NODES);
     let others = others.map(|uri| AgentExtension {
@@ -251,8 +251,8 @@ fn text_skill(method: &str) -> AgentSkill {
     }
 }
 
-/// That of the executor for the official conformance kit, which wants any media type to be taken in edition 1.0.0, and
-/// unknown ones refused later.
+/// The skill of the executor for the official conformance kit, which wants any media type to be taken in edition 1.0.0,
+/// and unknown ones refused later.
 fn conformance_skill(method: &str, edition: Edition) -> AgentSkill {
     let skill = text_skill(method);
     match edition {

@@ -44,7 +44,7 @@ struct Accepted {
     tasks: Value,
     /// When it must have ended, in microseconds.
     deadline: Option<i64>,
-    /// That has passed already.
+    /// Whether its deadline has passed already.
     is_late: bool,
     /// It belongs to a flow that is there.
     is_below: bool,

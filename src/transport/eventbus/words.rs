@@ -26,7 +26,7 @@ pub(super) struct Given {
 pub(super) struct Word {
     digest: Digest,
     task: TaskId,
-    /// By which lease it held the task, if it did.
+    /// The lease by which it held the task, if it did.
     lease: Option<LeaseId>,
     /// Until when `completed_at` may last, by the clock of this server; `None`: it says nothing.
     ended_by: Option<Timestamp>,

@@ -84,7 +84,7 @@ pub(super) struct Door<C> {
     pub(super) peers: Arc<Semaphore>,
     /// Room for streams, which do not count as requests.
     pub(super) streams: Arc<Semaphore>,
-    /// Under which names it is asked, and for pages of which origins.
+    /// The host names that are accepted, and the origins of pages.
     pub(super) hosts: Arc<Hosts>,
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.

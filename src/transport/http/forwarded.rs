@@ -41,7 +41,7 @@ impl TrustedProxies {
         self.0.iter().any(|net| net.contains(&address))
     }
 
-    /// Whom one of the headers names: the right-most address that is not a trusted proxy's.
+    /// The address that a header names: the right-most one that is not a trusted proxy's.
     fn named(
         &self,
         headers: &HeaderMap,

@@ -37,7 +37,7 @@ pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// Notes that a worker is connected, until the value is dropped.
     fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected;
 
-    /// By what a worker of the caller holds a task; `None`: it does not, or that cannot be found out.
+    /// The lease by which a worker of the caller holds a task; `None`: it does not, or that cannot be found out.
     fn held<'a>(
         &'a self,
         context: &'a Context,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 pub struct Answering {
     /// What was asked for.
     pub operation: Operation,
-    /// In which form.
+    /// The form in which the answer is written.
     pub form: Form,
     /// Whether the first of several configurations is the answer.
     pub is_first: bool,

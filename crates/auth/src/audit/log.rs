@@ -57,7 +57,7 @@ pub struct Seen {
     pub action: Action,
     /// What: a flow, a name, `*` for a list.
     pub object: Option<Arc<str>>,
-    /// Whose it is, where the object does not say it.
+    /// The owner of the object, where the object's name does not say it.
     pub owner: Option<Arc<str>>,
 }
 

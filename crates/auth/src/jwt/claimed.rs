@@ -41,7 +41,7 @@ pub(super) struct Claimed {
     pub(super) algorithm: Algorithm,
     /// Which key.
     pub(super) key_id: Option<String>,
-    /// Whose key.
+    /// The issuer whose key must check the token.
     pub(super) issuer: String,
 }
 

@@ -7,7 +7,7 @@ use taskledger_domain::Timestamp;
 use taskledger_sealing::Sealed;
 use taskledger_sql::{Columns, Row, Tx};
 
-/// Whose a secret is.
+/// The owner of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SecretOwner {
     /// Name of the tenant that the secret belongs to.
@@ -22,7 +22,7 @@ impl SecretOwner {
         self.user.clone().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// To which row a sealed value is bound. The name has no `/`, so two rows never share a text.
+    /// The row that a sealed value is bound to. The name has no `/`, so two rows never share a text.
     pub(crate) fn row(&self, name: &SecretName) -> String {
         format!("secrets/{}/{}/{name}", self.tenant, self.column())
     }

@@ -15,7 +15,7 @@ const USED_AT_A_TIME: usize = 500;
 /// Rows that one transaction removes: others wait for it.
 const SLICE: i64 = 500;
 
-/// Whose a token is.
+/// The owner of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// A user or a service.
@@ -27,7 +27,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Whose tokens are this caller's own; `None` for anonymous ones, who have none.
+    /// The owner of this caller's own tokens; `None` for anonymous callers, who have none.
     #[must_use]
     pub fn of(caller: &Caller) -> Option<Self> {
         let (kind, actor) = (caller.kind(), caller.actor());
@@ -73,7 +73,7 @@ pub struct TokenRow {
     pub no: i64,
     /// Its public name.
     pub id: TokenId,
-    /// Whose it is.
+    /// The user or service that calls with this token are made as.
     pub owner: Owner,
     /// What it allows.
     pub scopes: Scopes,
@@ -116,7 +116,7 @@ impl TokenRow {
 pub struct NewToken {
     /// Fresh.
     pub id: TokenId,
-    /// Whose it is.
+    /// The user or service that calls with this token are made as.
     pub owner: Owner,
     /// What it allows.
     pub scopes: Scopes,

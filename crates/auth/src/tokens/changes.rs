@@ -16,7 +16,7 @@ use taskledger_domain::Timestamp;
 pub struct New {
     /// A user or a service.
     pub kind: Kind,
-    /// Whose it is.
+    /// Name of the user or service that calls with this token are made as.
     pub name: Name,
     /// What it allows.
     pub scopes: Scopes,

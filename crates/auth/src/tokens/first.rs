@@ -127,7 +127,7 @@ impl AdminTokens {
         self.0.is_empty()
     }
 
-    /// Whose token it is.
+    /// Finds the caller that a presented token belongs to.
     pub(super) fn find(&self, shown: &Token) -> Option<Arc<Caller>> {
         let found = self
             .0

@@ -71,7 +71,7 @@ pub(crate) enum Verdict {
     },
 }
 
-/// That `program` can be started, as far as can be seen before there is a task.
+/// Checks that `program` can be started, as far as that can be seen before there is a task.
 pub(crate) fn check(program: &OsStr, search_path: Option<OsString>) -> Result<(), CliError> {
     let is_program = |path: &Path| {
         let mode = std::fs::metadata(path).map(|it| (it.is_file(), it.permissions().mode()));

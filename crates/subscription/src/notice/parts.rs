@@ -57,7 +57,7 @@ pub struct Suspension {
     /// Number of a reminder, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reminder: Option<u32>,
-    /// Whom the reminder goes to.
+    /// The receivers of the reminder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Escalation>,
     /// `responded` or `expired`, when it ends.

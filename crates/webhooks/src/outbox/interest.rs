@@ -27,7 +27,7 @@ pub(super) struct Interest {
     reported: HashMap<FlowId, Vec<ReportedRun>>,
     /// Receivers of reports of runs that had ended before they were looked at.
     over: Vec<i64>,
-    /// Of what lasting endpoints want.
+    /// Counts changes of what lasting endpoints want.
     generation: i64,
     /// The highest number of a lasting endpoint.
     newest: i64,

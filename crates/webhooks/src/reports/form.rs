@@ -13,7 +13,7 @@ pub struct Reported {
     pub content_type: Arc<str>,
 }
 
-/// In which form reports are written.
+/// The format in which reports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// What has changed.

@@ -29,7 +29,7 @@ pub struct New {
     pub url: Arc<str>,
     /// Free text for people; empty when none was given.
     pub description: Arc<str>,
-    /// Whose it is; `None`: nobody's.
+    /// The user that owns it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
@@ -69,7 +69,7 @@ pub struct Change {
     pub events: Option<Option<Arc<[EventName]>>>,
     /// Which flow; `Some(None)`: any.
     pub flow: Option<Option<FlowId>>,
-    /// Whose flows; `Some(None)`: anybody's.
+    /// The user whose flows it is about; `Some(None)`: all users.
     pub user: Option<Option<Arc<str>>>,
     /// Which labels its tasks must have; an empty one: none.
     pub labels: Option<Selector>,

@@ -30,7 +30,7 @@ pub struct Recipient {
     pub endpoint: i64,
     /// Which messages wait for earlier ones there.
     pub ordering: Ordering,
-    /// In which form it gets reports of a run; `None`: it gets notices about its tasks instead.
+    /// The format of its reports of a run; `None`: it gets notices about its tasks instead.
     pub reports: Option<Form>,
 }
 
@@ -43,7 +43,7 @@ pub struct Message {
     pub event: EventName,
     /// About which task.
     pub task: Option<TaskId>,
-    /// Of which flow.
+    /// The flow that it is about, if it is about one.
     pub flow: Option<FlowId>,
     /// The event behind it.
     pub position: Option<Position>,
@@ -51,7 +51,7 @@ pub struct Message {
     pub traceparent: Option<Arc<str>>,
     /// The exact bytes.
     pub body: Bytes,
-    /// To whom.
+    /// The endpoints that it is sent to.
     pub to: Vec<Recipient>,
 }
 

@@ -139,8 +139,8 @@ impl Store {
         .await
     }
 
-    /// Whose such an endpoint is, or was, if its deliveries are kept. `None`: there was none;
-    /// `Some(None)`: nobody's.
+    /// The owner of such an endpoint, also when it is deleted but its deliveries are kept. `None`: there was no such
+    /// endpoint; `Some(None)`: it belongs to nobody.
     ///
     /// # Errors
     /// [`Error`].

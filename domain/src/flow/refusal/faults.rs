@@ -148,7 +148,7 @@ pub enum Fault {
     OutputTooLarge {
         /// The task whose output it is.
         task: TaskId,
-        /// Of what.
+        /// What the bytes are counted of.
         extent: OutputExtent,
         /// How many it would have.
         bytes: usize,
@@ -175,7 +175,7 @@ pub enum Fault {
     },
 }
 
-/// Of what the bytes of an output are counted.
+/// What the bytes of an output are counted of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputExtent {
     /// One part.
@@ -357,7 +357,7 @@ pub enum RunConflict {
     },
 }
 
-/// In which statuses a task can be changed as an update asks.
+/// The statuses in which a task can be changed as an update asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Changeable {
     /// Only while it is pending.

@@ -124,8 +124,8 @@ impl Open {
         matches!(self.on_expiry, Expiry::Decline(_))
     }
 
-    /// Whom a reminder goes to: the last step up to it that none before has told. A server that was away sends the
-    /// last reminder that is due, for all that it has missed.
+    /// The step that a reminder goes to: the last one up to it that no earlier reminder went to. A server that was away
+    /// sends only the last reminder that is due, in place of all that it has missed.
     pub(crate) fn escalation(&self, number: u32) -> Option<&Escalation> {
         let untold = self.reminded + 1..=number;
         let steps = self

@@ -36,7 +36,7 @@ impl Wires {
         (!needs.is_empty()).then_some(Self { needs })
     }
 
-    /// With what is known of the same inputs already.
+    /// Adds what is known of the same inputs already.
     pub(crate) fn knowing(mut self, known: &Self) -> Self {
         let absent: HashSet<&str> = known
             .needs

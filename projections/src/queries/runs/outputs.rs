@@ -128,7 +128,7 @@ fn take(outputs: &mut BTreeMap<u32, Output>, task: &TaskRow) -> Output {
     output.unwrap_or_default()
 }
 
-/// Up to which task outputs were read; `None`: all of them.
+/// The last task whose outputs were read; `None`: those of all tasks were.
 struct Known(Option<u32>);
 
 impl Known {

@@ -140,7 +140,7 @@ pub enum OptionsError {
 /// Configuration with everything looked up.
 #[derive(Debug)]
 pub(super) struct Resolved {
-    /// From what callers say to the file.
+    /// The file of each program, by the name that callers use.
     pub(super) programs: BTreeMap<String, PathBuf>,
     /// Canonical.
     pub(super) root: Option<PathBuf>,

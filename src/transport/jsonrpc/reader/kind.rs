@@ -31,9 +31,9 @@ impl Fault {
 /// Why a value is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
-    /// For what it is.
+    /// The value itself is refused.
     Here(Fault),
-    /// For what it holds; the paths begin at the parameters.
+    /// Values inside it are refused; the paths begin at the parameters.
     Inside(Vec<Violation>),
 }
 

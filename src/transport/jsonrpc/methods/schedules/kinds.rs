@@ -191,12 +191,12 @@ impl Kind for BoundsKind {
     }
 }
 
-/// By which name the schedule is kept.
+/// Reads the name of a schedule.
 pub(super) fn name(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.required("name", NameText, "The schedule.")
 }
 
-/// Whose schedule is meant.
+/// Reads the owner of a schedule.
 pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",

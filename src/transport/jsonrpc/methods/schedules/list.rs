@@ -28,7 +28,7 @@ pub struct Params {
     pub limit: u32,
     /// The last name of the page before.
     pub after: Option<Arc<str>>,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

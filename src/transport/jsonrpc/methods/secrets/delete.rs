@@ -19,7 +19,7 @@ use taskledger_domain::Violation;
 pub struct Params {
     /// The name by which tasks refer to the secret.
     pub name: SecretName,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

@@ -21,7 +21,7 @@ pub struct Params {
     pub name: SecretName,
     /// The secret text; never written to logs.
     pub value: Secret,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

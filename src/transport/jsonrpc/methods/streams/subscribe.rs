@@ -13,7 +13,7 @@ use crate::transport::openrpc::schema_parts::{at, object, with_optional};
 use serde_json::json;
 use taskledger_domain::{TaskId, Violation};
 
-/// Whom to watch.
+/// The task to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// A stored task, which is shown before anything is told.

@@ -28,7 +28,7 @@ pub struct Params {
     pub what: DeniedJwt,
 }
 
-/// By what tokens are refused.
+/// The claim by which tokens are refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Claim {
     Id,

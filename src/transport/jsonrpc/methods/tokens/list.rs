@@ -18,7 +18,7 @@ use taskledger_domain::Violation;
 /// Which tokens.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Whose; `None`: all that the caller may see.
+    /// The owner; `None`: all that the caller may see.
     pub owner: Option<(Kind, Name)>,
     /// Tokens in the page, at most.
     pub limit: usize,

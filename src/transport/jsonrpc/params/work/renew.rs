@@ -9,7 +9,7 @@ use taskledger_domain::limits::{MESSAGE_CHARS_MAX, OUTPUT_PARTS_MAX};
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, TaskId, Violation};
 
-/// Whose lease is renewed, and what the worker says besides.
+/// The lease to renew, and what the worker reports with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// The claimed task.

@@ -14,7 +14,7 @@ pub struct Params {
     pub suspension: SuspensionId,
     /// An object with the answer as `value`.
     pub answer: Payload,
-    /// For whom the caller answers.
+    /// The person on whose behalf the caller answers.
     pub on_behalf_of: Option<String>,
 }
 
