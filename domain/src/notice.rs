@@ -36,7 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 14] = [
         Self::StatusUpdate,
         Self::ProgressUpdate,

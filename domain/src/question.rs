@@ -38,7 +38,7 @@ use serde_json::{Map, Value};
 /// Something that a person is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// For the person.
+    /// The question in words for the person.
     pub text: String,
     /// What the task waits for.
     pub asks: Asks,
@@ -92,7 +92,7 @@ pub enum Expected {
 /// A value that may be chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The answer.
+    /// The answer that this choice stands for.
     pub value: Value,
     /// What people read.
     pub label: Option<String>,

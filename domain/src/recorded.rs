@@ -42,6 +42,6 @@ pub struct Recorded {
     pub recorded_at: Timestamp,
     /// Who and why.
     pub metadata: Metadata,
-    /// The fact.
+    /// The event as it was decided.
     pub event: Arc<Event>,
 }

@@ -47,9 +47,9 @@ pub struct Launch {
     pub task: TaskId,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// The run.
+    /// The run that the attempt belongs to.
     pub run_id: RunId,
-    /// The executor.
+    /// Name of the executor.
     pub method: String,
     /// Version of the event with the specification.
     pub spec_at: Version,

@@ -16,7 +16,7 @@ pub enum Error {
     /// An event that cannot be folded. The projection stops before it; nothing is skipped.
     #[error("the event at position {position} cannot be projected: {reason}")]
     Poison {
-        /// The event.
+        /// Position of the event that cannot be folded.
         position: Position,
         /// Why it cannot be folded, in words for people.
         reason: String,
@@ -38,7 +38,7 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// The system's reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },

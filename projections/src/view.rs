@@ -11,7 +11,7 @@ use taskledger_domain::{RunId, TaskId};
 /// A required dependency that keeps a pending task from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocker {
-    /// The dependency.
+    /// The dependency that blocks the task.
     pub id: TaskId,
     /// Failed or cancelled.
     pub status: Status,
@@ -20,7 +20,7 @@ pub struct Blocker {
 /// How the run of a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
     /// How it stands.
     pub state: RunState,

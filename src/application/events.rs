@@ -36,9 +36,9 @@ pub struct Query {
     pub until: Option<Timestamp>,
     /// Caused by this principal.
     pub actor: Option<String>,
-    /// Of one of these types.
+    /// Only events of these types.
     pub types: Option<Vec<EventType>>,
-    /// Of this flow.
+    /// Only events of this flow.
     pub flow: Option<FlowId>,
     /// About this task.
     pub task: Option<TaskId>,

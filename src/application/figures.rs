@@ -27,7 +27,7 @@ pub enum Conflict {
 }
 
 impl Conflict {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Version, Self::Claim, Self::Fence];
 
     /// The word for it.
@@ -55,7 +55,7 @@ pub enum TimeOfSchedule {
 }
 
 impl TimeOfSchedule {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Started, Self::Skipped, Self::Missed, Self::Failed];
 
     /// The word for it.
@@ -88,7 +88,7 @@ pub enum AttemptEnd {
 }
 
 impl AttemptEnd {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 6] = [
         Self::Completed,
         Self::Failed,

@@ -427,7 +427,7 @@ impl Leases {
         own.map(|it| it.task).take(most).collect()
     }
 
-    /// These partitions belong to another node now, which keeps their leases from what is stored.
+    /// Forgets partitions that belong to another node now, which keeps their leases from what is stored.
     pub(super) fn forget(&self, partitions: &Partitions) {
         let mut inner = self.inner();
         let leaving = inner.records.values().map(|record| &record.holding);

@@ -322,7 +322,7 @@ impl Offers {
         }
     }
 
-    /// These partitions belong to another node now.
+    /// Forgets partitions that belong to another node now.
     pub(super) fn forget(&self, partitions: &Partitions) {
         let mut inner = self.inner();
         inner.forget(partitions);

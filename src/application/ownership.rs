@@ -117,7 +117,7 @@ pub const PARTITIONS: usize = 256;
 pub struct Partitions([u64; PARTITIONS / 64]);
 
 impl Partitions {
-    /// All of them.
+    /// Every partition.
     pub const ALL: Self = Self([u64::MAX; PARTITIONS / 64]);
 
     /// The partition of one flow.
@@ -157,7 +157,7 @@ impl Partitions {
         self.0[usize::from(partition) / 64] & (1 << (partition % 64)) != 0
     }
 
-    /// How many.
+    /// Number of partitions in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

@@ -39,7 +39,7 @@ impl Flows {
         self.attempts().partitions()
     }
 
-    /// These partitions are ours now: the flows in them that have a run are to be woken.
+    /// Takes over partitions that are ours now: the flows in them that have a run are to be woken.
     pub fn gained(&self, partitions: &Partitions) {
         self.arrivals.waiting().extend(partitions);
         self.arrivals.changed.notify_one();

@@ -230,9 +230,9 @@ pub enum SecretsError {
     /// It cannot be opened with the keys of this server; the operator can mend it.
     #[error("the secret `{name}` does not open: {reason}")]
     Closed {
-        /// Which.
+        /// Name of the secret.
         name: SecretName,
-        /// For the operator.
+        /// The reason, for the operator.
         reason: String,
     },
     /// The store does not answer; retry.
@@ -269,7 +269,7 @@ pub struct Started {
     pub launch: Launch,
     /// The event that started it.
     pub event: EventId,
-    /// Of that event.
+    /// The metadata of that event.
     pub metadata: Metadata,
 }
 

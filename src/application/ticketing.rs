@@ -129,7 +129,7 @@ impl Flows {
         });
     }
 
-    /// These methods have a limit from now on: attempts that are under way count.
+    /// Counts attempts under way of methods that have a limit from now on.
     pub(super) fn count_attempts_of(&self, methods: &[MethodKey]) {
         if self.leases.tickets.is_some() && !methods.is_empty() && !self.leases.is_empty() {
             self.keep_tickets(self.leases.of_methods(methods));

@@ -26,7 +26,7 @@ pub(super) struct UndeliveredClaims {
 }
 
 impl UndeliveredClaims {
-    /// Of flows of this node.
+    /// Claims that have begun in flows of this node.
     pub(super) const fn new(flows: Arc<Flows>, metadata: Metadata, begun: Vec<Begun>) -> Self {
         Self {
             flows,

@@ -27,7 +27,7 @@ pub enum DirectoryError {
     /// A method that workers claim has the name of an executor of this process.
     #[error("`{name}` is built in: its tasks run in this server and cannot be claimed by workers")]
     BuiltIn {
-        /// The method.
+        /// Name of the method.
         name: String,
     },
     /// A name is empty or too long.
@@ -39,7 +39,7 @@ pub enum DirectoryError {
     /// A bound of zero would never run anything.
     #[error("the limit of method `{name}` is 0; at least 1 is needed")]
     NoLimit {
-        /// The method.
+        /// Name of the method.
         name: String,
     },
 }

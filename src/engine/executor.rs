@@ -88,7 +88,7 @@ pub struct Description {
 /// How a dependency of the task ended.
 #[derive(Debug, Clone)]
 pub struct DependencyOutcome {
-    /// The dependency.
+    /// The id of the dependency.
     pub id: TaskId,
     /// The name that callers gave the dependency.
     pub name: String,
@@ -103,7 +103,7 @@ pub struct DependencyOutcome {
 /// One attempt: everything that an executor may know of it.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The flow.
+    /// The flow that the task belongs to.
     pub flow_id: FlowId,
     /// The run that started it.
     pub run_id: RunId,

@@ -132,7 +132,7 @@ impl JobSource {
         Self { store, rows }
     }
 
-    /// The log.
+    /// The log that jobs are read from.
     #[must_use]
     pub fn store(&self) -> &dyn EventStore {
         &*self.store

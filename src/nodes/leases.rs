@@ -24,7 +24,7 @@ pub enum Error {
         "{servers} servers run on this database, which must be left alone meanwhile; stop them, or have them do it"
     )]
     InUse {
-        /// How many.
+        /// Number of servers that live.
         servers: i64,
     },
 }

@@ -52,7 +52,7 @@ pub enum CallsError {
         "--node-ca: `{path}` cannot be used: {reason}; expected PEM, blocks of `-----BEGIN CERTIFICATE-----`"
     )]
     CaFile {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong.
         reason: String,

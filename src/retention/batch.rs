@@ -26,7 +26,7 @@ const EVENT_BYTES: usize = 400;
 #[derive(Debug, Clone)]
 pub(super) struct Copied {
     pub(super) flow: FlowId,
-    /// Of its last event.
+    /// Version of the flow's last event.
     pub(super) version: Version,
     pub(super) runs: Vec<RunId>,
 }

@@ -93,7 +93,7 @@ pub enum Error {
     Archive {
         /// Path of the archive.
         folder: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// What is about to leave the log cannot be written into the audit log, so nothing leaves.

@@ -32,7 +32,7 @@ pub struct Service {
     pub retention: Retention,
     /// What is archived.
     pub policy: Policy,
-    /// When.
+    /// When passes begin.
     pub schedule: Schedule,
 }
 

@@ -18,7 +18,7 @@ pub enum StartError {
     DataDir {
         /// The folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The folder for what is noted on this machine cannot be used.
@@ -26,7 +26,7 @@ pub enum StartError {
     StateDir {
         /// The folder in it.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Another process uses the folder.

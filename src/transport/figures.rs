@@ -29,7 +29,7 @@ pub enum Entrance {
 }
 
 impl Entrance {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Http, Self::Socket, Self::Process];
 
     /// The word for it.
@@ -59,7 +59,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [
         Self::Busy,
         Self::Limited,
@@ -91,7 +91,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Sse, Self::Socket];
 
     /// The word for it.
@@ -116,7 +116,7 @@ pub enum StreamEnd {
 }
 
 impl StreamEnd {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Slow, Self::Revoked, Self::Drained];
 
     /// The word for it.

@@ -41,7 +41,7 @@ pub trait Watcher: Send {
 #[allow(clippy::large_enum_variant)] // one of them, on its way out
 enum Looked {
     Settled(Turn),
-    /// It goes on.
+    /// The task goes on.
     Going,
     /// The agent has no stream of it.
     NoStream,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// The card of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentCard {
-    /// The agent.
+    /// Name of the agent, for people.
     pub name: String,
     /// What it does.
     pub description: String,
@@ -143,7 +143,7 @@ impl Wire for AgentCard {
 /// One way to call an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInterface {
-    /// Where.
+    /// The URL at which calls are accepted.
     pub url: String,
     /// How: `JSONRPC`, `GRPC`, `HTTP+JSON`, or a URI.
     pub protocol_binding: String,
@@ -240,13 +240,13 @@ impl Wire for AgentCapabilities {
 /// An extension that an agent knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentExtension {
-    /// Its name.
+    /// The URI that identifies the extension.
     pub uri: String,
     /// How the agent uses it.
     pub description: String,
     /// Whether clients must know it too.
     pub required: bool,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub params: Option<Map<String, Value>>,
 }
 

@@ -25,7 +25,7 @@ impl Named for Role {
 pub struct Message {
     /// By whoever made it.
     pub message_id: String,
-    /// The conversation.
+    /// The context that the message belongs to, if the sender knows it.
     pub context_id: Option<String>,
     /// The task that it is about.
     pub task_id: Option<String>,
@@ -33,7 +33,7 @@ pub struct Message {
     pub role: Role,
     /// What is said; one at least.
     pub parts: Vec<Part>,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
     /// URIs of extensions that it uses.
     pub extensions: Vec<String>,
@@ -82,7 +82,7 @@ impl Wire for Message {
 pub struct Part {
     /// What it holds.
     pub content: Content,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
     /// The name of a file.
     pub filename: Option<String>,

@@ -58,7 +58,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 11] = [
         Self::SendMessage,
         Self::SendStreamingMessage,

@@ -290,7 +290,7 @@ impl Object<'_> {
         decoded.ok()
     }
 
-    /// Free members.
+    /// Reads an object with free-form members.
     pub fn map(&mut self, name: &str) -> Option<Map<String, Value>> {
         match self.take(name)? {
             Value::Object(map) => Some(map),

@@ -16,7 +16,7 @@ pub struct SendMessageRequest {
     pub message: Message,
     /// How it is to be answered.
     pub configuration: SendMessageConfiguration,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -230,7 +230,7 @@ pub struct CancelTaskRequest {
     pub tenant: Option<String>,
     /// The id of the task to cancel.
     pub id: String,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -288,7 +288,7 @@ pub struct TaskPushNotificationConfig {
     pub id: Option<String>,
     /// The id of the task that is reported; absent beside a message that begins one.
     pub task_id: Option<String>,
-    /// Where to.
+    /// The URL that updates are sent to.
     pub url: String,
     /// What comes along in a header.
     pub token: Option<String>,

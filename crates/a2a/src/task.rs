@@ -74,7 +74,7 @@ pub struct TaskStatus {
     pub state: TaskState,
     /// What the agent says of it: the question, the error.
     pub message: Option<Message>,
-    /// Since when.
+    /// Since when the task is in this state.
     pub timestamp: Option<DateTime<Utc>>,
 }
 
@@ -110,7 +110,7 @@ pub struct Artifact {
     pub description: Option<String>,
     /// What it is; one at least.
     pub parts: Vec<Part>,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
     /// URIs of extensions that it uses.
     pub extensions: Vec<String>,
@@ -151,7 +151,7 @@ impl Wire for Artifact {
 pub struct Task {
     /// By the server.
     pub id: String,
-    /// The conversation.
+    /// The context that the task belongs to.
     pub context_id: Option<String>,
     /// Where it is.
     pub status: TaskStatus,
@@ -159,7 +159,7 @@ pub struct Task {
     pub artifacts: Vec<Artifact>,
     /// What was said, the oldest first.
     pub history: Vec<Message>,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 

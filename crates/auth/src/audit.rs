@@ -26,7 +26,7 @@ macro_rules! words {
         pub enum $name { $($(#[$about])* $variant),+ }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
             /// All of them by their names.
             pub const WORDS: &[(&str, Self)] = &[$(($word, Self::$variant)),+];
@@ -233,9 +233,9 @@ impl By {
 /// A row to be added to the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Who.
+    /// The principal, or whoever else acted.
     pub by: By,
-    /// What.
+    /// The action that was taken.
     pub action: Action,
     /// The object that the action was about; `None` when it has none.
     pub object: Option<Arc<str>>,

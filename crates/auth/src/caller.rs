@@ -109,7 +109,7 @@ impl fmt::Display for Name {
 pub enum Reach {
     /// All flows of the tenant.
     All,
-    /// Those whose root has this `user_id`.
+    /// The flows whose root has this `user_id`.
     Of(Arc<str>),
 }
 
@@ -258,7 +258,7 @@ impl Caller {
         })
     }
 
-    /// What it is.
+    /// Whether it is a user, a service or anonymous.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind

@@ -28,7 +28,7 @@ pub enum VaultError {
     /// It does not open; the operator can mend it.
     #[error("the secret `{name}` does not open: {source}")]
     Closed {
-        /// Which.
+        /// Name of the secret.
         name: SecretName,
         /// The error from the keyring.
         source: KeysError,

@@ -40,7 +40,7 @@ pub enum OpenError {
     File {
         /// What is kept there.
         what: &'static str,
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The error from SQLite.
         source: sqlx::Error,
@@ -50,7 +50,7 @@ pub enum OpenError {
     Migration {
         /// What is kept there.
         what: &'static str,
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The migration that failed, or the one that is unknown.
         source: sqlx::migrate::MigrateError,

@@ -33,7 +33,7 @@ pub struct Outcome {
     pub flow: FlowId,
     /// The event, in its flow.
     pub version: Version,
-    /// The same event in the log.
+    /// Position of the same event in the log.
     pub position: Position,
     /// Who published the task.
     pub owner: Owner,

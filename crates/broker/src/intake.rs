@@ -36,11 +36,11 @@ struct End<'a> {
 /// What its requester may know of the end of a task before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndKind {
-    /// It was under way.
+    /// The task ended while it was under way.
     Own,
     /// It was cancelled while it was not under way: nothing new of one that cannot begin.
     Unbegun,
-    /// It cannot begin.
+    /// The task cannot begin.
     Blocked,
     /// No end: it begins, which may have been said to be impossible.
     Begun,

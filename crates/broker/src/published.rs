@@ -24,7 +24,7 @@ pub struct Published {
     pub requester: Arc<str>,
     /// What agents call it.
     pub external_id: Arc<str>,
-    /// Of the event that created it.
+    /// Position of the event that created the task.
     pub position: Position,
     /// When it was created.
     pub published_at: Timestamp,

@@ -39,9 +39,9 @@ pub(super) enum Door {
 /// A stream that is wanted.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// The server.
+    /// The server to read from.
     pub(super) target: Target,
-    /// Where.
+    /// The path and parameters of the stream.
     pub(super) door: Door,
     /// The id of the last event that was received; the stream continues after it.
     pub(super) after: Option<String>,

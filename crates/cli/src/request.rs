@@ -10,7 +10,7 @@ use std::io;
 pub struct Request {
     /// The JSON-RPC method, such as `tasks.get`.
     pub method: &'static str,
-    /// Its parameters.
+    /// The `params` of the call.
     pub params: Value,
     /// Writes the result.
     pub show: fn(&Value, &mut Output) -> io::Result<()>,
@@ -95,7 +95,7 @@ impl Params {
         if set { self.with(name, true) } else { self }
     }
 
-    /// The object.
+    /// Returns the JSON object of the parameters.
     #[must_use]
     pub fn build(self) -> Value {
         Value::Object(self.0)

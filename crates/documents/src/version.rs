@@ -36,7 +36,7 @@ pub struct NewVersion {
     pub text: Arc<str>,
     /// Who saves it.
     pub by: Arc<str>,
-    /// When.
+    /// When it is saved.
     pub at: Timestamp,
 }
 
@@ -51,7 +51,7 @@ pub struct Version {
     pub info_version: Arc<str>,
     /// Hash of its contents.
     pub hash: Arc<str>,
-    /// Of its text.
+    /// Bytes of the document's text.
     pub bytes: u64,
     /// When it was saved.
     pub saved_at: Timestamp,
@@ -62,7 +62,7 @@ pub struct Version {
 /// A saved version with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// What it is.
+    /// Name, number and facts of the version.
     pub version: Version,
     /// How it was given.
     pub form: Form,

@@ -28,7 +28,7 @@ impl Hash {
     /// What the first event of a chain follows.
     pub const BEFORE_FIRST: Self = Self([0; 32]);
 
-    /// The bytes.
+    /// The 32 bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -203,7 +203,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its place.
+    /// Position of the event in the log.
     #[must_use]
     pub const fn position(&self) -> Position {
         match self {

@@ -14,7 +14,7 @@ pub enum Error {
     /// A row of the log cannot be believed.
     #[error("the log is damaged at position {position}: {reason}")]
     Corrupt {
-        /// The row.
+        /// Position of the damaged row.
         position: Position,
         /// What is wrong with it.
         reason: String,

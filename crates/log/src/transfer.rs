@@ -31,7 +31,7 @@ pub const LINE_BYTES_MAX: usize = 80 * 1024 * 1024;
 pub struct ExportedEvent {
     /// Place in the log.
     pub position: Position,
-    /// The flow.
+    /// The flow that the event belongs to.
     pub flow_id: FlowId,
     /// Place in the flow's stream.
     pub version: Version,
@@ -47,7 +47,7 @@ pub struct ExportedEvent {
     pub schema_version: u16,
     /// The principal.
     pub actor: String,
-    /// The request.
+    /// The id of the request that caused it.
     pub correlation: String,
     /// The event that led here.
     pub causation: Option<EventId>,
@@ -126,7 +126,7 @@ pub struct ArchiveHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Of all lines before it.
+    /// Counts and digest of all lines before it.
     pub end: Receipt,
 }
 

@@ -64,7 +64,7 @@ impl Buckets {
         30 * SECOND,
         60 * SECOND,
     ]);
-    /// Of numbers of events in an append.
+    /// Buckets for numbers of events in an append.
     pub const EVENTS: Self = Self {
         upper: &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
         divisor: 1,
@@ -91,7 +91,7 @@ pub struct Histogram {
 /// What a histogram shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Of all values.
+    /// The sum of all values.
     pub sum: f64,
     /// How many there were.
     pub count: u64,

@@ -70,9 +70,9 @@ pub enum Work {
 /// What a schedule is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// When.
+    /// The times at which runs start.
     pub timing: Timing,
-    /// What.
+    /// The workflow or tasks that a run consists of.
     pub work: Work,
     /// No time before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct Definition {
     /// What happens while a run goes on.
     #[serde(default)]
     pub overlap: Overlap,
-    /// Within which a missed time is made up.
+    /// A missed time is made up for within this many seconds.
     pub catch_up_seconds: u64,
     /// Each start is delayed by up to this many seconds.
     #[serde(default)]

@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How the connections to a file are opened, and how many there are.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The file.
+    /// Path of the file that the error is about.
     pub path: PathBuf,
     /// Open at once; 0 counts as 1.
     pub connections: u32,

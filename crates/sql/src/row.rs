@@ -8,9 +8,9 @@ use sqlx::sqlite::SqliteRow;
 pub enum Row {
     /// A row of SQLite, read through `sqlx`.
     Sqlite(SqliteRow),
-    /// Of SQLite, read without a thread between.
+    /// A row of SQLite, read on the calling thread.
     Direct(Values),
-    /// Of PostgreSQL.
+    /// A row of PostgreSQL.
     Postgres(PgRow),
 }
 

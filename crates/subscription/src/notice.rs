@@ -143,7 +143,7 @@ pub struct Notice {
 /// A run at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EndedRun {
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
     /// Its verdict.
     pub state: RunState,

@@ -49,7 +49,7 @@ pub enum State {
     },
     /// It has stopped for good before an event that it cannot fold.
     Failed {
-        /// The event.
+        /// Position of the event that cannot be folded.
         position: Position,
         /// Why the event cannot be folded, in words for people.
         reason: Arc<str>,

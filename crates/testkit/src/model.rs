@@ -16,7 +16,7 @@ const REPEATS_MAX: usize = 20;
 pub struct Command {
     /// The method of the call.
     pub method: &'static str,
-    /// Its parameters.
+    /// The `params` of the call.
     pub params: Value,
     /// The idempotency key under which it is repeated.
     pub key: String,

@@ -34,7 +34,7 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [
         Self::Waiting,
         Self::Delivered,
@@ -186,7 +186,7 @@ impl Cause {
 /// A message that is due.
 #[derive(Debug, Clone)]
 pub struct Due {
-    /// Which.
+    /// Identifies the delivery in reports of its attempts.
     pub id: DeliveryId,
     /// `webhook-id`: the same for each attempt.
     pub message_id: Arc<str>,
@@ -241,7 +241,7 @@ pub enum Next {
 /// What a worker tells of an attempt. Recorded in one transaction.
 #[derive(Debug, Clone)]
 pub struct AttemptReport {
-    /// Which delivery.
+    /// The delivery that was attempted.
     pub delivery: DeliveryId,
     /// When it was made and how it ended.
     pub attempt: Attempt,

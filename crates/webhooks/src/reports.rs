@@ -101,7 +101,7 @@ pub struct Report {
     pub since: Timestamp,
     /// Its context: the caller's text, else the id of its flow's root.
     pub context: Arc<str>,
-    /// What.
+    /// What changed.
     pub change: Change,
 }
 
@@ -154,7 +154,7 @@ pub struct Returned {
     pub attempt: u32,
     /// What it has made.
     pub made: Made,
-    /// When.
+    /// When the event was recorded.
     pub at: Timestamp,
 }
 

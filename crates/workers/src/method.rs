@@ -94,7 +94,7 @@ pub enum Refusal {
     /// It belongs to somebody else.
     #[error("method `{name}` was declared by another principal")]
     AnotherPrincipal {
-        /// The method.
+        /// The method that another principal has declared.
         name: Arc<str>,
     },
     /// There are as many as there may be.

@@ -10,7 +10,7 @@ use taskledger_domain::contract::Outputs;
 /// What a phase takes and gives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSchemas {
-    /// Its name.
+    /// Name of the phase.
     pub phase: String,
     /// Its input: exactly the declared keys. Of inputs without a type, the type of the output that they come from, if
     /// that is declared.

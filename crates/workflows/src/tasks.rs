@@ -234,7 +234,7 @@ struct Upstream<'w> {
 
 /// What the tasks of a run may still take.
 struct Left {
-    /// Of JSON that tasks repeat.
+    /// Bytes of JSON that tasks may still repeat.
     bytes: usize,
     /// For checks of the trigger.
     steps: u64,

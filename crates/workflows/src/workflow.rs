@@ -75,7 +75,7 @@ pub struct Phase {
 pub enum Source {
     /// The output of a phase that this one depends on.
     Phase {
-        /// Its name.
+        /// Name of the phase that is referred to.
         phase: String,
         /// Key of its output.
         key: String,

@@ -37,10 +37,10 @@ pub enum Broken {
     Upstream {
         /// The task that waits.
         task_id: TaskId,
-        /// Its name.
+        /// Name of the phase, if the task is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase_name: Option<String>,
-        /// The wait.
+        /// Identifies the wait for a person.
         suspension_id: SuspensionId,
         /// Until when at the latest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,9 +53,9 @@ pub enum Broken {
 /// A dependency that has not completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incomplete {
-    /// The dependency.
+    /// The id of the dependency.
     pub task_id: TaskId,
-    /// Its name.
+    /// Name of the phase, if the task is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_name: Option<String>,
     /// The status of the dependency when the contract was checked.

@@ -273,7 +273,7 @@ pub struct Suspend {
 pub struct Respond {
     /// The task that has asked.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that is answered.
     pub suspension: SuspensionId,
     /// What is said: an object with `value`.
     pub answer: Payload,
@@ -434,7 +434,7 @@ pub trait Capacity {
 /// An attempt that wants to start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlotRequest<'a> {
-    /// The executor.
+    /// Name of the executor whose slot is wanted.
     pub method: &'a str,
     /// Ready, and covered by a run.
     pub task: TaskId,

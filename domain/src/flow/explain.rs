@@ -110,7 +110,7 @@ pub struct Budget {
 /// An active run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveringRun {
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
     /// The task that was asked for.
     pub root: TaskId,
@@ -119,7 +119,7 @@ pub struct CoveringRun {
 /// A deadline and who has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// When.
+    /// The time of the deadline.
     pub at: Timestamp,
     /// The task itself, or the ancestor that it inherits it from.
     pub of: TaskRef,
@@ -207,7 +207,7 @@ pub struct Held {
 /// A dependency that is not satisfied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Awaited {
-    /// The dependency.
+    /// The dependency that is waited for.
     pub task: TaskRef,
     /// When it is satisfied.
     pub when: When,

@@ -108,7 +108,7 @@ impl Flow {
         self.link(i);
     }
 
-    /// Of a task that is not linked.
+    /// Adds unsatisfied dependencies of a task that is not linked.
     pub(super) fn add_unsatisfied(&mut self, i: u32, by: i32) {
         let task = self.at_mut(i);
         task.unsatisfied = task

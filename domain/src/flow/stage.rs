@@ -26,7 +26,7 @@ pub enum RunStage {
 }
 
 impl RunStage {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 8] = [
         Self::Submitted,
         Self::Working,

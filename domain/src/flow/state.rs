@@ -173,7 +173,7 @@ pub struct Flow {
     pub(crate) leases: BTreeMap<u32, Held>,
     /// The latest leases that have ended, of each task.
     pub(crate) ended_leases: EndedLeases,
-    /// Of the tasks that have some.
+    /// Time bounds of the tasks that have some, by ordinal.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
     /// Of the tasks that start later than they could.
     pub(crate) timers: BTreeMap<u32, Timer>,
@@ -260,7 +260,7 @@ pub struct Flow {
 /// Where a flow has gone that was archived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archived {
-    /// When.
+    /// When the flow was archived.
     pub at: Timestamp,
     /// What its last event says.
     pub copy: FlowArchived,

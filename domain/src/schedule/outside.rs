@@ -15,7 +15,7 @@ const METHOD_BYTES: usize = 64;
 /// What workers may claim of a flow, of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offered {
-    /// Of the first task.
+    /// Priority of the first task.
     pub priority: Priority,
     /// When that became ready.
     pub since: Timestamp,

@@ -121,7 +121,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 pub struct Schemas {
     /// As given.
     pub raw: Payload,
-    /// The executor.
+    /// Name of the executor.
     pub method: String,
     /// `type` is `remote`.
     pub remote: bool,

@@ -20,7 +20,7 @@ pub struct ListFilter {
     pub status: Option<Status>,
     /// Of this owner: its flows are all that the list knows, as if there were no others.
     pub owner: Option<Arc<str>>,
-    /// Of this user.
+    /// Only tasks of this user.
     pub user_id: Option<Arc<str>>,
     /// Without a parent.
     pub root_only: bool,
@@ -30,7 +30,7 @@ pub struct ListFilter {
     pub parent_id: Option<TaskId>,
     /// With exactly this name.
     pub name: Option<Arc<str>>,
-    /// Of this priority.
+    /// Only tasks of this priority.
     pub priority: Option<Priority>,
     /// Created at this time or later.
     pub created_after: Option<Timestamp>,

@@ -9,7 +9,7 @@ use taskledger_sql::{Args, Columns};
 /// How a run stands, in memory.
 pub(crate) struct Standing {
     pub(super) flow_no: i64,
-    /// Of the event that started the run.
+    /// Version of the event that started the run.
     pub(super) version: Version,
     pub(super) has_origin: bool,
     pub(super) owner: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub(crate) struct PastStatus {
     pub(super) run_no: i64,
     pub(super) flow_no: i64,
     pub(super) owner: Option<Arc<str>>,
-    /// Of the event with which it ended.
+    /// Position of the event with which the run left this status.
     pub(super) left: Position,
     pub(super) stage: RunStage,
     pub(super) at: Timestamp,

@@ -257,7 +257,7 @@ pub struct RunUpdate {
     pub cursor: RunPlace,
     /// When it happened.
     pub at: Timestamp,
-    /// What.
+    /// What changed.
     pub change: RunChange,
 }
 
@@ -357,7 +357,7 @@ pub enum StatusMessage {
 pub struct Question {
     /// The task that asks.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that an answer must name.
     pub suspension: SuspensionId,
     /// What the task waits for.
     pub asks: Asks,
@@ -397,7 +397,7 @@ pub struct Artifact {
     pub output: Vec<Arc<OutputPart>>,
     /// The result, an object; absent while the attempt goes on, and of one that has not completed.
     pub result: Option<Payload>,
-    /// When.
+    /// When the event was recorded.
     pub at: Timestamp,
 }
 

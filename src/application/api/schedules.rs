@@ -64,7 +64,7 @@ pub struct ScheduleChanges {
     pub without: Vec<Bound>,
     /// What happens while a run goes on.
     pub overlap: Option<Overlap>,
-    /// Within which a missed time is made up.
+    /// A missed time is made up for within this many seconds.
     pub catch_up_seconds: Option<u64>,
     /// Each start is delayed by up to this many seconds.
     pub jitter_seconds: Option<u64>,

@@ -95,7 +95,7 @@ pub enum Rebuild {
 /// The slots of one executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotUsage {
-    /// Its name.
+    /// Name of the executor.
     pub executor: String,
     /// Attempts that run.
     pub running: usize,
@@ -134,7 +134,7 @@ pub struct NodeHealth {
 /// A server and its part of the flows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeShare {
-    /// The server.
+    /// The id of the node, fresh for each start of a server.
     pub id: Uuid,
     /// Where others reach it.
     pub url: Arc<str>,

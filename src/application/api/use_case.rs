@@ -39,7 +39,7 @@ macro_rules! use_cases {
         }
 
         impl UseCase {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The name, which never changes: it is part of stored idempotency keys.

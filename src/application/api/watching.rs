@@ -38,7 +38,7 @@ pub struct Watching {
 pub struct Run {
     /// The flow that the run belongs to.
     pub flow: FlowId,
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
 }
 

@@ -22,7 +22,7 @@ pub use taskledger_workers::{Connection, Method, is_unseen};
 pub struct Claim {
     /// Its name; the principal's unless it is said.
     pub worker: Option<Arc<str>>,
-    /// Which tasks.
+    /// The methods, the task or the earlier attempts that the worker asks for.
     pub wanted: Wanted,
     /// At most so many, from 1 to `limits::CLAIMS_MAX`.
     pub max: usize,
@@ -54,7 +54,7 @@ pub enum Left {
     These(Arc<[LeaseId]>),
     /// Those that a server has found in the log and nobody has renewed since, or for some time.
     Silent {
-        /// Of these methods.
+        /// Only leases of these methods.
         methods: Arc<[Arc<str>]>,
         /// And of those that begin so.
         beginnings: Arc<[Arc<str>]>,
@@ -144,7 +144,7 @@ pub struct Begun {
 pub struct ClaimHere {
     /// The name that the worker gives itself.
     pub worker: Arc<str>,
-    /// Which tasks.
+    /// The methods, the task or the earlier attempts that the worker asks for.
     pub wanted: Wanted,
     /// At most so many.
     pub max: usize,
@@ -191,7 +191,7 @@ pub struct Complete {
     pub task: TaskId,
     /// The lease that the worker was given with the task.
     pub lease: LeaseId,
-    /// The result.
+    /// The result as JSON.
     pub output: Output,
     /// What it says beside it.
     pub remarks: Option<Remarks>,
@@ -252,7 +252,7 @@ pub struct Suspended {
 pub struct Respond {
     /// The task that has asked.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that is answered.
     pub suspension: SuspensionId,
     /// An object with the answer as `value`.
     pub answer: Payload,
@@ -280,7 +280,7 @@ pub struct Responded {
 /// A question that was answered before this attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredBefore {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// What was asked.
     pub question: Payload,
@@ -288,7 +288,7 @@ pub struct AnsweredBefore {
     pub answer: Payload,
     /// The principal that answered; `None`: nobody did, and this is what stands for an answer then.
     pub responded_by: Option<String>,
-    /// When.
+    /// When it was answered.
     pub at: Timestamp,
 }
 
@@ -387,7 +387,7 @@ pub enum LeaseLoss {
 /// A method as a caller declares it.
 #[derive(Debug, Clone)]
 pub struct Declare {
-    /// Its name.
+    /// Name of the method, as tasks name it.
     pub method: Arc<str>,
     /// What the method does, in words for people.
     pub description: Option<Arc<str>>,
@@ -404,7 +404,7 @@ pub struct Declare {
 /// A method whose tasks workers claim.
 #[derive(Debug, Clone)]
 pub struct MethodView {
-    /// Its name.
+    /// Name of the method, as tasks name it.
     pub method: Arc<str>,
     /// The user for whose flows alone it was declared.
     pub owner: Option<Arc<str>>,
@@ -423,7 +423,7 @@ pub struct MethodView {
 /// A worker that asks for work, or holds some.
 #[derive(Debug, Clone)]
 pub struct WorkerView {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// What it asks for.
     pub methods: Vec<Arc<str>>,
@@ -446,7 +446,7 @@ pub struct WorkerView {
 /// What a worker holds of the flows of a node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldBy {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// Its principal; absent for a lease that anybody may use.
     pub principal: Option<Arc<str>>,
@@ -459,7 +459,7 @@ pub struct HeldBy {
 /// Tasks of a method of the flows of a node, as far as the caller may know of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodFigures {
-    /// Its name.
+    /// Name of the method.
     pub method: Arc<str>,
     /// Who has declared it for themselves.
     #[serde(default)]
@@ -484,7 +484,7 @@ pub struct HeldTask {
 /// Whether a worker gets work.
 #[derive(Debug, Clone)]
 pub struct Drained {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// Whether it gets no more.
     pub draining: bool,

@@ -132,7 +132,7 @@ pub struct SavedWorkflow {
 /// Creates the tasks of one run of a document that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunWorkflow {
-    /// Which document.
+    /// Name and owner of the document.
     pub kept: Kept,
     /// Which version; absent for the newest.
     pub version: Option<u32>,

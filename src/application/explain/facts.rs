@@ -75,7 +75,8 @@ impl Facts {
         self.limits.get(&spec_at)?.timeout_ms
     }
 
-    /// Within which time after the first attempt of a run the last must begin, by the specification in this event.
+    /// Milliseconds after the first attempt of a run within which the last must begin, by the specification in this
+    /// event.
     #[must_use]
     pub fn max_elapsed_ms(&self, spec_at: Version) -> Option<u64> {
         self.limits.get(&spec_at)?.max_elapsed_ms

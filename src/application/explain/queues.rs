@@ -16,7 +16,7 @@ const FEW: usize = 10;
 pub enum Ahead {
     /// Counted up to a bound.
     Counted {
-        /// How many.
+        /// How many are ahead.
         count: usize,
         /// Whether there are more than those.
         more: bool,
@@ -147,7 +147,7 @@ impl AwaitedWorkers {
 pub struct SlotHolder {
     /// The task that the attempt belongs to.
     pub task: TaskId,
-    /// Its number.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The root of the task's flow.
     pub root: Option<TaskId>,

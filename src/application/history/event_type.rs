@@ -12,7 +12,7 @@ macro_rules! types {
         }
 
         impl EventType {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The public name.

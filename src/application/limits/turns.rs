@@ -46,7 +46,7 @@ pub(super) struct Turns {
     under_way_max: usize,
 }
 
-/// Of one caller.
+/// The places of one caller.
 #[derive(Debug)]
 struct Places {
     /// To wait or be under way.

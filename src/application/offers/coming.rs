@@ -13,7 +13,7 @@ pub(in crate::application) struct Coming {
 }
 
 impl Coming {
-    /// One more.
+    /// Counts one more claim on its way.
     pub(super) fn one(self: &Arc<Self>) -> OnItsWay {
         self.left.fetch_add(1, Ordering::AcqRel);
         OnItsWay(self.clone())

@@ -23,7 +23,7 @@ pub struct Past {
 /// A question that was answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// As it was asked.
     pub question: Map<String, Value>,

@@ -38,7 +38,7 @@ pub enum RegistryError {
     /// An executor's own input schema cannot be used.
     #[error("input schema of executor `{name}` cannot be used: {faults}")]
     InvalidInputSchema {
-        /// The executor.
+        /// Name of the executor.
         name: String,
         /// All violations as text.
         faults: String,
@@ -46,7 +46,7 @@ pub enum RegistryError {
     /// A bound of zero would never run anything.
     #[error("concurrency of executor `{name}` is 0; at least 1 is needed")]
     NoConcurrency {
-        /// The executor.
+        /// Name of the executor.
         name: String,
     },
     /// What is pure may always run again.
@@ -54,7 +54,7 @@ pub enum RegistryError {
         "executor `{name}` says that it is pure and not idempotent; what is pure is idempotent"
     )]
     PureNotIdempotent {
-        /// The executor.
+        /// Name of the executor.
         name: String,
     },
     /// The configuration bounds an executor that does not exist.

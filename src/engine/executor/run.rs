@@ -72,7 +72,7 @@ pub enum AttemptOutcome {
 pub struct Asked {
     /// As it is stored.
     pub asked: Payload,
-    /// The same, read.
+    /// The question, parsed.
     pub question: Question,
     /// What follows from an answer.
     pub on_answer: OnAnswer,

@@ -27,7 +27,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// All of them.
+    /// All topics.
     pub const ALL: [Self; 3] = [Self::Tasks, Self::Results, Self::Progress];
 
     /// The word for it.

@@ -25,7 +25,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::A2aRpc, Self::A2aRest, Self::A2aGrpc, Self::EventBus];
 
     /// The word for it.

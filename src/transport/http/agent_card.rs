@@ -16,7 +16,7 @@ pub struct AgentCard {
     pub version: &'static str,
     /// What it can do beyond calls.
     pub capabilities: Capabilities,
-    /// Its methods.
+    /// One skill for each method.
     pub skills: Vec<Skill>,
 }
 

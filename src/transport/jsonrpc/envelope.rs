@@ -80,7 +80,7 @@ pub struct Request {
     pub id: Option<Box<RawValue>>,
     /// The method, not yet known to exist.
     pub method: String,
-    /// The parameters.
+    /// The parsed `params`.
     pub params: Params,
     /// The member `metadata`. spec: interface / A2A Protocol Methods
     pub metadata: Option<Map<String, Value>>,

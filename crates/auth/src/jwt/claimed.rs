@@ -39,7 +39,7 @@ struct Payload {
 pub(super) struct Claimed {
     /// How it says that it is signed. Trusted keys decide whether that can be.
     pub(super) algorithm: Algorithm,
-    /// Which key.
+    /// The key id (`kid`) that the token names.
     pub(super) key_id: Option<String>,
     /// The issuer whose key must check the token.
     pub(super) issuer: String,

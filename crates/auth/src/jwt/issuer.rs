@@ -130,7 +130,7 @@ pub enum InvalidIssuer {
     /// It is given twice.
     #[error("issuer `{url}` is given twice")]
     Twice {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// Tokens made for others would be accepted.
@@ -138,19 +138,19 @@ pub enum InvalidIssuer {
         "issuer `{url}` has no audience, expected what its tokens for this server have in `aud`"
     )]
     NoAudience {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// The user claim is empty.
     #[error("issuer `{url}` has an empty user claim, expected for example `sub`")]
     NoUserClaim {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// No algorithm is allowed.
     #[error("issuer `{url}` has no algorithm, expected for example `RS256`")]
     NoAlgorithm {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// No name can begin so.

@@ -43,7 +43,7 @@ impl Owner {
 /// Whether a token can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenState {
-    /// It can.
+    /// The token can be used.
     Active,
     /// Its time is over.
     Expired,
@@ -52,7 +52,7 @@ pub enum TokenState {
 }
 
 impl TokenState {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Active, Self::Expired, Self::Revoked];
 
     /// The word for it.
@@ -83,7 +83,7 @@ pub struct TokenRow {
     pub agents: Option<Arc<[Arc<str>]>>,
     /// Free text for people, set when the token is created.
     pub note: Arc<str>,
-    /// Of the present secret.
+    /// Digest of the present secret.
     pub digest: Digest,
     /// Of the one before, and until when that is accepted.
     pub previous: Option<(Digest, Timestamp)>,
@@ -126,7 +126,7 @@ pub struct NewToken {
     pub agents: Option<Arc<[Arc<str>]>>,
     /// Free text for people; may be empty.
     pub note: Arc<str>,
-    /// Of its secret.
+    /// Digest of its secret.
     pub digest: Digest,
     /// When it ends; `None`: never.
     pub expires_at: Option<Timestamp>,

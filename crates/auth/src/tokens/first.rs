@@ -30,7 +30,7 @@ pub enum FirstError {
     /// The file cannot be read or written.
     #[error("the token file `{path}` cannot be used: {source}")]
     File {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -40,7 +40,7 @@ pub enum FirstError {
         "the token file `{path}` has mode {mode:04o}: others can read or change it; run `chmod 600` on it"
     )]
     Open {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// The permission bits of the file, such as `0o644`.
         mode: u32,
@@ -50,7 +50,7 @@ pub enum FirstError {
         "the token file `{path}` has {found} tokens; it needs 1, or 2 while they are exchanged, each on a line of its own"
     )]
     Number {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Lines that are not empty.
         found: usize,
@@ -58,7 +58,7 @@ pub enum FirstError {
     /// A line is no token.
     #[error("line {line} of the token file `{path}`: {reason}")]
     Malformed {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// From 1.
         line: usize,

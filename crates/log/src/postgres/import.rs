@@ -67,7 +67,7 @@ pub struct Import {
     streams: BTreeMap<u64, (FlowId, StreamEnd)>,
     gaps: Gaps,
     recorded_at: Timestamp,
-    /// Of the last event.
+    /// Hash of the last event.
     hash: Option<Hash>,
     concluded: bool,
 }

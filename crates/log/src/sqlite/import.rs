@@ -49,9 +49,9 @@ pub enum ImportError {
     /// What an earlier import left cannot be removed.
     #[error("`{path}` cannot be removed: {source}")]
     Leftover {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

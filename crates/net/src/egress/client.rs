@@ -77,7 +77,7 @@ impl Options {
 /// One request.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// Where to.
+    /// The checked URL that it is sent to.
     pub target: Target,
     /// The HTTP method.
     pub method: Method,

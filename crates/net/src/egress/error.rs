@@ -74,7 +74,7 @@ pub enum BuildError {
     /// The file with further certificates cannot be read.
     #[error("cannot read certificates from `{path}`: {reason}")]
     CaFile {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -44,7 +44,7 @@ pub enum Error {
          CERTIFICATE-----`, that of the server first"
     )]
     Certificate {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -55,7 +55,7 @@ pub enum Error {
          `-----BEGIN CERTIFICATE-----`"
     )]
     Clients {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -66,7 +66,7 @@ pub enum Error {
          KEY-----` (also `RSA` or `EC PRIVATE KEY`), not encrypted"
     )]
     Key {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong; no part of the key.
         reason: String,
@@ -88,7 +88,7 @@ pub enum Error {
         shown(*.until)
     )]
     NotValid {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Not valid before.
         from: DateTime<Utc>,

@@ -82,7 +82,7 @@ pub enum Behaviour {
     Unread(Then),
     /// Reads the head and so many bytes of the body.
     MidRequest {
-        /// Of the body.
+        /// Bytes of the body that are read.
         bytes: usize,
         /// What comes then.
         then: Then,

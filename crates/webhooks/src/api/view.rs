@@ -103,7 +103,7 @@ impl From<DeliveryView> for Tested {
 /// An endpoint with its secret, which is shown once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WithSecret {
-    /// The endpoint.
+    /// The endpoint without its secret.
     #[serde(flatten)]
     pub webhook: View,
     /// What signs from now on.

@@ -19,7 +19,7 @@ pub(super) struct Interest {
     users: Users,
     /// How tasks are described.
     descriptions: Arc<Descriptions>,
-    /// Of any flow.
+    /// Endpoints that want notices of any flow.
     any: Vec<Wanted>,
     by_flow: HashMap<FlowId, Vec<Wanted>>,
     by_user: HashMap<Arc<str>, Vec<Wanted>>,

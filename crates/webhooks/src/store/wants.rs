@@ -10,7 +10,7 @@ use taskledger_sql::{Columns, Row};
 /// What an endpoint wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The endpoint.
+    /// The endpoint and its recipient settings.
     pub to: Recipient,
     /// What of it.
     pub filter: Filter,

@@ -36,9 +36,9 @@ pub struct StatusCounts {
 /// See [`super::Event::RunEnded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEnded {
-    /// The run.
+    /// Identifies the run that has ended.
     pub run_id: RunId,
-    /// Its root.
+    /// The task that the run was asked for.
     pub task_id: TaskId,
     /// Its verdict; never `Running`.
     pub state: RunState,

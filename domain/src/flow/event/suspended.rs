@@ -94,7 +94,7 @@ pub struct TaskReminded {
     pub task_id: TaskId,
     /// The attempt that asked.
     pub attempt: u32,
-    /// The wait.
+    /// Identifies the wait.
     pub suspension_id: SuspensionId,
     /// From 1.
     pub number: u32,

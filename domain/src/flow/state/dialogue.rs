@@ -28,7 +28,7 @@ pub(crate) struct Unheard {
 /// A question that was answered, or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// Version of the event with the question.
     pub asked_at: Version,
@@ -65,7 +65,7 @@ pub(crate) enum Expiry {
 /// A task that waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// Version of the event with the question.
     pub asked_at: Version,

@@ -12,7 +12,7 @@ pub struct RunCursor {
     pub(super) upto: Position,
     pub(super) at: Timestamp,
     pub(super) no: i64,
-    /// Of the filter of the list.
+    /// Fingerprint of the list's filter.
     pub(super) filter: u32,
     /// Runs in the list.
     pub(super) total: u64,

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Which schedule.
+/// Names a schedule, and says whether it is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Name and owner.

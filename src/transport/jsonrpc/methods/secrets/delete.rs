@@ -14,7 +14,7 @@ use std::sync::Arc;
 use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
 
-/// Which secret.
+/// Names a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// The name by which tasks refer to the secret.

@@ -15,7 +15,7 @@ use serde_json::json;
 use taskledger_auth::{Kind, Name};
 use taskledger_domain::Violation;
 
-/// Which tokens.
+/// The filter of tokens.
 #[derive(Debug, Clone)]
 pub struct Params {
     /// The owner; `None`: all that the caller may see.

@@ -14,7 +14,7 @@ use serde_json::json;
 use taskledger_auth::TokenId;
 use taskledger_domain::Violation;
 
-/// Which token.
+/// Names a token.
 #[derive(Debug, Clone)]
 pub struct Params {
     /// Identifies the token; it is not the secret.

@@ -5,7 +5,7 @@ use super::kinds::Id;
 use crate::application::api::webhooks::EndpointId;
 use taskledger_domain::Violation;
 
-/// Which endpoint.
+/// Names an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// Identifies the endpoint, as `webhooks.create` returned it.

@@ -16,7 +16,7 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Which documents.
+/// The owner of the documents, and a page of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Names in the page, at most.

@@ -12,7 +12,7 @@ use taskledger_domain::{LeaseId, TaskId, Violation};
 /// The lease to renew, and what the worker reports with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,

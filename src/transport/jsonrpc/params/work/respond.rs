@@ -10,7 +10,7 @@ use taskledger_domain::{Payload, SuspensionId, TaskId, Violation};
 pub struct Params {
     /// The suspended task.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that is answered.
     pub suspension: SuspensionId,
     /// An object with the answer as `value`.
     pub answer: Payload,

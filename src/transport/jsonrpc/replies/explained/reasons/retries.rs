@@ -7,7 +7,7 @@ use taskledger_domain::flow::FailureReason;
 
 /// What became of the retries.
 pub(super) struct Retries {
-    /// For programs.
+    /// The code, for programs.
     pub(super) code: &'static str,
     /// For people: goes on after `failed`.
     pub(super) words: String,
