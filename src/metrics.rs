@@ -32,7 +32,7 @@ use std::sync::Arc;
 use taskledger_auth::Tokens;
 use taskledger_domain::Timestamp;
 
-/// Where figures are read.
+/// The sources of metrics.
 pub struct Sources {
     /// The application, the log and the read models.
     pub app: Arc<App>,
@@ -52,7 +52,7 @@ pub struct Sources {
     pub place: Place,
 }
 
-/// Where the data is.
+/// The places of the data.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     /// Files of SQLite, by what they hold. Each may have a `-wal` beside it.

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// What kind of notice.
+/// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `task_status_update`

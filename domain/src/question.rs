@@ -76,7 +76,7 @@ impl Asks {
     }
 }
 
-/// What an answer is.
+/// The answer that a question expects.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
     /// One of these values; never empty.
@@ -98,7 +98,7 @@ pub struct Choice {
     pub label: Option<String>,
 }
 
-/// What happens when nobody answers in time.
+/// The consequences when nobody answers in time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fallback {
     /// The task fails.

@@ -10,7 +10,7 @@ pub type Position = u64;
 /// Place of an event in its stream. Starts at 1, dense. 0 = the stream does not exist.
 pub type Version = u64;
 
-/// Who caused an event, and what it belongs to. Never holds a secret.
+/// The actor that caused an event, and the ids of the request that it belongs to. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// The principal: `anonymous` while nobody is authenticated, `engine`, or `retention`.

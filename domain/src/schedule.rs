@@ -17,7 +17,7 @@ use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 pub use outside::{Offered, Outside, Waiting};
 pub(crate) use settle::{due, gives_up_at, settle};
 
-/// What the engine has to do because of events that are durable.
+/// An action that the engine must take because of durable events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Run an attempt.

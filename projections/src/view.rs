@@ -17,7 +17,7 @@ pub struct Blocker {
     pub status: Status,
 }
 
-/// How the run of a task stands.
+/// The run of a task, as readers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
     /// Identifies the run in its flow.

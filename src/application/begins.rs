@@ -1,6 +1,6 @@
 //! Whether a command begins its flow, and who chose the flow's id.
 
-/// Whether an order begins its flow, and who chose the flow's id.
+/// Whether a command begins its flow, and who chose the flow's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begins {
     /// The flow is stored, or is not there.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Characters of an idempotency key: room for any id scheme, small enough for an index.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What every use case knows of its caller. Cloning costs reference counts.
+/// The context of a call, which every use case gets. Cloning costs reference counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// Who calls, as the credentials say. Never taken from the body of a call.

@@ -27,7 +27,7 @@ use taskledger_projections::Order;
 /// Flows whose owner one page looks up, for callers who see their own: about 0.1 s.
 const FLOWS_LOOKED_MAX: usize = 1_000;
 
-/// Which events. What is absent does not matter.
+/// A filter for events. What is absent does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Recorded at this time or later.

@@ -41,7 +41,7 @@ impl Conflict {
     }
 }
 
-/// What became of a time of a schedule.
+/// The outcome of a time of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOfSchedule {
     /// A run was started.
@@ -70,7 +70,7 @@ impl TimeOfSchedule {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// With a result.
@@ -128,7 +128,7 @@ pub(super) struct Ended {
     is_lease_lost: bool,
 }
 
-/// What the application counts. One per server.
+/// The counters of the application. One per server.
 #[derive(Debug)]
 pub struct Figures {
     /// Events that were appended, in the order of [`KINDS`].

@@ -100,7 +100,7 @@ impl Hot {
     }
 }
 
-/// What [`Flows`] is made of.
+/// The parts that [`Flows`] is made of.
 #[derive(Debug)]
 pub struct Parts {
     /// The log.

@@ -37,7 +37,7 @@ const ARRIVAL_GRACES_MAX: u32 = 3;
 /// How often a renewal is stored while others of the same lease are.
 const STORED_MAX: usize = 3;
 
-/// What a worker asks a flow for.
+/// The tasks of a flow that a worker asks for.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) flow: FlowId,

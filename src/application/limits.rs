@@ -42,7 +42,7 @@ pub struct Options {
     pub quotas: QuotaOptions,
 }
 
-/// What callers may ask of the server, and what they have asked. One per server.
+/// The limits of callers, and their use. One per server.
 #[derive(Debug)]
 pub struct Limits {
     rates: Rates,

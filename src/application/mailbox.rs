@@ -27,7 +27,7 @@ use uuid::Uuid;
 pub const COMMANDS_MAX: usize = 1000;
 /// Bytes of commands that may wait in one mailbox.
 pub const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What a sender learns.
+/// The answer to the sender of a command.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// The command took effect, and is durable.
@@ -199,7 +199,7 @@ impl Resident {
     }
 }
 
-/// What became of an order that was put into a mailbox.
+/// The result of putting an order into a mailbox.
 pub(super) enum Put {
     /// It is in the queue, and somebody drives.
     Queued,

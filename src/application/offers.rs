@@ -51,7 +51,7 @@ const NOBODY: u64 = 0;
 /// The place of an offer among others: urgency, then age.
 pub(super) type Rank = (Priority, Timestamp);
 
-/// What a flow has of one method.
+/// The tasks of one method that a flow offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) method: MethodKey,
@@ -60,7 +60,7 @@ pub(super) struct Offer {
     pub(super) ready: usize,
 }
 
-/// What a worker asks for.
+/// The request of a worker.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) methods: Arc<[MethodKey]>,
@@ -446,7 +446,7 @@ impl Offers {
     }
 }
 
-/// What a worker that waits is told.
+/// The reasons for which a waiting worker is woken.
 #[derive(Debug)]
 pub(super) enum Wakeup {
     /// There is something for it.

@@ -26,7 +26,7 @@ pub struct Node {
     pub url: Arc<str>,
 }
 
-/// Where a flow's commands are decided.
+/// The node that decides a flow's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Here; appends carry this proof of ownership.

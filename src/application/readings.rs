@@ -38,7 +38,7 @@ pub enum Encoded {
     Pieces(Pieces),
 }
 
-/// What a long answer is read from.
+/// The source of a long answer.
 pub(super) trait Source: Send + 'static {
     /// The next tasks; none after the last.
     fn next(&mut self) -> impl Future<Output = Result<Vec<Node>, Error>> + Send;

@@ -33,7 +33,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// What a caller is told to wait when no owner was found, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
 
-/// What became of a request that was sent to another node.
+/// The outcome of sending a request to another node.
 #[derive(Debug)]
 pub enum Sent {
     /// Its answer, as `wire` writes it.

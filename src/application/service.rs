@@ -62,7 +62,7 @@ use tokio::time::{Instant, timeout_at};
 /// What a caller is told to wait after a request ran out of time before it began, in milliseconds.
 const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
 
-/// What a [`Service`] is made of.
+/// The parts that a [`Service`] is made of.
 #[derive(Debug)]
 pub struct Parts {
     /// What use cases work on.

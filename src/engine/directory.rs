@@ -64,7 +64,7 @@ pub struct Remote {
     pub defaults: Option<Payload>,
 }
 
-/// What the directory contains.
+/// The contents of the directory.
 #[derive(Debug, Clone)]
 pub struct Contents {
     /// The executors that run in this process.

@@ -64,7 +64,7 @@ impl Concurrency {
     pub const WAITING_DEFAULT: usize = 256;
 }
 
-/// What an executor says of itself. Shown by `system.executors`.
+/// The description of an executor. Shown by `system.executors`.
 #[derive(Debug, Clone)]
 pub struct Description {
     /// The name for `schemas.method`; unique in a registry, not empty.
@@ -85,7 +85,7 @@ pub struct Description {
     pub concurrency: Concurrency,
 }
 
-/// How a dependency of the task ended.
+/// The outcome of a dependency of the task.
 #[derive(Debug, Clone)]
 pub struct DependencyOutcome {
     /// The id of the dependency.
@@ -215,7 +215,7 @@ pub struct Asks {
     pub declines: bool,
 }
 
-/// How an attempt ends that has not failed.
+/// The end of an attempt that has not failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// With a result, which must be a JSON object.

@@ -31,7 +31,7 @@ pub struct Material {
     pub wired: Option<Wired>,
 }
 
-/// How inputs were put together.
+/// The wiring and literal values that inputs were put together from.
 #[derive(Debug)]
 pub struct Wired {
     wiring: Wiring,

@@ -50,7 +50,7 @@ const CLEAN_EVERY: Duration = Duration::from_secs(600);
 /// The methods in the directory, with what was declared of them.
 type Published = BTreeMap<MethodKey, Option<Arc<Declared>>>;
 
-/// What one server knows of the workers outside of it. Lasts as long as the server.
+/// One server's registry of workers outside. Lasts as long as the server.
 pub struct WorkerRegistry {
     store: Arc<WorkerStore>,
     directory: Arc<ExecutorDirectory>,

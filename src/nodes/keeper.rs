@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Who works in the partitions.
+/// A listener to gains and losses of partitions.
 pub trait PartitionListener: Send + Sync + fmt::Debug + 'static {
     /// They are not this node's any more; must not wait.
     fn lost(&self, partitions: &Partitions);

@@ -62,7 +62,7 @@ impl Sight {
     }
 }
 
-/// Where leases are kept. All times are those of this place.
+/// The port to the store of leases. All times are those of this place.
 #[async_trait]
 pub trait Leases: Send + Sync + fmt::Debug + 'static {
     /// The node lives, for [`super::TTL`] from now, and relies on `held`; whatever else is stored as

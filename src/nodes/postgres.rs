@@ -76,7 +76,7 @@ pub struct PostgresLeases {
     said: OnceLock<bool>,
 }
 
-/// What a server says of itself before it takes part.
+/// The properties that a server registers before it takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// Whether it asks callers for credentials.

@@ -37,7 +37,7 @@ const GENTLE_TIMES: u32 = 4;
 /// And never shorter.
 const GENTLE_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Done {
     /// Flows that were archived, or would be.

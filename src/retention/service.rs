@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-/// When passes are made.
+/// The times of passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
     /// From the start to the first one: what was interrupted goes on first.

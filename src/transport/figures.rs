@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-/// Where a call of the methods of the server has come in.
+/// The entrance by which a call of the server's methods has come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entrance {
     /// `POST` over HTTP.
@@ -81,7 +81,7 @@ impl Reason {
     }
 }
 
-/// What carries a stream.
+/// The carriers of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// Server-sent events.
@@ -157,7 +157,7 @@ struct Listening {
     requests_max: usize,
 }
 
-/// What the doors of a server count. One per server.
+/// The counters of a server's doors. One per server.
 #[derive(Debug)]
 pub struct Figures {
     calls: Calls,

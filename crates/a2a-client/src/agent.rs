@@ -38,7 +38,7 @@ const PIECE_WITHIN: Duration = Duration::from_secs(30);
 /// Names of bindings of a card that an error repeats.
 const SHOWN_MAX: usize = 8;
 
-/// How an agent is to be called.
+/// Options for calling an agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentOptions {
     /// Sent along with each request: credentials.

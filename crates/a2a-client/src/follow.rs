@@ -20,7 +20,7 @@ const FAILURE_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duratio
 /// The first pause before a task is read again, and the longest.
 const POLL_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// How a message ends.
+/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant)] // one of them, at the end
 pub enum Turn {
@@ -37,7 +37,7 @@ pub trait Watcher: Send {
     async fn told(&mut self, item: &StreamResponse);
 }
 
-/// How far a look at a task has come.
+/// The result of one look at a task.
 #[allow(clippy::large_enum_variant)] // one of them, on its way out
 enum Looked {
     Settled(Turn),

@@ -177,7 +177,7 @@ impl Wire for AgentInterface {
     }
 }
 
-/// Who offers an agent.
+/// The organization that offers an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProvider {
     /// Where they are.
@@ -204,7 +204,7 @@ impl Wire for AgentProvider {
     }
 }
 
-/// What an agent can do beyond calls.
+/// The optional capabilities of an agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentCapabilities {
     /// Whether it answers with streams.

@@ -54,7 +54,7 @@ impl fmt::Display for Edition {
     }
 }
 
-/// What kind of error it is.
+/// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// No such task, or not the caller's.

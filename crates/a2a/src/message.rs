@@ -4,7 +4,7 @@ use crate::read::{Named, Object, Wire};
 use crate::write::{Members, bytes};
 use serde_json::{Map, Value};
 
-/// Who speaks.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The client.
@@ -90,7 +90,7 @@ pub struct Part {
     pub media_type: Option<String>,
 }
 
-/// What a part holds: exactly one of these.
+/// The content of a part: exactly one of these.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A text, which may be empty.

@@ -12,7 +12,7 @@ use crate::request::{
 use crate::task::Task;
 use serde_json::{Map, Value};
 
-/// What came with a call.
+/// The members that came with a call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Given {
     /// The members of the request.
@@ -30,7 +30,7 @@ impl From<Map<String, Value>> for Given {
     }
 }
 
-/// What can be asked.
+/// The operations of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Says something and waits.

@@ -21,7 +21,7 @@ const LENIENT: GeneralPurposeConfig =
 const BASE64: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::STANDARD, LENIENT);
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::URL_SAFE, LENIENT);
 
-/// What is wrong with a member of a request.
+/// A fault in a member of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The path of the member, such as `message.parts[0].data`.

@@ -20,7 +20,7 @@ pub struct SendMessageRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// How a message is to be answered.
+/// Settings for the answer to a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SendMessageConfiguration {
     /// Media types that the client takes; empty: any.
@@ -279,7 +279,7 @@ impl Wire for SubscribeToTaskRequest {
     }
 }
 
-/// Where changes of a task are reported.
+/// An address that changes of a task are reported to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPushNotificationConfig {
     /// The tenant whose agent is called.
@@ -296,7 +296,7 @@ pub struct TaskPushNotificationConfig {
     pub authentication: Option<AuthenticationInfo>,
 }
 
-/// How the server authenticates itself to a receiver.
+/// The credentials that the server shows a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticationInfo {
     /// The scheme of the header `Authorization`.

@@ -6,7 +6,7 @@ use crate::write::{Members, time};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-/// Where a task is in its life.
+/// The states in the life cycle of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
     /// It was accepted.

@@ -169,7 +169,7 @@ words! {
     }
 }
 
-/// Who does something, and by which call.
+/// The actor of an entry, and the call by which it acted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct By {
     /// `user:ann`, `service:ci`, `anonymous`, [`OPERATOR`], or [`SERVER`].
@@ -182,7 +182,7 @@ pub struct By {
     pub request: Option<Arc<str>>,
 }
 
-/// Where a call came from, as far as that is known.
+/// The origin of a call, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The address of the connection.

@@ -25,7 +25,7 @@ pub fn owner_of(actor: &str) -> Option<&str> {
     actor.strip_prefix(USER).or_else(service)
 }
 
-/// What a caller is.
+/// The kinds of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Nobody is authenticated, because authentication is off, or because the store itself is worked on.

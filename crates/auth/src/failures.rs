@@ -22,7 +22,7 @@ pub struct TooManyFailures {
     pub retry_after_ms: u64,
 }
 
-/// Who failed lately. One per server; each node counts for itself.
+/// Recent failures by address. One per server; each node counts for itself.
 #[derive(Debug, Default)]
 pub struct Failures {
     known: Mutex<Known>,

@@ -17,7 +17,7 @@ use taskledger_log::postgres as log;
 use taskledger_private as private;
 use taskledger_sql::beside::FileError;
 
-/// Where the tables of a store are.
+/// The place of a store's tables.
 #[derive(Debug)]
 pub struct StoreLocation {
     /// What the store keeps, as messages say it: `the schedules`.

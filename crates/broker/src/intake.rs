@@ -46,7 +46,7 @@ enum EndKind {
     Begun,
 }
 
-/// What a batch may come to.
+/// The changes that a batch of events leads to.
 #[derive(Default)]
 struct Batch<'a> {
     published: Vec<Published>,

@@ -10,7 +10,7 @@ const DIGEST_BYTES: usize = 16;
 /// What is kept of a digest.
 pub(crate) type Digest = [u8; DIGEST_BYTES];
 
-/// Who publishes tasks and is told of their ends. Nobody sees what belongs to another owner.
+/// A requester, which publishes tasks and is told of their ends. Nobody sees what belongs to another owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// Name of the tenant that the principal belongs to.

@@ -25,7 +25,7 @@ const WAITING_MAX: usize = 16;
 /// The event that says that what was between is not told: the place was not one of this log.
 pub(super) const RESET: &str = "reset";
 
-/// Where a stream comes from.
+/// The endpoint that a stream comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Door {
     /// `GET /events` with these parameters.
@@ -47,7 +47,7 @@ pub(super) struct Wanted {
     pub(super) after: Option<String>,
 }
 
-/// What a stream tells.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StreamItem {
     /// There is a connection.

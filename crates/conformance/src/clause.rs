@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// What a check returns.
+/// The result of a check.
 pub type Outcome = Result<Evidence, Finding>;
 
 /// A check that passes, with what it saw.
@@ -102,7 +102,7 @@ pub(super) use ensure;
 /// A check, ready to run.
 type Run = Box<dyn for<'a> Fn(&'a Probe) -> LocalBoxFuture<'a, Outcome>>;
 
-/// How a clause is looked at.
+/// The kinds of checks.
 pub enum Check {
     /// By calls to the server.
     Test {

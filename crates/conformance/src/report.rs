@@ -3,7 +3,7 @@
 use super::clause::Level;
 use serde_json::{Value, json};
 
-/// What became of one clause.
+/// The result of one clause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Kept, with the evidence.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 
-/// How a document was given.
+/// The form in which a document was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// As a text in YAML or JSON.
@@ -70,7 +70,7 @@ pub struct Document {
     pub text: Arc<str>,
 }
 
-/// What happened to a name.
+/// The kinds of events in the history of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// A version was saved.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-/// How much a stream may make its reader hold.
+/// Limits on what the reader of a stream must hold in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a line.
@@ -25,7 +25,7 @@ pub struct Event {
     pub id: String,
 }
 
-/// What a stream says.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// A complete event.

@@ -31,7 +31,7 @@ pub(super) const QUEUE_LEN_MAX: usize = 4_096;
 /// Payload bytes that wait for the committer: two of the largest appends.
 pub(super) const QUEUE_BYTES_MAX: usize = 2 * APPEND_BYTES_MAX;
 
-/// How much of a transaction a write takes.
+/// The size of a write within a transaction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
     pub(super) events: usize,

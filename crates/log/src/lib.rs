@@ -71,7 +71,7 @@ impl NewEvent {
     }
 }
 
-/// What a claim is about.
+/// The subject of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ClaimKey {
     /// A task id, with the id of its flow as value. Never expires: task ids are unique for ever.
@@ -116,7 +116,7 @@ pub struct Append {
     pub fence: Option<Fence>,
 }
 
-/// What became of an append. Exactly one of these is true for ever.
+/// The outcome of an append. Exactly one of these is true for ever.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// On disk, in this form.

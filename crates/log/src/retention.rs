@@ -16,7 +16,7 @@ pub const ARCHIVED_KIND: &str = "FlowArchived";
 /// Events that one transaction drops: a few milliseconds of the one writer's time.
 pub const DROP_EVENTS_MAX: usize = 256;
 
-/// What is missing of the log.
+/// The events that are missing from the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dropped {
     /// No dropped event had a higher position; 0 = nothing was dropped.

@@ -78,7 +78,7 @@ impl Buckets {
     }
 }
 
-/// How often values lay in which range, and their sum.
+/// Counts of values in each range, and their sum.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: &'static Buckets,
@@ -88,7 +88,7 @@ pub struct Histogram {
     sum: AtomicU64,
 }
 
-/// What a histogram shows.
+/// A snapshot of a histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// The sum of all values.

@@ -17,7 +17,7 @@ pub const JITTER_SECONDS_MAX: u64 = 24 * 3600;
 /// Runs that `max_runs` may ask for.
 pub const MAX_RUNS_MAX: u64 = 1_000_000_000;
 
-/// What happens at a time while a run of the schedule goes on.
+/// The behaviour at a time at which a run of the schedule is still going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -45,7 +45,7 @@ impl Overlap {
     }
 }
 
-/// What a schedule starts.
+/// The work that a schedule starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
@@ -67,7 +67,7 @@ pub enum Work {
     },
 }
 
-/// What a schedule is asked to do.
+/// The definition of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
     /// The times at which runs start.

@@ -8,7 +8,7 @@ use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Row, Tx};
 use uuid::Uuid;
 
-/// How often what happened to the times of a schedule.
+/// Counts of the times of a schedule, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Runs started at its times.
@@ -95,7 +95,7 @@ pub struct Schedule {
     pub waits_since: Option<Timestamp>,
 }
 
-/// What became of one time, or of one start by hand.
+/// The outcome of one time, or of one start by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It waits for the end of the run before it.

@@ -48,7 +48,7 @@ const CRON_FIELDS: [(&str, &str); 5] = [
 const ZONE_EXPECTED: &str =
     "a name of the IANA time zone database, such as `Europe/Berlin` or `UTC`";
 
-/// When a schedule is due, as it was written.
+/// The times of a schedule, as they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Timing {

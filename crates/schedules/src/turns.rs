@@ -42,7 +42,7 @@ pub struct Step {
     pub run: Option<Run>,
 }
 
-/// What became of a run that was being started.
+/// The outcome of a run that was being started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It began; its id, if that is known.

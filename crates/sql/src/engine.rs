@@ -1,6 +1,6 @@
 //! The database engine in use.
 
-/// Which database holds the rows.
+/// The database that holds the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// SQLite, in a file of this server.

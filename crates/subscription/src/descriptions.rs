@@ -25,7 +25,7 @@ const LABELS_BYTES: usize = 80;
 /// Flows are read by so many at a time, each of them once.
 const TURNS: usize = 16;
 
-/// How a task is described.
+/// The description of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
     /// The name that callers gave the task.

@@ -108,7 +108,7 @@ async fn fold_and_swap(
     }
 }
 
-/// How the last rebuild of this server stands.
+/// The state of this server's last rebuild.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     /// It folds.

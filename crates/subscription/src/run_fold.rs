@@ -30,7 +30,7 @@ pub struct Fold {
     resumes: Option<Timestamp>,
 }
 
-/// How a run stands, and the question that it asks.
+/// The status of a run, and the question that it asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoldStatus {
     /// In a word.
@@ -41,7 +41,7 @@ pub struct FoldStatus {
     pub wait: Option<Wait>,
 }
 
-/// What a notice changes, before what it takes to say so was read.
+/// The change that a notice makes, before the details that it needs were read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FoldChange {
     /// How the run stands.

@@ -30,7 +30,7 @@ const ASK_WHEN_WANTED: Duration = Duration::from_millis(50);
 /// How often it asks when nobody waits. Between, it is woken by whoever folds.
 const ASK_WHEN_IDLE: Duration = Duration::from_secs(1);
 
-/// How the projection stands.
+/// The state of the projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// It follows the log.
@@ -83,7 +83,7 @@ pub struct Service {
     first: Position,
 }
 
-/// What others may know of the projection. Cheap to clone.
+/// A handle by which other parts observe the projection. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     fill_from: Position,

@@ -29,7 +29,7 @@ const PAGE_EVENTS: usize = 512;
 /// Bytes that a stream gives at a time, unless a single notice has more.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
 
-/// What a stream shows.
+/// The filter of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Only this flow.
@@ -66,7 +66,7 @@ impl Filter {
     }
 }
 
-/// When a stream ends by itself.
+/// The condition on which a stream ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// It does not.
@@ -123,7 +123,7 @@ enum Source {
     Live,
 }
 
-/// What comes next.
+/// The next items of a stream.
 #[derive(Debug)]
 pub enum Batch {
     /// All notices of a chunk, which many streams share.

@@ -71,7 +71,7 @@ struct Task {
     deleted: bool,
 }
 
-/// How often a client was told what.
+/// Counts of the answers that a client was given, by kind.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Told {
     /// Carried out.

@@ -101,7 +101,7 @@ pub struct NewWebhook {
     pub signature: Signature,
 }
 
-/// What is changed; `None`: it stays.
+/// The changes of an endpoint; `None`: it stays.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChange {
     /// Where to send.

@@ -103,7 +103,7 @@ impl Sender for Egress {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// 2xx, whatever became of the body.
@@ -117,7 +117,7 @@ pub enum Outcome {
     Gone,
 }
 
-/// When an attempt begins.
+/// The time at which an attempt begins, on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begins {
     /// By the clock that gave all stored times.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeliveryId(pub i64);
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
@@ -103,7 +103,7 @@ pub struct Key {
     pub expires_at: Option<Timestamp>,
 }
 
-/// How an endpoint fares; stored with it, so that restarts and other servers know it.
+/// The health of an endpoint; stored with it, so that restarts and other servers know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Health {
     /// Failed attempts since the last one that arrived.
@@ -129,7 +129,7 @@ pub struct Window {
     pub failures: u32,
 }
 
-/// What an attempt is made for.
+/// The cause of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The schedule.
@@ -225,7 +225,7 @@ pub struct Attempt {
     pub cause: Cause,
 }
 
-/// What becomes of a delivery after an attempt.
+/// The next state of a delivery after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// It has arrived.
@@ -238,7 +238,7 @@ pub enum Next {
     Unchanged,
 }
 
-/// What a worker tells of an attempt. Recorded in one transaction.
+/// A worker's report of an attempt. Recorded in one transaction.
 #[derive(Debug, Clone)]
 pub struct AttemptReport {
     /// The delivery that was attempted.
@@ -271,7 +271,7 @@ pub enum Recorded {
 #[error("the store of webhooks is not available: {0}")]
 pub struct Unavailable(pub String);
 
-/// What a worker needs of the store.
+/// The port to the store that a worker needs.
 #[async_trait]
 pub trait Deliveries: Send + Sync + std::fmt::Debug {
     /// Takes up to `limit` endpoints that have something due at `now`, are enabled, whose breaker lets

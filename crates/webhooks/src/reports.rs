@@ -22,7 +22,7 @@ pub const V03_BODY: &str = "application/json; version=0.3";
 /// Characters of a caller's name for a receiver.
 pub const NAME_CHARS_MAX: usize = 255;
 
-/// Where the reports of a run go, as its caller sees it. Secrets are not in it.
+/// A receiver of reports of a run, as its caller sees it. Secrets are not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
     /// The caller's name for it.
@@ -90,7 +90,7 @@ impl Form {
     }
 }
 
-/// What has changed of a run.
+/// A report of a change of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The run that has changed.
@@ -105,7 +105,7 @@ pub struct Report {
     pub change: Change,
 }
 
-/// What has changed.
+/// The kinds of changes.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// How the run stands.
@@ -121,7 +121,7 @@ pub enum Change {
     Returned(Returned),
 }
 
-/// What is said of a status.
+/// The message that accompanies a status.
 #[derive(Debug, Clone)]
 pub enum Said {
     /// The oldest question that waits, and when it was asked.
@@ -139,7 +139,7 @@ pub enum Made {
     Result(Payload, u32),
 }
 
-/// What a task has made.
+/// A result of a task, or a part of one.
 #[derive(Debug, Clone)]
 pub struct Returned {
     /// The task that has made it.
@@ -158,7 +158,7 @@ pub struct Returned {
     pub at: Timestamp,
 }
 
-/// How a protocol writes reports.
+/// The port by which a protocol writes reports.
 pub trait Wording: Send + Sync + fmt::Debug + 'static {
     /// The bytes that are sent, at most [`BODY_BYTES_MAX`](crate::outbox::BODY_BYTES_MAX); the same whenever it is
     /// asked.

@@ -25,7 +25,7 @@ const PRIVATE_BYTES: usize = 32;
 pub const EXPECTED: &str =
     "`whsec_` with 24 to 64 bytes in base64, or `whsk_` with 32 bytes in base64";
 
-/// How messages are signed.
+/// The scheme by which messages are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signature {
     /// `v1`: HMAC-SHA256, by a secret that both sides know.

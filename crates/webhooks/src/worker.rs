@@ -49,7 +49,7 @@ const STORE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// How much is done at once, and for how long.
+/// Limits and times of the worker.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Of one attempt, body included; 1 to 30 s.
@@ -79,7 +79,7 @@ impl Default for Options {
     }
 }
 
-/// What the worker works with.
+/// The parts that the worker works with.
 #[derive(Debug, Clone)]
 pub struct Parts {
     /// What is due.

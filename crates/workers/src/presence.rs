@@ -4,7 +4,7 @@ use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use uuid::Uuid;
 
-/// How a worker asks for work.
+/// The way in which a worker is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Connection {
     /// It polls.

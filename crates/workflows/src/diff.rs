@@ -28,7 +28,7 @@ pub struct Change {
     pub breaking: Option<&'static str>,
 }
 
-/// What happened to a place of the document.
+/// The kinds of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It is new.

@@ -39,7 +39,7 @@ pub enum Unplayable {
     TooLarge,
 }
 
-/// What happened, in order, and how each phase ended.
+/// The course of a played run: its steps in order, and the end of each phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// `{phase, step, input?, output?, error?}`; `step` is `claim`, `complete`, `reject` or `fail`.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use taskledger_domain::contract::Outputs;
 
-/// What a phase takes and gives.
+/// The input and output schemas of a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSchemas {
     /// Name of the phase.

@@ -25,7 +25,7 @@ pub fn alias(index: usize) -> String {
     format!("phase-{}", index + 1)
 }
 
-/// What the root of a run says of its document, as a member of its `params`.
+/// The mark of a workflow in the root of a run, a member of its `params`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOf {
     /// Name of the workflow.

@@ -54,7 +54,7 @@ pub(crate) fn delay_seconds(phase: &Members<'_>) -> Option<f64> {
     number
 }
 
-/// What is there is no time.
+/// The value is not a time.
 pub(crate) struct NoTime {
     /// What it is, shortened.
     pub(crate) found: String,

@@ -70,7 +70,7 @@ pub struct Phase {
     pub kept: Map<String, Value>,
 }
 
-/// Where an input comes from.
+/// The source of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The output of a phase that this one depends on.
@@ -112,7 +112,7 @@ pub enum StartAt {
     },
 }
 
-/// When a phase is left out of a run.
+/// The condition on which a phase is left out of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkipWhen {
     /// In every run, or in none.
@@ -151,7 +151,7 @@ impl Input {
     }
 }
 
-/// When a failed attempt is followed by another.
+/// The retry policy of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     /// Attempts in all, from 1; 3 unless the document says otherwise.

@@ -20,7 +20,7 @@ pub struct Breach {
     pub broken: Broken,
 }
 
-/// What of a contract is not kept. References and tasks are named as far as their names are known.
+/// The part of a contract that is broken. References and tasks are named as far as their names are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Broken {

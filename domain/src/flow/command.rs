@@ -313,7 +313,7 @@ pub struct Claim {
     pub expires_at: Timestamp,
 }
 
-/// What a worker wants to begin.
+/// The work that a worker asks to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimable {
     /// This task, which must be ready.
@@ -389,7 +389,7 @@ pub enum Handover {
     WhileIdle,
 }
 
-/// What was found in results of the dependencies of a task that is updated.
+/// Findings in the results of the dependencies of a task that is updated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Looked {
     /// Completed tasks whose results were looked into.
@@ -398,7 +398,7 @@ pub struct Looked {
     pub absent: Vec<String>,
 }
 
-/// What an accepted command did, for the answer to its sender.
+/// The effect of an accepted command, for the answer to its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     /// Nothing to tell.
@@ -410,7 +410,7 @@ pub enum Done {
     ClaimRefused,
 }
 
-/// What a rule needs to know of the server.
+/// The port through which rules ask about the server.
 pub trait Capacity {
     /// Whether an executor of this name exists.
     fn knows(&self, method: &str) -> bool;

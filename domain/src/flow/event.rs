@@ -30,7 +30,7 @@ use crate::task::{Labels, Priority, Progress};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What happened to a flow.
+/// The events of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A task was added.
@@ -269,7 +269,7 @@ pub struct TaskDeleted {
     pub task_id: TaskId,
 }
 
-/// What began a run.
+/// The kinds of calls that begin a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {

@@ -191,7 +191,7 @@ pub enum Reason {
     },
 }
 
-/// What holds a task back until some time.
+/// A reason that holds a task back until some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// Until when.
@@ -227,7 +227,7 @@ pub struct Place {
     pub ahead_in_flow: usize,
 }
 
-/// What a group waits for. Only descendants that run something are counted, groups are not.
+/// The descendants that a group waits for. Only descendants that run something are counted, groups are not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descendants {
     /// Descendants of its run that have not ended.

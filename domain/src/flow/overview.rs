@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Tasks listed for one reason; the rest is counted.
 pub const OVERVIEW_LISTED_MAX: usize = 100;
 
-/// What is below a task.
+/// The tasks below a task, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
     /// The task itself.

@@ -27,7 +27,7 @@ pub enum Rejection {
     Outdated(Outdated),
 }
 
-/// What has changed under a command.
+/// The changes of the state that made a command outdated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outdated {
     /// The outcome belongs to an attempt that is no longer the current one. For the engine.
@@ -213,7 +213,7 @@ pub enum Refusal {
     },
 }
 
-/// What a task was given as, in a call that names stored tasks.
+/// The parameter in which a call names a stored task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Argument {
     /// The task that the call is about.

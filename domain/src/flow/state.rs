@@ -257,7 +257,7 @@ pub struct Flow {
     pub(crate) archived: Option<Box<Archived>>,
 }
 
-/// Where a flow has gone that was archived.
+/// The place that an archived flow has gone to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archived {
     /// When the flow was archived.
@@ -266,7 +266,7 @@ pub struct Archived {
     pub copy: FlowArchived,
 }
 
-/// What others may know of a task without reading its payload.
+/// A summary of a task without its payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskSummary {
     /// In this flow.

@@ -25,7 +25,7 @@ pub struct Labels(
     Option<Arc<BTreeMap<String, String>>>,
 );
 
-/// What is wrong with labels, or with a selector.
+/// A fault in labels, or in a selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelFault {
     /// The key that it is about; `None`: all of them.

@@ -33,7 +33,7 @@ impl TaskRef {
     }
 }
 
-/// What a caller writes as `id`.
+/// The value of `id` as a caller writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenId {
     /// A UUID v4: the task shall have this id.

@@ -8,7 +8,7 @@ use taskledger_domain::FlowId;
 use taskledger_domain::task::Status;
 use taskledger_sql::Columns;
 
-/// How much of what is limited somebody owns.
+/// How much a user owns of what quotas limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Flows whose root has not ended: it is pending or in progress.

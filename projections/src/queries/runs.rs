@@ -24,7 +24,7 @@ use taskledger_domain::question::Asks;
 use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp, Version};
 use taskledger_sql::{Args, Columns, Row, Tx};
 
-/// How a run stands.
+/// The row of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {
     /// Identifies the run in its flow.
@@ -57,7 +57,7 @@ pub struct RunRow {
     no: i64,
 }
 
-/// What of a run is read beside how it stands.
+/// The parts of a run that are read beside its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Results at most; 0: none are looked for.
@@ -101,7 +101,7 @@ pub struct Wait {
     pub asks: Asks,
 }
 
-/// Which runs a list shows; all of it must hold.
+/// A filter for runs; all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only those of this owner.

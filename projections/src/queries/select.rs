@@ -13,7 +13,7 @@ use taskledger_domain::task::{Priority, Selector, Status};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_sql::{Args, Columns, Engine, Tx, int};
 
-/// Which tasks are wanted; every member narrows the list.
+/// A filter for tasks; every member narrows the list.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
     /// In this status.
@@ -42,7 +42,7 @@ pub struct ListFilter {
     pub labels: Selector,
 }
 
-/// Where a page begins.
+/// The beginning of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// After so many tasks of the list. Cost: O(offset).

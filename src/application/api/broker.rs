@@ -8,7 +8,7 @@ use taskledger_domain::flow::Remarks;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 
-/// How a task ended, as the event says that ended it.
+/// The end of a task, as its event describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// How.
@@ -43,7 +43,7 @@ pub struct Blocked {
     pub how: Hindrance,
 }
 
-/// What has become of a task that another one waits for.
+/// The end of a task that another one waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hindrance {
     /// It failed.
@@ -65,7 +65,7 @@ pub struct Attempt {
     pub attempt: u32,
 }
 
-/// How far an attempt of a task of an inbox is.
+/// The progress of an attempt of a task of an inbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Running {
     /// What agents call the task.

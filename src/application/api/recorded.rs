@@ -7,7 +7,7 @@
 use super::UseCase;
 use taskledger_auth::Action;
 
-/// What a use case leaves in the audit log.
+/// The rows that a use case leaves in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
     /// A change that has a row whoever makes it, written with it or before it.

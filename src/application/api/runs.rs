@@ -81,7 +81,7 @@ pub struct StartedRun {
     pub begun: BegunRun,
 }
 
-/// Where a run is that its caller has just begun. Only beginning one makes it.
+/// The place of a run that its caller has just begun. Only beginning one makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BegunRun {
     pub(in crate::application) run: RunId,
@@ -205,7 +205,7 @@ pub struct AwaitRun {
     pub begun: Option<BegunRun>,
 }
 
-/// How long a stream of updates goes on.
+/// The condition on which a stream of updates ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunUntil {
     /// To the end of the run.
@@ -292,7 +292,7 @@ impl fmt::Display for RunPlace {
     }
 }
 
-/// What has changed of a run.
+/// The changes of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunChange {
     /// How it stands, or what it waits for. The last one of a run has a stage that is an end.
@@ -332,7 +332,7 @@ pub struct RunView {
     pub position: Position,
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStatus {
     /// In a word.
@@ -343,7 +343,7 @@ pub struct RunStatus {
     pub message: Option<StatusMessage>,
 }
 
-/// What is said of a status.
+/// The message that accompanies a status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusMessage {
     /// The oldest question that waits for an answer.
@@ -352,7 +352,7 @@ pub enum StatusMessage {
     Error(Arc<str>),
 }
 
-/// What a task of a run asks.
+/// A question that a task of a run asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The task that asks.
@@ -380,7 +380,7 @@ pub struct Piece {
     pub is_last: bool,
 }
 
-/// What a task that runs something has made, or the run as a whole: parts of its output, then its result.
+/// The output of a task that runs something, or of the run as a whole: its parts, then its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
     /// The task whose result it is.
@@ -415,7 +415,7 @@ pub enum HistoryEntry {
     Question(Box<Question>),
 }
 
-/// What a stream of updates yields.
+/// An item of a stream of updates.
 #[derive(Debug)]
 pub enum RunItem {
     /// Something has changed.

@@ -45,7 +45,7 @@ pub enum Bound {
     Runs,
 }
 
-/// What is changed of a schedule; what is absent stays.
+/// The changes of a schedule; what is absent stays.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScheduleChanges {
     /// When it is due.

@@ -18,7 +18,7 @@ pub struct Check {
 /// The check that fails while the server drains.
 pub const DRAINING: &str = "draining";
 
-/// What somebody who drains a server is told.
+/// The answer to a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draining {
     /// Whether nothing begins any more.
@@ -31,7 +31,7 @@ pub struct Draining {
     pub running: usize,
 }
 
-/// How the server is: checks and figures.
+/// The health of the server: checks and figures.
 #[derive(Debug, Clone)]
 pub struct Health {
     /// The product's version.
@@ -70,7 +70,7 @@ impl Health {
     }
 }
 
-/// How a rebuild of the read models stands.
+/// The state of a rebuild of the read models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebuild {
     /// It is under way.
@@ -103,7 +103,7 @@ pub struct SlotUsage {
     pub limit: usize,
 }
 
-/// What was sent to webhooks since the start.
+/// Counts of deliveries to webhooks since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deliveries {
     /// Requests that were sent, repetitions included.

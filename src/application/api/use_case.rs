@@ -7,7 +7,7 @@
 
 use taskledger_auth::Scope;
 
-/// What a call costs, but for its further tasks.
+/// The cost of a call, without its further tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     /// Nothing: it takes load away, reports how the server is, or is part of a call that was counted.

@@ -9,7 +9,7 @@ use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, RunId, TaskId};
 use taskledger_projections::{RunView, TaskView};
 
-/// Which notices a watcher asks for; all of it must hold.
+/// The notices that a watcher asks for; all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
     /// Only this flow.

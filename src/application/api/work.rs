@@ -36,7 +36,7 @@ pub struct Claim {
     pub heard_at: tokio::time::Instant,
 }
 
-/// Which tasks a worker wants.
+/// The tasks that a worker asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wanted {
     /// The best ones of these methods.
@@ -63,7 +63,7 @@ pub enum Left {
     },
 }
 
-/// What a worker gets.
+/// The answer to a claim.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     /// Attempts that have begun; empty when there was nothing in time.
@@ -347,7 +347,7 @@ pub enum StopReason {
     Deadline,
 }
 
-/// What a renewal is answered.
+/// The answer to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
     /// Until when the lease holds, or the worker has to stop.
@@ -356,7 +356,7 @@ pub struct Renewed {
     pub stop: Option<StopReason>,
 }
 
-/// How a task stands after a worker's word.
+/// The status of a task after a worker's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The task that was ended.
@@ -443,7 +443,7 @@ pub struct WorkerView {
     pub node: Option<uuid::Uuid>,
 }
 
-/// What a worker holds of the flows of a node.
+/// The attempts that a worker holds in flows of a node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldBy {
     /// The name that the worker gives itself.
@@ -481,7 +481,7 @@ pub struct HeldTask {
     pub expires_at: Timestamp,
 }
 
-/// Whether a worker gets work.
+/// Whether a worker is drained.
 #[derive(Debug, Clone)]
 pub struct Drained {
     /// The name that the worker gives itself.

@@ -114,7 +114,7 @@ pub struct SaveWorkflow {
     pub expected_version: Option<u32>,
 }
 
-/// What became of a document that was to be kept.
+/// The result of saving a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedWorkflow {
     /// The version that is the newest now.
@@ -157,7 +157,7 @@ pub struct Compared {
     pub diff: Diff,
 }
 
-/// What the second side of a comparison is.
+/// The second side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Newer {
     /// A version; absent for the newest.
@@ -166,7 +166,7 @@ pub enum Newer {
     Document(Document),
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunProgress {
     /// The task that was named.

@@ -8,7 +8,7 @@ use taskledger_domain::flow::explain::TaskRef;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason};
 use taskledger_domain::{Recorded, Timestamp, Version};
 
-/// How a task ended.
+/// The outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOutcome {
     /// When that was decided.
@@ -21,7 +21,7 @@ pub struct TaskOutcome {
     pub end: TaskEnd,
 }
 
-/// How a task ended.
+/// The kinds of ends of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskEnd {
     /// It completed.

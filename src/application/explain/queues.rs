@@ -11,7 +11,7 @@ use taskledger_domain::{TaskId, Timestamp};
 /// Flows or tasks ahead up to which a caller who sees only their own flows learns `few`; more are `many`.
 const FEW: usize = 10;
 
-/// How many of other flows come first.
+/// How many tasks of other flows are ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ahead {
     /// Counted up to a bound.

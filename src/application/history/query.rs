@@ -15,7 +15,7 @@ pub enum Scope {
     Flow,
 }
 
-/// What to show.
+/// The parameters of a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What can be used up.
+/// The things that a quota limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Quota {
     /// Flows whose root has not ended.

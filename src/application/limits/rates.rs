@@ -27,7 +27,7 @@ const SHARED_BUCKETS: u64 = 1_024;
 /// Calls after which full buckets are dropped; so many more callers may be kept meanwhile.
 const COLLECT_AFTER_CALLS: u32 = 4_096;
 
-/// How fast callers may call.
+/// The rates at which callers may call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateOptions {
     /// Units a second; 0 for no limit. Absent: [`PER_SECOND_DEFAULT`] for authenticated callers, no limit for others.

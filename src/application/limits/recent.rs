@@ -11,7 +11,7 @@ const THERE: Duration = Duration::from_secs(1);
 /// Identifies a caller: tenant and actor.
 pub(super) type Key = (Arc<str>, Arc<str>);
 
-/// Who has called last.
+/// The latest callers.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<Calls>);
 

@@ -26,7 +26,7 @@ const CALLERS_MAX: usize = 65_536;
 /// Identifies a caller: tenant and actor.
 type Key = (Arc<str>, Arc<str>);
 
-/// Who was refused lately.
+/// Callers with recent refusals.
 pub(super) struct Refused {
     callers: Mutex<HashMap<Key, Free>>,
     /// Whether anybody is in `callers`.

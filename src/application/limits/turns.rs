@@ -37,7 +37,7 @@ const RETRY_AFTER_MS: u64 = 1_000;
 /// The longest that a body waits for room in its caller's rate before it is read.
 const RATE_WAIT_MAX: Duration = Duration::from_millis(250);
 
-/// Who has large calls under way.
+/// The large calls under way, by caller.
 #[derive(Debug)]
 pub(super) struct Turns {
     callers: Mutex<HashMap<Key, Arc<Places>>>,

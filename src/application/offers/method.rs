@@ -9,7 +9,7 @@ use taskledger_domain::{FlowId, Timestamp};
 /// The order of offers of one method: urgency, what the owner has had where owners share, age.
 pub(super) type Turn = (Priority, u64, Timestamp, FlowId);
 
-/// What a flow has of one method.
+/// The entry of a flow under one method.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) owner: Owner,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_workers::MethodKey;
 
-/// What there is of a method, of the flows of this node.
+/// The work of one method in the flows of this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemoteWork {
     /// Tasks that nobody has claimed.

@@ -89,7 +89,7 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     ) -> Result<Result<bool, Refusal>, store::Error>;
 }
 
-/// Who asks for what.
+/// The methods that workers ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
     /// What the worker calls itself.
@@ -117,7 +117,7 @@ pub struct KnownMethod {
     pub last_asked_at: Option<Timestamp>,
 }
 
-/// Who would take a task of a method.
+/// The workers that would take a task of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asking {
     /// Workers that are there: heard of within the time in which those that wait or hold tasks are heard of again.

@@ -19,7 +19,7 @@ use taskledger_domain::task::spec::{GivenId, Updates};
 use taskledger_domain::{FlowId, RunId, TaskId};
 use uuid::Uuid;
 
-/// What a request changes.
+/// The tasks or run that a request changes.
 enum Changed<'r> {
     /// The flows of these tasks; the object is the first.
     Tasks([Option<TaskId>; 2]),

@@ -14,7 +14,7 @@ pub enum Sharing {
     Fair(Arc<Weights>),
 }
 
-/// How much owners get of a busy executor, compared with each other.
+/// The shares that owners have of a busy executor, compared with each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Weights(HashMap<String, NonZeroU32>);
 

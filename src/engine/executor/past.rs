@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::SuspensionId;
 
-/// What earlier attempts have left.
+/// The notes and answers that earlier attempts have left.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Past {
     /// The first of the attempts that are one to the outside: those before this one were interrupted, by a stop of the

@@ -15,7 +15,7 @@ const UNKNOWN: &str = "unknown";
 /// Between the two names of one series.
 const AND: char = '\u{0}';
 
-/// What is published, and subscribed to.
+/// The topics of the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// The topic of new tasks.
@@ -76,7 +76,7 @@ struct Events {
     durations: Histogram,
 }
 
-/// What the broker counts. One per server.
+/// The counters of the broker. One per server.
 #[derive(Debug)]
 pub struct Figures {
     events: FirstUse<Events>,

@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) of_agents: SocketAddr,
 }
 
-/// What a listener for monitoring shows.
+/// The contents of a listener for monitoring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shows {
     /// Health and metrics of the server.

@@ -20,7 +20,7 @@ pub struct AgentCard {
     pub skills: Vec<Skill>,
 }
 
-/// What the server can do beyond calls.
+/// The optional capabilities of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// Whether executions can be followed as a stream.

@@ -18,7 +18,7 @@ use taskledger_domain::limits::BATCH_CALLS_MAX;
 /// during which a runtime thread would serve nobody else.
 pub const INLINE_PARSE_BYTES_MAX: usize = 256 * 1024;
 
-/// What a body is.
+/// The contents of a body.
 #[derive(Debug)]
 pub enum Envelope {
     /// One request object.

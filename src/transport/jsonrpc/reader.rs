@@ -57,7 +57,7 @@ impl Question {
     }
 }
 
-/// What a method takes, and the code that reads it.
+/// The parameters of a method, and the code that reads them.
 #[derive(Debug, Clone)]
 pub struct Declared {
     /// The parameters in the order in which positional ones are taken.

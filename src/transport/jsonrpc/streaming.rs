@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use tokio::time::timeout_at;
 
-/// Where doors get streams from.
+/// The port through which doors get streams.
 pub trait Streams: Send + Sync + fmt::Debug + 'static {
     /// What happens from a place on.
     fn watch<'a>(

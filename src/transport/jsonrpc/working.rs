@@ -22,7 +22,7 @@ const OUTCOMES: [&str; 3] = ["tasks.complete", "tasks.fail", "tasks.release"];
 /// The call that goes on with a claim.
 const RENEW: &str = "tasks.renew";
 
-/// Where sockets get work from.
+/// The port through which sockets get work.
 pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// Claims tasks.
     fn claim<'a>(

@@ -13,7 +13,7 @@ use crate::task::{Artifact, Task, TaskState, TaskStatus};
 use crate::write::{Members, bytes, name_of, time};
 use serde_json::{Map, Value, json};
 
-/// How a call is answered.
+/// Settings for writing an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answering {
     /// What was asked for.

@@ -16,7 +16,7 @@ pub(super) const WRAPPED: &str = "data_part_compat";
 /// The member of data that is no object.
 pub(super) const VALUE: &str = "value";
 
-/// What a request of 0.3 asks for.
+/// A request of 0.3 in terms of 1.0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvertedCall {
     /// The operation of version 1.0 that the request stands for.

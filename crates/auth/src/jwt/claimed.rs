@@ -34,7 +34,7 @@ struct Payload {
     iss: String,
 }
 
-/// What a token says of itself.
+/// The unverified claims of a token.
 #[derive(Debug)]
 pub(super) struct Claimed {
     /// How it says that it is signed. Trusted keys decide whether that can be.

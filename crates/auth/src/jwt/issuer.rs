@@ -16,7 +16,7 @@ pub const ISSUERS_MAX: usize = 4;
 /// The claim that names the user unless settings name another.
 const SUBJECT: &str = "sub";
 
-/// What is told of an issuer.
+/// The settings of an issuer, before they are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerOptions {
     /// Its URL, exactly as its tokens have it in `iss`.

@@ -34,7 +34,7 @@ pub struct AuditRow {
     pub detail: Option<Arc<str>>,
 }
 
-/// Which rows of the audit log; `None`: all.
+/// A filter for rows of the audit log; `None`: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// Only rows of this principal, in its stored form: `user:ann`.

@@ -21,7 +21,7 @@ pub struct RunEvent {
     pub data: Value,
 }
 
-/// What is told of a run.
+/// An item of a run's events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
     /// Something has happened.

@@ -10,7 +10,7 @@ const TASKS_MAX: usize = 100_000;
 /// The code of the refusal for a task that does not exist.
 const TASK_NOT_FOUND: i64 = -32001;
 
-/// What is watched.
+/// The extent of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Everything on the server.

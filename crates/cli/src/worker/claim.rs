@@ -56,7 +56,7 @@ pub(super) struct Context {
     deadline: Option<String>,
 }
 
-/// What the server knows this attempt by.
+/// The lease of this attempt: its token, the attempt's number, and its times.
 #[derive(Debug, Deserialize)]
 pub(super) struct Lease {
     pub(super) token: String,

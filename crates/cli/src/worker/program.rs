@@ -33,7 +33,7 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 /// worker.
 const PASSED_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a program is given.
+/// The input of a program.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(crate) task_id: String,
@@ -57,7 +57,7 @@ impl From<&Claim> for Assignment {
     }
 }
 
-/// What the end of a program means for its task.
+/// The meaning of a program's end for its task.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
     Completed(Map<String, Value>),

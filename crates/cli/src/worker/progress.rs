@@ -2,7 +2,7 @@
 
 use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 
-/// How far a program is.
+/// The progress that a program has reported.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Progress {
     /// 0.0 to 1.0.

@@ -149,7 +149,7 @@ impl From<row::Damage> for Stopped {
     }
 }
 
-/// Which versions of a stream were asked for.
+/// The versions of a stream to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Range {
     /// Up to `limit` above `after`, upwards.

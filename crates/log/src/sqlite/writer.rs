@@ -42,7 +42,7 @@ struct Known {
     version: Version,
 }
 
-/// Where the log ends.
+/// The end of the log.
 #[derive(Debug, Clone, Copy)]
 struct End {
     position: Position,

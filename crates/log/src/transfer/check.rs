@@ -17,7 +17,7 @@ pub struct Checked {
     pub claims: Option<TaskId>,
 }
 
-/// Where a stream of the import stands.
+/// The end of a stream, as far as it was imported.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamEnd {
     /// The number by which the log identifies the stream.

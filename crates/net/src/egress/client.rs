@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// What the client is made of.
+/// The parts and settings of a client.
 #[derive(Clone)]
 pub struct Options {
     /// Which receivers are allowed.
@@ -91,7 +91,7 @@ pub struct Outgoing {
     pub response_bytes_max: usize,
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug, Clone)]
 pub struct Incoming {
     /// The status, whichever it is. A redirect is not followed.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How an attempt failed. The only thing that is told of a forbidden address.
+/// The class of a failed attempt. The only thing that is told of a forbidden address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The name has no addresses, or nobody could say.

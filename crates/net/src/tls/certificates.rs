@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// What may be agreed on within TLS, the preferred first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Where certificate and key are.
+/// The files of a certificate and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The certificate of the server, then those of the authorities between it and a root, in PEM.
@@ -101,7 +101,7 @@ fn shown(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// What looking at the files has changed.
+/// The result of looking at the files again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reloaded {
     /// Nothing: the files hold what is shown already.

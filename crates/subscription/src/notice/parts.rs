@@ -17,7 +17,7 @@ impl Serialize for Part {
     }
 }
 
-/// What a notice says of a contract that was not kept.
+/// The members about a broken contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreachReport {
     task: TaskId,
@@ -42,7 +42,7 @@ impl Serialize for BreachReport {
     }
 }
 
-/// What a notice says of a wait for a person.
+/// The members about a wait for a person.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suspension {
     /// Identifies this wait; an answer must name it.

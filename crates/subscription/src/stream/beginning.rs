@@ -7,7 +7,7 @@ use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, Version};
 use taskledger_log::Error;
 
-/// Where a stream begins.
+/// The place where a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
     /// With the first event of the log.

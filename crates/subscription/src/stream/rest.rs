@@ -6,7 +6,7 @@ use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, TaskId};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
-/// What was found.
+/// The result of the search.
 pub(super) enum Found {
     /// It has run by now: ends of runs will tell.
     Runs,

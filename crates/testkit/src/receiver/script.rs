@@ -45,7 +45,7 @@ impl Answer {
     }
 }
 
-/// How a connection goes on, or ends.
+/// The continuation of a connection.
 #[derive(Debug, Clone, Copy)]
 pub enum Then {
     /// The next request is awaited.
@@ -60,7 +60,7 @@ pub enum Then {
     HalfClose,
 }
 
-/// What a receiver does.
+/// The behaviour of a receiver.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     /// Answers, and keeps the connection.

@@ -77,7 +77,7 @@ impl Breaker {
     }
 }
 
-/// What has become of a test so far.
+/// The result of a test so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tested {
     pub(super) delivery_id: i64,

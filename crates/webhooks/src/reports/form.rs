@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What a callback is besides an address, when it gets reports.
+/// The settings of a callback that gets reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reported {
     /// The caller's name for it, unique within the run; `None`: it gets a fresh one.

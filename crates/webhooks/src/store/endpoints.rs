@@ -47,7 +47,7 @@ pub struct New {
     pub reported: Option<Reported>,
 }
 
-/// What became of an order to make one.
+/// The result of creating an endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created {
     /// Made.
@@ -58,7 +58,7 @@ pub enum Created {
     Taken,
 }
 
-/// What is changed of an endpoint; `None`: it stays.
+/// The changes of an endpoint; `None`: it stays.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// Where to send.

@@ -14,7 +14,7 @@ use taskledger_domain::{CallbackId, FlowId, Position, RunId, TaskId, Timestamp};
 use taskledger_sql::{Columns, Engine, MultiRow, Tx};
 use taskledger_subscription::notice::Kind;
 
-/// Where the outbox is.
+/// The state of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// Events up to here are dealt with; `None`: none was looked at yet.
@@ -23,7 +23,7 @@ pub struct State {
     pub generation: i64,
 }
 
-/// Where a message goes.
+/// A recipient of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
     /// Number of the endpoint.
@@ -66,7 +66,7 @@ pub struct Started {
     pub flow: FlowId,
 }
 
-/// What follows from events up to a position.
+/// Everything that follows from events up to a position.
 #[derive(Debug, Clone)]
 pub struct Intake {
     /// Where the outbox was when it began.
@@ -81,7 +81,7 @@ pub struct Intake {
     pub ended: Vec<i64>,
 }
 
-/// Whether it was written.
+/// Whether the intake was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// Written.

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_sql::{Args, Columns, MultiRow, Tx};
 
-/// Which deliveries to show.
+/// A filter for deliveries.
 #[derive(Debug, Clone, Default)]
 pub struct DeliveryFilter {
     /// Only of this endpoint.

@@ -7,7 +7,7 @@ use crate::endpoint::Filter;
 use taskledger_domain::{FlowId, Position, RunId};
 use taskledger_sql::{Columns, Row};
 
-/// What an endpoint wants.
+/// An endpoint, and what it wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The endpoint and its recipient settings.

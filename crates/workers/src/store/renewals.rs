@@ -27,7 +27,7 @@ pub struct Renewal {
     pub graces: u32,
 }
 
-/// What is kept of a lease.
+/// The stored part of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renewed {
     /// Until when it holds.

@@ -3,7 +3,7 @@
 use crate::{RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What a task says of when it starts.
+/// The member of a task that says when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerKind {

@@ -4,7 +4,7 @@ use crate::task::{Progress, Status};
 use crate::{RunId, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// How a run stands.
+/// The states of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -56,7 +56,7 @@ pub struct RunEnded {
     pub rejected: bool,
 }
 
-/// How the root of a run stands when the run ends: it may be pending still, when it was blocked.
+/// The state of a run's root at the end of the run: it may be pending still, when it was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootAtEnd {
     /// The root's status at the end of the run.

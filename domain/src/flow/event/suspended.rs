@@ -36,7 +36,7 @@ pub struct TaskSuspended {
     pub on_expiry: OnExpiry,
 }
 
-/// What follows from an answer.
+/// The consequences of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnAnswer {
@@ -56,7 +56,7 @@ impl OnAnswer {
     }
 }
 
-/// What happens when nobody has answered in time.
+/// The consequences when nobody has answered in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnExpiry {

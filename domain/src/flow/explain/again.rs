@@ -9,7 +9,7 @@ use crate::{RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// How the rules would answer to `tasks.execute` or `tasks.retry` of a task.
+/// The answer that the rules would give to `tasks.execute` or `tasks.retry` of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Again {
     /// It would run.

@@ -15,7 +15,7 @@ pub enum CallTask {
     Id(TaskId),
 }
 
-/// Where a call refers to a task.
+/// The member of a call that refers to a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReferenceAt {
     /// As the parent of a task.
@@ -317,7 +317,7 @@ pub struct UnknownExecutor {
     pub method: String,
 }
 
-/// How an active run stands in the way.
+/// The conflict of a command with an active run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunConflict {
     /// It covers a task that would run.

@@ -6,7 +6,7 @@ use std::fmt;
 use taskledger_domain::flow::RunStage;
 use taskledger_domain::{Position, Timestamp};
 
-/// Where a list of runs goes on: behind a run, as the log was at a position.
+/// The end of a page of runs: a run, as the log was at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunCursor {
     pub(super) upto: Position,

@@ -14,7 +14,7 @@ pub struct Appends {
     pub number: u32,
 }
 
-/// What a worker says that came of a task.
+/// The result of a task as a worker gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {

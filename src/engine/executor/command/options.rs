@@ -101,7 +101,7 @@ impl Options {
     }
 }
 
-/// What the configuration of `command_executor` gets wrong.
+/// A fault in the configuration of `command_executor`.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// The allow-list is empty.

@@ -135,7 +135,7 @@ impl Request {
     }
 }
 
-/// Which statuses are a success.
+/// The statuses that are a success.
 #[derive(Debug, PartialEq)]
 pub(super) struct Expected {
     pub(super) ranges: Vec<RangeInclusive<u16>>,

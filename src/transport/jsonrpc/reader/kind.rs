@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{TaskId, Timestamp, Violation};
 
-/// What is wrong with one value, before it is known where the value stands.
+/// A fault in one value, before it is known where the value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// What is wrong.

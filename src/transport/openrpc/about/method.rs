@@ -3,7 +3,7 @@
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::Value;
 
-/// What the document says of a method.
+/// The description of a method in the document.
 #[derive(Debug, Clone)]
 pub struct About {
     /// What it does, in a few sentences.
