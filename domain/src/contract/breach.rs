@@ -37,7 +37,7 @@ pub enum Broken {
     Upstream {
         /// The task that waits.
         task_id: TaskId,
-        /// Name of the phase, if the task is one.
+        /// Name of the task; absent until it was looked up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase_name: Option<String>,
         /// Identifies the wait for a person.
@@ -55,7 +55,7 @@ pub enum Broken {
 pub struct Incomplete {
     /// The id of the dependency.
     pub task_id: TaskId,
-    /// Name of the phase, if the task is one.
+    /// Name of the task; absent until it was looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_name: Option<String>,
     /// The status of the dependency when the contract was checked.
