@@ -1,4 +1,5 @@
-//! Between the doors and the rules: who calls, what a call becomes, and what it is answered.
+//! The application layer, between the doors and the rules: it knows who calls, turns each call into a command or query,
+//! and makes the reply.
 //!
 //! Owns the hot flows and their mailboxes, the slots, idempotency, and the consistency of reads.
 //! Doors hold a [`Service`] and use the types of [`api`]; the rest is for those who put a server together.

@@ -1,4 +1,4 @@
-//! Authentication, once for all doors: which credentials there are, and whose they are.
+//! Authentication, the same for all doors: the kinds of credentials, and how each is checked.
 //!
 //! Knows the forms of credentials and who checks each; may not touch tasks, the log or a protocol.
 
@@ -24,10 +24,10 @@ pub trait Verifier: Send + Sync + fmt::Debug + 'static {
     /// Whether a text has this form. Cost: at most O(length).
     fn knows(&self, bearer: &str) -> bool;
 
-    /// Whose token it is, if that is known without asking anybody.
+    /// The caller that a token belongs to, if that is known without asking anybody.
     fn remembered(&self, bearer: &str) -> Option<Arc<Caller>>;
 
-    /// Whose token it is.
+    /// Finds the caller that a token belongs to.
     fn verify<'a>(&'a self, bearer: &'a str) -> BoxFuture<'a, Result<Arc<Caller>, Denied>>;
 }
 

@@ -1,4 +1,4 @@
-//! Runs what the flows have started, and brings outcomes back as commands.
+//! Runs the attempts that flows have started, and returns their outcomes as commands.
 //!
 //! Owns executors and attempts. May use `application`, `subscription` and `domain`; decides
 //! nothing: what starts, and what follows from an outcome, is decided in the flow's own turn.

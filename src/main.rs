@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out.
+//! The entry point of the program: it parses arguments and returns the exit code.
 
 use std::process::ExitCode;
 use taskledger::cli::{Cli, answer_shell};

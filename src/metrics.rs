@@ -1,4 +1,4 @@
-//! What monitoring sees: every figure of the server under its name, as OpenMetrics text.
+//! Metrics of the server, as OpenMetrics text.
 //!
 //! Owns: the [`table`] of names and labels, the reading of figures at a scrape, the text. Counts nothing:
 //! counters lie with whoever owns the fact, and what `system.health` shows is read where that reads it.
@@ -32,19 +32,19 @@ use std::sync::Arc;
 use taskledger_auth::Tokens;
 use taskledger_domain::Timestamp;
 
-/// Where figures are read.
+/// The sources of metrics.
 pub struct Sources {
     /// The application, the log and the read models.
     pub app: Arc<App>,
     /// Executors.
     pub engine: Arc<Engine>,
-    /// Doors.
+    /// Counts calls and streams at the doors.
     pub doors: Arc<Doors>,
     /// Webhooks.
     pub deliveries: worker::Handle,
     /// Calls to other nodes, where there may be others.
     pub peers: Option<Arc<Peers>>,
-    /// Tokens.
+    /// Counts the checks of tokens.
     pub tokens: Arc<Tokens>,
     /// The certificate that the server shows, if it speaks TLS.
     pub certificates: Option<Arc<Certificates>>,
@@ -52,14 +52,14 @@ pub struct Sources {
     pub place: Place,
 }
 
-/// Where the data is.
+/// The places of the data.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     /// Files of SQLite, by what they hold. Each may have a `-wal` beside it.
     pub files: Vec<(&'static str, PathBuf)>,
     /// The folder whose disk must not become full.
     pub folder: Option<PathBuf>,
-    /// The database.
+    /// The PostgreSQL database, where the data is in one.
     pub database: Option<Arc<PostgresStore>>,
 }
 

@@ -1,4 +1,4 @@
-//! Several servers on one database: who owns which flows, and how calls get to the owner.
+//! Clusters of servers on one database: which node owns which flows, and how calls get to the owner.
 //!
 //! Owns: the leases on partitions ([`Leases`], kept in the database and by its clock), their renewal
 //! ([`Keeper`]), what this node may rely on at this moment ([`NodeOwnership`]), and calls between nodes

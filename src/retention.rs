@@ -1,5 +1,5 @@
-//! Finished flows leave the log, so that disk is bounded: they are copied to a folder, ended in the
-//! log, and dropped from it.
+//! Retention: finished flows are copied to an archive folder, ended in the log and dropped from it, so that disk use
+//! stays bounded.
 //!
 //! Owns: which flows go, the archive's files, and the order of things, which makes each crash
 //! harmless: a file is durable before the event that names it is written, and that event is durable,
@@ -32,7 +32,7 @@ use taskledger_domain::flow::Rest;
 use taskledger_domain::{FlowId, Position};
 use taskledger_projections::ReadModels;
 
-/// What is archived, and where it goes.
+/// The policy: which flows are archived, and where to.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// A flow's last event must be older.
@@ -45,7 +45,7 @@ pub struct Policy {
     pub pace: Pace,
 }
 
-/// How fast events are dropped.
+/// The speed at which events are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// Others write too: behind each transaction comes a pause that is longer.
@@ -72,7 +72,7 @@ pub struct Unknown(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 /// Hears of flows that are gone.
 pub type Forget = Arc<dyn Fn(&HashSet<FlowId>) + Send + Sync>;
 
-/// What archiving works on.
+/// The stores that archiving works on.
 #[derive(Clone)]
 pub struct Retention {
     /// The log.

@@ -1,5 +1,5 @@
-//! Work that is long for one thread: commands on thousands of tasks take tens of milliseconds, in
-//! which a runtime thread, and whatever it had queued, would serve nobody.
+//! Runs work that would block a runtime thread for long: commands on thousands of tasks take tens of milliseconds, in
+//! which the thread, and whatever it had queued, would serve nobody.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 

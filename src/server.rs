@@ -1,4 +1,4 @@
-//! Puts the parts of a server together, and takes them apart in the right order.
+//! Assembles the parts of a server, and shuts them down in the right order.
 //!
 //! The same assembly serves `taskledger serve`, `taskledger run` without a server, tests, and a
 //! program of your own that brings its executors (`examples/custom_executor.rs`).
@@ -67,7 +67,7 @@ pub struct Server {
 /// Settings of a server behind its doors.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Webhooks.
+    /// Settings of the delivery of webhooks.
     pub webhooks: webhooks::Options,
     /// Who comes first when an executor is busy.
     pub sharing: Sharing,

@@ -1,4 +1,4 @@
-//! Sets up the log of the process. Everything else only writes `tracing` events.
+//! Sets up logging for the process. Everything else only writes `tracing` events.
 
 use crate::config::{LogConfig, LogFormat};
 use std::io::IsTerminal;

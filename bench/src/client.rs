@@ -45,7 +45,6 @@ impl Request {
         Self([head.as_bytes(), body.as_bytes()].concat())
     }
 
-    /// A `GET`.
     pub(crate) fn get(path: &str) -> Self {
         Self(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into_bytes())
     }

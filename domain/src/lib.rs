@@ -1,4 +1,5 @@
-//! THE LAW. Everything that decides what may happen to a flow of tasks, and nothing else.
+//! The rules: everything that decides what may happen to a flow of tasks, and nothing else. Everything that decides
+//! what may happen to a flow of tasks, and nothing else.
 //!
 //! Owns: the task specification, the state machine, the dependency graph, the decisions
 //! (`flow::decide`), the scheduling rules (`schedule`), and the stored form of events (`codec`).

@@ -1,8 +1,8 @@
-//! The names of notices: what subscribers, webhooks and the command line call what happens to tasks and runs.
+//! The names of notices, by which subscribers, webhooks and the command line refer to what happens to tasks and runs.
 
 use serde::{Serialize, Serializer};
 
-/// What kind of notice.
+/// The kinds of notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `task_status_update`
@@ -36,7 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 14] = [
         Self::StatusUpdate,
         Self::ProgressUpdate,

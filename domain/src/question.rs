@@ -1,5 +1,5 @@
-//! What a task asks a person while it is suspended, and what is an answer to it. The form is that of RFC-0025, as far
-//! as RFC-0024 needs it.
+//! The question that a task asks a person while it is suspended, and the check of its answer. The form is that of
+//! RFC-0025, as far as RFC-0024 needs it.
 //!
 //! Owns: reading a question, its times, what happens when nobody answers, and the check of an answer. May not touch:
 //! tasks, and of flows the events alone.
@@ -38,9 +38,9 @@ use serde_json::{Map, Value};
 /// Something that a person is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// For the person.
+    /// The question in words for the person.
     pub text: String,
-    /// For what its task waits.
+    /// What the task waits for.
     pub asks: Asks,
     /// What an answer is.
     pub expects: Expected,
@@ -56,7 +56,7 @@ pub struct Question {
     pub fallback: Fallback,
 }
 
-/// For what a task waits.
+/// What a task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asks {
@@ -76,7 +76,7 @@ impl Asks {
     }
 }
 
-/// What an answer is.
+/// The answer that a question expects.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Expected {
     /// One of these values; never empty.
@@ -92,13 +92,13 @@ pub enum Expected {
 /// A value that may be chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The answer.
+    /// The answer that this choice stands for.
     pub value: Value,
     /// What people read.
     pub label: Option<String>,
 }
 
-/// What happens when nobody answers in time.
+/// The consequences when nobody answers in time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fallback {
     /// The task fails.
@@ -109,7 +109,7 @@ pub enum Fallback {
     Continue(Value),
 }
 
-/// Whom a reminder goes to.
+/// The receivers of a reminder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Escalation {
     /// Number of the reminder, from 1.

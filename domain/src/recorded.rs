@@ -1,4 +1,4 @@
-//! An event as the log holds it: the fact, and where, when and by whom it was recorded.
+//! An event as the log holds it: the fact, its position and time, and who recorded it.
 
 use crate::flow::Event;
 use crate::{EventId, FlowId, Timestamp};
@@ -10,7 +10,7 @@ pub type Position = u64;
 /// Place of an event in its stream. Starts at 1, dense. 0 = the stream does not exist.
 pub type Version = u64;
 
-/// Who caused an event, and what it belongs to. Never holds a secret.
+/// The actor that caused an event, and the ids of the request that it belongs to. Never holds a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// The principal: `anonymous` while nobody is authenticated, `engine`, or `retention`.
@@ -42,6 +42,6 @@ pub struct Recorded {
     pub recorded_at: Timestamp,
     /// Who and why.
     pub metadata: Metadata,
-    /// The fact.
+    /// The event as it was decided.
     pub event: Arc<Event>,
 }

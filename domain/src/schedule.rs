@@ -1,4 +1,4 @@
-//! The process manager: what follows from the state of a flow without anybody asking.
+//! The process manager: it adds what follows from the state of a flow without a command.
 //!
 //! `settle` runs inside the flow's own turn, before the append, so that an outcome and the
 //! starts that it makes possible become durable together. [`react`] says what an event, once
@@ -17,7 +17,7 @@ use crate::{LeaseId, RunId, TaskId, Timestamp, Version};
 pub use outside::{Offered, Outside, Waiting};
 pub(crate) use settle::{due, gives_up_at, settle};
 
-/// What the engine has to do because of events that are durable.
+/// An action that the engine must take because of durable events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Run an attempt.
@@ -28,7 +28,7 @@ pub enum Effect {
     Stop {
         /// Its executor may have ended by itself meanwhile.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
     /// Stop whatever an attempt has left outside when it asked something: its task has ended before anybody answered.
@@ -45,11 +45,11 @@ pub enum Effect {
 pub struct Launch {
     /// In progress, unless a later append has ended it already.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// The run.
+    /// The run that the attempt belongs to.
     pub run_id: RunId,
-    /// The executor.
+    /// Name of the executor.
     pub method: String,
     /// Version of the event with the specification.
     pub spec_at: Version,
@@ -69,11 +69,11 @@ pub struct Launch {
 pub struct Leased {
     /// The task that is held.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The executor, whose slot it has.
     pub method: String,
-    /// The lease.
+    /// Identifies the lease that its worker must present.
     pub lease: LeaseId,
     /// Its worker, by its name.
     pub worker: String,

@@ -1,4 +1,4 @@
-//! The name that was probably meant, for messages about an unknown one.
+//! Suggests the name that was probably meant, for messages about an unknown one.
 
 /// Bytes of a text that is compared: a longer one is no mistyped name.
 const BYTES_MAX: usize = 64;

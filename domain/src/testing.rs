@@ -248,7 +248,7 @@ impl Capacity for Server {
 pub struct Scenario {
     /// The flow as it is.
     pub flow: Flow,
-    /// The server.
+    /// The server whose executors and limits the rules are asked about.
     pub server: Server,
     /// The time.
     pub now: Timestamp,

@@ -1,4 +1,4 @@
-//! Characters of texts that people read in lists and on terminals.
+//! Rules for characters in texts that people read in lists and on terminals.
 
 /// Characters that change the direction of the text around them, from first to last: a text with one can look like
 /// another.

@@ -26,7 +26,7 @@ impl From<usize> for PathSegment {
     }
 }
 
-/// What is wrong with one field, and what would be accepted.
+/// A fault in one field, and what would be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// The last named member of `path`, for people.

@@ -1,4 +1,4 @@
-//! How far a projector has come: one row that changes together with the rows it speaks of.
+//! The checkpoint of a projector: one row that changes together with the rows it covers.
 
 use crate::{Error, Projector};
 use taskledger_domain::Position;

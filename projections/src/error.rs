@@ -1,4 +1,4 @@
-//! What can go wrong with the read models. All of it is failure, except a bad cursor.
+//! The errors of the read models. All of it is failure, except a bad cursor.
 
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgDatabaseError;
@@ -16,9 +16,9 @@ pub enum Error {
     /// An event that cannot be folded. The projection stops before it; nothing is skipped.
     #[error("the event at position {position} cannot be projected: {reason}")]
     Poison {
-        /// The event.
+        /// Position of the event that cannot be folded.
         position: Position,
-        /// Why.
+        /// Why it cannot be folded, in words for people.
         reason: String,
     },
     /// Another writer has moved the checkpoint; nothing was written. Start again from its position.
@@ -38,7 +38,7 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// The system's reason.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },

@@ -1,4 +1,4 @@
-//! THE READING ROOMS. Tables that people query, folded from the log.
+//! The read models: tables for queries, folded from the log. Tables that people query, folded from the log.
 //!
 //! Owns: the fold from events to rows ([`TaskRow`]), the tables and their feeding
 //! ([`ReadModels::apply`]), and the queries (methods of [`ReadModels`]), which answer typed views

@@ -1,4 +1,4 @@
-//! A flow as it was: the rows that its first events made, in memory, without a database.
+//! The past state of a flow: the rows that its first events made, in memory, without a database.
 //!
 //! Owns: the order of events of one flow -> what `tasks.get` and `tasks.tree` answered then, by the
 //! same fold that feeds the tables. Large payloads (inputs, schemas, params, results) are not kept:
@@ -39,7 +39,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Their versions.
+    /// The versions of the events that are named, without those that are absent.
     pub fn versions(self) -> impl Iterator<Item = Version> {
         [self.specification, self.result].into_iter().flatten()
     }

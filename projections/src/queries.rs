@@ -1,4 +1,4 @@
-//! What people ask. Each query reads one consistent state on a reader connection.
+//! The queries. Each query reads one consistent state on a reader connection.
 //!
 //! Texts use `$1` and plain SQL where they can, so that another database can share them.
 

@@ -1,4 +1,4 @@
-//! The tables that hold the read models: opening, feeding, emptying, dumping, rebuilding them.
+//! The tables of the read models: opening, feeding, emptying, dumping and rebuilding them.
 //!
 //! Owns: connections (one writer, few readers), the rule that rows and checkpoint change in one
 //! transaction, and the two engines that may hold them. The rows are disposable: a file that is

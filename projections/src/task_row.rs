@@ -85,7 +85,7 @@ pub struct TaskRow {
     pub labels: Labels,
 }
 
-/// What an event did to a row.
+/// The effect of an event on a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The event is about something else.

@@ -1,4 +1,5 @@
-//! A task as readers see it: its row, and what other rows say about it. Doors put it into words.
+//! A task as readers see it: its row, and what other rows say about it. Doors write it in their own format. Doors put
+//! it into words.
 
 use crate::TaskRow;
 use serde::{Deserialize, Serialize};
@@ -10,16 +11,16 @@ use taskledger_domain::{RunId, TaskId};
 /// A required dependency that keeps a pending task from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocker {
-    /// The dependency.
+    /// The dependency that blocks the task.
     pub id: TaskId,
     /// Failed or cancelled.
     pub status: Status,
 }
 
-/// How the run of a task stands.
+/// The run of a task, as readers see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunView {
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
     /// How it stands.
     pub state: RunState,

@@ -1,4 +1,4 @@
-//! What a caller may put into tasks: whose they become, and which executors they name.
+//! Decides what a caller may put into new tasks: the owner they get, and the executors they may name.
 
 use super::App;
 use super::context::Context;
@@ -46,8 +46,9 @@ impl App {
         })
     }
 
-    /// Whom the flow belongs to, or will, that a call adds tasks to: what that user has declared holds for them. Cost:
-    /// O(1) but for a caller who acts for all users and adds to a stored task, while somebody has declared something.
+    /// The owner, now or once the call has run, of the flow that a call adds tasks to: this user's own declarations of
+    /// methods hold for the tasks. Cost: O(1) but for a caller who acts for all users and adds to a stored task, while
+    /// somebody has declared something.
     ///
     /// # Errors
     /// [`Error`].
@@ -81,7 +82,7 @@ impl App {
         Ok(list.first_user().map(Arc::from).or(own))
     }
 
-    /// Whose declarations hold for a stored flow that the caller sees: its owner's. Cost: as above.
+    /// The owner of a stored flow that the caller sees, whose declarations of methods hold for it. Cost: as above.
     ///
     /// # Errors
     /// [`Error`].

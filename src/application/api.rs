@@ -1,4 +1,4 @@
-//! What doors and the application say to each other: plain requests, replies, views and errors.
+//! The types that doors and the application exchange: plain requests, replies, views and errors.
 //!
 //! Nothing here knows a protocol. A door makes a [`Request`] from its own message, hands it to
 //! [`Service`](super::service::Service) with a [`Context`](super::context::Context), and writes the

@@ -1,4 +1,4 @@
-//! Ends a flow in the log, once it has been copied.
+//! Ends a flow in the log after it has been copied to the archive.
 
 use super::error::{Error, Failure};
 use super::flows::Flows;

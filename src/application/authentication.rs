@@ -1,4 +1,4 @@
-//! From credentials to callers, as doors see it. What credentials there are is the business of whoever
+//! The port through which doors turn credentials into callers. What credentials there are is the business of whoever
 //! implements [`Authenticate`].
 
 use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! Whether a caller may do something. Stands before every use case: commands, reads, streams, webhooks
+//! Decides whether a caller may carry out a use case. Stands before every use case: commands, reads, streams, webhooks
 //! and what the server says of itself.
 //!
 //! Each use case names the scope that it needs ([`UseCase`]). Whose flow or webhook it may concern is checked where the

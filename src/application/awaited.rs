@@ -1,5 +1,5 @@
-//! Which flows have ready tasks that they do not start by themselves, by the executor that these wait for:
-//! one that nobody has, or one whose tasks workers claim.
+//! Index of the flows whose ready tasks they cannot start themselves, by the executor these tasks wait for: one that
+//! does not exist yet, or one whose tasks workers claim.
 //!
 //! A flow enters itself when it comes to rest, and before commands are answered (`entering.rs`); whoever changes the
 //! directory of executors finds here whom to wake. Nothing rests on it being complete: flows come to rest again after
@@ -24,7 +24,7 @@ pub(super) struct Awaited {
 /// How the directory stood to a method when a flow came to rest.
 #[derive(Debug, Clone)]
 pub(super) struct Stood {
-    /// Whose flow it is.
+    /// The owner of the flow.
     owner: Option<Arc<str>>,
     standing: Standing,
     /// Its owner had declared the method for themselves.

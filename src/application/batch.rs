@@ -1,4 +1,4 @@
-//! Commands that were decided together and become one append.
+//! Commands that were decided together and are written in one append.
 
 use super::error::{Error, Failure};
 use super::figures::Ended;

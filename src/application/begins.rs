@@ -1,6 +1,6 @@
-//! What is known of a flow before a command reaches it.
+//! Whether a command begins its flow, and who chose the flow's id.
 
-/// Whether an order begins its flow, and who chose the flow's id.
+/// Whether a command begins its flow, and who chose the flow's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begins {
     /// The flow is stored, or is not there.

@@ -1,4 +1,4 @@
-//! What must work for the server to take calls.
+//! Readiness checks: what must work before the server takes calls.
 
 use super::api::{Check, DRAINING};
 use super::{App, LAG_EVENTS_MAX};

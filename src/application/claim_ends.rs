@@ -1,5 +1,5 @@
-//! Ends of claims, for the sockets whose workers hold them: one reader of the log for all sockets of the node, which
-//! reads while there are any. A socket that holds nothing is told of nothing, however much happens.
+//! Tells sockets when claims of their workers end: one reader of the log for all sockets of the node, which reads while
+//! there are any. A socket that holds nothing is told of nothing, however much happens.
 //!
 //! Ends are read from the log, so they count whichever door or node they came through.
 
@@ -32,7 +32,7 @@ type Attempt = (TaskId, u32);
 pub struct ClaimEnd {
     /// The task that its worker holds no more.
     pub task: TaskId,
-    /// Its attempt.
+    /// Number of the attempt that has ended, from 1.
     pub attempt: u32,
     /// Why it was taken from its worker, if it was.
     pub taken_back: Option<TakenBack>,

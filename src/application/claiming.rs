@@ -1,4 +1,4 @@
-//! Claims of workers on the node that owns the flows: what is on offer, who may have it, and its beginning.
+//! Claims of workers on the node that owns the flows: finds offers, checks who may have them, and begins attempts.
 
 use super::App;
 use super::api::work::{Begun, ClaimHere, Left, Wanted};

@@ -1,4 +1,4 @@
-//! The state-changing calls: each becomes one command for one flow.
+//! The calls that change state: each becomes one command for one flow.
 
 mod together;
 mod update;

@@ -1,4 +1,4 @@
-//! Who calls, and what ties everything that follows to the call.
+//! The context of a call: who calls, and the ids that tie everything that follows to the call.
 //!
 //! Made by a door from what its protocol says of a request, read by every use case, written into the
 //! metadata of every event. Never holds a secret.
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Characters of an idempotency key: room for any id scheme, small enough for an index.
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
-/// What every use case knows of its caller. Cloning costs reference counts.
+/// The context of a call, which every use case gets. Cloning costs reference counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// Who calls, as the credentials say. Never taken from the body of a call.

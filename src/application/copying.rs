@@ -33,7 +33,7 @@ const CHUNK_TASKS: usize = 500;
 /// What is copied, without payloads.
 struct Plan {
     tasks: Vec<TaskSummary>,
-    /// Whose the originals are.
+    /// The owner of the originals.
     owner: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The name of a task and what its `schemas` declare, for whoever carries it out.
+//! The name of a task and what its `schemas` declare, for whoever runs it.
 
 use super::App;
 use super::error::Error;

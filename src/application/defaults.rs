@@ -1,4 +1,4 @@
-//! The members of `params` that a method declares for tasks that do not say them. They are written into a task
+//! The default members of `params` that a method declares, for tasks that do not set them. They are written into a task
 //! when it is created, so that it shows them and keeps them when the declaration changes.
 
 use super::ports::ExecutorSnapshot;

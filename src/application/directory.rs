@@ -1,5 +1,5 @@
-//! Which flow a task belongs to. A task never changes its flow, so what was found stays true until
-//! the flow is archived.
+//! Finds the flow that a task belongs to. A task never changes its flow, so what was found stays true until the flow is
+//! archived.
 
 use super::error::Error;
 use super::rows::RowCache;

@@ -1,4 +1,4 @@
-//! The port through which long answers leave: rows go in, bytes in the words of one door come out.
+//! The port for writing long answers: rows go in, and bytes in the format of one door come out.
 //!
 //! A tree of 100,000 tasks is never in memory as a whole, neither as views nor as text. So the door gives an
 //! encoder with its request, and the application hands it rows piece by piece.

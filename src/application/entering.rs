@@ -1,4 +1,4 @@
-//! Enters what a flow has for workers, and which executors it waits for, in the indexes of the node.
+//! Enters in the node's indexes the tasks that a flow offers to workers, and the executors that it waits for.
 //!
 //! A flow in memory remembers what it has entered, and enters what has changed since. Whoever takes it out of an
 //! index does that together with its state (`driver/belonging.rs`, `Flows::abandoned`), or takes all of it, which

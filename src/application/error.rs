@@ -87,7 +87,7 @@ pub enum Error {
     LeaseNotHeld {
         /// The task that was named.
         task: TaskId,
-        /// Why.
+        /// Why the caller does not hold it.
         reason: LeaseLoss,
     },
     /// A contract of a task is not kept: of its inputs, when it is claimed, or of its result. Changes nothing but the
@@ -113,7 +113,7 @@ pub enum Error {
 /// A refusal, and what the caller calls the tasks that it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// Why.
+    /// The reason, in the terms of the rules.
     pub refusal: Refusal,
     /// What is wrong besides, which comes later in the order of precedence.
     pub others: Vec<Refusal>,
@@ -140,7 +140,7 @@ pub enum Failure {
     /// A fault of another node, which has logged it.
     #[error("another node failed: {id}")]
     OfNode {
-        /// Under which id.
+        /// The id under which that node logged it.
         id: String,
         /// What a caller may know of it.
         reason: Option<String>,
@@ -154,7 +154,7 @@ pub enum Failure {
     /// Workflow documents that are kept.
     #[error("workflows: {0}")]
     Workflows(String),
-    /// Schedules.
+    /// The store of schedules.
     #[error("schedules: {0}")]
     Schedules(String),
     /// Secrets of tasks.

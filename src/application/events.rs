@@ -27,7 +27,7 @@ use taskledger_projections::Order;
 /// Flows whose owner one page looks up, for callers who see their own: about 0.1 s.
 const FLOWS_LOOKED_MAX: usize = 1_000;
 
-/// Which events. What is absent does not matter.
+/// A filter for events. What is absent does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Recorded at this time or later.
@@ -36,9 +36,9 @@ pub struct Query {
     pub until: Option<Timestamp>,
     /// Caused by this principal.
     pub actor: Option<String>,
-    /// Of one of these types.
+    /// Only events of these types.
     pub types: Option<Vec<EventType>>,
-    /// Of this flow.
+    /// Only events of this flow.
     pub flow: Option<FlowId>,
     /// About this task.
     pub task: Option<TaskId>,
@@ -186,7 +186,7 @@ impl App {
     }
 }
 
-/// Of which flows it is known whether the caller sees them.
+/// Flows that the caller is known to see, or not to see.
 struct Seen {
     reach: Reach,
     flows: HashMap<FlowId, bool>,

@@ -1,4 +1,4 @@
-//! What single events hold, for whoever reads them by their version.
+//! Facts that single events hold, looked up by the event's version.
 
 use taskledger_domain::flow::{Event, Specification};
 use taskledger_domain::task::Labels;

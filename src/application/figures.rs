@@ -1,4 +1,4 @@
-//! What the application counts: appends, flows in memory, runs and attempts.
+//! The application's counters: appends, flows in memory, runs and attempts.
 //!
 //! Counted where the fact is known, with atomic additions; read by `crate::metrics`. What is counted of
 //! events is counted once they are durable, by the node that decided them.
@@ -27,7 +27,7 @@ pub enum Conflict {
 }
 
 impl Conflict {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Version, Self::Claim, Self::Fence];
 
     /// The word for it.
@@ -41,7 +41,7 @@ impl Conflict {
     }
 }
 
-/// What became of a time of a schedule.
+/// The outcome of a time of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOfSchedule {
     /// A run was started.
@@ -55,7 +55,7 @@ pub enum TimeOfSchedule {
 }
 
 impl TimeOfSchedule {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Started, Self::Skipped, Self::Missed, Self::Failed];
 
     /// The word for it.
@@ -70,7 +70,7 @@ impl TimeOfSchedule {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// With a result.
@@ -88,7 +88,7 @@ pub enum AttemptEnd {
 }
 
 impl AttemptEnd {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 6] = [
         Self::Completed,
         Self::Failed,
@@ -128,7 +128,7 @@ pub(super) struct Ended {
     is_lease_lost: bool,
 }
 
-/// What the application counts. One per server.
+/// The counters of the application. One per server.
 #[derive(Debug)]
 pub struct Figures {
     /// Events that were appended, in the order of [`KINDS`].

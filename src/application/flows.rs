@@ -1,5 +1,5 @@
-//! The hot flows: finds a flow's mailbox, makes it when there is none, drops the coldest states
-//! when memory runs over its bound.
+//! The flows in memory: finds a flow's mailbox, creates it when there is none, and drops the coldest states when memory
+//! exceeds its bound.
 
 mod calm;
 mod looks;
@@ -100,7 +100,7 @@ impl Hot {
     }
 }
 
-/// What [`Flows`] is made of.
+/// The parts that [`Flows`] is made of.
 #[derive(Debug)]
 pub struct Parts {
     /// The log.
@@ -191,7 +191,7 @@ impl Flows {
         self.slots.share(sharing);
     }
 
-    /// The slots.
+    /// The slots of the executors of this process.
     #[must_use]
     pub fn slots(&self) -> &Arc<Slots> {
         &self.slots

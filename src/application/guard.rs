@@ -1,6 +1,6 @@
-//! What must hold of a flow before the command of a caller is decided in its turn: that the flow is the
-//! caller's, that the credentials allow the executors that would run, or the method that is claimed, and that what
-//! failed and would wait again is within the quotas.
+//! Checks that run before a caller's command is decided in the flow's turn: that the flow is the caller's, that the
+//! credentials allow the executors that would run or the method that is claimed, and that retried tasks stay within the
+//! quotas.
 //!
 //! Checked in the turn, so that no change of owner slips in between.
 

@@ -1,4 +1,5 @@
-//! Repetitions of a call: the same key and request get the first reply, another request is refused.
+//! Idempotency keys: a repeated call with the same key and request gets the first reply; another request under the key
+//! is refused.
 //!
 //! What is kept is a typed record with a version, so that a call may be repeated through another door than
 //! the one that it came in by. Records without a version, of earlier builds (`former`), live for a day and are still
@@ -34,7 +35,7 @@ pub type ReplyOf = Arc<dyn Fn(Done) -> Reply + Send + Sync>;
 pub struct Key {
     /// What it claims: tenant and caller, use case or method, and the caller's key.
     pub claimed: Arc<str>,
-    /// Under what earlier builds claimed it, if that was in the name of a user whom the body names.
+    /// The name that earlier builds claimed, if that named a user from the body.
     former: Option<Arc<str>>,
     use_case: UseCase,
     idempotency: Idempotency,
@@ -119,9 +120,9 @@ impl Key {
 /// A command that carries an idempotency key.
 #[derive(Clone)]
 pub struct Repeatable {
-    /// The key.
+    /// What the key claims, and for which use case.
     pub key: Key,
-    /// Its reply.
+    /// Makes the reply that is stored with the key, once the command is decided.
     pub reply: ReplyOf,
 }
 

@@ -1,4 +1,4 @@
-//! The inbox of a requester of the agent broker: how its tasks ended and go on. Opened by `service/broker.rs`, which
+//! The inbox of a requester of the agent broker, with the outcomes of its tasks. Opened by `service/broker.rs`, which
 //! asks whether the caller may.
 //!
 //! It belongs to a principal and one of its agents; nobody else's can be named. Which tasks ended lies beside the log

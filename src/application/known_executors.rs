@@ -1,4 +1,4 @@
-//! The executors of the server, for whoever names one that there is not. They travel beside a refusal;
+//! The names of the server's executors, which accompany the refusal of an unknown one. They travel beside a refusal;
 //! the words are those of the door. Methods of workers are not among them: they come and go, and on each node at
 //! another time.
 

@@ -1,5 +1,5 @@
-//! The leases of attempts outside the server, of the flows that this node owns: who holds them until when, and
-//! the slots that they take.
+//! The leases of attempts outside the server, for the flows that this node owns: their workers, when they expire, and
+//! the slots they take.
 //!
 //! Filled when the start of an attempt is durable and when a flow is loaded, so it needs no store of its own
 //! to be complete; only renewals are kept beside the log ([`Renewals`]). Whoever wants to end a lease marks
@@ -427,7 +427,7 @@ impl Leases {
         own.map(|it| it.task).take(most).collect()
     }
 
-    /// These partitions belong to another node now, which keeps their leases from what is stored.
+    /// Forgets partitions that belong to another node now, which keeps their leases from what is stored.
     pub(super) fn forget(&self, partitions: &Partitions) {
         let mut inner = self.inner();
         let leaving = inner.records.values().map(|record| &record.holding);

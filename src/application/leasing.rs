@@ -1,5 +1,5 @@
-//! What workers outside the server may do with tasks, and what becomes of those that fall silent: claims,
-//! renewals, outcomes, ends of leases. The only way in is a command, decided in the flow's turn.
+//! Leases of workers: claims, renewals, outcomes, and what happens to the attempts of workers that fall silent. The
+//! only way in is a command, decided in the flow's turn.
 
 use super::api::work::{Begun, LeaseLoss, StopReason};
 use super::error::{Error, Failure};
@@ -37,12 +37,11 @@ const ARRIVAL_GRACES_MAX: u32 = 3;
 /// How often a renewal is stored while others of the same lease are.
 const STORED_MAX: usize = 3;
 
-/// What a worker asks a flow for.
+/// The tasks of a flow that a worker asks for.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// The flow.
     pub(super) flow: FlowId,
-    /// Of which method; `None` when nothing can be claimed.
+    /// The method of the task; `None` when nothing can be claimed.
     pub(super) method: Option<MethodKey>,
     /// Which tasks of it.
     pub(super) of: Claimable,

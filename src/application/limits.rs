@@ -1,4 +1,4 @@
-//! How much one caller may ask of the server: calls a second, and what its flows may take up.
+//! Limits for each caller: calls per second, and quotas on what its flows may take up.
 //!
 //! Calls are counted where they enter, so each node counts for itself and a call that travels is counted once. Quotas
 //! are kept where a command is sent to its flow, behind the look for an idempotency key: a repetition adds nothing.
@@ -42,7 +42,7 @@ pub struct Options {
     pub quotas: QuotaOptions,
 }
 
-/// What callers may ask of the server, and what they have asked. One per server.
+/// The limits of callers, and their use. One per server.
 #[derive(Debug)]
 pub struct Limits {
     rates: Rates,

@@ -1,5 +1,5 @@
-//! What attempts worked on, and where it came from: task, attempt and event of each value. Nothing of it is stored: it
-//! follows from the specification and the results that were there when an attempt began (decision 0082).
+//! Lineage: which task, attempt and event each input value of an attempt came from. Nothing of it is stored: it follows
+//! from the specification and the results that were there when an attempt began (decision 0082).
 
 use super::App;
 use super::api::work::Begun;

@@ -1,4 +1,4 @@
-//! What results that are there already have of what a task needs of them, when the task is changed: a task that lacks
+//! Checks, when a task is changed, whether results that exist already hold the values that it needs: a task that lacks
 //! a value is offered to no worker. What comes later is looked at where it is recorded (`domain/src/flow/wires.rs`).
 
 use super::App;

@@ -1,4 +1,4 @@
-//! One mailbox per hot flow: where its commands wait, and where its state rests in between.
+//! The mailbox of a flow in memory: it holds waiting commands, and the flow's state between turns.
 //!
 //! Bounded in commands and bytes. Nobody drives an idle mailbox: an order that finds none makes its
 //! sender spawn the driver (`driver`), which ends when there is nothing left to do.
@@ -27,7 +27,7 @@ use uuid::Uuid;
 pub const COMMANDS_MAX: usize = 1000;
 /// Bytes of commands that may wait in one mailbox.
 pub const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What a sender learns.
+/// The answer to the sender of a command.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// The command took effect, and is durable.
@@ -199,7 +199,7 @@ impl Resident {
     }
 }
 
-/// What became of an order that was put into a mailbox.
+/// The result of putting an order into a mailbox.
 pub(super) enum Put {
     /// It is in the queue, and somebody drives.
     Queued,

@@ -1,5 +1,5 @@
-//! What a caller calls the tasks of a call, and where it wrote them. It travels beside a refusal, so
-//! that no answer names an id that was made for the call: the caller has never seen it.
+//! The names that a caller uses for the tasks of a call, and where in the call they stand. It travels beside a refusal,
+//! so that no answer names an id that was made for the call: the caller has never seen it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Methods of which there is something for workers that do not know beforehand what they want. Owns which of them a
-//! caller is told of: those of flows that it sees.
+//! Methods with tasks for workers that do not know beforehand what they will ask for. Owns which of them a caller is
+//! told of: those of flows that it sees.
 
 use super::offers::{Appeared, Whose};
 use std::sync::Arc;

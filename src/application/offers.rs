@@ -1,4 +1,4 @@
-//! What workers may claim on this node, and the workers that wait for it: brought together one by one.
+//! Matches tasks that workers may claim on this node with the workers that wait for them.
 //!
 //! A flow enters what it has to offer when it comes to rest and before a command is answered, by method: its
 //! best rank and how many tasks there are. A worker that asks enters the methods that it wants and whose tasks
@@ -51,7 +51,7 @@ const NOBODY: u64 = 0;
 /// The place of an offer among others: urgency, then age.
 pub(super) type Rank = (Priority, Timestamp);
 
-/// What a flow has of one method.
+/// The tasks of one method that a flow offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) method: MethodKey,
@@ -60,11 +60,11 @@ pub(super) struct Offer {
     pub(super) ready: usize,
 }
 
-/// What a worker asks for.
+/// The request of a worker.
 #[derive(Debug, Clone)]
 pub(super) struct Ask {
     pub(super) methods: Arc<[MethodKey]>,
-    /// Whose flows.
+    /// The flows whose tasks the worker may claim.
     pub(super) reach: Reach,
     /// At most so many tasks.
     pub(super) max: usize,
@@ -115,7 +115,7 @@ pub(super) struct Appeared {
     pub(super) of: Whose,
 }
 
-/// Whose tasks these are.
+/// The owner of tasks.
 #[derive(Debug, Clone)]
 pub(super) enum Whose {
     /// Of flows of this node with this owner.
@@ -322,7 +322,7 @@ impl Offers {
         }
     }
 
-    /// These partitions belong to another node now.
+    /// Forgets partitions that belong to another node now.
     pub(super) fn forget(&self, partitions: &Partitions) {
         let mut inner = self.inner();
         inner.forget(partitions);
@@ -446,7 +446,7 @@ impl Offers {
     }
 }
 
-/// What a worker that waits is told.
+/// The reasons for which a waiting worker is woken.
 #[derive(Debug)]
 pub(super) enum Wakeup {
     /// There is something for it.

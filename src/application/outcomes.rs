@@ -1,4 +1,4 @@
-//! What the engine reports, as commands: the only way back in.
+//! Turns what the engine reports into commands: the only way by which outcomes reach a flow.
 
 use super::error::Error;
 use super::flows::Flows;

@@ -1,4 +1,4 @@
-//! `workflows.progress`: how far everything below a task has come. The state counts, the read models know the names.
+//! `workflows.progress`: the progress of everything below a task. The state counts, the read models know the names.
 
 use super::App;
 use super::api::RunProgress;

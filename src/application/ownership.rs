@@ -1,4 +1,4 @@
-//! Who decides the commands of a flow: this node, another one, or nobody at the moment.
+//! The ownership of flows: a flow's commands are decided by this node, by another one, or by none at the moment.
 //!
 //! A flow has one owner at a time, the holder of its partition. All commands for a flow and all
 //! looks at its state happen in the mailbox of its owner, so what is resident there is the truth:
@@ -26,7 +26,7 @@ pub struct Node {
     pub url: Arc<str>,
 }
 
-/// Where a flow's commands are decided.
+/// The node that decides a flow's commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Here; appends carry this proof of ownership.
@@ -117,7 +117,7 @@ pub const PARTITIONS: usize = 256;
 pub struct Partitions([u64; PARTITIONS / 64]);
 
 impl Partitions {
-    /// All of them.
+    /// Every partition.
     pub const ALL: Self = Self([u64::MAX; PARTITIONS / 64]);
 
     /// The partition of one flow.
@@ -157,7 +157,7 @@ impl Partitions {
         self.0[usize::from(partition) / 64] & (1 << (partition % 64)) != 0
     }
 
-    /// How many.
+    /// Number of partitions in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

@@ -1,4 +1,4 @@
-//! What a node does when partitions come to it or leave it.
+//! What a node does when it gains or loses partitions.
 //!
 //! What leaves is dropped at once: attempts are stopped and their outcomes are of no interest, since
 //! the next owner ends them as interrupted. Nothing rests on this being quick: every order, append
@@ -39,7 +39,7 @@ impl Flows {
         self.attempts().partitions()
     }
 
-    /// These partitions are ours now: the flows in them that have a run are to be woken.
+    /// Takes over partitions that are ours now: the flows in them that have a run are to be woken.
     pub fn gained(&self, partitions: &Partitions) {
         self.arrivals.waiting().extend(partitions);
         self.arrivals.changed.notify_one();

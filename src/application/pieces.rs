@@ -1,4 +1,4 @@
-//! Answers that are handed over piece by piece, to receivers that may be slow or stop reading.
+//! Channels for answers that are sent piece by piece to receivers that may be slow or stop reading.
 //!
 //! Owns how far the sender of an answer may be ahead, and how long its receiver may take.
 

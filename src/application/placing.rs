@@ -1,4 +1,4 @@
-//! Which flow a call is for, and whether the ids that it chooses are free.
+//! Finds the flow of a call, and checks that the ids that the call chooses are free.
 
 use super::App;
 use super::context::Context;

@@ -1,4 +1,4 @@
-//! What the application needs of the engine, which depends on it and not the other way round.
+//! The ports that the engine implements. The engine depends on the application, not the other way round.
 
 mod workers;
 
@@ -230,9 +230,9 @@ pub enum SecretsError {
     /// It cannot be opened with the keys of this server; the operator can mend it.
     #[error("the secret `{name}` does not open: {reason}")]
     Closed {
-        /// Which.
+        /// Name of the secret.
         name: SecretName,
-        /// For the operator.
+        /// The reason, for the operator.
         reason: String,
     },
     /// The store does not answer; retry.
@@ -263,13 +263,13 @@ pub const DEPENDENCY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// An attempt to run, with what its outcome must refer back to.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// The flow.
+    /// The flow that the attempt's task belongs to.
     pub flow: FlowId,
     /// What to run.
     pub launch: Launch,
     /// The event that started it.
     pub event: EventId,
-    /// Of that event.
+    /// The metadata of that event.
     pub metadata: Metadata,
 }
 

@@ -1,5 +1,5 @@
-//! Where each flow's history ended when this server last wrote to it: how a reader knows what it
-//! has to wait for.
+//! The position at which each flow's history ended when this server last wrote to it; readers wait until the read
+//! models reach it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub struct Positions {
     advanced: Notify,
 }
 
-/// Whose lists may show what was written to a flow.
+/// The owners whose lists may show what was written to a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SeenBy {
     /// Those of the flow's owner; nobody's flows are in no list of an owner.

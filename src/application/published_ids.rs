@@ -1,5 +1,5 @@
-//! Under which id a task is stored that an agent publishes as `invoice-2`: with a key of this log, so that nobody can
-//! compute it, take it before, or find out by it what somebody else has published.
+//! Derives the id of a task that an agent publishes under a name of its own, such as `invoice-2`: with a key of this
+//! log, so that nobody can compute the id, take it beforehand, or learn from it what others have published.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};

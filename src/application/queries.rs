@@ -13,7 +13,7 @@ use taskledger_domain::flow::{Argument, Refusal};
 use taskledger_domain::{FlowId, Position, TaskId};
 use taskledger_projections::{Cursor, ListFilter, Order, Start, TaskView};
 
-/// What a read must see.
+/// The writes that a read must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consistency {
     /// Everything that was answered before.

@@ -1,4 +1,4 @@
-//! How much work a command is, before it is done.
+//! Estimates how much work a command is, before it is carried out.
 
 use taskledger_domain::flow::Command;
 

@@ -1,4 +1,4 @@
-//! Long answers: made while they are sent, in bounded memory.
+//! Long answers, which are produced while they are sent, in bounded memory.
 //!
 //! Owns the tasks that read ahead of the door, and how many of them there may be, because each
 //! holds a connection to the read models, or a flow that was rebuilt as it was. An answer of one
@@ -38,7 +38,7 @@ pub enum Encoded {
     Pieces(Pieces),
 }
 
-/// What a long answer is read from.
+/// The source of a long answer.
 pub(super) trait Source: Send + 'static {
     /// The next tasks; none after the last.
     fn next(&mut self) -> impl Future<Output = Result<Vec<Node>, Error>> + Send;

@@ -1,5 +1,5 @@
-//! Requests whose flow belongs to another node: the typed request is sent to the owner, and its typed
-//! reply comes back, whatever door it came in by.
+//! Routes requests to the node that owns their flow: the typed request is sent there, and its typed reply comes back,
+//! whatever door the call came in by.
 //!
 //! A node that gets such a request and does not own the flow says so and does nothing; it never sends it
 //! on. The sender then looks anew, with pauses, until the flow has an owner: longer than a node that died
@@ -33,7 +33,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// What a caller is told to wait when no owner was found, in milliseconds.
 const RETRY_AFTER_MS: u64 = 1000;
 
-/// What became of a request that was sent to another node.
+/// The outcome of sending a request to another node.
 #[derive(Debug)]
 pub enum Sent {
     /// Its answer, as `wire` writes it.

@@ -56,7 +56,7 @@ struct FlowRows {
     stamp: u64,
 }
 
-/// What the cache knows of a task.
+/// The cached knowledge of a task.
 #[derive(Debug)]
 pub enum Cached {
     /// The whole answer.

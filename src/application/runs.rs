@@ -1,4 +1,4 @@
-//! Runs that are begun by messages: beginning, answering and cancelling them. Reading them is `view`'s, following them
+//! Runs that begin with a message: starting, answering and cancelling them. Reading them is `view`'s, following them
 //! `updates`'.
 //!
 //! A run is named by its own id. The read models know its flow; the commands go to that flow like all others.
@@ -315,7 +315,7 @@ fn message_faults(message: &Payload) -> Vec<Violation> {
     )]
 }
 
-/// For what a stored question waits.
+/// What a stored question waits for.
 fn asks(question: &Payload) -> Asks {
     let given = question.to_map().remove("asks");
     let read = given.and_then(|it| serde_json::from_value(it).ok());

@@ -1,4 +1,4 @@
-//! Compiled input schemas, kept for the next task that brings the same one.
+//! A cache of compiled input schemas, for later tasks with the same schema.
 //!
 //! Compiling costs a hundred times what a check costs, and the tasks of a workflow mostly share a
 //! few schemas. The key is a digest of the canonical text, so the same schema from two callers is

@@ -1,5 +1,4 @@
-//! How a call's command gets to its flow: once for each idempotency key, and not while reads are
-//! far behind.
+//! Sends a call's command to its flow: once for each idempotency key, and not while the read models are far behind.
 
 use super::App;
 use super::api::Reply;

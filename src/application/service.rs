@@ -1,5 +1,4 @@
-//! All that a door may hold: one method for each use case, or [`Service::call`] for those that concern a
-//! flow.
+//! The application as doors see it: one method for each use case, or [`Service::call`] for those that concern a flow.
 //!
 //! Each authorises its caller first. What belongs to another node is routed there, so that every door works
 //! on every node. Doors parse before and encode behind; nothing here knows how.
@@ -63,7 +62,7 @@ use tokio::time::{Instant, timeout_at};
 /// What a caller is told to wait after a request ran out of time before it began, in milliseconds.
 const RETRY_AFTER_TIMEOUT_MS: u64 = 1000;
 
-/// What a [`Service`] is made of.
+/// The parts that a [`Service`] is made of.
 #[derive(Debug)]
 pub struct Parts {
     /// What use cases work on.
@@ -82,7 +81,7 @@ pub struct Parts {
     pub secrets: Arc<Vault>,
     /// Workflow documents that are kept.
     pub documents: Arc<DocumentStore>,
-    /// Schedules.
+    /// The schedules that start runs.
     pub schedules: Arc<ScheduleStore>,
     /// Tasks that agents have published, and how they ended.
     pub broker: Arc<BrokerStore>,
@@ -112,7 +111,7 @@ pub struct Service {
     /// Runs for whose end a time of a schedule waits.
     schedule_ends: RunEnds,
     broker: Arc<BrokerStore>,
-    /// With which ids of published tasks are made; absent until one is published.
+    /// The key from which ids of published tasks are made; absent until one is published.
     ids_key: OnceCell<OwnKey>,
     workers: Arc<dyn Workers>,
     connections: Arc<Connections>,

@@ -1,4 +1,4 @@
-//! `tasks.sibling_output`: what a worker may read of the tasks beside the one that it holds.
+//! `tasks.sibling_output`: reads the output of a task beside the one that the worker holds.
 
 use super::App;
 use super::api::work::{Sibling, SiblingOutput};

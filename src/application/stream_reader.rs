@@ -1,5 +1,5 @@
-//! One flow's history, read piece by piece in either direction. What a piece may hold is bounded by
-//! the store ([`PIECE_EVENTS_MAX`], [`PIECE_BYTES_MAX`]), whatever the events carry.
+//! Reads one flow's history piece by piece in either direction. What a piece may hold is bounded by the store
+//! ([`PIECE_EVENTS_MAX`], [`PIECE_BYTES_MAX`]), whatever the events carry.
 
 use super::error::Error;
 use crate::store::{EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};

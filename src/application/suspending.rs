@@ -1,4 +1,4 @@
-//! Tasks that wait for people: what workers ask, and what is answered.
+//! Tasks that wait for people: the questions that workers ask, and their answers.
 //!
 //! A suspended task has no lease and no slot. The first valid answer counts; the same one again, by the same
 //! principal, is answered as the first was.

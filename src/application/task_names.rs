@@ -1,4 +1,4 @@
-//! Names of tasks of a flow for an answer that tells of several, each looked up once.
+//! Names of a flow's tasks, for an answer that mentions several; each is looked up once.
 
 use super::App;
 use super::error::Error;

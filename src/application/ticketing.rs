@@ -1,5 +1,5 @@
-//! Limits of methods that several nodes share: a claim takes a ticket for each attempt before its flow decides, and
-//! the ticket goes back with the attempt. A node that is alone counts in its index of offers and takes none.
+//! Limits of methods across several nodes: a claim takes a ticket for each attempt before its flow decides, and the
+//! ticket is returned with the attempt. A node that is alone counts in its index of offers and takes none.
 
 use super::error::{Error, Failure};
 use super::flows::Flows;
@@ -129,7 +129,7 @@ impl Flows {
         });
     }
 
-    /// These methods have a limit from now on: attempts that are under way count.
+    /// Counts attempts under way of methods that have a limit from now on.
     pub(super) fn count_attempts_of(&self, methods: &[MethodKey]) {
         if self.leases.tickets.is_some() && !methods.is_empty() && !self.leases.is_empty() {
             self.keep_tickets(self.leases.of_methods(methods));

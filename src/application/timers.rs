@@ -1,4 +1,4 @@
-//! When flows must be looked at again although nobody sends them anything.
+//! Wakes flows at the times at which they must be looked at again.
 
 use super::ownership::Partitions;
 use crate::clock::SharedClock;

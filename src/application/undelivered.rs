@@ -1,4 +1,4 @@
-//! Attempts that have started, but were not delivered to their worker yet. If the worker disconnects, they are
+//! Attempts that have started but have not been delivered to their worker yet. If the worker disconnects, they are
 //! released instead of being lost until their leases end.
 
 use super::api::Request;
@@ -26,7 +26,7 @@ pub(super) struct UndeliveredClaims {
 }
 
 impl UndeliveredClaims {
-    /// Of flows of this node.
+    /// Claims that have begun in flows of this node.
     pub(super) const fn new(flows: Arc<Flows>, metadata: Metadata, begun: Vec<Begun>) -> Self {
         Self {
             flows,

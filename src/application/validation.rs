@@ -1,5 +1,5 @@
-//! Inputs against schemas: the task's own `input_schema` and its executor's.
-//! spec: validation / Input Validation
+//! Validates inputs against schemas: the task's own `input_schema` and its executor's. spec: validation / Input
+//! Validation
 
 use super::ports::{ExecutorSnapshot, Executors};
 use super::schema_cache::SchemaCache;

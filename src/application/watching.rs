@@ -1,4 +1,4 @@
-//! Streams of what happens: which one answers which request, and where it begins.
+//! Opens streams of notices: decides which stream answers a request, and where it begins.
 //!
 //! Owns: finding the flow, the run and the place that a watcher means (`subscribing`: with a snapshot,
 //! and with an end). What a stream then gives is `subscription::stream`'s.

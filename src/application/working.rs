@@ -1,4 +1,4 @@
-//! What workers say of their attempts, on the node that owns the flow: renewals and outcomes.
+//! Calls by workers about their attempts, on the node that owns the flow: renewals and outcomes.
 //!
 //! A lease counts together with the principal that claimed it, whoever owns the flow by now. The first outcome
 //! of an attempt wins: the same one again is answered as the first was, another one changes nothing.
@@ -57,7 +57,7 @@ impl App {
         }
     }
 
-    /// By which lease a worker of the caller holds a task now; `None`: it does not. Cost: a turn of the flow.
+    /// The lease by which a worker of the caller holds a task now; `None`: it does not. Cost: a turn of the flow.
     ///
     /// # Errors
     /// [`Error`].

@@ -1,4 +1,4 @@
-//! Access tokens of OIDC issuers, as bearer tokens.
+//! Bearer tokens that are access tokens of OIDC issuers.
 
 use super::Verifier;
 use crate::application::authentication::Denied;

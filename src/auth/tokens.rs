@@ -1,4 +1,4 @@
-//! Tokens of this server as credentials, and failed logins in the audit log.
+//! Bearer tokens issued by this server, and failed logins in the audit log.
 
 use super::{Failures, Verifier};
 use crate::application::authentication::Denied;

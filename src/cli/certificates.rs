@@ -1,5 +1,5 @@
-//! Certificate and key of a server, read again while it runs: when the operator says so (SIGHUP), and each
-//! minute, because programs that renew certificates do not always tell.
+//! The certificate and key of a server, reloaded while it runs: on SIGHUP, and each minute, because programs that renew
+//! certificates do not always send a signal.
 
 use super::CliError;
 use crate::clock::SharedClock;

@@ -1,4 +1,4 @@
-//! A limit on file sizes (`ulimit -f`) must be an error, not a death.
+//! Makes a write beyond the limit on file sizes (`ulimit -f`) an error instead of a signal that kills the process.
 
 use super::CliError;
 use rustix::process::Signal;

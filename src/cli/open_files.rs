@@ -1,4 +1,4 @@
-//! Each connection costs a file descriptor, of which a process may have so many.
+//! Raises the limit on open files, since each connection needs a file descriptor.
 
 use crate::transport::http;
 use taskledger_cli::open_files::raised;

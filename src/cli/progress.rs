@@ -1,4 +1,4 @@
-//! How far something long has come, on standard error, when somebody is looking.
+//! Shows the progress of long commands on standard error, if it is a terminal.
 
 use std::io::{IsTerminal, Write};
 

@@ -1,4 +1,4 @@
-//! What `--version` says, and what the program was built with.
+//! The text of `--version`, and the features that the program was built with.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,4 @@
-//! Who can execute what, now: the executors of this process, and methods whose tasks workers outside of it
-//! claim.
+//! The directory of executors: those of this process, and the methods whose tasks workers outside claim.
 //!
 //! The contents may change while the server runs. Each change makes a new [`Snapshot`] with a higher number;
 //! a snapshot that somebody holds stays as it is.
@@ -28,7 +27,7 @@ pub enum DirectoryError {
     /// A method that workers claim has the name of an executor of this process.
     #[error("`{name}` is built in: its tasks run in this server and cannot be claimed by workers")]
     BuiltIn {
-        /// The method.
+        /// Name of the method.
         name: String,
     },
     /// A name is empty or too long.
@@ -40,7 +39,7 @@ pub enum DirectoryError {
     /// A bound of zero would never run anything.
     #[error("the limit of method `{name}` is 0; at least 1 is needed")]
     NoLimit {
-        /// The method.
+        /// Name of the method.
         name: String,
     },
 }
@@ -51,7 +50,7 @@ pub type Own = HashMap<Arc<str>, Option<Remote>>;
 /// A method whose tasks workers claim. One that nobody declared has nothing but its name.
 #[derive(Debug, Clone, Default)]
 pub struct Remote {
-    /// For people.
+    /// What the method does, in words for people; `None` when nobody has said it.
     pub description: Option<Arc<str>>,
     /// Attempts that may be under way at once, at least 1; `None`: any number.
     pub limit: Option<usize>,
@@ -65,7 +64,7 @@ pub struct Remote {
     pub defaults: Option<Payload>,
 }
 
-/// What the directory contains.
+/// The contents of the directory.
 #[derive(Debug, Clone)]
 pub struct Contents {
     /// The executors that run in this process.
@@ -104,7 +103,7 @@ impl Contents {
 pub struct Snapshot {
     number: u64,
     contents: Arc<Contents>,
-    /// Whose flows it is for, and what only they have; `None`: it is for everybody.
+    /// The user whose flows the snapshot is for, and what only they have; `None`: it is for everybody.
     owner: Option<(Arc<str>, Arc<Own>)>,
     /// Names of what any user has of their own, whosever flows it is for.
     of_users: Arc<HashSet<Arc<str>>>,

@@ -1,5 +1,5 @@
-//! What runs a task. Implement [`Executor`], register it in a [`Registry`], name it in
-//! `schemas.method`. `examples/custom_executor.rs` does so in twenty lines.
+//! Executors, which run tasks. Implement [`Executor`], register it in a [`Registry`], name it in `schemas.method`.
+//! `examples/custom_executor.rs` does so in twenty lines.
 
 mod a2a;
 mod aggregate_results;
@@ -64,7 +64,7 @@ impl Concurrency {
     pub const WAITING_DEFAULT: usize = 256;
 }
 
-/// What an executor says of itself. Shown by `system.executors`.
+/// The description of an executor. Shown by `system.executors`.
 #[derive(Debug, Clone)]
 pub struct Description {
     /// The name for `schemas.method`; unique in a registry, not empty.
@@ -85,12 +85,12 @@ pub struct Description {
     pub concurrency: Concurrency,
 }
 
-/// How a dependency of the task ended.
+/// The outcome of a dependency of the task.
 #[derive(Debug, Clone)]
 pub struct DependencyOutcome {
-    /// The dependency.
+    /// The id of the dependency.
     pub id: TaskId,
-    /// Its name.
+    /// The name that callers gave the dependency.
     pub name: String,
     /// A terminal status.
     pub status: Status,
@@ -103,7 +103,7 @@ pub struct DependencyOutcome {
 /// One attempt: everything that an executor may know of it.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The flow.
+    /// The flow that the task belongs to.
     pub flow_id: FlowId,
     /// The run that started it.
     pub run_id: RunId,
@@ -117,7 +117,7 @@ pub struct Job {
     pub inputs: Map<String, Value>,
     /// `params`, or an empty object.
     pub params: Map<String, Value>,
-    /// `schemas`.
+    /// `schemas`: the method and the schemas that the task declares.
     pub schemas: Map<String, Value>,
     /// How the task's dependencies ended, in the order in which the task lists them. One that can no longer run and
     /// that the task did not wait for (`when: "always"`) is not among them.
@@ -215,7 +215,7 @@ pub struct Asks {
     pub declines: bool,
 }
 
-/// How an attempt ends that has not failed.
+/// The end of an attempt that has not failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// With a result, which must be a JSON object.

@@ -1,5 +1,5 @@
-//! What an attempt needs to know: its specification, its name, how its dependencies ended. From
-//! confirmed rows in memory, else from the log, some hundred at a time.
+//! Provides what an attempt needs: its specification, its name, and how its dependencies ended. From confirmed rows in
+//! memory, else from the log, some hundred at a time.
 
 use super::executor::DependencyOutcome;
 use crate::application::ports::{DEPENDENCY_BYTES_MAX, Started, Undurable};
@@ -31,7 +31,7 @@ pub struct Material {
     pub wired: Option<Wired>,
 }
 
-/// How inputs were put together.
+/// The wiring and literal values that inputs were put together from.
 #[derive(Debug)]
 pub struct Wired {
     wiring: Wiring,
@@ -132,7 +132,7 @@ impl JobSource {
         Self { store, rows }
     }
 
-    /// The log.
+    /// The log that jobs are read from.
     #[must_use]
     pub fn store(&self) -> &dyn EventStore {
         &*self.store

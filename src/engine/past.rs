@@ -1,4 +1,4 @@
-//! What earlier attempts of a task have left, read from the log: their notes, and the answer to what one has asked.
+//! Reads from the log what earlier attempts of a task have left: their notes, and the answers to their questions.
 
 use super::executor::{Answered, Keeper, Past};
 use crate::application::Flows;

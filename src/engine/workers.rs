@@ -1,5 +1,5 @@
-//! The workers outside the server, as one server knows them: declared methods, who asks for what now, who is
-//! drained.
+//! One server's knowledge of workers outside the server: declared methods, which workers ask for them now, and which
+//! are drained.
 //!
 //! Claims tell it who asks. It keeps that in memory, puts the methods into the directory of executors when
 //! their set changes, and writes presence to the store, where other servers find it. Decides nothing about
@@ -50,7 +50,7 @@ const CLEAN_EVERY: Duration = Duration::from_secs(600);
 /// The methods in the directory, with what was declared of them.
 type Published = BTreeMap<MethodKey, Option<Arc<Declared>>>;
 
-/// What one server knows of the workers outside of it. Lasts as long as the server.
+/// One server's registry of workers outside. Lasts as long as the server.
 pub struct WorkerRegistry {
     store: Arc<WorkerStore>,
     directory: Arc<ExecutorDirectory>,

@@ -1,5 +1,5 @@
-//! What monitoring of the agent broker sees, on a listener of its own: the names, labels and text that dashboards and
-//! alerts of the public broker know, and what it has no name for under ours.
+//! Metrics of the agent broker, on a listener of its own: with the names, labels and format of the public broker, so
+//! that its dashboards and alerts work, and further metrics under our names.
 
 use super::page::Page;
 use super::slow::Figures as Slow;

@@ -1,4 +1,4 @@
-//! Every figure of the [`table`](super::table), read where it is counted.
+//! Reads the value of every metric of the [`table`](super::table) from where it is counted.
 
 use super::broker;
 use super::page::Page;

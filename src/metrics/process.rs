@@ -1,4 +1,4 @@
-//! What the system says of this process.
+//! Figures of the operating system about this process.
 
 use rustix::process::{Resource, getrlimit};
 use std::fs::{read_dir, read_to_string};

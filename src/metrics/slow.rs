@@ -1,4 +1,4 @@
-//! Figures that cost a query or a look at the disk.
+//! Metrics that cost a query or a look at the disk.
 //!
 //! Read at a scrape by a task of their own, at most once a second and one at a time. A scrape waits a moment
 //! for them. Figures of long before are not shown: an old figure must not look like a new one.

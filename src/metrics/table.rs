@@ -3,7 +3,7 @@
 //! Labels have closed sets of values, or the first 64 that are used (`meters::FirstUse`); never an id, a
 //! user, a URL or the text of an error. `docs/guides/metrics.md` shows the same table, which a test compares.
 
-/// How a metric behaves.
+/// The kinds of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows, from 0 at the start of the process. Its name ends with `_total`.
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// Which servers have a metric.
+/// The servers that have a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
     /// All of them.

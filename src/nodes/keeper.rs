@@ -1,4 +1,4 @@
-//! Keeps the leases of this node: a beat a second.
+//! Renews the leases of this node, once a second.
 //!
 //! The order of things is what makes it safe. What is lost is lost first by [`NodeOwnership`], so that
 //! nothing is decided any more; then everything that rests on it is dropped ([`PartitionListener::lost`]); only
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Who works in the partitions.
+/// A listener to gains and losses of partitions.
 pub trait PartitionListener: Send + Sync + fmt::Debug + 'static {
     /// They are not this node's any more; must not wait.
     fn lost(&self, partitions: &Partitions);

@@ -1,4 +1,4 @@
-//! The port to where leases are kept.
+//! The port to the store of leases.
 
 use crate::application::ownership::Node;
 use async_trait::async_trait;
@@ -24,7 +24,7 @@ pub enum Error {
         "{servers} servers run on this database, which must be left alone meanwhile; stop them, or have them do it"
     )]
     InUse {
-        /// How many.
+        /// Number of servers that live.
         servers: i64,
     },
 }
@@ -41,7 +41,7 @@ pub struct Held {
 /// A node and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The node.
+    /// The node's id and address.
     pub node: Arc<Node>,
     /// Its leases, ascending.
     pub holds: Vec<Held>,
@@ -62,7 +62,7 @@ impl Sight {
     }
 }
 
-/// Where leases are kept. All times are those of this place.
+/// The port to the store of leases. All times are those of this place.
 #[async_trait]
 pub trait Leases: Send + Sync + fmt::Debug + 'static {
     /// The node lives, for [`super::TTL`] from now, and relies on `held`; whatever else is stored as

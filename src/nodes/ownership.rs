@@ -1,4 +1,4 @@
-//! What this node may rely on at this moment, and whom it believes to own the rest.
+//! Which partitions this node owns at this moment, and which node it believes to own each of the others.
 
 use super::leases::{Held, Sight};
 use super::{LEASES, MARGIN, READ_MODELS, TTL};

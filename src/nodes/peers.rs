@@ -33,7 +33,7 @@ pub struct Peers {
     broken: Counter,
 }
 
-/// What became of the calls that were sent to other nodes.
+/// Counts of calls to other nodes, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forwarded {
     /// Answered by the owner of their flow.
@@ -52,7 +52,7 @@ pub enum CallsError {
         "--node-ca: `{path}` cannot be used: {reason}; expected PEM, blocks of `-----BEGIN CERTIFICATE-----`"
     )]
     CaFile {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -62,7 +62,7 @@ pub enum CallsError {
     Client(#[from] reqwest::Error),
 }
 
-/// What nodes believe of each other, and show each other.
+/// The trust between nodes over TLS: whose certificates they accept, and which one they show.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
     /// Authorities beside those of the system.

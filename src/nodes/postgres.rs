@@ -22,7 +22,7 @@ const ALIVE_WAIT: Duration = Duration::from_secs(1);
 /// How long the server may take to close connections: nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// From what a server says of itself to its first beat, at most: longer than the door takes to open.
+/// The longest time from a server's registration to its first beat: longer than the door takes to open.
 const START_WAIT: Duration = Duration::from_secs(10);
 
 /// The connections are known by this name in the database.
@@ -76,7 +76,7 @@ pub struct PostgresLeases {
     said: OnceLock<bool>,
 }
 
-/// What a server says of itself before it takes part.
+/// The properties that a server registers before it takes part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
     /// Whether it asks callers for credentials.

@@ -1,4 +1,4 @@
-//! An age as people write it.
+//! Parses ages as people write them.
 
 use std::time::Duration;
 

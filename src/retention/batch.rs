@@ -1,4 +1,4 @@
-//! Flows on their way into one file.
+//! Gathers flows for one archive file.
 //!
 //! Lines of a file go by position, and flows lie interleaved in the log, so small flows are gathered
 //! and sorted; a flow that is larger than the memory for that gets a file of its own, written while
@@ -26,7 +26,7 @@ const EVENT_BYTES: usize = 400;
 #[derive(Debug, Clone)]
 pub(super) struct Copied {
     pub(super) flow: FlowId,
-    /// Of its last event.
+    /// Version of the flow's last event.
     pub(super) version: Version,
     pub(super) runs: Vec<RunId>,
 }

@@ -27,7 +27,7 @@ pub(super) struct Writing {
 pub(super) struct Written {
     /// Its name within the folder.
     pub(super) name: String,
-    /// Of all of it, in hexadecimal.
+    /// Digest of the whole file, in hexadecimal.
     pub(super) sha256: String,
 }
 

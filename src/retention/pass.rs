@@ -1,5 +1,5 @@
-//! One pass: what an earlier one left is dropped; flows that are old enough are copied, ended and
-//! dropped, file by file.
+//! One retention pass: it drops what an earlier pass left, then copies, ends and drops flows that are old enough, file
+//! by file.
 
 use super::batch::{Batch, Filed};
 use super::{Pace, Policy, Retention};
@@ -37,12 +37,12 @@ const GENTLE_TIMES: u32 = 4;
 /// And never shorter.
 const GENTLE_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Done {
     /// Flows that were archived, or would be.
     pub flows: u64,
-    /// Their events.
+    /// Events of these flows.
     pub events: u64,
     /// Files that were written.
     pub files: Vec<String>,
@@ -85,15 +85,15 @@ pub enum Error {
     /// The log.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The read models.
+    /// The read models could not be read.
     #[error("the read models cannot be read")]
     ReadModels(#[from] projections::Error),
     /// The archive's folder.
     #[error("cannot write to the archive `{folder}`: {source}")]
     Archive {
-        /// The folder.
+        /// Path of the archive.
         folder: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// What is about to leave the log cannot be written into the audit log, so nothing leaves.

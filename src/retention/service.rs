@@ -1,4 +1,4 @@
-//! Passes again and again, beside a running server.
+//! Repeats retention passes beside a running server.
 
 use super::pass::Done;
 use super::{Policy, Retention};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-/// When passes are made.
+/// The times of passes.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
     /// From the start to the first one: what was interrupted goes on first.
@@ -32,7 +32,7 @@ pub struct Service {
     pub retention: Retention,
     /// What is archived.
     pub policy: Policy,
-    /// When.
+    /// When passes begin.
     pub schedule: Schedule,
 }
 

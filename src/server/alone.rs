@@ -1,4 +1,4 @@
-//! The storage, opened for nothing but archiving: no door, no executor, no delivery.
+//! Opens the storage for archiving only: no door, no executor, no delivery.
 
 use super::storage::{Opened, Storage};
 use super::{StartError, broker};

@@ -1,4 +1,4 @@
-//! The steps in which a server is put together, each over what the ones before have made.
+//! The steps that assemble a server; each builds on the results of those before it.
 
 use super::authentication::started;
 use super::storage::Opened;

@@ -1,4 +1,4 @@
-//! A server as one of several on a database.
+//! Assembles a server that is one of several on a database.
 
 use super::StartError;
 use crate::application::Flows;

@@ -1,4 +1,4 @@
-//! What the configuration says, as settings of a server and its parts.
+//! Turns the configuration into settings of the server and its parts.
 
 use super::StartError;
 use crate::application::api::COMMAND_EXECUTOR;
@@ -46,7 +46,7 @@ pub fn webhooks(config: &EngineConfig, egress: &Arc<Egress>) -> webhooks::Option
     }
 }
 
-/// In which order tasks come that wait for a busy executor.
+/// The order of tasks that wait for a busy executor.
 #[must_use]
 pub fn sharing(config: &EngineConfig) -> Sharing {
     if !config.fair_share {

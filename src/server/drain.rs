@@ -1,4 +1,4 @@
-//! A calm stop: nothing begins any more, and what is under way gets time to end.
+//! Graceful shutdown: nothing new begins, and what is under way gets time to end.
 
 use super::Server;
 use crate::application::App;

@@ -1,4 +1,4 @@
-//! What a stop that was not calm has left behind.
+//! Cleans up what an ungraceful stop has left behind.
 
 use crate::engine::executor::command;
 use std::path::Path;

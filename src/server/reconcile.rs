@@ -1,6 +1,5 @@
-//! Has flows with open runs looked at: those of partitions that have come to this server, all of
-//! them after the start of one that is alone, and then, now and again, those that nobody attends to.
-//! Needs no input, does no harm when there is nothing to do.
+//! Makes flows with open runs be looked at: those of newly gained partitions, all flows after a single server starts,
+//! and, from time to time, those that nobody attends to. Needs no input, does no harm when there is nothing to do.
 
 use crate::application::App;
 use futures_util::StreamExt;

@@ -1,4 +1,4 @@
-//! Why a server cannot start.
+//! The reasons why a server cannot start.
 
 use crate::egress::BuildError;
 use crate::engine::executor::{BuiltInError, RegistryError};
@@ -18,7 +18,7 @@ pub enum StartError {
     DataDir {
         /// The folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The folder for what is noted on this machine cannot be used.
@@ -26,7 +26,7 @@ pub enum StartError {
     StateDir {
         /// The folder in it.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Another process uses the folder.

@@ -1,4 +1,4 @@
-//! Where a server keeps its data. The only place behind the doors that knows which backend runs.
+//! Chooses where a server keeps its data. The only place behind the doors that knows which backend runs.
 //!
 //! [`Storage`] is what settings name, [`Parts`] says where each kind of data goes and which combinations
 //! there are, `opened` opens them.
@@ -38,7 +38,7 @@ const USUAL_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long each of its statements may take.
 const USUAL_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where settings put all data of a server.
+/// The place of all data of a server, as settings name it.
 #[derive(Debug, Clone)]
 pub enum Storage {
     /// A folder that no other process uses.

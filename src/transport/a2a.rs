@@ -84,7 +84,6 @@ pub(super) struct Heard {
 pub(super) enum Outcome {
     /// One answer.
     Answer(Answer),
-    /// A stream.
     Stream(Followed),
 }
 

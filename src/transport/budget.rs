@@ -1,4 +1,4 @@
-//! Bytes in memory that many requests share: a total that is never exceeded, and each one's part of it.
+//! A memory budget that many requests share: the total is never exceeded, and each request has its part.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -68,7 +68,7 @@ pub(super) struct Came {
     pub(super) ending: CancellationToken,
     /// Cancelled when the server stops.
     pub(super) stopping: CancellationToken,
-    /// In which its message is read, if that is large.
+    /// The turn in which the message is read, if it is large.
     pub(super) turn: EarlyTurn,
 }
 

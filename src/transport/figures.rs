@@ -1,4 +1,4 @@
-//! What doors count: calls, requests that are refused, streams. Read by `crate::metrics`.
+//! Counters of the doors: calls, refused requests, streams. Read by `crate::metrics`.
 //!
 //! Calls are counted in a table by method, outcome and door, which is made at the start: no name is
 //! looked up when a call ends. A place of the table is filled when it is first used.
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
-/// Where a call of the methods of the server has come in.
+/// The entrance by which a call of the server's methods has come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entrance {
     /// `POST` over HTTP.
@@ -29,7 +29,7 @@ pub enum Entrance {
 }
 
 impl Entrance {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Http, Self::Socket, Self::Process];
 
     /// The word for it.
@@ -59,7 +59,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [
         Self::Busy,
         Self::Limited,
@@ -81,7 +81,7 @@ impl Reason {
     }
 }
 
-/// What carries a stream.
+/// The carriers of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carrier {
     /// Server-sent events.
@@ -91,7 +91,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Sse, Self::Socket];
 
     /// The word for it.
@@ -116,7 +116,7 @@ pub enum StreamEnd {
 }
 
 impl StreamEnd {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Slow, Self::Revoked, Self::Drained];
 
     /// The word for it.
@@ -157,7 +157,7 @@ struct Listening {
     requests_max: usize,
 }
 
-/// What the doors of a server count. One per server.
+/// The counters of a server's doors. One per server.
 #[derive(Debug)]
 pub struct Figures {
     calls: Calls,

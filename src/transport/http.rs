@@ -127,7 +127,7 @@ pub struct Service<C> {
     public_url: Option<String>,
 }
 
-/// What others may know of a server. Cheap to clone.
+/// A handle to a running server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Handle {
     /// Where it listens.

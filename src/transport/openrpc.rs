@@ -1,5 +1,5 @@
-//! What the server says of its methods to programs: one OpenRPC 1.3.2 document, for `rpc.discover`
-//! and `GET /openrpc.json`.
+//! The machine-readable description of the server's methods: one OpenRPC 1.3.2 document, for `rpc.discover` and `GET
+//! /openrpc.json`.
 //!
 //! Owns: the form of the document, the schemas of what is answered (`schemas`), and what each
 //! method says of itself beyond its parameters (`about`). Parameters come from the questions that

@@ -1,4 +1,4 @@
-//! Server-sent events: what is asked in a query, and how notices leave as a body.
+//! Server-sent events: the parameters of the query, and how notices are written as a body.
 //!
 //! Owns: the parameters of `GET /events`, the headers of a stream, heartbeats, the message that says
 //! that a stream begins elsewhere, the encoding of notices. May not touch: the log.

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use workspace::Workspace;
 
-/// In which form the report is wanted.
+/// The form in which the report is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Tables for people.

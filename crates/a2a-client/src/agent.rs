@@ -1,4 +1,4 @@
-//! An agent: its card, how it is called, and the calls.
+//! An agent: its card, the binding to call it by, and the calls.
 
 use crate::binding::{self, OperationCall};
 use crate::error::AgentError;
@@ -38,7 +38,7 @@ const PIECE_WITHIN: Duration = Duration::from_secs(30);
 /// Names of bindings of a card that an error repeats.
 const SHOWN_MAX: usize = 8;
 
-/// How an agent is to be called.
+/// Options for calling an agent.
 #[derive(Debug, Clone, Default)]
 pub struct AgentOptions {
     /// Sent along with each request: credentials.
@@ -156,7 +156,7 @@ impl Agent {
         })
     }
 
-    /// Its card.
+    /// The card that the calls of this client are based on.
     #[must_use]
     pub fn card(&self) -> &AgentCard {
         &self.card

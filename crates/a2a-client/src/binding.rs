@@ -22,10 +22,10 @@ const ANY_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json, ap
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How an agent is called.
+/// The binding by which an agent is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
-    /// JSON-RPC.
+    /// JSON-RPC 2.0 over HTTP.
     JsonRpc,
     /// HTTP+JSON.
     Rest,

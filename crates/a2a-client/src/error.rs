@@ -1,4 +1,4 @@
-//! What can go wrong with a call, and what an agent says is wrong.
+//! The errors of a call, those that the agent reports included.
 
 use crate::http::Unanswered;
 use http::StatusCode;
@@ -21,7 +21,7 @@ pub enum Error {
     Unanswered {
         /// Where to, without query.
         url: String,
-        /// Why.
+        /// What went wrong before an answer arrived.
         reason: Unanswered,
     },
     /// The agent says no.
@@ -30,7 +30,7 @@ pub enum Error {
     /// More came than is taken.
     #[error("{what} of the agent has more than {max} bytes")]
     TooLarge {
-        /// What.
+        /// The part of the answer that is too large, in words for the message.
         what: &'static str,
         /// How much is taken.
         max: usize,

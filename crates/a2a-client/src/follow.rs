@@ -1,4 +1,4 @@
-//! A message until it is answered: the task that it begins is followed to its end, or until it asks, over as many
+//! Sends a message and follows the task that it begins to its end, or until the task asks something, over as many
 //! connections as that takes.
 
 use crate::Error;
@@ -20,7 +20,7 @@ const FAILURE_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duratio
 /// The first pause before a task is read again, and the longest.
 const POLL_PAUSE: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// How a message ends.
+/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant)] // one of them, at the end
 pub enum Turn {
@@ -37,11 +37,11 @@ pub trait Watcher: Send {
     async fn told(&mut self, item: &StreamResponse);
 }
 
-/// How far a look at a task has come.
+/// The result of one look at a task.
 #[allow(clippy::large_enum_variant)] // one of them, on its way out
 enum Looked {
     Settled(Turn),
-    /// It goes on.
+    /// The task goes on.
     Going,
     /// The agent has no stream of it.
     NoStream,

@@ -5,16 +5,16 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use std::time::Duration;
 
-/// A request.
+/// An HTTP request to an agent.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Where to: as a card or a caller has named it.
     pub url: String,
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// Headers; `Host` and `Content-Length` are the implementation's.
     pub headers: HeaderMap,
-    /// The body.
+    /// The body; empty for requests without one.
     pub body: Bytes,
     /// How long the head of the answer may take.
     pub within: Duration,
@@ -24,9 +24,9 @@ pub struct Request {
 pub struct Response {
     /// The status, whichever it is. Redirects are not followed.
     pub status: StatusCode,
-    /// The headers.
+    /// The headers as they were received.
     pub headers: HeaderMap,
-    /// The body.
+    /// The body, which is read piece by piece.
     pub body: Box<dyn Body>,
 }
 

@@ -1,4 +1,4 @@
-//! A task as its stream has told it so far.
+//! A task as far as its stream has described it.
 
 use crate::Error;
 use taskledger_a2a::{Artifact, Message, StreamResponse, Task, Wire};
@@ -8,7 +8,7 @@ pub const TASK_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Artifacts that are told one by one: each is looked up among those before.
 const ARTIFACTS_MAX: usize = 10_000;
 
-/// What a stream has told.
+/// The state of a task, as a stream has described it so far.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     task: Option<Task>,

@@ -25,7 +25,7 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(120);
 pub struct Event {
     /// The place behind it, if the agent names places.
     pub id: Option<String>,
-    /// What it tells.
+    /// The parsed item.
     pub item: StreamResponse,
 }
 

@@ -1,4 +1,4 @@
-//! A message until it is answered, with an agent that is a script: which calls are made, and which are not made twice.
+//! Following a message to its answer, with a scripted agent: which calls are made, and which are not made twice.
 
 use async_trait::async_trait;
 use bytes::Bytes;

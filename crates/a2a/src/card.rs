@@ -1,4 +1,4 @@
-//! What an agent says of itself.
+//! The agent card, by which an agent describes itself.
 
 mod security;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// The card of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentCard {
-    /// The agent.
+    /// Name of the agent, for people.
     pub name: String,
     /// What it does.
     pub description: String,
@@ -35,7 +35,7 @@ pub struct AgentCard {
     pub default_output_modes: Vec<String>,
     /// What it can do.
     pub skills: Vec<AgentSkill>,
-    /// By whom the card is signed.
+    /// Signatures of the card, one for each key.
     pub signatures: Vec<AgentCardSignature>,
     /// A picture.
     pub icon_url: Option<String>,
@@ -143,7 +143,7 @@ impl Wire for AgentCard {
 /// One way to call an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentInterface {
-    /// Where.
+    /// The URL at which calls are accepted.
     pub url: String,
     /// How: `JSONRPC`, `GRPC`, `HTTP+JSON`, or a URI.
     pub protocol_binding: String,
@@ -177,7 +177,7 @@ impl Wire for AgentInterface {
     }
 }
 
-/// Who offers an agent.
+/// The organization that offers an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProvider {
     /// Where they are.
@@ -204,7 +204,7 @@ impl Wire for AgentProvider {
     }
 }
 
-/// What an agent can do beyond calls.
+/// The optional capabilities of an agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentCapabilities {
     /// Whether it answers with streams.
@@ -240,13 +240,13 @@ impl Wire for AgentCapabilities {
 /// An extension that an agent knows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentExtension {
-    /// Its name.
+    /// The URI that identifies the extension.
     pub uri: String,
     /// How the agent uses it.
     pub description: String,
     /// Whether clients must know it too.
     pub required: bool,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub params: Option<Map<String, Value>>,
 }
 
@@ -279,7 +279,7 @@ impl Wire for AgentExtension {
 pub struct AgentSkill {
     /// Unique within the card.
     pub id: String,
-    /// For people.
+    /// A short title for people; need not be unique.
     pub name: String,
     /// What it does.
     pub description: String,

@@ -54,7 +54,7 @@ impl fmt::Display for Edition {
     }
 }
 
-/// What kind of error it is.
+/// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// No such task, or not the caller's.
@@ -246,10 +246,10 @@ impl ErrorKind {
     }
 }
 
-/// An error.
+/// An error of the protocol, before a binding writes it as a status or a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Its kind.
+    /// Decides the status or code in each binding.
     pub kind: ErrorKind,
     /// In words.
     pub message: String,

@@ -1,4 +1,4 @@
-//! What streams and answers to messages hold.
+//! The events of streams, and the answers to messages.
 
 use crate::message::Message;
 use crate::read::{Object, Wire};
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 pub struct TaskStatusUpdateEvent {
     /// The id of the task that has another status.
     pub task_id: String,
-    /// Its conversation.
+    /// The context that the task belongs to.
     pub context_id: String,
     /// The new status.
     pub status: TaskStatus,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -48,7 +48,7 @@ impl Wire for TaskStatusUpdateEvent {
 pub struct TaskArtifactUpdateEvent {
     /// The id of the task whose artifact it is.
     pub task_id: String,
-    /// Its conversation.
+    /// The context that the task belongs to.
     pub context_id: String,
     /// What it has made, or the next piece of it.
     pub artifact: Artifact,
@@ -56,7 +56,7 @@ pub struct TaskArtifactUpdateEvent {
     pub append: bool,
     /// Whether it is the last piece.
     pub last_chunk: bool,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 

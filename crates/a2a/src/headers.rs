@@ -1,4 +1,4 @@
-//! What comes beside a request: the version of the protocol, and the extensions that a client uses.
+//! The headers of a request: the version of the protocol, and the extensions that a client uses.
 
 use crate::error::{Error, ErrorKind};
 

@@ -4,12 +4,12 @@ use crate::read::{Named, Object, Wire};
 use crate::write::{Members, bytes};
 use serde_json::{Map, Value};
 
-/// Who speaks.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The client.
     User,
-    /// The agent.
+    /// The agent, which answers the client.
     Agent,
 }
 
@@ -25,7 +25,7 @@ impl Named for Role {
 pub struct Message {
     /// By whoever made it.
     pub message_id: String,
-    /// The conversation.
+    /// The context that the message belongs to, if the sender knows it.
     pub context_id: Option<String>,
     /// The task that it is about.
     pub task_id: Option<String>,
@@ -33,7 +33,7 @@ pub struct Message {
     pub role: Role,
     /// What is said; one at least.
     pub parts: Vec<Part>,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
     /// URIs of extensions that it uses.
     pub extensions: Vec<String>,
@@ -82,7 +82,7 @@ impl Wire for Message {
 pub struct Part {
     /// What it holds.
     pub content: Content,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
     /// The name of a file.
     pub filename: Option<String>,
@@ -90,7 +90,7 @@ pub struct Part {
     pub media_type: Option<String>,
 }
 
-/// What a part holds: exactly one of these.
+/// The content of a part: exactly one of these.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// A text, which may be empty.
@@ -118,7 +118,7 @@ impl Part {
         }
     }
 
-    /// A text.
+    /// A part whose content is plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(Content::Text(text.into()))
     }

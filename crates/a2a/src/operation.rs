@@ -1,4 +1,4 @@
-//! The eleven operations, what they are asked with, and how they are answered.
+//! The eleven operations, with their requests and answers.
 
 use crate::card::AgentCard;
 use crate::event::SendMessageResponse;
@@ -12,7 +12,7 @@ use crate::request::{
 use crate::task::Task;
 use serde_json::{Map, Value};
 
-/// What came with a call.
+/// The members that came with a call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Given {
     /// The members of the request.
@@ -30,7 +30,7 @@ impl From<Map<String, Value>> for Given {
     }
 }
 
-/// What can be asked.
+/// The operations of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Says something and waits.
@@ -58,7 +58,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 11] = [
         Self::SendMessage,
         Self::SendStreamingMessage,
@@ -219,7 +219,7 @@ impl Call {
 pub enum Answer {
     /// What a message has led to.
     Sent(SendMessageResponse),
-    /// A task.
+    /// A single task.
     Task(Task),
     /// A page of tasks.
     Tasks(ListTasksResponse),

@@ -21,7 +21,7 @@ const LENIENT: GeneralPurposeConfig =
 const BASE64: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::STANDARD, LENIENT);
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::URL_SAFE, LENIENT);
 
-/// What is wrong with a member of a request.
+/// A fault in a member of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The path of the member, such as `message.parts[0].data`.
@@ -268,7 +268,7 @@ impl Object<'_> {
         }
     }
 
-    /// A time.
+    /// Reads a member as an RFC 3339 timestamp; anything else is recorded as a fault.
     pub fn time(&mut self, name: &str) -> Option<DateTime<Utc>> {
         let value = self.take(name)?;
         let time = value
@@ -290,7 +290,7 @@ impl Object<'_> {
         decoded.ok()
     }
 
-    /// Free members.
+    /// Reads an object with free-form members.
     pub fn map(&mut self, name: &str) -> Option<Map<String, Value>> {
         match self.take(name)? {
             Value::Object(map) => Some(map),

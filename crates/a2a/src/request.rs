@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! The requests of clients.
 
 use crate::message::Message;
 use crate::read::{Object, Wire};
@@ -10,17 +10,17 @@ use serde_json::{Map, Value};
 /// Says something to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SendMessageRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// What is said.
     pub message: Message,
     /// How it is to be answered.
     pub configuration: SendMessageConfiguration,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// How a message is to be answered.
+/// Settings for the answer to a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SendMessageConfiguration {
     /// Media types that the client takes; empty: any.
@@ -99,7 +99,7 @@ fn length(from: &mut Object<'_>) -> Option<i32> {
 /// Reads a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetTaskRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task to read.
     pub id: String,
@@ -136,7 +136,7 @@ pub const PAGE_SIZE_MAX: i32 = 100;
 /// Lists tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListTasksRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// Only those of a conversation.
     pub context_id: Option<String>,
@@ -193,7 +193,7 @@ impl Wire for ListTasksRequest {
 /// A page of tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListTasksResponse {
-    /// The tasks.
+    /// The tasks of this page.
     pub tasks: Vec<Task>,
     /// Where the next page begins; empty behind the last.
     pub next_page_token: String,
@@ -226,11 +226,11 @@ impl Wire for ListTasksResponse {
 /// Cancels a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CancelTaskRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task to cancel.
     pub id: String,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -258,7 +258,7 @@ impl Wire for CancelTaskRequest {
 /// Follows a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubscribeToTaskRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task to follow.
     pub id: String,
@@ -279,16 +279,16 @@ impl Wire for SubscribeToTaskRequest {
     }
 }
 
-/// Where changes of a task are reported.
+/// An address that changes of a task are reported to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPushNotificationConfig {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// Unique within the task; by the client or the server.
     pub id: Option<String>,
     /// The id of the task that is reported; absent beside a message that begins one.
     pub task_id: Option<String>,
-    /// Where to.
+    /// The URL that updates are sent to.
     pub url: String,
     /// What comes along in a header.
     pub token: Option<String>,
@@ -296,7 +296,7 @@ pub struct TaskPushNotificationConfig {
     pub authentication: Option<AuthenticationInfo>,
 }
 
-/// How the server authenticates itself to a receiver.
+/// The credentials that the server shows a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticationInfo {
     /// The scheme of the header `Authorization`.
@@ -356,7 +356,7 @@ impl Wire for AuthenticationInfo {
 /// Names one configuration of a task: to read it or to delete it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushNotificationConfigRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task that is reported.
     pub task_id: String,
@@ -388,7 +388,7 @@ impl Wire for PushNotificationConfigRequest {
 /// Lists the configurations of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListTaskPushNotificationConfigsRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
     /// The id of the task that is reported.
     pub task_id: String,
@@ -456,7 +456,7 @@ impl Wire for ListTaskPushNotificationConfigsResponse {
 /// Asks for the card that only callers with credentials see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GetExtendedAgentCardRequest {
-    /// Whose agent it is.
+    /// The tenant whose agent is called.
     pub tenant: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Tasks, their states, and what they make.
+//! Tasks, their states, and their artifacts.
 
 use crate::message::{Message, Part};
 use crate::read::{Named, Object, Wire};
@@ -6,7 +6,7 @@ use crate::write::{Members, time};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-/// Where a task is in its life.
+/// The states in the life cycle of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
     /// It was accepted.
@@ -70,11 +70,11 @@ impl Named for TaskState {
 /// The state of a task, and since when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskStatus {
-    /// The state.
+    /// Where the task is in its life cycle.
     pub state: TaskState,
     /// What the agent says of it: the question, the error.
     pub message: Option<Message>,
-    /// Since when.
+    /// Since when the task is in this state.
     pub timestamp: Option<DateTime<Utc>>,
 }
 
@@ -104,13 +104,13 @@ impl Wire for TaskStatus {
 pub struct Artifact {
     /// Unique within the task.
     pub artifact_id: String,
-    /// For people.
+    /// A short title for people.
     pub name: Option<String>,
-    /// For people.
+    /// Free text for people.
     pub description: Option<String>,
     /// What it is; one at least.
     pub parts: Vec<Part>,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
     /// URIs of extensions that it uses.
     pub extensions: Vec<String>,
@@ -151,7 +151,7 @@ impl Wire for Artifact {
 pub struct Task {
     /// By the server.
     pub id: String,
-    /// The conversation.
+    /// The context that the task belongs to.
     pub context_id: Option<String>,
     /// Where it is.
     pub status: TaskStatus,
@@ -159,7 +159,7 @@ pub struct Task {
     pub artifacts: Vec<Artifact>,
     /// What was said, the oldest first.
     pub history: Vec<Message>,
-    /// Free members.
+    /// Free-form members, which the protocol does not interpret.
     pub metadata: Option<Map<String, Value>>,
 }
 

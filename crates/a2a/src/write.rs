@@ -17,7 +17,7 @@ impl Members {
         Self::default()
     }
 
-    /// The object.
+    /// Returns the object that was written.
     #[must_use]
     pub fn done(self) -> Map<String, Value> {
         self.0

@@ -1,5 +1,5 @@
-//! What gRPC cannot carry, or JSON cannot say: values that nest too deep, parts that are too large, and numbers that
-//! are none.
+//! Values that gRPC cannot carry or JSON cannot express: nesting too deep, parts too large, and numbers that are not
+//! finite.
 
 use prost::Message as _;
 use prost_types::value::Kind;

@@ -1,4 +1,4 @@
-//! Objects survive JSON and gRPC, in every spelling of their members; and what is wrong is told with its path.
+//! Objects survive JSON and gRPC, in every spelling of their members; faults are reported with their path.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What the audit log holds: who did what to which object, and how it ended.
+//! The contents of the audit log: who did what to which object, and how it ended.
 
 mod log;
 mod throttle;
@@ -26,7 +26,7 @@ macro_rules! words {
         pub enum $name { $($(#[$about])* $variant),+ }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
             /// All of them by their names.
             pub const WORDS: &[(&str, Self)] = &[$(($word, Self::$variant)),+];
@@ -169,7 +169,7 @@ words! {
     }
 }
 
-/// Who does something, and by which call.
+/// The actor of an entry, and the call by which it acted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct By {
     /// `user:ann`, `service:ci`, `anonymous`, [`OPERATOR`], or [`SERVER`].
@@ -182,7 +182,7 @@ pub struct By {
     pub request: Option<Arc<str>>,
 }
 
-/// Where a call came from, as far as that is known.
+/// The origin of a call, as far as that is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
     /// The address of the connection.
@@ -233,11 +233,11 @@ impl By {
 /// A row to be added to the audit log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Who.
+    /// The principal, or whoever else acted.
     pub by: By,
-    /// What.
+    /// The action that was taken.
     pub action: Action,
-    /// To what.
+    /// The object that the action was about; `None` when it has none.
     pub object: Option<Arc<str>>,
     /// How it ended.
     pub outcome: Outcome,

@@ -25,7 +25,7 @@ pub fn owner_of(actor: &str) -> Option<&str> {
     actor.strip_prefix(USER).or_else(service)
 }
 
-/// What a caller is.
+/// The kinds of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Nobody is authenticated, because authentication is off, or because the store itself is worked on.
@@ -104,12 +104,12 @@ impl fmt::Display for Name {
     }
 }
 
-/// Whose flows a caller sees and may act on.
+/// The flows that a caller sees and may act on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// All flows of the tenant.
     All,
-    /// Those whose root has this `user_id`.
+    /// The flows whose root has this `user_id`.
     Of(Arc<str>),
 }
 
@@ -258,7 +258,7 @@ impl Caller {
         })
     }
 
-    /// What it is.
+    /// Whether it is a user, a service or anonymous.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         self.kind
@@ -276,7 +276,7 @@ impl Caller {
         &self.owner
     }
 
-    /// Whose data is concerned.
+    /// The tenant that the caller belongs to.
     #[must_use]
     pub const fn tenant(&self) -> &Arc<str> {
         &self.tenant
@@ -327,7 +327,7 @@ impl Caller {
         self.expires_ms
     }
 
-    /// Whose flows it sees. Cost: O(1).
+    /// The flows that the caller sees. Cost: O(1).
     #[must_use]
     pub fn reach(&self) -> Reach {
         if self.may(Scope::UsersAny) {

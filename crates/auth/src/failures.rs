@@ -1,4 +1,5 @@
-//! Failed authentications by address: whoever tries too often is turned away before anything is looked up.
+//! Counts failed authentications by address: an address that fails too often is turned away before anything is looked
+//! up.
 //!
 //! Counts addresses only. A token or a user is never locked: anybody could lock out anybody.
 
@@ -21,7 +22,7 @@ pub struct TooManyFailures {
     pub retry_after_ms: u64,
 }
 
-/// Who failed lately. One per server; each node counts for itself.
+/// Recent failures by address. One per server; each node counts for itself.
 #[derive(Debug, Default)]
 pub struct Failures {
     known: Mutex<Known>,

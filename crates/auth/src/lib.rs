@@ -1,5 +1,5 @@
-//! Who calls, and what the caller may do: callers with their scopes, the credentials that prove them, and the
-//! audit log of what was done with them.
+//! Authentication and authorization: callers with their scopes, the credentials that prove them, and the audit log of
+//! their actions.
 //!
 //! Knows no protocol and no task. Doors hand credentials in and get a [`Caller`]; the application asks the
 //! caller what he may do.

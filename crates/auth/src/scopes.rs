@@ -1,4 +1,4 @@
-//! What credentials allow, in closed sets.
+//! Scopes: what credentials allow, in closed sets.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What secrets of users are called, and how long they may be.
+//! The names of users' secrets, and how long secrets may be.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -82,7 +82,7 @@ impl fmt::Debug for TokenId {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Of this text.
+    /// Computes the digest of this text.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())

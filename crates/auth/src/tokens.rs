@@ -1,4 +1,4 @@
-//! Tokens: who has which, and whether one that is shown is good.
+//! Tokens: who owns which, and whether a presented one is valid.
 //!
 //! Owns: the rules of tokens (who may make, rotate and revoke which; how long they last), the cache in front of
 //! the store, and what the server does about them in the background ([`Tokens::keep`]). May not: see protocols.

@@ -28,9 +28,9 @@ pub enum VaultError {
     /// It does not open; the operator can mend it.
     #[error("the secret `{name}` does not open: {source}")]
     Closed {
-        /// Which.
+        /// Name of the secret.
         name: SecretName,
-        /// Why.
+        /// The error from the keyring.
         source: KeysError,
     },
     /// The owner has no secret of this name.

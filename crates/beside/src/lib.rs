@@ -1,5 +1,4 @@
-//! What the stores beside the log have in common: where their tables are, opening them, their errors and transactions,
-//! and whose what they keep is.
+//! Code that the stores beside the log share: the place of their tables, opening, errors, transactions, and owners.
 //!
 //! A store has a file of its own in the data folder, or a schema of its own in the database of the log. May not: know
 //! what a store keeps, or read the log.
@@ -18,7 +17,7 @@ use taskledger_log::postgres as log;
 use taskledger_private as private;
 use taskledger_sql::beside::FileError;
 
-/// Where the tables of a store are.
+/// The place of a store's tables.
 #[derive(Debug)]
 pub struct StoreLocation {
     /// What the store keeps, as messages say it: `the schedules`.
@@ -41,9 +40,9 @@ pub enum OpenError {
     File {
         /// What is kept there.
         what: &'static str,
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// Why.
+        /// The error from SQLite.
         source: sqlx::Error,
     },
     /// The file is of a newer program, or not ours.
@@ -51,9 +50,9 @@ pub enum OpenError {
     Migration {
         /// What is kept there.
         what: &'static str,
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// Why.
+        /// The migration that failed, or the one that is unknown.
         source: sqlx::migrate::MigrateError,
     },
     /// The tables in the database cannot be made or used.
@@ -76,7 +75,7 @@ impl StoreLocation {
         opened.map_err(|error| self.unusable(path, error))
     }
 
-    /// That the file at `path` cannot be used.
+    /// The error for a file at `path` that cannot be used.
     #[must_use]
     pub fn unusable(&self, path: PathBuf, error: FileError) -> OpenError {
         let what = self.what;

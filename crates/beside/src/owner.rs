@@ -1,11 +1,11 @@
-//! Whose something is that is kept by name.
+//! The owner of a thing that is stored under a name.
 
 use std::sync::Arc;
 
-/// Whose it is.
+/// The owner of a stored thing: a user of a tenant, or nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The tenant.
+    /// Name of the tenant.
     pub tenant: Arc<str>,
     /// The user; `None`: nobody, as without authentication.
     pub user: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! The shell that all stores have: their error, orders within a time, transactions, and closing.
+//! The type that all stores are built on: their error, time limits, transactions, and closing.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! How published tasks ended, for those who wait for it. Owns the rows of `outcomes`, the questions about them and the
-//! marks of what was delivered; `intake` adds to them and `sweep` removes them. What a task returned is in the log.
+//! Inboxes: how published tasks ended, for the requesters that wait for it. Owns the rows of `outcomes`, the questions
+//! about them and the marks of what was delivered; `intake` adds to them and `sweep` removes them. What a task returned
+//! is in the log.
 
 use crate::keys::Owner;
 use crate::published::{Published, bind_names};
@@ -28,11 +29,11 @@ pub struct Outcome {
     pub number: u64,
     /// The task that ended.
     pub task_id: TaskId,
-    /// Its flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The event, in its flow.
     pub version: Version,
-    /// The same event in the log.
+    /// Position of the same event in the log.
     pub position: Position,
     /// Who published the task.
     pub owner: Owner,

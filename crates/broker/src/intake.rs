@@ -1,5 +1,5 @@
-//! What follows from events of the log. Owns which events make an outcome, the numbers of outcomes, and the place in
-//! the log; reading the log is the caller's.
+//! Derives outcomes from events of the log. Owns which events make an outcome, the numbers of outcomes, and the place
+//! in the log; reading the log is the caller's.
 //!
 //! All of a batch is one transaction under the lock of the state, so servers that read the same events note each once,
 //! and numbers become visible in their order.
@@ -36,17 +36,17 @@ struct End<'a> {
 /// What its requester may know of the end of a task before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EndKind {
-    /// It was under way.
+    /// The task ended while it was under way.
     Own,
     /// It was cancelled while it was not under way: nothing new of one that cannot begin.
     Unbegun,
-    /// It cannot begin.
+    /// The task cannot begin.
     Blocked,
     /// No end: it begins, which may have been said to be impossible.
     Begun,
 }
 
-/// What a batch may come to.
+/// The changes that a batch of events leads to.
 #[derive(Default)]
 struct Batch<'a> {
     published: Vec<Published>,

@@ -1,5 +1,5 @@
-//! Whose tasks are meant, and the digests by which they are found. Owns their form, which never changes: it is stored.
-//! May not touch the tables.
+//! The owners of published tasks, and the digests by which tasks are found. Owns their form, which never changes: it is
+//! stored. May not touch the tables.
 
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ const DIGEST_BYTES: usize = 16;
 /// What is kept of a digest.
 pub(crate) type Digest = [u8; DIGEST_BYTES];
 
-/// Who publishes tasks and is told of their ends. Nobody sees what belongs to another owner.
+/// A requester, which publishes tasks and is told of their ends. Nobody sees what belongs to another owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The tenant.
+    /// Name of the tenant that the principal belongs to.
     pub tenant: Arc<str>,
     /// The principal, as events have it in `actor`.
     pub actor: Arc<str>,

@@ -1,4 +1,4 @@
-//! What an agent broker keeps beside the log: the tasks that were published through it, and an inbox of their ends.
+//! The agent broker's store beside the log: the tasks that were published through it, and an inbox of their outcomes.
 //!
 //! Owns the tables, on SQLite (`broker.db` in the data folder) or PostgreSQL, under one code. [`BrokerStore::intake`]
 //! notes what follows from events of the log, and its place in the log in the same transaction, so that each end is
@@ -38,7 +38,7 @@ store_error!("the broker");
 pub struct BrokerStore {
     connections: Connections,
     engine: Engine,
-    /// Whose log it is: events do not say it.
+    /// The tenant that the log belongs to; events do not name it.
     tenant: Arc<str>,
     /// The highest number of an outcome that this process knows of.
     newest: watch::Sender<u64>,

@@ -1,5 +1,5 @@
-//! How a task says that it was published through the broker: a member of its `params`. Owns reading it; what the other
-//! parts of the member mean is the broker's business.
+//! The member of a task's `params` that says it was published through the broker. Owns reading it; what the other parts
+//! of the member mean is the broker's business.
 
 use serde::Deserialize;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ pub const MEMBER: &str = taskledger_domain::task::spec::BROKER_PARAM;
 /// Bytes of UTF-8 of an external id, and of the id of an agent. A task with longer ones counts as not published.
 pub const ID_BYTES_MAX: usize = 1_024;
 
-/// What is read of the member.
+/// The parsed member.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Mark {
     #[serde(rename = "task_id")]

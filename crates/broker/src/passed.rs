@@ -1,6 +1,6 @@
-//! What this process has read of the log without anything to note, so that reading on costs no transaction. Owns how
-//! far the stored place may lie behind. A crash forgets it: those events are read again, and nothing follows from them
-//! still.
+//! Remembers how far this process has read the log without anything to record, so that reading on costs no transaction.
+//! Owns how far the stored place may lie behind. A crash forgets it: those events are read again, and nothing follows
+//! from them still.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taskledger_domain::Position;

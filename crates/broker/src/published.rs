@@ -1,4 +1,4 @@
-//! Which tasks were published. Owns the rows of `published` and the questions about them; `intake` adds to them and
+//! The table of published tasks. Owns the rows of `published` and the questions about them; `intake` adds to them and
 //! `sweep` removes them.
 
 use crate::keys::Owner;
@@ -16,7 +16,7 @@ pub const NAMESAKES_MAX: u32 = 100;
 pub struct Published {
     /// The task that the message has become.
     pub task_id: TaskId,
-    /// Its flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// Who published it.
     pub owner: Owner,
@@ -24,7 +24,7 @@ pub struct Published {
     pub requester: Arc<str>,
     /// What agents call it.
     pub external_id: Arc<str>,
-    /// Of the event that created it.
+    /// Position of the event that created the task.
     pub position: Position,
     /// When it was created.
     pub published_at: Timestamp,

@@ -1,4 +1,4 @@
-//! What this process has noted last: published tasks and outcomes, so that ends and streams that keep up need no query.
+//! A cache of the latest published tasks and outcomes, so that ends and streams that keep up need no query.
 //!
 //! Owns how much is remembered. What is not here is asked of the tables; a crash forgets all of it. Where another
 //! server has noted something meanwhile, outcomes are remembered from there on only.
@@ -47,7 +47,7 @@ impl Recent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These tasks are noted as published.
+    /// Notes that these tasks were published.
     pub(crate) fn published(&self, tasks: Vec<Published>) {
         let mut inner = self.inner();
         for task in tasks {
@@ -104,7 +104,7 @@ impl Recent {
         }
     }
 
-    /// These outcomes are marked as delivered.
+    /// Notes that these outcomes were delivered.
     pub(crate) fn delivered(&self, numbers: &[u64], at: Timestamp) {
         let mut inner = self.inner();
         let Inner {
@@ -148,7 +148,7 @@ impl Recent {
         Some(found)
     }
 
-    /// These flows are removed.
+    /// Forgets these flows.
     pub(crate) fn forget(&self, flows: &[FlowId]) {
         let gone: HashSet<&FlowId> = flows.iter().collect();
         let mut inner = self.inner();

@@ -1,4 +1,5 @@
-//! Forgetting flows that left the log. Owns how much one transaction removes; which flows these are, the caller knows.
+//! Removes the rows of flows that have left the log. Owns how much one transaction removes; which flows these are, the
+//! caller knows.
 
 use crate::{BrokerStore, Error};
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! The one thing that commands need of a server: calls. Over HTTP or inside the process.
+//! The interface through which commands call a server: over HTTP or inside the process. Over HTTP or inside the
+//! process.
 
 pub mod run_events;
 

@@ -1,4 +1,4 @@
-//! What can go wrong on the command line, and which exit code it has.
+//! The errors of the command line, and their exit codes.
 
 use super::api::ApiError;
 use serde_json::{Value, json};

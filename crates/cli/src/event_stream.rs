@@ -1,4 +1,4 @@
-//! A client of server-sent events that goes on where it was, whatever happens to the connection.
+//! A client of server-sent events that resumes after any break of the connection.
 //!
 //! Owns: one task that reads a stream, and when it connects again. Whoever reads takes what was read
 //! from a bounded queue; a reader that is slow slows the server's sending down, and nothing is lost.
@@ -25,7 +25,7 @@ const WAITING_MAX: usize = 16;
 /// The event that says that what was between is not told: the place was not one of this log.
 pub(super) const RESET: &str = "reset";
 
-/// Where a stream comes from.
+/// The endpoint that a stream comes from.
 #[derive(Debug, Clone)]
 pub(super) enum Door {
     /// `GET /events` with these parameters.
@@ -39,15 +39,15 @@ pub(super) enum Door {
 /// A stream that is wanted.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// The server.
+    /// The server to read from.
     pub(super) target: Target,
-    /// Where.
+    /// The path and parameters of the stream.
     pub(super) door: Door,
-    /// Behind which place.
+    /// The id of the last event that was received; the stream continues after it.
     pub(super) after: Option<String>,
 }
 
-/// What a stream tells.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StreamItem {
     /// There is a connection.

@@ -1,4 +1,4 @@
-//! Ids of tasks as people give them: whole, by a beginning that no other id has, or `@last` and `@root`.
+//! Ids of tasks as people type them: whole, by a unique beginning, or `@last` and `@root`.
 
 use super::output::{list, member, short};
 use super::request::Params;

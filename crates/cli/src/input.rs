@@ -1,4 +1,4 @@
-//! What commands read from files: JSON objects, and workflows in one of three forms, as JSON or YAML.
+//! Reads input files of commands: JSON objects, and workflows in one of three forms, as JSON or YAML.
 
 use super::CliError;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What somebody probably meant by a word that is none of those which are known.
+//! Suggests a known word for one that is not known.
 
 use taskledger_domain::suggestion::suggestion;
 

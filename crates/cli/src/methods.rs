@@ -1,4 +1,4 @@
-//! Methods of the protocol as commands of the command line.
+//! Translates methods of the protocol into commands of the command line.
 //!
 //! Refusals of a server name methods, because they are for clients of every kind. Whoever reads them here types
 //! commands.

@@ -1,4 +1,4 @@
-//! What is said in place of a list with nothing in it: what was looked for, and what may help.
+//! The message in place of an empty list: what was looked for, and what may help.
 //!
 //! It goes to standard error, so that pipes get lists and nothing else. JSON has an empty list.
 

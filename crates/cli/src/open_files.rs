@@ -1,4 +1,4 @@
-//! How many files the system lets this program have open.
+//! The limit on files that this program may have open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

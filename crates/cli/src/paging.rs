@@ -1,4 +1,4 @@
-//! The command that shows the page of a list that follows one.
+//! Prints the command that shows the next page of a list.
 //!
 //! It is whole, so that it works when it is pasted: with what the list is of, its filters, and the options of the call.
 

@@ -1,4 +1,4 @@
-//! Reads of a command that a server is too busy to answer: they are made again for a while.
+//! Repeats reads of a command for a while when the server is too busy to answer.
 //!
 //! Commands that change something, and those that follow a flow, have a pace of their own.
 

@@ -8,9 +8,9 @@ use std::io;
 
 /// A call, and how its result is shown to people.
 pub struct Request {
-    /// The method.
+    /// The JSON-RPC method, such as `tasks.get`.
     pub method: &'static str,
-    /// Its parameters.
+    /// The `params` of the call.
     pub params: Value,
     /// Writes the result.
     pub show: fn(&Value, &mut Output) -> io::Result<()>,
@@ -95,7 +95,7 @@ impl Params {
         if set { self.with(name, true) } else { self }
     }
 
-    /// The object.
+    /// Returns the JSON object of the parameters.
     #[must_use]
     pub fn build(self) -> Value {
         Value::Object(self.0)

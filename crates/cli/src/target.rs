@@ -1,5 +1,5 @@
-//! A server that commands talk to: its address, what is sent along with each request, and what its answers
-//! mean that hold no result. Calls and streams use the same.
+//! A server that commands call: its address, the headers of each request, and the meaning of answers without a result.
+//! Calls and streams use the same.
 
 mod missing;
 
@@ -70,7 +70,7 @@ pub(super) struct Given {
     pub(super) authorities: Vec<Authority>,
     /// Shown to a server that asks for a certificate.
     pub(super) certificate: Option<Arc<Certificates>>,
-    /// Through which requests go.
+    /// The proxy that requests go through, if there is one.
     pub(super) proxy: Option<Url>,
     /// What has named that proxy.
     pub(super) proxy_of: &'static str,
@@ -195,7 +195,7 @@ impl Target {
             .map_err(|error| ApiError::Connection(reason(&error)))
     }
 
-    /// That there is no answer, for this reason.
+    /// The message that the server does not answer, with the reason.
     pub(super) fn unreachable(&self, reason: &str) -> String {
         format!("cannot reach {}: {reason}", self.url)
     }

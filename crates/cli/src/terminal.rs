@@ -4,12 +4,11 @@ use super::output::{Output, Text};
 use std::fmt::Write as _;
 use std::io;
 
-/// How large a terminal is.
+/// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     /// Characters in a row.
     pub(super) columns: usize,
-    /// Rows.
     pub(super) rows: usize,
 }
 

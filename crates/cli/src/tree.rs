@@ -1,4 +1,4 @@
-//! A task tree as lines of text.
+//! Writes a task tree as lines of text.
 
 use super::output::{Style, Text, member, style};
 use super::span::span;
@@ -19,7 +19,6 @@ pub(super) struct Line {
     pub(super) branches: String,
     /// Whole, as other commands take it.
     pub(super) id: String,
-    /// Its name.
     pub(super) name: String,
     /// Where it stands.
     pub(super) status: String,

@@ -1,4 +1,4 @@
-//! What is said of a server's certificate that cannot be believed, where the words of the library would help nobody.
+//! Explains why a server's certificate is not trusted, where the library's message would help nobody.
 
 use rustls::{CertificateError, Error};
 

@@ -35,7 +35,7 @@ pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A shared clock.
+/// A clock that many parts of a program share.
 pub type SharedClock = Arc<dyn Clock>;
 
 /// The clock of the machine that the program runs on, without its jumps.

@@ -26,7 +26,7 @@ const SLEPT_US: i64 = 5_000_000;
 /// Nothing was asked yet.
 const UNKNOWN: i64 = i64::MIN;
 
-/// What a machine says at one moment, in microseconds.
+/// The readings of a machine's clocks at one moment, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// Since 1970, as far as the machine knows. May jump.
@@ -35,7 +35,7 @@ pub struct Reading {
     pub running_us: i64,
 }
 
-/// Where readings come from.
+/// The source of readings.
 pub trait Machine: fmt::Debug + Send + Sync + 'static {
     /// What it says now.
     fn read(&self) -> Reading;
@@ -130,7 +130,7 @@ impl<M: Machine> SteadyClock<M> {
             *slept = slept_us;
         } else {
             if more_us >= SLEPT_US {
-                // That has passed, as far as the clock says so too.
+                // The machine slept for this long, as far as the clock agrees.
                 offset += more_us.min((wanted - offset).max(0));
                 *slept = slept_us;
             }

@@ -1,4 +1,4 @@
-//! What came back: an HTTP response, and the JSON-RPC answer in it.
+//! An answer: an HTTP response, and the JSON-RPC answer in it.
 
 use super::clause::{Finding, ensure};
 use reqwest::header::HeaderMap;
@@ -79,7 +79,7 @@ impl Answer {
 /// The error object of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RpcError {
-    /// The code.
+    /// The JSON-RPC error code.
     pub code: i64,
     /// One sentence.
     pub message: String,

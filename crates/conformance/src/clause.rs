@@ -1,4 +1,4 @@
-//! One clause of the protocol: what it demands, in one sentence of ours, and how it is looked at.
+//! One clause of the protocol: what it demands, in one sentence of ours, and its check.
 
 use super::probe::Probe;
 use futures_util::future::LocalBoxFuture;
@@ -78,7 +78,7 @@ impl Finding {
     }
 }
 
-/// What a check returns.
+/// The result of a check.
 pub type Outcome = Result<Evidence, Finding>;
 
 /// A check that passes, with what it saw.
@@ -102,7 +102,7 @@ pub(super) use ensure;
 /// A check, ready to run.
 type Run = Box<dyn for<'a> Fn(&'a Probe) -> LocalBoxFuture<'a, Outcome>>;
 
-/// How a clause is looked at.
+/// The kinds of checks.
 pub enum Check {
     /// By calls to the server.
     Test {

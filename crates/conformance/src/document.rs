@@ -1,4 +1,4 @@
-//! `CONFORMANCE.md`: every clause, and the test or the reason why there is none.
+//! Writes `CONFORMANCE.md`: every clause, and its test or the reason why there is none.
 
 use super::clause::{Check, Clause, Level};
 use std::fmt::Write;

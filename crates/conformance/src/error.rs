@@ -1,4 +1,4 @@
-//! Why there is no report, and which exit code that has.
+//! The reasons why there is no report, and their exit codes.
 
 use serde_json::{Value, json};
 use std::io;

@@ -1,4 +1,4 @@
-//! What a check works with: calls to one server, names of its own, tasks, and patience.
+//! The tools of a check: calls to one server, names of its own, tasks, and waiting.
 //!
 //! Each check has a probe of its own, so checks run side by side, on a store that holds other data.
 

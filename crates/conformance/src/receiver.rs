@@ -1,4 +1,4 @@
-//! A small HTTP server of a check, to which the server that is looked at sends its callbacks.
+//! A small HTTP server of a check, to which the server under test sends its callbacks.
 
 use super::clause::Finding;
 use super::probe::{PATIENCE, Probe};
@@ -23,7 +23,6 @@ const CALLBACKS_MAX: usize = 256;
 pub(super) struct Callback {
     /// `POST`, if all is well.
     pub(super) method: Method,
-    /// Its headers.
     pub(super) headers: HeaderMap,
     /// Its body; null if it is no JSON.
     pub(super) body: Value,

@@ -1,4 +1,4 @@
-//! Values that a server must take or refuse, and everything as it was after a refusal.
+//! Checks that a server takes or refuses values, and that a refusal changes nothing.
 
 use super::answer::{Reply, RpcError, shown};
 use super::clause::{Finding, ensure};

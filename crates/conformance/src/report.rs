@@ -1,9 +1,9 @@
-//! What became of the clauses, and what that means.
+//! The result of each clause, and the verdict.
 
 use super::clause::Level;
 use serde_json::{Value, json};
 
-/// What became of one clause.
+/// The result of one clause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Kept, with the evidence.

@@ -1,4 +1,4 @@
-//! Reading a streamed answer: server-sent events, and what they tell about tasks.
+//! Reads a streamed answer: server-sent events, and what they report about tasks.
 //!
 //! The documents show the members of an event and not how it is framed, so an event is found in
 //! either form: as `{event, data}` in the data of a message, alone or as a JSON-RPC result, or as a

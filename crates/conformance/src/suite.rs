@@ -1,4 +1,4 @@
-//! Looks at all clauses, side by side, and keeps their order.
+//! Runs the checks of all clauses, side by side, and keeps their order.
 
 use super::clause::{Check, Clause, Evidence, Finding};
 use super::options::Options;

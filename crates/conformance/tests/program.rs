@@ -1,5 +1,5 @@
-//! The program: what it prints and how it ends, for lists, wrong addresses, a server that keeps a
-//! clause, and servers that are wrong on purpose, where the suite must say so and come to an end.
+//! The program: its output and exit codes, for lists, wrong addresses, a server that keeps a clause, and servers that
+//! are wrong on purpose, where the suite must say so and come to an end.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

@@ -1,4 +1,4 @@
-//! Which version a call under an idempotency key runs.
+//! Remembers which version a call under an idempotency key runs.
 
 use crate::reading::newest;
 use crate::saving::key;
@@ -15,7 +15,7 @@ pub const PIN_LIFETIME_MS: u64 = 24 * 3600 * 1000;
 /// The version that a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pinned {
-    /// Its number.
+    /// Number of the pinned version.
     pub version: u32,
     /// Whether this is the first call.
     pub is_first: bool,

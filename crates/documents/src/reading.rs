@@ -1,4 +1,4 @@
-//! Reading what is kept.
+//! Reads saved documents.
 
 use crate::saving::key;
 use crate::version::{Document, Event, EventKind, Form, Version};

@@ -1,4 +1,4 @@
-//! Saving and deleting.
+//! Saves and deletes documents.
 
 use crate::reading::newest;
 use crate::version::{EventKind, NewVersion, Version};

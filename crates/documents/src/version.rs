@@ -1,9 +1,9 @@
-//! What is kept of a document.
+//! The types of a saved document and its versions.
 
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 
-/// How a document was given.
+/// The form in which a document was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// As a text in YAML or JSON.
@@ -32,18 +32,18 @@ pub struct NewVersion {
     pub hash: Arc<str>,
     /// How it was given.
     pub form: Form,
-    /// Its text.
+    /// The document as text.
     pub text: Arc<str>,
     /// Who saves it.
     pub by: Arc<str>,
-    /// When.
+    /// When it is saved.
     pub at: Timestamp,
 }
 
 /// One saved version, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// Its name.
+    /// The name under which the document is kept.
     pub name: Arc<str>,
     /// Its number, from 1; deletions count.
     pub version: u32,
@@ -51,7 +51,7 @@ pub struct Version {
     pub info_version: Arc<str>,
     /// Hash of its contents.
     pub hash: Arc<str>,
-    /// Of its text.
+    /// Bytes of the document's text.
     pub bytes: u64,
     /// When it was saved.
     pub saved_at: Timestamp,
@@ -62,15 +62,15 @@ pub struct Version {
 /// A saved version with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// What it is.
+    /// Name, number and facts of the version.
     pub version: Version,
     /// How it was given.
     pub form: Form,
-    /// Its text.
+    /// The document as text.
     pub text: Arc<str>,
 }
 
-/// What happened to a name.
+/// The kinds of events in the history of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// A version was saved.

@@ -1,11 +1,11 @@
-//! Events out of the bytes of a `text/event-stream`, however they were cut on the way.
+//! Parses a `text/event-stream` into events, however its bytes were split on the way.
 //!
 //! Owns: the rules of WHATWG HTML, 9.2.6 "Interpreting an event stream", and how much a server may make
 //! a client hold. Knows nothing of connections.
 
 use std::time::Duration;
 
-/// How much a stream may make its reader hold.
+/// Limits on what the reader of a stream must hold in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a line.
@@ -25,10 +25,10 @@ pub struct Event {
     pub id: String,
 }
 
-/// What a stream says.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// An event.
+    /// A complete event.
     Event(Event),
     /// The place has moved on, without an event.
     Place(String),

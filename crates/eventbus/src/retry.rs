@@ -1,5 +1,5 @@
-//! When a refused call may be made again: `google.rpc.RetryInfo` in the details of a status, where clients of gRPC
-//! look.
+//! Tells when a refused call may be made again: `google.rpc.RetryInfo` in the details of a status, where clients of
+//! gRPC look.
 
 use std::time::Duration;
 use tonic::{Code, Status};
@@ -11,7 +11,7 @@ pub fn status_with_retry(code: Code, message: &str, after: Duration) -> Status {
     Status::with_error_details(code, message, ErrorDetails::with_retry_info(Some(after)))
 }
 
-/// After which time a call that got this status may be made again, if the status says so.
+/// The time after which a call that got this status may be made again, if the status names one.
 #[must_use]
 pub fn retry_after(status: &Status) -> Option<Duration> {
     status.get_details_retry_info()?.retry_delay

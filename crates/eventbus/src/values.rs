@@ -1,4 +1,4 @@
-//! Free values of the wire as JSON, and what is wrong with them.
+//! Converts free values of the wire to JSON, and reports what is wrong with them.
 
 use prost_types::Struct;
 use prost_types::value::Kind;

@@ -1,4 +1,4 @@
-//! The hash chain: what makes a changed event visible even if its checksum was computed anew.
+//! The hash chain, which reveals a changed event even if its checksum was recomputed.
 //!
 //! Owns: what is hashed, the text form of a hash, and following the chain along the log.
 //! The *content* of an event is the SHA-256 of all that an append brings (`Row::content`). Its
@@ -28,7 +28,7 @@ impl Hash {
     /// What the first event of a chain follows.
     pub const BEFORE_FIRST: Self = Self([0; 32]);
 
-    /// The bytes.
+    /// The 32 bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -203,7 +203,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its place.
+    /// Position of the event in the log.
     #[must_use]
     pub const fn position(&self) -> Position {
         match self {
@@ -362,7 +362,7 @@ impl Chain {
         })
     }
 
-    /// From where to where it was followed; `None` where there is none, or its end is hidden.
+    /// The part of the log along which the chain was followed; `None` if there is no chain, or its end is hidden.
     #[must_use]
     pub fn followed(&self) -> Option<Followed> {
         Some(Followed {

@@ -1,4 +1,4 @@
-//! The rules of the port that need no look into the log, and the sizes of what goes in and out.
+//! Checks of the port that need no read of the log, and the limits on the size of calls.
 //!
 //! Owns: the limits that the backends share.
 
@@ -31,7 +31,7 @@ pub(super) const QUEUE_LEN_MAX: usize = 4_096;
 /// Payload bytes that wait for the committer: two of the largest appends.
 pub(super) const QUEUE_BYTES_MAX: usize = 2 * APPEND_BYTES_MAX;
 
-/// How much of a transaction a write takes.
+/// The size of a write within a transaction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
     pub(super) events: usize,

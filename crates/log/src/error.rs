@@ -1,4 +1,4 @@
-//! What can go wrong with the log.
+//! The errors of the log.
 
 use taskledger_domain::Position;
 
@@ -14,7 +14,7 @@ pub enum Error {
     /// A row of the log cannot be believed.
     #[error("the log is damaged at position {position}: {reason}")]
     Corrupt {
-        /// The row.
+        /// Position of the damaged row.
         position: Position,
         /// What is wrong with it.
         reason: String,

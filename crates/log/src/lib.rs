@@ -48,9 +48,9 @@ pub struct NewEvent {
     pub id: EventId,
     /// When its command was decided.
     pub time: Timestamp,
-    /// Who and why.
+    /// The actor, and the ids of the request that caused it.
     pub metadata: Metadata,
-    /// The fact.
+    /// The event to append.
     pub event: Arc<Event>,
     /// The fact in its stored form; encoded by the sender, so that the one committer need not.
     pub encoded: Encoded,
@@ -71,7 +71,7 @@ impl NewEvent {
     }
 }
 
-/// What a claim is about.
+/// The subject of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ClaimKey {
     /// A task id, with the id of its flow as value. Never expires: task ids are unique for ever.
@@ -104,7 +104,7 @@ pub struct Fence {
 /// Events for one stream, with everything that must hold for them to be written.
 #[derive(Debug, Clone)]
 pub struct Append {
-    /// The flow.
+    /// The flow whose stream the events go to.
     pub stream: FlowId,
     /// Version of its last event; 0 = the stream must not exist.
     pub expected: Version,
@@ -116,7 +116,7 @@ pub struct Append {
     pub fence: Option<Fence>,
 }
 
-/// What became of an append. Exactly one of these is true for ever.
+/// The outcome of an append. Exactly one of these is true for ever.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// On disk, in this form.
@@ -166,7 +166,7 @@ pub struct Snapshot {
     pub version: Version,
     /// Number of the format of `bytes`; another number is as good as absent.
     pub format: u32,
-    /// The state.
+    /// The encoded state of the flow.
     pub bytes: Vec<u8>,
 }
 

@@ -26,7 +26,7 @@ pub enum LockError {
         "the data folder `{folder}` is in use by {holder}; stop it or choose another `--data-dir`"
     )]
     Held {
-        /// The folder.
+        /// Path of the data folder.
         folder: PathBuf,
         /// `process 1234`, or `another process` when its number is not known.
         holder: String,
@@ -34,7 +34,7 @@ pub enum LockError {
     /// The folder cannot be made or written to.
     #[error("the data folder `{folder}` cannot be used: {source}")]
     Unusable {
-        /// The folder.
+        /// Path of the data folder.
         folder: PathBuf,
         /// The operating system's reason.
         source: std::io::Error,

@@ -34,7 +34,7 @@ struct State {
     /// Streams in order of creation.
     flows: Vec<FlowId>,
     head: Position,
-    /// Of the last event.
+    /// Hash of the last event.
     hash: Option<Hash>,
     dropped: Dropped,
     claims: HashMap<ClaimKey, (Arc<str>, Option<Timestamp>)>,

@@ -1,4 +1,4 @@
-//! What a log says of events that it no longer has, because their flow was archived.
+//! Describes events that the log no longer has, because their flow was archived.
 //!
 //! Owns: the words for it. A stream that was archived ends with `FlowArchived`; what stands before is
 //! dropped from its end to its beginning, so that at any moment what is left is the first events of
@@ -16,7 +16,7 @@ pub const ARCHIVED_KIND: &str = "FlowArchived";
 /// Events that one transaction drops: a few milliseconds of the one writer's time.
 pub const DROP_EVENTS_MAX: usize = 256;
 
-/// What is missing of the log.
+/// The events that are missing from the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dropped {
     /// No dropped event had a higher position; 0 = nothing was dropped.
@@ -30,7 +30,7 @@ pub struct Dropped {
 pub struct Undropped {
     /// Goes up in order of creation; pages go on behind it.
     pub number: u64,
-    /// The flow.
+    /// The archived flow.
     pub flow: FlowId,
     /// Position of its last event: whoever has read so far needs nothing of it any more.
     pub end: Position,

@@ -1,4 +1,4 @@
-//! The newest events, shared from memory.
+//! The newest events, in memory and shared by all readers.
 //!
 //! Owns: a bounded run of events that ends at the head of the log, and where in it each stream has its
 //! events. The committer pushes in order, before it tells anybody; readers that are nearly live never
@@ -18,7 +18,6 @@ const EVENT_OVERHEAD_BYTES: usize = 500;
 /// An event on its way into the ring.
 #[derive(Debug, Clone)]
 pub(super) struct Fresh {
-    /// The event.
     pub(super) event: Arc<Recorded>,
     /// Bytes of its stored form.
     pub(super) data_len: usize,

@@ -1,4 +1,4 @@
-//! What the durable backends store alike: a row of the log and the way back to an event.
+//! The storage format that the durable backends share: from an event to a row of the log and back.
 //!
 //! Owns: the form of checksums and of the keys of claims. The backends own columns and the reading of them.
 

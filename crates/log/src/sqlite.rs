@@ -48,7 +48,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 /// Exit code when an outcome is not known (`EX_SOFTWARE`).
 const EXIT_OUTCOME_UNKNOWN: i32 = 70;
 
-/// How the log is opened.
+/// Options for opening the log.
 #[derive(Clone)]
 pub struct Options {
     /// The file; made when it is missing. Its folder must exist.
@@ -104,7 +104,7 @@ pub struct SqliteStore {
     queue_bytes: Arc<Semaphore>,
 }
 
-/// What runs for an open log.
+/// The threads of an open log.
 struct Threads {
     /// Gives its connection back.
     committer: JoinHandle<Option<Committer>>,

@@ -1,4 +1,4 @@
-//! A log as lines of JSON: how it leaves one backend and enters another.
+//! The export format: a log as lines of JSON, which leave one backend and enter another.
 //!
 //! Owns: the form of a line, the digest over lines, and (`check`) the rules that a log must keep to
 //! be taken in. Backends read and write ([`Source`], [`Target`]); nothing here touches a database.
@@ -31,7 +31,7 @@ pub const LINE_BYTES_MAX: usize = 80 * 1024 * 1024;
 pub struct ExportedEvent {
     /// Place in the log.
     pub position: Position,
-    /// The flow.
+    /// The flow that the event belongs to.
     pub flow_id: FlowId,
     /// Place in the flow's stream.
     pub version: Version,
@@ -47,7 +47,7 @@ pub struct ExportedEvent {
     pub schema_version: u16,
     /// The principal.
     pub actor: String,
-    /// The request.
+    /// The id of the request that caused it.
     pub correlation: String,
     /// The event that led here.
     pub causation: Option<EventId>,
@@ -92,11 +92,11 @@ pub struct ExportedKey {
 /// A line of an export: the events and what stayed of dropped ones in order, then the keys, then the end.
 #[derive(Debug, Clone)]
 pub enum Line {
-    /// An event.
+    /// An event with its metadata and place in the log.
     Event(ExportedEvent),
     /// An event that was dropped with its archived flow.
     Dropped(DroppedLine),
-    /// A key.
+    /// An idempotency key and what is remembered for it.
     Key(ExportedKey),
     /// What came before it, so that a file that was cut off is noticed.
     End(End),
@@ -126,7 +126,7 @@ pub struct ArchiveHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Of all lines before it.
+    /// Counts and digest of all lines before it.
     pub end: Receipt,
 }
 
@@ -213,7 +213,7 @@ pub struct Tally {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
-    /// Events.
+    /// Number of events; dropped ones are not counted.
     pub events: u64,
     /// Idempotency keys.
     pub keys: u64,
@@ -241,7 +241,7 @@ impl Tally {
         self.events
     }
 
-    /// The receipt.
+    /// Ends the tally and computes the digest.
     #[must_use]
     pub fn receipt(self) -> Receipt {
         let digest = self.digest.finalize();

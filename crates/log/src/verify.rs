@@ -1,4 +1,4 @@
-//! What must hold of a log, whichever backend holds it: for `events verify`.
+//! The checks of `events verify`, for every backend.
 //!
 //! Owns: the faults, and the rules along positions and versions. Backends read the rows.
 
@@ -39,7 +39,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What was found.
+/// The findings of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Position of the last event when the walk began.
@@ -84,7 +84,7 @@ impl Report {
     }
 }
 
-/// How far the walk along the positions is.
+/// The state of the walk along the positions.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     pub(super) after: Position,

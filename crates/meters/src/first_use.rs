@@ -1,4 +1,4 @@
-//! What is counted by names that the program does not know before, such as those of executors.
+//! Counters by names that the program does not know beforehand, such as those of executors.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! How often values lay in which range.
+//! Histograms: how many values lay in each range.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Buckets {
         30 * SECOND,
         60 * SECOND,
     ]);
-    /// Of numbers of events in an append.
+    /// Buckets for numbers of events in an append.
     pub const EVENTS: Self = Self {
         upper: &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
         divisor: 1,
@@ -78,7 +78,7 @@ impl Buckets {
     }
 }
 
-/// How often values lay in which range, and their sum.
+/// Counts of values in each range, and their sum.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: &'static Buckets,
@@ -88,10 +88,10 @@ pub struct Histogram {
     sum: AtomicU64,
 }
 
-/// What a histogram shows.
+/// A snapshot of a histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// Of all values.
+    /// The sum of all values.
     pub sum: f64,
     /// How many there were.
     pub count: u64,

@@ -27,7 +27,7 @@ impl Counter {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The number.
+    /// The current count.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -43,7 +43,7 @@ pub struct Population(std::sync::Arc<AtomicU64>);
 pub struct Presence(std::sync::Arc<AtomicU64>);
 
 impl Population {
-    /// One more.
+    /// Adds one member, until the returned value is dropped.
     #[must_use]
     pub fn enter(&self) -> Presence {
         self.0.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Every request that this server sends to somebody else: webhooks, calls of executors.
+//! Outgoing requests: webhooks, and the calls of executors.
 //!
 //! Owns: which receivers are allowed ([`Policy`]), what a checked address is ([`Target`]), how names
 //! become addresses ([`Lookup`]), and the one client ([`Egress`]) that dials nothing but addresses that

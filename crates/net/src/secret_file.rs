@@ -23,9 +23,9 @@ pub enum Error {
     /// It cannot be read.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Other users can read or change it.
@@ -34,15 +34,15 @@ pub enum Error {
          `chmod 600 '{path}'`"
     )]
     Shared {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// Its mode.
+        /// The permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// It is larger than any such secret.
     #[error("`{path}` has more than {bytes_max} bytes")]
     TooLarge {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What would be read at most.
         bytes_max: u64,

@@ -1,4 +1,5 @@
-//! Whom this program trusts as a client, what it shows as a server, and how it agrees on encryption.
+//! TLS settings: the authorities that this program trusts as a client, the certificate that it shows as a server, and
+//! the encryption that it accepts.
 //!
 //! The library brings no cryptography of its own choice, so every client of this program is made here or
 //! with the configuration from here. There is no way to switch verification off.

@@ -12,7 +12,7 @@ const END_BYTES_MAX: usize = 2 * 1024;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// What a program wrote.
+/// The captured output of a program.
 #[derive(Debug)]
 pub struct Captured {
     kept: Vec<u8>,

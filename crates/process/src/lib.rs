@@ -1,4 +1,4 @@
-//! Programs that run for a task: a process group from start to end, and what it writes.
+//! Programs that run for a task: a process group from start to end, and its output.
 //!
 //! Owns: waiting for a program and ending all it has started ([`supervise`]), its output within bounds and without
 //! secrets ([`Captured`]). May not: know what runs, or for whom. The server runs the programs of `command_executor`

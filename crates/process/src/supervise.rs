@@ -14,7 +14,7 @@ use tokio::process::Child;
 /// can still hold the pipe open.
 pub const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
-/// How the group is told to end.
+/// How the process group is asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// SIGTERM, and SIGKILL when it is still there after this time.

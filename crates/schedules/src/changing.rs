@@ -1,4 +1,4 @@
-//! Making, changing and deleting schedules.
+//! Creates, changes and deletes schedules.
 
 use crate::rows::{self, NewSchedule, Schedule};
 use crate::turns::LOOK_AGAIN_MS;
@@ -25,7 +25,7 @@ pub enum Refusal {
     Changed(u32),
 }
 
-/// What became of an order to delete a schedule.
+/// The result of deleting a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
     /// It is gone.

@@ -1,4 +1,4 @@
-//! What a schedule is asked to do, as it is stored: JSON, whose members are never renamed.
+//! The definition of a schedule, as it is stored: JSON, whose members are never renamed.
 
 use crate::timing::{Calendar, Invalid, Timing};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub const JITTER_SECONDS_MAX: u64 = 24 * 3600;
 /// Runs that `max_runs` may ask for.
 pub const MAX_RUNS_MAX: u64 = 1_000_000_000;
 
-/// What happens at a time while a run of the schedule goes on.
+/// The behaviour at a time at which a run of the schedule is still going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -28,7 +28,7 @@ pub enum Overlap {
     Queue,
     /// Another run is started.
     Allow,
-    /// That run is cancelled, then another one is started.
+    /// The running one is cancelled, then another one is started.
     CancelPrevious,
 }
 
@@ -45,13 +45,13 @@ impl Overlap {
     }
 }
 
-/// What a schedule starts.
+/// The work that a schedule starts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
     /// A workflow document that is kept.
     Workflow {
-        /// Its name.
+        /// The name under which the document is kept.
         name: Arc<str>,
         /// Its version; absent: the newest at the time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,12 +67,12 @@ pub enum Work {
     },
 }
 
-/// What a schedule is asked to do.
+/// The definition of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// When.
+    /// The times at which runs start.
     pub timing: Timing,
-    /// What.
+    /// The workflow or tasks that a run consists of.
     pub work: Work,
     /// No time before this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,9 +86,9 @@ pub struct Definition {
     /// What happens while a run goes on.
     #[serde(default)]
     pub overlap: Overlap,
-    /// Within which a missed time is made up.
+    /// A missed time is made up for within this many seconds.
     pub catch_up_seconds: u64,
-    /// By which each start is put off at most.
+    /// Each start is delayed by up to this many seconds.
     #[serde(default)]
     pub jitter_seconds: u64,
 }

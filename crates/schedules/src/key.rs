@@ -1,4 +1,4 @@
-//! What follows from a schedule and one of its times: always the same, on every server and after every crash.
+//! Derives ids from a schedule and one of its times: always the same, on every server and after every crash.
 
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reading what is kept.
+//! Reads schedules and their runs.
 
 use crate::rows::{self, Run, Schedule, columns, run_columns};
 use crate::{Error, ScheduleStore};

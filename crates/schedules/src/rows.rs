@@ -1,4 +1,4 @@
-//! What is kept of a schedule and of its runs.
+//! The rows of schedules and of their runs.
 
 use crate::definition::Definition;
 use crate::{Error, ScheduleStore};
@@ -8,7 +8,7 @@ use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Row, Tx};
 use uuid::Uuid;
 
-/// How often what happened to the times of a schedule.
+/// Counts of the times of a schedule, by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Runs started at its times.
@@ -26,13 +26,13 @@ pub struct Counters {
 /// A schedule that is to be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewSchedule {
-    /// Its id.
+    /// Identifies the schedule in its runs and in the store.
     pub id: Uuid,
-    /// Whose it is.
+    /// The user that owns the schedule.
     pub owner: Owner,
-    /// Its name.
+    /// Unique for its owner.
     pub name: Arc<str>,
-    /// In whose name it starts runs.
+    /// The principal as which it starts runs.
     pub actor: Arc<str>,
     /// What it may do then.
     pub scopes: Arc<str>,
@@ -55,13 +55,13 @@ pub struct NewSchedule {
 /// A schedule that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Its id.
+    /// Identifies the schedule in its runs and in the store.
     pub id: Uuid,
-    /// Whose it is.
+    /// The user that owns the schedule.
     pub owner: Owner,
-    /// Its name.
+    /// Unique for its owner.
     pub name: Arc<str>,
-    /// In whose name it starts runs.
+    /// The principal as which it starts runs.
     pub actor: Arc<str>,
     /// What it may do then.
     pub scopes: Arc<str>,
@@ -71,7 +71,7 @@ pub struct Schedule {
     pub definition: Definition,
     /// Whether its times pass without a run.
     pub is_paused: bool,
-    /// Why.
+    /// Why it is paused, or any other remark for people.
     pub note: Option<Arc<str>>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -95,7 +95,7 @@ pub struct Schedule {
     pub waits_since: Option<Timestamp>,
 }
 
-/// What became of one time, or of one start by hand.
+/// The outcome of one time, or of one start by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// It waits for the end of the run before it.

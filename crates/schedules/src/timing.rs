@@ -1,4 +1,4 @@
-//! When a schedule is due: a cron expression, a recurrence rule or a period, as it is written and as it is computed.
+//! The times of a schedule: a cron expression, a recurrence rule or a period, as written and as computed.
 //!
 //! Pure. Times come from the crates `croner` and `rrule` and the bundled IANA database of `chrono-tz`.
 
@@ -48,7 +48,7 @@ const CRON_FIELDS: [(&str, &str); 5] = [
 const ZONE_EXPECTED: &str =
     "a name of the IANA time zone database, such as `Europe/Berlin` or `UTC`";
 
-/// When a schedule is due, as it was written.
+/// The times of a schedule, as they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Timing {

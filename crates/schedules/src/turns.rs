@@ -1,4 +1,4 @@
-//! Looking at schedules that are due: one server at a time, each decision recorded before it is carried out.
+//! Looks at schedules that are due: one server at a time, each decision recorded before it is carried out.
 //!
 //! A lease is a number that rises with each look and each change. What is decided under an older one is refused, so two
 //! servers, or one that stood still, never decide the same time. A decision to start is a row `starting`: whoever looks
@@ -42,7 +42,7 @@ pub struct Step {
     pub run: Option<Run>,
 }
 
-/// What became of a run that was being started.
+/// The outcome of a run that was being started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// It began; its id, if that is known.

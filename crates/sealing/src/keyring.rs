@@ -1,4 +1,4 @@
-//! The keys under which secrets lie in the store.
+//! The keys that seal secrets in the store.
 //!
 //! Owns: reading and making key files, sealing and opening (XChaCha20-Poly1305). The first key of a
 //! file seals, all of them open, so a new one is put before the old ones. May not: know SQL.
@@ -44,17 +44,17 @@ pub enum KeysError {
          given): {source}"
     )]
     File {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Others than its owner can read the file.
     #[error("the key file `{path}` can be read by others (mode {mode:03o}), expected 600")]
     Readable {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// Its mode.
+        /// The permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// The text is not that of keys. Never shows it.
@@ -80,13 +80,13 @@ pub enum KeysError {
          ({KEYS_FILE} in the data folder unless given); add it there, below the others"
     )]
     Unknown {
-        /// Its name.
+        /// The id of the missing key.
         id: String,
     },
     /// A sealed value does not open: it was changed, or moved to another row.
     #[error("a sealed value of `{row}` does not open")]
     Broken {
-        /// Which row.
+        /// The row that the value is bound to.
         row: String,
     },
 }

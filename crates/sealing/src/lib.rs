@@ -1,4 +1,4 @@
-//! How secrets are kept: the keys of a key file, and values that only open with them.
+//! The sealing of secrets: the keys of a key file, and values that only open with them.
 //!
 //! Owns: [`Keyring`] (key files, sealing, opening), [`Secret`], a text that `Debug` does not show, and [`Scrubber`],
 //! which removes secrets from what others repeat of them. May not: know SQL, or what the secrets are for. Used for

@@ -1,5 +1,5 @@
-//! Removes secrets from what somebody says to whom they were given: the program or receiver of an attempt, the
-//! receiver of a webhook.
+//! Removes secrets from the output of those who were given them: the program or receiver of an attempt, the receiver of
+//! a webhook.
 //!
 //! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped once or twice,
 //! as Python shows a string, percent-encoded, base64 at any alignment and hexadecimal, both also over several lines,

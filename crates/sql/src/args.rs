@@ -82,7 +82,7 @@ impl Args {
             Bound::Direct(params) => params.push(value.into().map_or(Param::Null, Param::Bytes)),
         }
     }
-    /// An id.
+    /// Binds a UUID to the next column.
     pub fn id(&mut self, value: Uuid) {
         self.opt_id(Some(value));
     }

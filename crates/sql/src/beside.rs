@@ -26,7 +26,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(2);
 /// How long a statement waits for a lock of another process on the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What differs between such tables.
+/// The settings in which such tables differ.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Their schema in PostgreSQL.

@@ -1,4 +1,4 @@
-//! Calls of sqlx, behind a pointer.
+//! Wrappers of sqlx calls behind a pointer, which keep their futures small.
 //!
 //! A future of an `async fn` is compiled in each crate that awaits it. Those of sqlx are large, and eight crates
 //! of the program await them: all of their code was in the program eight times. These functions are compiled here

@@ -1,4 +1,4 @@
-//! The values of a row, and what they mean.
+//! Reads the values of a row as types.
 
 use crate::error::Error;
 use crate::postgres;

@@ -1,4 +1,4 @@
-//! SQLite without a thread between: connections that are used where they are called.
+//! SQLite connections that run statements on the calling thread.
 //!
 //! A statement through `sqlx` is a hop to a thread of the connection and back, about 20 µs on a small
 //! machine, so rows had to travel in large statements, which SQLite runs with a journal of their own.

@@ -1,9 +1,9 @@
-//! Which database is spoken to.
+//! The database engine in use.
 
-/// Which database holds the rows.
+/// The database that holds the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// SQLite.
+    /// SQLite, in a file of this server.
     Sqlite,
     /// PostgreSQL.
     Postgres,

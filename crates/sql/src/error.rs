@@ -1,4 +1,4 @@
-//! What can go wrong with a statement. All of it is failure; the caller of the server can mend none.
+//! The errors of a statement. All of it is failure; the caller of the server can mend none.
 
 /// A statement was not carried out, or its answer cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -35,7 +35,7 @@ enum Column {
 }
 
 impl Columns {
-    /// For one row.
+    /// Columns for a single row.
     pub(crate) const fn single() -> Self {
         Self {
             columns: Vec::new(),

@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep, timeout};
 /// A connection that nobody needs is closed after this time, so that an idle server is small.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How the connections to a file are opened, and how many there are.
+/// Options of the connections to a file.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The file.
+    /// Path of the file that the error is about.
     pub path: PathBuf,
     /// Open at once; 0 counts as 1.
     pub connections: u32,

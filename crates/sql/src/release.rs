@@ -1,4 +1,4 @@
-//! What a connection to PostgreSQL must show before it goes back to its pool.
+//! The checks of a connection to PostgreSQL before it goes back to its pool.
 
 use sqlx::Executor;
 use sqlx::postgres::PgConnection;

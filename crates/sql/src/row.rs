@@ -6,11 +6,11 @@ use sqlx::sqlite::SqliteRow;
 
 /// A row of an answer.
 pub enum Row {
-    /// Of SQLite.
+    /// A row of SQLite, read through `sqlx`.
     Sqlite(SqliteRow),
-    /// Of SQLite, read without a thread between.
+    /// A row of SQLite, read on the calling thread.
     Direct(Values),
-    /// Of PostgreSQL.
+    /// A row of PostgreSQL.
     Postgres(PgRow),
 }
 

@@ -1,4 +1,4 @@
-//! Changes of many rows, some at a time, so that others get their turn.
+//! Changes many rows a few at a time, so that other writers get their turn.
 
 /// Repeats `one`, which changes at most `slice` rows and says how many, until it finds fewer. Returns how many in all.
 ///

@@ -1,4 +1,4 @@
-//! Texts on their way to a database.
+//! Texts in the form in which a database can store them.
 
 use std::sync::Arc;
 use taskledger_domain::Payload;

@@ -65,7 +65,7 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// On which of them.
+    /// The engine that the transaction runs on.
     #[must_use]
     pub fn engine(&self) -> Engine {
         match &self.inner {

@@ -1,4 +1,4 @@
-//! Parameters and rows of SQLite where no `sqlx` stands between.
+//! Parameters and rows of SQLite connections that do not use `sqlx`.
 
 use crate::error::Error;
 use crate::text::Text;

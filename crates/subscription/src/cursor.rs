@@ -1,4 +1,4 @@
-//! Where a subscriber stands, as a text that it gives back to go on.
+//! Cursors: the place of a subscriber as a text, which it sends back to continue.
 //!
 //! Owns: the form of cursors. To others a cursor is opaque: it names a place in this log and proves
 //! that the place was really there, by a part of the event's id; what else is in the log, it does not

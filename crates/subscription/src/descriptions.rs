@@ -1,4 +1,4 @@
-//! How tasks are described, for notices: events other than a creation do not say it.
+//! Names and labels of tasks, for notices: only the event of a creation holds them.
 //!
 //! A description is that of the event's moment or a later one: what happened before a task was renamed may be told
 //! with its new name. Owns: what is known of flows, folded from the log, within bounds.
@@ -25,14 +25,14 @@ const LABELS_BYTES: usize = 80;
 /// Flows are read by so many at a time, each of them once.
 const TURNS: usize = 16;
 
-/// How a task is described.
+/// The description of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Its name.
+    /// The name that callers gave the task.
     pub name: Arc<str>,
     /// The task above it.
     pub parent_id: Option<TaskId>,
-    /// Its labels.
+    /// The labels that subscriptions can filter by.
     pub labels: Labels,
 }
 

@@ -1,4 +1,4 @@
-//! What a value is in the formats of the doors: each made once, by whoever first needs it, and shared.
+//! The encodings of a value in the formats of the doors: each is made once, by whoever first needs it, and shared.
 //!
 //! The formats belong to the doors; here they are only types that name them.
 

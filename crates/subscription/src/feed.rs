@@ -1,4 +1,4 @@
-//! The log from a position on: first what is there, then what comes.
+//! Reads the log from a position on: first stored events, then new ones.
 
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, Specification};

@@ -1,4 +1,4 @@
-//! What has just happened, for all who watch, made once and shared.
+//! New notices for all watchers, made once and shared.
 //!
 //! Owns: the reader of the log that follows its end while somebody watches, and what it has published:
 //! one tail for those who watch everything, one for each flow that is watched. Memory is only a fast
@@ -58,7 +58,7 @@ pub struct Live {
     pub(super) store: Arc<dyn EventStore>,
     /// Whoever was told of an event may read at once, and must not find less than that.
     reads: Arc<dyn Reads>,
-    /// Whose flows are whose.
+    /// The users of flows.
     pub(super) users: Users,
     /// How tasks are described.
     descriptions: Descriptions,

@@ -1,4 +1,4 @@
-//! What subscribers are told: an event of the log in the protocol's words, a shape of its own.
+//! Notices: what subscribers are told about an event of the log, in the protocol's words.
 //!
 //! Owns: the names of notices, which events make which of them, and their JSON. A notice is made
 //! from its event alone, so it reads the same live, from history, and on every server; but how its task is
@@ -30,7 +30,7 @@ use taskledger_domain::{EventId, Payload, Recorded, RunId, TaskId, Timestamp, Ve
 /// every subscriber and every delivery, so receivers know repetitions by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoticeId {
-    /// The event.
+    /// Identifies the event that the notice was made from.
     pub event: EventId,
     /// 0 for the status update that an event makes, 1 for what comes with it; [`PART_AT_REST`] for [`at_rest`].
     pub part: u8,
@@ -61,7 +61,7 @@ impl Serialize for NoticeId {
 pub struct Notice {
     /// Always `a2a`. spec: interface / Response Format (A2A Protocol)
     protocol: &'static str,
-    /// The kind.
+    /// The kind of change; not part of the JSON of `data`.
     #[serde(skip)]
     pub kind: Kind,
     /// Its identity.
@@ -102,7 +102,7 @@ pub struct Notice {
     /// The place of a part of its output among those of the attempt, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_number: Option<u32>,
-    /// That part.
+    /// The content of the part of an output, in notices of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_part: Option<Part>,
     /// Parts of its output that were told before its result.
@@ -143,7 +143,7 @@ pub struct Notice {
 /// A run at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EndedRun {
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
     /// Its verdict.
     pub state: RunState,

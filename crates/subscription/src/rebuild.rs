@@ -1,4 +1,4 @@
-//! Makes the read models anew from the log, beside the rows that serve.
+//! Rebuilds the read models from the log, beside the rows that serve.
 //!
 //! Owns the one rebuild that a server may have under way ([`Rebuilds`]), its progress and its end.
 
@@ -108,7 +108,7 @@ async fn fold_and_swap(
     }
 }
 
-/// How the last rebuild of this server stands.
+/// The state of this server's last rebuild.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
     /// It folds.
@@ -126,7 +126,7 @@ pub enum Status {
     /// The old rows serve on; unless the connection broke behind the swap, of which nobody here knows:
     /// then the new ones do. Either rows are whole.
     Failed {
-        /// Why.
+        /// The error, in words for people.
         reason: Arc<str>,
     },
 }

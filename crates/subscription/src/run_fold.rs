@@ -1,4 +1,4 @@
-//! How a run stands at a place of its stream, made from its notices one after the other.
+//! The state of a run at a place of its stream, folded from its notices.
 //!
 //! The same for everybody who is told of a run, by a stream or by requests: a change follows from the log alone, so it
 //! reads the same live, from history, and on every server.
@@ -15,7 +15,7 @@ pub use taskledger_projections::Wait;
 /// A run as its notices up to a place leave it.
 #[derive(Debug, Clone)]
 pub struct Fold {
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// The task that was asked for.
     pub task: TaskId,
@@ -30,7 +30,7 @@ pub struct Fold {
     resumes: Option<Timestamp>,
 }
 
-/// How a run stands, and the question that it asks.
+/// The status of a run, and the question that it asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoldStatus {
     /// In a word.
@@ -41,7 +41,7 @@ pub struct FoldStatus {
     pub wait: Option<Wait>,
 }
 
-/// What a notice changes, before what it takes to say so was read.
+/// The change that a notice makes, before the details that it needs were read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FoldChange {
     /// How the run stands.
@@ -50,11 +50,11 @@ pub enum FoldChange {
     Output {
         /// The task that makes the output.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt that makes it, from 1.
         attempt: u32,
         /// Its place among the parts of the attempt, from 1.
         number: u32,
-        /// The part.
+        /// The content: a piece of text or a JSON object.
         part: Part,
     },
     /// A task has returned something.

@@ -1,4 +1,4 @@
-//! Keeps the read models up with the log.
+//! Keeps the read models up to date with the log.
 //!
 //! Owns: the loop that reads a batch, folds it and tells everybody how far it is. Transient errors
 //! are retried for ever with growing pauses; an event that cannot be folded, or a damaged row of
@@ -30,7 +30,7 @@ const ASK_WHEN_WANTED: Duration = Duration::from_millis(50);
 /// How often it asks when nobody waits. Between, it is woken by whoever folds.
 const ASK_WHEN_IDLE: Duration = Duration::from_secs(1);
 
-/// How the projection stands.
+/// The state of the projection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// It follows the log.
@@ -44,14 +44,14 @@ pub enum State {
     },
     /// The last try failed; it tries again.
     Retrying {
-        /// Why.
+        /// The error of the last try, in words for people.
         reason: Arc<str>,
     },
     /// It has stopped for good before an event that it cannot fold.
     Failed {
-        /// The event.
+        /// Position of the event that cannot be folded.
         position: Position,
-        /// Why.
+        /// Why the event cannot be folded, in words for people.
         reason: Arc<str>,
     },
 }
@@ -83,7 +83,7 @@ pub struct Service {
     first: Position,
 }
 
-/// What others may know of the projection. Cheap to clone.
+/// A handle by which other parts observe the projection. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     fill_from: Position,

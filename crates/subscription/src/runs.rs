@@ -1,4 +1,4 @@
-//! Which tasks a run consists of: a question to the log.
+//! Finds the tasks that a run consists of, from the log.
 
 use std::collections::HashSet;
 use taskledger_domain::flow::covers;

@@ -29,7 +29,7 @@ const PAGE_EVENTS: usize = 512;
 /// Bytes that a stream gives at a time, unless a single notice has more.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
 
-/// What a stream shows.
+/// The filter of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Only this flow.
@@ -49,7 +49,7 @@ pub struct Filter {
 /// A run, and the tasks of which it consists.
 #[derive(Debug, Clone)]
 pub struct Covered {
-    /// The run.
+    /// The run that the stream follows.
     pub run: RunId,
     /// Its tasks; `None`: all of the flow's. Those that join it later are added as they come.
     pub tasks: Option<HashSet<TaskId>>,
@@ -66,7 +66,7 @@ impl Filter {
     }
 }
 
-/// When a stream ends by itself.
+/// The condition on which a stream ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// It does not.
@@ -123,7 +123,7 @@ enum Source {
     Live,
 }
 
-/// What comes next.
+/// The next items of a stream.
 #[derive(Debug)]
 pub enum Batch {
     /// All notices of a chunk, which many streams share.

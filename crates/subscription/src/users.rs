@@ -1,4 +1,4 @@
-//! Whose flows are whose: for those who watch the flows of one user.
+//! The users of flows, for those who watch the flows of one user.
 //!
 //! The user of a flow is that of its root, as it is now; what happened before counts as theirs.
 

@@ -1,4 +1,4 @@
-//! What is told of how a run stands, notice by notice.
+//! The state of a run, folded notice by notice.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

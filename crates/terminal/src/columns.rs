@@ -1,4 +1,4 @@
-//! Tables that fit: aligned columns in at most so many columns of a terminal.
+//! Tables that fit: aligned columns within the width of a terminal.
 //!
 //! What a reader needs stays whole and in place. First the columns that may be shortened get an ellipsis, then
 //! columns that are extra are left out, the last first, and where even that does not help, each row becomes lines of
@@ -66,7 +66,7 @@ impl<'h> Column<'h> {
         }
     }
 
-    /// Its head.
+    /// The heading that stands above the column.
     #[must_use]
     pub const fn head(&self) -> &'h str {
         self.head

@@ -1,4 +1,4 @@
-//! How a program ends, and what it says of an error.
+//! The end of a program: its exit code, and how it reports an error.
 
 use crate::message;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// An error with which a program may end. Its text is for people.
 pub trait Ending: Display {
-    /// The exit code.
+    /// The exit code with which the program ends.
     fn exit_code(&self) -> ExitCode;
 
     /// The error for programs, as they read it from standard output: `{"error": {"message"}}`, perhaps with

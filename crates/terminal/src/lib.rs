@@ -1,4 +1,4 @@
-//! What the programs of this repository print, and how they end.
+//! The output of this repository's programs, and their exit.
 //!
 //! Owns: standard output as text for people or as JSON ([`Output`]), messages on standard error, aligned columns, texts
 //! that a terminal does not obey, colours ([`Style`]), and the exit of a program with an error ([`end`]). Knows no

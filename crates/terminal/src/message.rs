@@ -1,11 +1,11 @@
-//! Messages on standard error, as wide as the terminal that it is.
+//! Messages on standard error, wrapped to the width of the terminal.
 
 use crate::style::Text;
 use std::io::{self, IsTerminal as _, Write as _};
 
 /// Stands for a blank at which no line is broken.
 const FIXED: char = '\u{a0}';
-/// With what commands to paste begin.
+/// Commands to paste begin with this.
 const COMMAND: &str = "taskledger ";
 
 /// Writes lines for people. When nobody reads standard error, there is nobody to tell.

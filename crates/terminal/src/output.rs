@@ -1,4 +1,4 @@
-//! Where answers go: texts for people, or JSON.
+//! The format of answers: text for people, or JSON.
 
 use crate::style::Text;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Output {
     options: String,
 }
 
-/// How what answers hold is told to people.
+/// How an answer is written for people.
 pub trait Telling: Send {
     /// A time that stands alone; what is no time is told as it is.
     fn time(&self, time: &str) -> String;
@@ -24,7 +24,7 @@ pub trait Telling: Send {
     fn sentence(&self, text: &str) -> String;
 }
 
-/// How texts for people look.
+/// The look of texts for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Look {
     /// With colours.

@@ -1,4 +1,4 @@
-//! Text with meaning: what is good, bad or beside the point, as colours of a terminal or as nothing.
+//! Styled text: what is good, bad or secondary, as colours of a terminal or as plain text.
 //!
 //! Colours are the terminal's own sixteen, never fixed ones: its theme, dark or light, decides how they look, so
 //! one palette does for both. Nothing is told by colour alone.
@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// Columns that the rest of a broken line gets at least behind what it hangs on.
 const HANGING_MIN: usize = 8;
 
-/// What a piece of text means.
+/// The meaning of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// As it is.

@@ -1,4 +1,4 @@
-//! What a server does it does wherever its data is: one body for each claim, a test for each backend.
+//! Macros that run a test on each backend: one body for each claim.
 
 /// Makes two tests of each claim, a function of the [`Folder`](crate::server::Folder) that it is
 /// to be shown on.

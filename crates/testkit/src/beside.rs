@@ -1,4 +1,4 @@
-//! Where a store beside the log has its tables in a test.
+//! Places for the tables of a store beside the log, in tests.
 
 use crate::postgres::Database;
 use sqlx::postgres::PgConnectOptions;
@@ -20,7 +20,7 @@ pub enum Place {
     Database(Database),
 }
 
-/// With what a store is opened.
+/// The argument with which a store is opened.
 #[derive(Debug)]
 pub enum Opening<'a> {
     /// The folder of its file.
@@ -29,7 +29,7 @@ pub enum Opening<'a> {
     Database(Box<Options>),
 }
 
-/// With what a store in the database of this URL is opened.
+/// The options for opening a store in the database at this URL.
 #[must_use]
 pub fn options_of(url: &str) -> Options {
     let options = PgConnectOptions::from_str(url).unwrap();
@@ -48,7 +48,7 @@ impl Place {
         Self::Database(Database::create().await)
     }
 
-    /// With what the store is opened.
+    /// The argument with which the store at this place is opened.
     #[must_use]
     pub fn opening(&self) -> Opening<'_> {
         match self {

@@ -139,17 +139,17 @@ impl Files {
         std::fs::rename(new, path).unwrap();
     }
 
-    /// The certificate.
+    /// Path of the certificate, in PEM.
     pub fn certificate(&self) -> PathBuf {
         self.folder.path().join("cert.pem")
     }
 
-    /// The key.
+    /// Path of the private key, in PEM.
     pub fn key(&self) -> PathBuf {
         self.folder.path().join("key.pem")
     }
 
-    /// The authority.
+    /// Path of the authority's certificate, in PEM.
     pub fn authority(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }

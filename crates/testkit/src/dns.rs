@@ -14,7 +14,7 @@ const QUESTION_BYTES_MAX: usize = 512;
 /// Names that a chain of CNAMEs is followed for.
 const CHAIN_MAX: usize = 8;
 
-/// What a name is said to be.
+/// The answer for a name.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// These addresses, each for questions of its kind.

@@ -1,4 +1,4 @@
-//! What the log says of the tasks of all clients.
+//! Compares the log with the tasks of all clients.
 
 use crate::log::Event;
 use std::collections::HashMap;

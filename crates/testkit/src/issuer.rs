@@ -40,7 +40,7 @@ impl OidcIssuer {
         self.receiver.url("/realm")
     }
 
-    /// With which a server trusts it.
+    /// The arguments that make a server trust this issuer.
     pub fn arguments(&self) -> Vec<String> {
         let url = self.url();
         let arguments = [

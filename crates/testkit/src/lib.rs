@@ -1,5 +1,5 @@
-//! What the tests of all packages share: a throwaway database, the program as a process and calls to
-//! it, clusters under load, receivers of requests, a name server, places for read models.
+//! Code that the tests of all packages share: a throwaway database, the program as a process and calls to it, clusters
+//! under load, receivers of requests, a name server, places for read models.
 //!
 //! Used by tests only. Without features it is no more than [`postgres`] and [`evidence`], so that the tests of a small
 //! crate do not compile all others; `stores` adds `beside`, `rows` adds `ground`, `servers` adds the rest.

@@ -20,7 +20,7 @@ pub struct Event {
     pub micros: i64,
     /// The name of its type.
     pub kind: String,
-    /// Its members.
+    /// The JSON members of the event.
     pub data: Value,
 }
 

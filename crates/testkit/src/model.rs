@@ -1,4 +1,4 @@
-//! What one client has done to its own tasks, and what it may therefore expect.
+//! A model of what one client has done to its own tasks, and what it may therefore expect.
 
 use crate::found::Found;
 use crate::random::Random;
@@ -16,7 +16,7 @@ const REPEATS_MAX: usize = 20;
 pub struct Command {
     /// The method of the call.
     pub method: &'static str,
-    /// Its parameters.
+    /// The `params` of the call.
     pub params: Value,
     /// The idempotency key under which it is repeated.
     pub key: String,
@@ -71,7 +71,7 @@ struct Task {
     deleted: bool,
 }
 
-/// How often a client was told what.
+/// Counts of the answers that a client was given, by kind.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Told {
     /// Carried out.
@@ -157,7 +157,7 @@ impl Client {
         self.flows.len()
     }
 
-    /// The next command.
+    /// Makes up the next command at random.
     pub fn next_command(&mut self) -> Command {
         self.counter += 1;
         let mark = format!("c{}-{}.", self.number, self.counter);

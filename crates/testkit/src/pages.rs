@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 /// Folders with pages of others.
 const FOREIGN: [&str; 4] = ["node_modules", "target", "dist", ".venv"];
 
-/// A page.
+/// A Markdown page of the repository.
 #[derive(Debug)]
 pub struct Page {
     /// Its path below the root of the repository.
     pub name: String,
-    /// Its text.
+    /// The whole text of the file.
     pub text: String,
 }
 

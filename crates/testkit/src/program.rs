@@ -45,7 +45,7 @@ pub fn command_of(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// What a command left behind.
+/// The result of a finished command.
 #[derive(Debug)]
 pub struct Ended {
     /// The exit code; none when a signal ended it.

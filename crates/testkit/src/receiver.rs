@@ -1,5 +1,5 @@
-//! Somebody who is called: an HTTP/1.1 server on 127.0.0.1 that records what comes and answers by a
-//! script, faults included. Most faults are no HTTP, so it writes bytes itself.
+//! A receiver of requests: an HTTP/1.1 server on 127.0.0.1 that records what comes and answers by a script, faults
+//! included. Most faults are no HTTP, so it writes bytes itself.
 
 mod script;
 mod tls;

@@ -1,4 +1,4 @@
-//! What callers order of webhooks: endpoints, their secrets, and what was delivered.
+//! The calls about webhooks: endpoints, their secrets, and deliveries.
 //!
 //! Owns: the rules that need more than the call itself (which receivers are allowed, which ids exist), and
 //! what is shown of an endpoint. Secrets and values of headers are shown by [`Webhooks::create`],
@@ -83,9 +83,9 @@ pub struct NewWebhook {
     pub id: Option<EndpointId>,
     /// Where to send.
     pub url: String,
-    /// For people.
+    /// Free text for people.
     pub description: Option<String>,
-    /// Whose it becomes; `None`: nobody's.
+    /// The user that will own it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
@@ -101,18 +101,18 @@ pub struct NewWebhook {
     pub signature: Signature,
 }
 
-/// What is changed; `None`: it stays.
+/// The changes of an endpoint; `None`: it stays.
 #[derive(Debug, Clone, Default)]
 pub struct WebhookChange {
     /// Where to send.
     pub url: Option<String>,
-    /// For people.
+    /// Free text for people.
     pub description: Option<String>,
     /// Which events; `Some(None)`: everything about tasks.
     pub events: Option<Option<Arc<[EventName]>>>,
     /// Which flow; `Some(None)`: any.
     pub flow: Option<Option<FlowId>>,
-    /// Whose flows; `Some(None)`: anybody's.
+    /// The user whose flows it is about; `Some(None)`: all users.
     pub user: Option<Option<Arc<str>>>,
     /// Which labels its tasks must have; an empty one: none.
     pub labels: Option<Selector>,
@@ -131,7 +131,7 @@ impl Webhooks {
         Self { store, log, policy }
     }
 
-    /// The store.
+    /// The store of endpoints and deliveries.
     #[must_use]
     pub const fn store(&self) -> &Arc<Store> {
         &self.store

@@ -1,4 +1,4 @@
-//! One attempt: the request as it leaves, and what its answer means.
+//! One attempt: the request that is sent, and the meaning of its answer.
 //!
 //! Owns: which headers are sent, and what of an answer is kept. May not touch: when something is tried,
 //! the store. Requests go out through [`Sender`], which is the guarded client, or a test.
@@ -103,7 +103,7 @@ impl Sender for Egress {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// 2xx, whatever became of the body.
@@ -117,7 +117,7 @@ pub enum Outcome {
     Gone,
 }
 
-/// When an attempt begins.
+/// The time at which an attempt begins, on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begins {
     /// By the clock that gave all stored times.

@@ -1,4 +1,4 @@
-//! Whether an endpoint is worth trying, judged by how its attempts end.
+//! The circuit breaker of an endpoint, driven by how its attempts end.
 //!
 //! Opens after failures in a row, or when most of many fail; lets one probe through after a pause that
 //! doubles; gives an endpoint up after days, or when it says that it is gone. While it is open nothing is
@@ -25,7 +25,7 @@ pub const PAUSE_MS_MAX: u64 = 3_600 * 1_000;
 /// Failing for so long disables: a weekend and a holiday are shorter; ms.
 pub const GIVE_UP_MS: u64 = 5 * 24 * 3_600 * 1_000;
 
-/// How an attempt ended, as far as the endpoint is concerned.
+/// The outcome of an attempt, as far as the endpoint is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It arrived.
@@ -36,7 +36,7 @@ pub enum Ending {
     Gone,
 }
 
-/// What follows for the endpoint.
+/// The consequences for the endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     /// How it fares now.
@@ -53,7 +53,7 @@ pub fn is_open(health: &Health, now: Timestamp) -> bool {
     health.open_until.is_some_and(|until| now < until)
 }
 
-/// What the breaker of an endpoint does.
+/// The state of an endpoint's breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Everything goes through.

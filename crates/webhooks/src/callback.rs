@@ -1,4 +1,4 @@
-//! Where the caller of one execution wants to be told of it.
+//! Callbacks: the address to which one execution reports.
 
 use super::delivery::Secret;
 use super::endpoint::{EndpointId, Filter, Life, Ordering};

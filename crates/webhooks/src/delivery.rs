@@ -1,4 +1,4 @@
-//! What must be sent, and the port through which the worker takes it and tells what became of it.
+//! Deliveries, and the port through which the worker takes them and reports their outcomes.
 //!
 //! A worker leases whole endpoints: while it holds one, nobody else sends there, so order and the
 //! breaker are decided in one place. Every answer of the worker shows its lease's token; after somebody
@@ -17,7 +17,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeliveryId(pub i64);
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
@@ -34,7 +34,7 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [
         Self::Waiting,
         Self::Delivered,
@@ -65,7 +65,7 @@ impl DeliveryState {
 /// The right to send to an endpoint, until its time is over or somebody else has taken it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The endpoint.
+    /// The endpoint that may be sent to.
     pub endpoint: EndpointId,
     /// Rises each time the endpoint is taken.
     pub token: i64,
@@ -78,7 +78,7 @@ pub struct Leased {
     pub lease: Lease,
     /// Where to send.
     pub url: Arc<str>,
-    /// Whose it is: it gets messages about this user's flows only. `None`: about all flows.
+    /// The owner: it gets messages about this user's flows only. `None`: about all flows.
     pub owner: Option<Arc<str>>,
     /// Headers of its own, in the clear.
     pub headers: Vec<(Arc<str>, Secret)>,
@@ -103,7 +103,7 @@ pub struct Key {
     pub expires_at: Option<Timestamp>,
 }
 
-/// How an endpoint fares; stored with it, so that restarts and other servers know it.
+/// The health of an endpoint; stored with it, so that restarts and other servers know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Health {
     /// Failed attempts since the last one that arrived.
@@ -129,7 +129,7 @@ pub struct Window {
     pub failures: u32,
 }
 
-/// What an attempt is made for.
+/// The cause of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The schedule.
@@ -186,7 +186,7 @@ impl Cause {
 /// A message that is due.
 #[derive(Debug, Clone)]
 pub struct Due {
-    /// Which.
+    /// Identifies the delivery in reports of its attempts.
     pub id: DeliveryId,
     /// `webhook-id`: the same for each attempt.
     pub message_id: Arc<str>,
@@ -225,7 +225,7 @@ pub struct Attempt {
     pub cause: Cause,
 }
 
-/// What becomes of a delivery after an attempt.
+/// The next state of a delivery after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// It has arrived.
@@ -238,12 +238,12 @@ pub enum Next {
     Unchanged,
 }
 
-/// What a worker tells of an attempt. Recorded in one transaction.
+/// A worker's report of an attempt. Recorded in one transaction.
 #[derive(Debug, Clone)]
 pub struct AttemptReport {
-    /// Which delivery.
+    /// The delivery that was attempted.
     pub delivery: DeliveryId,
-    /// The attempt.
+    /// When it was made and how it ended.
     pub attempt: Attempt,
     /// What follows.
     pub next: Next,
@@ -271,7 +271,7 @@ pub enum Recorded {
 #[error("the store of webhooks is not available: {0}")]
 pub struct Unavailable(pub String);
 
-/// What a worker needs of the store.
+/// The port to the store that a worker needs.
 #[async_trait]
 pub trait Deliveries: Send + Sync + std::fmt::Debug {
     /// Takes up to `limit` endpoints that have something due at `now`, are enabled, whose breaker lets

@@ -1,4 +1,4 @@
-//! Where to send what.
+//! Endpoints: which notices are sent to which address.
 
 use super::delivery::Health;
 use serde::{Serialize, Serializer};
@@ -26,7 +26,7 @@ impl From<CallbackId> for EndpointId {
     }
 }
 
-/// What an endpoint can be told of.
+/// The events that an endpoint can subscribe to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventName {
     /// A notice about a task.
@@ -80,7 +80,7 @@ impl Serialize for EventName {
     }
 }
 
-/// Which messages wait for earlier ones.
+/// The order in which messages are sent: which of them wait for earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ordering {
@@ -105,7 +105,7 @@ impl Ordering {
     }
 }
 
-/// What an endpoint wants.
+/// The filter of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Only these; `None`: everything about tasks.
@@ -118,7 +118,7 @@ pub struct Filter {
     pub labels: Selector,
 }
 
-/// How long an endpoint lives.
+/// The lifetime of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     /// Until it is deleted.
@@ -152,7 +152,7 @@ impl DisabledReason {
     }
 }
 
-/// How long a secret signs.
+/// The lifetime of a signing secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeyTimes {
     /// Since when it signs.
@@ -164,13 +164,13 @@ pub struct KeyTimes {
 /// An endpoint as its owner sees it. Secrets and values of headers are not in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Endpoint {
-    /// Its id.
+    /// Identifies the endpoint in later calls.
     pub id: EndpointId,
     /// Where to send.
     pub url: Arc<str>,
-    /// For people.
+    /// Free text for people; empty when none was given.
     pub description: Arc<str>,
-    /// Whose it is; `None`: nobody's.
+    /// The user that owns it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,

@@ -1,4 +1,4 @@
-//! Which headers callers may have sent along.
+//! The headers that callers may add to requests.
 //!
 //! Owns: the rules for names and values. What speaks for the server, what frames a message, and what
 //! the server itself sends cannot be set.

@@ -1,4 +1,4 @@
-//! Notices sent to addresses of others, signed, until they arrive.
+//! Webhooks: signed notices, sent to addresses outside until they arrive.
 //!
 //! Owns: endpoints (where to send what), the outbox that reads the log and notes what must be sent, the
 //! worker that sends it, and everything that is known of each attempt. All of it is durable and lies

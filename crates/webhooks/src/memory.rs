@@ -1,4 +1,4 @@
-//! Deliveries in memory, for tests: what [`Deliveries`] means, as plainly as it can be said.
+//! Deliveries in memory, for tests: the plainest implementation of [`Deliveries`].
 //!
 //! Owns nothing that lasts. It can be made to fail, and shows everything that it was told.
 
@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub struct Endpoint {
     /// Where to send.
     pub url: Arc<str>,
-    /// Whose it is.
+    /// The user that owns it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// Headers of its own.
     pub headers: Vec<(Arc<str>, Secret)>,
@@ -44,11 +44,11 @@ pub struct Endpoint {
 /// A delivery and its log.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// To whom.
+    /// The endpoint that it is sent to.
     pub endpoint: EndpointId,
     /// About what.
     pub task: Option<TaskId>,
-    /// In which flow.
+    /// The flow that it is about, if it is about one.
     pub flow: Option<FlowId>,
     /// What is sent; `None`: the delivery's number.
     pub body: Option<Bytes>,

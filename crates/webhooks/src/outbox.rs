@@ -1,4 +1,4 @@
-//! Reads the log in order and notes what must be sent to whom.
+//! Reads the log in order and records which messages must be sent to which endpoints.
 //!
 //! Owns: the loop, its place, and the sweeping of what is old. What follows from events and the place are
 //! written in one transaction, so each notice is noted once however often a server stops. As long as

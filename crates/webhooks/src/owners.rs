@@ -1,4 +1,4 @@
-//! Whose flow a message is about at the moment when it is sent.
+//! Finds the owner of a message's flow at the time when the message is sent.
 //!
 //! A message may wait for days, and a flow may be given to somebody else meanwhile. So the log is asked before each
 //! attempt, not what was known when the message was noted. May not touch: the store, what is sent.
@@ -14,7 +14,7 @@ use taskledger_log::{EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 /// Flows that are remembered, so that only later events are read; the oldest leave first. About 1 MB.
 const FLOWS_MAX: usize = 8192;
 
-/// Whose flow is it now?
+/// The port that tells who owns a flow now.
 #[async_trait]
 pub trait Owners: Send + Sync + std::fmt::Debug {
     /// The present owner of a flow.
@@ -24,7 +24,7 @@ pub trait Owners: Send + Sync + std::fmt::Debug {
     async fn of(&self, flow: FlowId) -> Result<Owner, Unavailable>;
 }
 
-/// Whose a flow is.
+/// The owner of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// The `user_id` of its root.

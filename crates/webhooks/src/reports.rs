@@ -22,7 +22,7 @@ pub const V03_BODY: &str = "application/json; version=0.3";
 /// Characters of a caller's name for a receiver.
 pub const NAME_CHARS_MAX: usize = 255;
 
-/// Where the reports of a run go, as its caller sees it. Secrets are not in it.
+/// A receiver of reports of a run, as its caller sees it. Secrets are not in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
     /// The caller's name for it.
@@ -36,9 +36,9 @@ pub struct Receiver {
 /// The run of which somebody wants to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfRun {
-    /// The run.
+    /// Identifies the run in its flow.
     pub run: RunId,
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// Whether it has ended: then nothing is ever sent.
     pub is_over: bool,
@@ -90,10 +90,10 @@ impl Form {
     }
 }
 
-/// What has changed of a run.
+/// A report of a change of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The run.
+    /// The run that has changed.
     pub run: RunId,
     /// How it stands.
     pub stage: RunStage,
@@ -101,11 +101,11 @@ pub struct Report {
     pub since: Timestamp,
     /// Its context: the caller's text, else the id of its flow's root.
     pub context: Arc<str>,
-    /// What.
+    /// What changed.
     pub change: Change,
 }
 
-/// What has changed.
+/// The kinds of changes.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// How the run stands.
@@ -121,7 +121,7 @@ pub enum Change {
     Returned(Returned),
 }
 
-/// What is said of a status.
+/// The message that accompanies a status.
 #[derive(Debug, Clone)]
 pub enum Said {
     /// The oldest question that waits, and when it was asked.
@@ -139,12 +139,12 @@ pub enum Made {
     Result(Payload, u32),
 }
 
-/// What a task has made.
+/// A result of a task, or a part of one.
 #[derive(Debug, Clone)]
 pub struct Returned {
     /// The task that has made it.
     pub task: TaskId,
-    /// Its parent.
+    /// The parent of that task; `None` for the root of a flow.
     pub parent: Option<TaskId>,
     /// Whether the task is the one that was asked for.
     pub is_result: bool,
@@ -154,11 +154,11 @@ pub struct Returned {
     pub attempt: u32,
     /// What it has made.
     pub made: Made,
-    /// When.
+    /// When the event was recorded.
     pub at: Timestamp,
 }
 
-/// How a protocol writes reports.
+/// The port by which a protocol writes reports.
 pub trait Wording: Send + Sync + fmt::Debug + 'static {
     /// The bytes that are sent, at most [`BODY_BYTES_MAX`](crate::outbox::BODY_BYTES_MAX); the same whenever it is
     /// asked.

@@ -1,4 +1,4 @@
-//! When a message is tried again.
+//! The retry schedule: when a message is tried again.
 //!
 //! A schedule is a list of pauses, one before each attempt. What a receiver asks for (`Retry-After`)
 //! lengthens a pause, within bounds. Pure: the same delivery and attempt always give the same time, so

@@ -1,4 +1,4 @@
-//! Secrets that sign, in the written forms of Standard Webhooks.
+//! Signing secrets, in the written forms of Standard Webhooks.
 //!
 //! Owns: making them, reading the caller's own, and the public half of a pair. The bytes that sign are
 //! those behind the prefix, decoded. May not: keep or send anything.
@@ -25,7 +25,7 @@ const PRIVATE_BYTES: usize = 32;
 pub const EXPECTED: &str =
     "`whsec_` with 24 to 64 bytes in base64, or `whsk_` with 32 bytes in base64";
 
-/// How messages are signed.
+/// The scheme by which messages are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Signature {
     /// `v1`: HMAC-SHA256, by a secret that both sides know.

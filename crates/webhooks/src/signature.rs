@@ -1,4 +1,4 @@
-//! What proves to a receiver that a request is ours: signatures as Standard Webhooks 1.0.0 has them.
+//! Signatures as Standard Webhooks 1.0.0 has them, which prove to a receiver that a request is ours.
 //!
 //! The signed text is `id.timestamp.body`, so ids hold no dot. Keys come in their written form; what they
 //! are made of is nowhere kept. Pure: the time comes from the caller.

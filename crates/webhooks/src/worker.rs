@@ -1,4 +1,4 @@
-//! Sends what is due, and tells the store what became of it.
+//! The delivery worker: it sends what is due, and records the outcome in the store.
 //!
 //! Leases endpoints and gives each a `turn`; a turn ends when nothing is due any more. Attempts share
 //! the `room`: so many in all, for a host, for an endpoint. Nothing is in memory alone: who is killed
@@ -49,7 +49,7 @@ const STORE_AGAIN_AFTER: Duration = Duration::from_millis(500);
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// How much is done at once, and for how long.
+/// Limits and times of the worker.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Of one attempt, body included; 1 to 30 s.
@@ -79,12 +79,12 @@ impl Default for Options {
     }
 }
 
-/// What the worker works with.
+/// The parts that the worker works with.
 #[derive(Debug, Clone)]
 pub struct Parts {
     /// What is due.
     pub deliveries: Arc<dyn Deliveries>,
-    /// Whose flows are whose.
+    /// Tells who owns a flow.
     pub owners: Arc<dyn Owners>,
     /// The way out.
     pub sender: Arc<dyn Sender>,

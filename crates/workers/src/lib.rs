@@ -1,5 +1,5 @@
-//! What lies beside the log about workers outside the server: the methods that they declared, renewals of
-//! their leases, who is there, and who is drained.
+//! The store of workers, beside the log: methods that they declared, renewals of their leases, connected workers, and
+//! drained ones.
 //!
 //! Owns the types of these and their store. Decides nothing about tasks and knows no protocol: who may claim
 //! what is decided in the flow's turn, and what is asked for now is known to the server's registry.

@@ -1,4 +1,4 @@
-//! Declared methods, and why one cannot be declared.
+//! Declared methods, and the reasons why one cannot be declared.
 
 use std::sync::Arc;
 use taskledger_domain::{Payload, Timestamp};
@@ -79,7 +79,7 @@ impl Method {
     }
 }
 
-/// Whose methods somebody may replace and remove.
+/// The methods that a caller may replace and remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
     /// Those that the same principal declared.
@@ -94,7 +94,7 @@ pub enum Refusal {
     /// It belongs to somebody else.
     #[error("method `{name}` was declared by another principal")]
     AnotherPrincipal {
-        /// The method.
+        /// The method that another principal has declared.
         name: Arc<str>,
     },
     /// There are as many as there may be.

@@ -1,10 +1,10 @@
-//! Who is there, and who gets no new work.
+//! Connected workers, and those that get no new work.
 
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use uuid::Uuid;
 
-/// How a worker asks for work.
+/// The way in which a worker is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Connection {
     /// It polls.
@@ -57,7 +57,7 @@ pub struct Worker {
 pub struct Drain {
     /// What it calls itself.
     pub worker: Arc<str>,
-    /// Its principal.
+    /// The caller that the worker authenticated as; its name is unique only for this caller.
     pub principal: Arc<str>,
     /// Since when.
     pub drained_at: Timestamp,

@@ -1,5 +1,5 @@
-//! What is different between two versions of a workflow, and which differences break those who use it: callers, who
-//! give a trigger; workers, who get inputs and give outputs; readers of results.
+//! Compares two versions of a workflow, and tells which differences break those who use it: callers, who give a
+//! trigger; workers, who get inputs and give outputs; readers of results.
 
 mod io;
 
@@ -24,11 +24,11 @@ pub struct Change {
     pub before: Option<String>,
     /// What is there now, shortened.
     pub after: Option<String>,
-    /// Whom it breaks and how; `None` for a change that breaks nobody.
+    /// Who is broken by the change, and how; `None` for a change that breaks nobody.
     pub breaking: Option<&'static str>,
 }
 
-/// What happened to a place of the document.
+/// The kinds of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
     /// It is new.

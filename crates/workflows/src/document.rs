@@ -1,4 +1,4 @@
-//! The keys of a document, from the root down.
+//! Reads the keys of a document, from the root down.
 
 use serde_json::{Map, Value};
 use taskledger_domain::limits::{KEY_CHARS_MAX, NAME_CHARS_MAX};

@@ -1,5 +1,5 @@
-//! What executors of the server cannot do without: a phase that is assigned to one and does not have it fails in every
-//! run. The crate knows no executors, so this is a list by name; one that is not listed is not checked.
+//! The inputs that built-in executors require: a phase that is assigned to one and lacks them fails in every run. The
+//! crate knows no executors, so this is a list by name; one that is not listed is not checked.
 
 use crate::members::Members;
 

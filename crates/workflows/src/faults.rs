@@ -1,4 +1,4 @@
-//! What is wrong with a document, collected without stopping at the first.
+//! The faults of a document, collected without stopping at the first.
 
 use serde_json::Value;
 use std::cell::{Cell, RefCell};

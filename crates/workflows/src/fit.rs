@@ -1,4 +1,4 @@
-//! Whether the value that an input will get is of the type that it declares, as far as it can be told before a run.
+//! Checks whether the value that an input will get has the declared type, as far as that is known before a run.
 
 use serde_json::Map;
 use taskledger_domain::contract::{Compatible, Mismatch, Type};

@@ -1,4 +1,4 @@
-//! Cycles of dependencies. Nothing recurses: a chain may be as long as a document has phases.
+//! Finds cycles of dependencies. Nothing recurses: a chain may be as long as a document has phases.
 
 use std::collections::VecDeque;
 

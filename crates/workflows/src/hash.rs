@@ -1,4 +1,4 @@
-//! One text for equal documents, and its digest.
+//! The canonical text of a document, and its digest: equal for equal documents.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

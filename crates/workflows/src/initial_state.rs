@@ -1,4 +1,4 @@
-//! What `initial_state` of a phase lacks of what the phase refers to.
+//! Finds what a phase's references need and its `initial_state` lacks.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! `inputs` of a phase. Each bad reference is an `InputWiringError` at its place; the first one of a phase names all
-//! references of the phase that are wrong. spec: RFC-0024 2, 4.4, 8
+//! Reads `inputs` of a phase. Each bad reference is an `InputWiringError` at its place; the first one of a phase names
+//! all references of the phase that are wrong. spec: RFC-0024 2, 4.4, 8
 
 use serde_json::{Map, Value};
 use taskledger_domain::limits::WIRED_INPUTS_MAX;

@@ -1,4 +1,4 @@
-//! A JSON value to the tree, within the same limits as a text.
+//! Turns a JSON value into the document tree, within the same limits as a text.
 
 use serde_json::Value;
 use std::rc::Rc;

@@ -46,7 +46,7 @@ use node::Node;
 use serde_json::Value;
 use std::rc::Rc;
 
-/// What was found in a document.
+/// The findings of reading a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Why the document cannot be used, in its order; at most [`limits::FAULTS_MAX`], and one that counts the rest.

@@ -1,4 +1,4 @@
-//! The tree of a document, whatever it was written in.
+//! The document tree, the same for YAML and JSON.
 
 use serde_json::{Map, Value};
 use std::rc::Rc;

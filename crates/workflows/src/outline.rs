@@ -1,4 +1,4 @@
-//! What phases know of each other: names, titles, declared outputs.
+//! The outline of phases, which references need: names, titles, declared outputs.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Where a value stands: `workflow.fetch.inputs.url`, `workflow["a.b"].depends_on[0]`.
+//! The path of a value: `workflow.fetch.inputs.url`, `workflow["a.b"].depends_on[0]`.
 
 use std::fmt::Write;
 use taskledger_domain::limits::cut;

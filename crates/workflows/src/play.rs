@@ -1,4 +1,4 @@
-//! A run without workers: claims and completions are played with outputs that were made up, by the rules of tasks.
+//! Plays a run without workers: claims and completions with made-up outputs, by the rules of tasks.
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap};
@@ -39,7 +39,7 @@ pub enum Unplayable {
     TooLarge,
 }
 
-/// What happened, in order, and how each phase ended.
+/// The course of a played run: its steps in order, and the end of each phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// `{phase, step, input?, output?, error?}`; `step` is `claim`, `complete`, `reject` or `fail`.

@@ -1,4 +1,4 @@
-//! What phases take and give, as JSON Schemas (draft-07), for those who write workers in any language.
+//! The inputs and outputs of phases as JSON Schemas (draft-07), for those who write workers in any language.
 
 use crate::limits;
 use crate::types::is_optional;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use taskledger_domain::contract::Outputs;
 
-/// What a phase takes and gives.
+/// The input and output schemas of a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseSchemas {
-    /// Its name.
+    /// Name of the phase.
     pub phase: String,
     /// Its input: exactly the declared keys. Of inputs without a type, the type of the output that they come from, if
     /// that is declared.

@@ -1,4 +1,4 @@
-//! Whether tasks can be made of a document that has no faults of its own: what single tasks may not have.
+//! Checks whether tasks can be made of a document without faults of its own, by the rules for single tasks.
 
 use crate::faults::{Fault, Faults};
 use crate::node::{At, Node};

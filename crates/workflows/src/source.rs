@@ -1,4 +1,4 @@
-//! What stands in references behind `$trigger`, `$initial_state` or a phase, and the values that the first two name.
+//! The sources of references: `$trigger`, `$initial_state` or a phase, and the values that the first two name.
 
 use serde_json::{Map, Value};
 use taskledger_domain::limits::{KEY_CHARS_MAX, REFERENCE_CHARS_MAX};

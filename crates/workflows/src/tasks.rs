@@ -25,14 +25,14 @@ pub fn alias(index: usize) -> String {
     format!("phase-{}", index + 1)
 }
 
-/// What the root of a run says of its document, as a member of its `params`.
+/// The mark of a workflow in the root of a run, a member of its `params`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOf {
     /// Name of the workflow.
     pub name: String,
     /// Its version, as the document says it.
     pub version: String,
-    /// Its hash.
+    /// SHA-256 of the whole document ([`Workflow::hash`]).
     pub hash: String,
     /// The number of the version, if the document is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -234,7 +234,7 @@ struct Upstream<'w> {
 
 /// What the tasks of a run may still take.
 struct Left {
-    /// Of JSON that tasks repeat.
+    /// Bytes of JSON that tasks may still repeat.
     bytes: usize,
     /// For checks of the trigger.
     steps: u64,

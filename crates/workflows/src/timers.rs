@@ -1,4 +1,4 @@
-//! `start_at` and `delay_seconds` of a phase: that it begins later than it could.
+//! `start_at` and `delay_seconds` of a phase, which begins later than it could.
 
 use serde_json::{Map, Value};
 use taskledger_domain::Timestamp;
@@ -54,7 +54,7 @@ pub(crate) fn delay_seconds(phase: &Members<'_>) -> Option<f64> {
     number
 }
 
-/// What is there is no time.
+/// The value is not a time.
 pub(crate) struct NoTime {
     /// What it is, shortened.
     pub(crate) found: String,

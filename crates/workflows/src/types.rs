@@ -1,4 +1,4 @@
-//! The one place where declarations of types are judged, by the rules that check values.
+//! Checks declarations of types, by the same rules that check values.
 
 use serde_json::{Map, Value};
 use taskledger_domain::contract::{FormFault, Type, Types};

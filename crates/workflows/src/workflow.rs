@@ -1,4 +1,4 @@
-//! A document without faults.
+//! The parsed form of a document without faults.
 
 use serde_json::{Map, Value};
 use taskledger_domain::Timestamp;
@@ -16,7 +16,7 @@ pub struct Workflow {
     pub types: Option<Map<String, Value>>,
     /// In the order of the document; at least one.
     pub phases: Vec<Phase>,
-    /// `validation`.
+    /// `validation`: how far values are checked; deep without one.
     pub validation: Validation,
     /// Keys of the document that are not acted on, with their values.
     pub kept: Map<String, Value>,
@@ -33,7 +33,7 @@ pub enum Validation {
     /// Values inside of values too.
     #[default]
     Deep,
-    /// That the members of a shape are there.
+    /// Only whether the members of a shape are there.
     Shallow,
 }
 
@@ -54,15 +54,15 @@ pub struct Phase {
     pub inputs: Vec<(String, Input)>,
     /// Declared outputs; `None` without any. A list of names has become a map to `any`.
     pub outputs: Option<Map<String, Value>>,
-    /// `initial_state`.
+    /// `initial_state`; empty without one.
     pub initial_state: Map<String, Value>,
-    /// `constraints`.
+    /// `constraints`, in the order of the document; empty without any.
     pub constraints: Vec<String>,
-    /// `retry`.
+    /// `retry`, if the phase has one.
     pub retry: Option<Retry>,
-    /// `start_at`.
+    /// `start_at`, if the phase has one.
     pub start_at: Option<StartAt>,
-    /// `delay_seconds`.
+    /// `delay_seconds`, if the phase has one.
     pub delay_seconds: Option<f64>,
     /// `skip_when`, if it is understood.
     pub skip_when: Option<SkipWhen>,
@@ -70,12 +70,12 @@ pub struct Phase {
     pub kept: Map<String, Value>,
 }
 
-/// Where an input comes from.
+/// The source of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// The output of a phase that this one depends on.
     Phase {
-        /// Its name.
+        /// Name of the phase that is referred to.
         phase: String,
         /// Key of its output.
         key: String,
@@ -112,7 +112,7 @@ pub enum StartAt {
     },
 }
 
-/// When a phase is left out of a run.
+/// The condition on which a phase is left out of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SkipWhen {
     /// In every run, or in none.
@@ -151,7 +151,7 @@ impl Input {
     }
 }
 
-/// When a failed attempt is followed by another.
+/// The retry policy of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     /// Attempts in all, from 1; 3 unless the document says otherwise.

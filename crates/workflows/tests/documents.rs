@@ -1,4 +1,4 @@
-//! Workflow documents from outside: what is read, what is refused and where, and what a run is made of.
+//! Workflow documents from outside: which are read, which are refused and where, and the tasks of a run.
 
 #[path = "documents/compatibility.rs"]
 mod compatibility;

@@ -1,4 +1,4 @@
-//! What reading takes of memory, whatever the document is. A program of its own: the peak is that of the process.
+//! The memory that reading takes, whatever the document is. A program of its own: the peak is that of the process.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Map, Value, json};

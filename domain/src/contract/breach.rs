@@ -1,5 +1,5 @@
-//! A contract that was not kept, as callers are told of it: in answers, in histories and in notices, with the same
-//! members everywhere. spec: I/O contracts / 4, RFC-0026 patch
+//! A broken contract, as callers see it: in answers, in histories and in notices, with the same members everywhere.
+//! spec: I/O contracts / 4, RFC-0026 patch
 
 use super::OutputFault;
 use crate::task::Status;
@@ -20,7 +20,7 @@ pub struct Breach {
     pub broken: Broken,
 }
 
-/// What of a contract is not kept. References and tasks are named as far as their names are known.
+/// The part of a contract that is broken. References and tasks are named as far as their names are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Broken {
@@ -37,10 +37,10 @@ pub enum Broken {
     Upstream {
         /// The task that waits.
         task_id: TaskId,
-        /// Its name.
+        /// Name of the task; absent until it was looked up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         phase_name: Option<String>,
-        /// The wait.
+        /// Identifies the wait for a person.
         suspension_id: SuspensionId,
         /// Until when at the latest.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,12 +53,12 @@ pub enum Broken {
 /// A dependency that has not completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incomplete {
-    /// The dependency.
+    /// The id of the dependency.
     pub task_id: TaskId,
-    /// Its name.
+    /// Name of the task; absent until it was looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_name: Option<String>,
-    /// Its status.
+    /// The status of the dependency when the contract was checked.
     pub status: Status,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a value is of a type, and if not, what is wrong with it.
+//! Checks whether a value conforms to a type, and reports what is wrong with it.
 //!
 //! A type may be hostile: unions of recursive types would double the work with each level of a value. So within a
 //! union the answer for a name and a value is kept, and all work is counted in steps; what cannot be told within

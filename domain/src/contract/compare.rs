@@ -1,4 +1,4 @@
-//! How the values of two types relate: all of one among those of the other, or none.
+//! Compares the values of two types: whether all of one are values of the other, or none.
 //!
 //! Both questions are answered for recursive types by assuming the answer that is to be shown where a pair of types
 //! meets itself again: values are finite, so a counterexample would show before. A pair that failed under such an

@@ -1,4 +1,4 @@
-//! What is wrong: with a declaration (`FormFault`), or with an output (`OutputFault`).
+//! Faults of a declaration (`FormFault`) and of an output (`OutputFault`).
 
 use crate::payload::Unfit;
 use crate::{Payload, limits};

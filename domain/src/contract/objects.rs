@@ -1,4 +1,4 @@
-//! Whether any object can be of a type.
+//! Decides whether any object can conform to a type.
 
 use super::kinds::Kinds;
 use super::tree::{Node, Scope};

@@ -1,4 +1,4 @@
-//! The type of a part of the values of another type.
+//! Finds the type of a part of another type's values.
 
 use super::tree::{ANY, Enum, Node, Primitive, Scope};
 use super::types::Type;

@@ -1,4 +1,4 @@
-//! Places in a value.
+//! JSON pointers: places in a value.
 
 use crate::violation::PathSegment;
 

@@ -1,4 +1,4 @@
-//! Types of one declaration, and what can be asked of them.
+//! The types of one declaration, and the queries on them.
 
 use super::check::{Checker, Lister};
 use super::declaration::{Reader, Room, Vetting};
@@ -238,7 +238,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// How the values of one type relate to another type.
+/// The relation between the values of two types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compatible {
     /// Every value of the producer is one of the consumer.

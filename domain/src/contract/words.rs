@@ -1,4 +1,4 @@
-//! The words of a mismatch: what is declared at its place, and what stands there.
+//! The words that describe a mismatch: what was declared at its place, and what stands there.
 
 use super::fault::{Mismatch, cut};
 use super::kinds::{self, Kinds};

@@ -1,4 +1,4 @@
-//! What the tasks below a group add up to: how many of them have ended how, and how far they are.
+//! Totals over the tasks below a group: how many have ended in which way, and their progress.
 //!
 //! Owns: the counts that a group is judged by and the progress that it shows. Reads the state alone.
 

@@ -1,4 +1,4 @@
-//! What the standing of a task means for those that wait for it.
+//! The effect of a task's status on the tasks that wait for it.
 //!
 //! A pending task is *blocked* when one of its dependencies can never be satisfied any more: a required one that
 //! failed or was cancelled, or one that is blocked itself. Whether a task is blocked follows from statuses and

@@ -1,5 +1,5 @@
-//! Why a task that a worker names cannot be claimed yet, and what of it is in the log: claims that were refused are
-//! facts, and the same refusal twice in a row is one (RFC-0024, sections 3.1 and 4).
+//! Reasons why a task that a worker names cannot be claimed yet, and which of them are in the log: refused claims are
+//! recorded, and the same refusal twice in a row is recorded once.
 
 use super::state::{Flow, NONE};
 use crate::contract::{Broken, Incomplete};

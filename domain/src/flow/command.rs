@@ -1,4 +1,4 @@
-//! The orders. A command carries every id and time that its events will need.
+//! The commands. A command carries every id and time that its events will need.
 
 use super::event::{Dependency, Specification};
 use super::event::{
@@ -43,9 +43,9 @@ pub enum Command {
     },
     /// An attempt ended with a result.
     Complete {
-        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        /// The task of the attempt; an outcome of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// What it returned.
         result: Payload,
@@ -54,13 +54,13 @@ pub enum Command {
     },
     /// An attempt ended with an error.
     Fail {
-        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        /// The task of the attempt; an outcome of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// Never empty.
         error: String,
-        /// Why.
+        /// What kind of failure it is; decides whether the task is tried again.
         reason: FailureReason,
         /// How far it had come.
         progress: Progress,
@@ -69,13 +69,13 @@ pub enum Command {
     },
     /// An attempt ended, because a contract of the task was not kept.
     FailBreached {
-        /// Whose attempt it is; an outcome of another attempt than the present one is stale.
+        /// The task of the attempt; an outcome of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// What was not kept; says the error.
         breach: Box<Breach>,
-        /// Why.
+        /// What kind of failure it is; decides whether the task is tried again.
         reason: FailureReason,
         /// How far it had come.
         progress: Progress,
@@ -84,9 +84,9 @@ pub enum Command {
     },
     /// An attempt reports how far it is.
     Report {
-        /// Whose attempt it is; a report of another attempt than the present one is stale.
+        /// The task of the attempt; a report of another attempt than the present one is stale.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// How far.
         progress: Progress,
@@ -108,9 +108,9 @@ pub enum Command {
     /// A worker outside the server completes its attempt with a result that is not what the task declares. The
     /// attempt goes on.
     RejectCompletion {
-        /// Whose attempt it is.
+        /// The task of the attempt.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
         /// The lease under which it runs.
         lease: LeaseId,
@@ -145,18 +145,18 @@ pub enum Command {
     Release {
         /// The task that is given back.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The lease.
+        /// The lease that the worker presents; must be that of the attempt.
         lease: LeaseId,
     },
     /// A lease has ended without an outcome: the attempt is lost.
     EndLease {
         /// The task that is held under the lease.
         task: TaskId,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The lease.
+        /// The lease that has ended.
         lease: LeaseId,
         /// When it ended: as it was claimed, or as its worker last said.
         expired_at: Timestamp,
@@ -200,15 +200,15 @@ impl Command {
 /// See [`Command::Append`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
-    /// Whose attempt it is; a part of another attempt than the present one is stale.
+    /// The task of the attempt; a part of another attempt than the present one is stale.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The lease under which the attempt runs outside the server; `None` for one of this process.
     pub lease: Option<LeaseId>,
     /// Its place among the parts of the attempt, from 1: one that is there already changes nothing.
     pub number: u32,
-    /// The part.
+    /// The content: a piece of text or a JSON object.
     pub part: OutputPart,
 }
 
@@ -252,7 +252,7 @@ pub struct CancelRun {
 pub struct Suspend {
     /// The task that asks.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt that asks, from 1.
     pub attempt: u32,
     /// The lease under which it runs outside the server; `None` for one of this process.
     pub lease: Option<LeaseId>,
@@ -273,13 +273,13 @@ pub struct Suspend {
 pub struct Respond {
     /// The task that has asked.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that is answered.
     pub suspension: SuspensionId,
     /// What is said: an object with `value`.
     pub answer: Payload,
     /// The principal that says it.
     pub responded_by: String,
-    /// For whom.
+    /// The person on whose behalf the principal answers, if it names one.
     pub on_behalf_of: Option<String>,
     /// What follows.
     pub then: Then,
@@ -313,7 +313,7 @@ pub struct Claim {
     pub expires_at: Timestamp,
 }
 
-/// What a worker wants to begin.
+/// The work that a worker asks to begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimable {
     /// This task, which must be ready.
@@ -389,7 +389,7 @@ pub enum Handover {
     WhileIdle,
 }
 
-/// What was found in results of the dependencies of a task that is updated.
+/// Findings in the results of the dependencies of a task that is updated.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Looked {
     /// Completed tasks whose results were looked into.
@@ -398,7 +398,7 @@ pub struct Looked {
     pub absent: Vec<String>,
 }
 
-/// What an accepted command did, for the answer to its sender.
+/// The effect of an accepted command, for the answer to its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     /// Nothing to tell.
@@ -410,7 +410,7 @@ pub enum Done {
     ClaimRefused,
 }
 
-/// What a rule needs to know of the server.
+/// The port through which rules ask about the server.
 pub trait Capacity {
     /// Whether an executor of this name exists.
     fn knows(&self, method: &str) -> bool;
@@ -434,7 +434,7 @@ pub trait Capacity {
 /// An attempt that wants to start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlotRequest<'a> {
-    /// The executor.
+    /// Name of the executor whose slot is wanted.
     pub method: &'a str,
     /// Ready, and covered by a run.
     pub task: TaskId,
@@ -444,7 +444,7 @@ pub struct SlotRequest<'a> {
     pub priority: Priority,
     /// When it became ready.
     pub since: Timestamp,
-    /// Whom its flow belongs to.
+    /// The owner of the flow; `None`: nobody.
     pub owner: Option<&'a str>,
     /// A worker outside the server claims it: whoever lets it claim has counted it.
     pub is_claimed: bool,

@@ -1,4 +1,4 @@
-//! Which tasks a run covers.
+//! Computes the tasks that a run covers.
 
 use super::RunKind;
 use super::state::{Flow, NONE};

@@ -1,4 +1,4 @@
-//! What tasks ask people, and what was answered: the part of the state that holds waits for persons.
+//! The part of the state that holds waits for people: the questions of tasks, and the answers.
 
 use super::event::{OnExpiry, TaskSuspended, TaskSuspensionExpired};
 use super::state::{Dialogue, Expiry, Flow, Listens, Open, Turn, Unheard, Waits};

@@ -1,5 +1,5 @@
-//! The facts. An event, once released, keeps its meaning for ever; its stored form is versioned
-//! in `codec`. Events carry intent: each says what changed and why, never "the task was updated".
+//! The events. An event, once released, keeps its meaning for ever; its stored form is versioned in `codec`. Events
+//! carry intent: each says what changed and why, never "the task was updated".
 
 mod archived;
 mod deferred;
@@ -30,7 +30,7 @@ use crate::task::{Labels, Priority, Progress};
 use crate::{CallbackId, LeaseId, Payload, RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What happened to a flow.
+/// The events of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A task was added.
@@ -269,7 +269,7 @@ pub struct TaskDeleted {
     pub task_id: TaskId,
 }
 
-/// What began a run.
+/// The kinds of calls that begin a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -387,7 +387,7 @@ pub struct TaskFailed {
     pub attempt: u32,
     /// Never empty.
     pub error: String,
-    /// Why.
+    /// What kind of failure it is.
     pub reason: FailureReason,
     /// How far the attempt had come. Of a group the mean of its children's; zero in older events.
     pub progress: Progress,
@@ -425,7 +425,7 @@ pub struct TaskRequeued {
     pub task_id: TaskId,
     /// The run that will start it.
     pub run_id: RunId,
-    /// Why.
+    /// What made it pending again.
     pub reason: RequeueReason,
     /// Not before this time; absent for at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -452,7 +452,7 @@ pub struct TaskCancelled {
     pub attempt: Option<u32>,
     /// Never empty.
     pub error: String,
-    /// Why.
+    /// Whether somebody asked for it, or a deadline passed.
     pub reason: CancelReason,
     /// How far the attempt had come. Since version 2; zero in older events.
     #[serde(default, skip_serializing_if = "Progress::is_zero")]

@@ -1,4 +1,4 @@
-//! Why a task is not running, what it is doing, or why it ended as it did.
+//! Explains why a task is not running, what it is doing, or why it ended as it did.
 //!
 //! Owns: the reasons, as types. Reads the state alone and changes nothing; what only events hold
 //! (names, errors, who cancelled) is referred to by the versions of those events. The application
@@ -101,7 +101,7 @@ pub struct Explanation {
 /// Attempts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Used.
+    /// Attempts of the run that were made so far.
     pub used: u32,
     /// Allowed; 1 when no retries were asked for.
     pub max: u32,
@@ -110,7 +110,7 @@ pub struct Budget {
 /// An active run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveringRun {
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
     /// The task that was asked for.
     pub root: TaskId,
@@ -119,7 +119,7 @@ pub struct CoveringRun {
 /// A deadline and who has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// When.
+    /// The time of the deadline.
     pub at: Timestamp,
     /// The task itself, or the ancestor that it inherits it from.
     pub of: TaskRef,
@@ -191,7 +191,7 @@ pub enum Reason {
     },
 }
 
-/// What holds a task back until some time.
+/// A reason that holds a task back until some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// Until when.
@@ -207,7 +207,7 @@ pub struct Held {
 /// A dependency that is not satisfied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Awaited {
-    /// The dependency.
+    /// The dependency that is waited for.
     pub task: TaskRef,
     /// When it is satisfied.
     pub when: When,
@@ -227,7 +227,7 @@ pub struct Place {
     pub ahead_in_flow: usize,
 }
 
-/// What a group waits for. Only descendants that run something are counted, groups are not.
+/// The descendants that a group waits for. Only descendants that run something are counted, groups are not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descendants {
     /// Descendants of its run that have not ended.

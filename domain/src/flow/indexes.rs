@@ -1,4 +1,4 @@
-//! The derived part of the state: what the scheduler looks things up in.
+//! The derived part of the state: the indexes of the scheduler.
 //!
 //! Invariant: between two events each task stands in exactly the indexes that its primary fields
 //! put it in. Every change goes `unlink` -> change -> `link`.
@@ -108,7 +108,7 @@ impl Flow {
         self.link(i);
     }
 
-    /// Of a task that is not linked.
+    /// Adds unsatisfied dependencies of a task that is not linked.
     pub(super) fn add_unsatisfied(&mut self, i: u32, by: i32) {
         let task = self.at_mut(i);
         task.unsatisfied = task

@@ -1,5 +1,4 @@
-//! The part of the state that decides who starts a ready task: this process by itself, or a worker outside, under
-//! a lease.
+//! The part of the state that decides how a ready task starts: by this process, or by a worker outside, under a lease.
 
 use super::Capacity;
 use super::event::Lease;

@@ -1,4 +1,4 @@
-//! Names of methods and users: each text once, tasks hold its number.
+//! Names of methods and users: each text is stored once, and tasks hold its number.
 
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};

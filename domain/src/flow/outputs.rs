@@ -1,4 +1,4 @@
-//! How much of their output attempts have made that are under way. The parts are in the log.
+//! The size of the output that running attempts have reported so far. The parts are in the log.
 
 use super::event::{OutputPart, TaskOutputAppended};
 use super::state::Flow;

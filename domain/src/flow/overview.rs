@@ -1,4 +1,4 @@
-//! How far everything below a task has come, in one look: counts, who waits for a person, who cannot be claimed.
+//! The progress of everything below a task: counts, tasks that wait for a person, tasks that cannot be claimed.
 
 use super::Capacity;
 use super::explain::{Listed, TaskRef};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Tasks listed for one reason; the rest is counted.
 pub const OVERVIEW_LISTED_MAX: usize = 100;
 
-/// What is below a task.
+/// The tasks below a task, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
     /// The task itself.
@@ -40,9 +40,9 @@ pub struct Counts {
     pub suspended: usize,
     /// Done.
     pub completed: usize,
-    /// Failed.
+    /// Ended with an error.
     pub failed: usize,
-    /// Cancelled.
+    /// Ended by a cancellation or a passed deadline.
     pub cancelled: usize,
 }
 

@@ -27,7 +27,7 @@ pub enum Rejection {
     Outdated(Outdated),
 }
 
-/// What has changed under a command.
+/// The changes of the state that made a command outdated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outdated {
     /// The outcome belongs to an attempt that is no longer the current one. For the engine.
@@ -222,12 +222,12 @@ pub enum Refusal {
     },
     /// The run has ended: nothing comes after that.
     RunOver {
-        /// The run.
+        /// The run that was named.
         run: RunId,
     },
     /// Nobody waits for what is said to the run.
     RunNotWaiting {
-        /// The run.
+        /// The run that was named.
         run: RunId,
         /// The task that was named, or waited a moment ago.
         task: Option<TaskId>,
@@ -236,7 +236,7 @@ pub enum Refusal {
     DeleteNotPending {
         /// The task that was to be deleted.
         task: TaskId,
-        /// Its status.
+        /// The status that does not allow it.
         status: Status,
     },
     /// The task cannot be deleted, because of other tasks.
@@ -263,7 +263,7 @@ pub enum Refusal {
     },
 }
 
-/// What a task was given as, in a call that names stored tasks.
+/// The parameter in which a call names a stored task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Argument {
     /// The task that the call is about.

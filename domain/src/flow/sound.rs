@@ -1,6 +1,5 @@
-//! Whether a state that was read from bytes is one that events can make, as far as the code relies
-//! on it: numbers that name something, a tree, sorted members. A damaged snapshot is an error, not
-//! a panic later.
+//! Checks that a state read from bytes is one that events can produce, as far as the code relies on it: numbers that
+//! refer to something, a tree, sorted members. A damaged snapshot is an error, not a panic later.
 
 use super::state::{Flow, NONE, Run, Task};
 use crate::limits;

@@ -1,4 +1,4 @@
-//! How a run stands for whoever began it.
+//! The stage of a run, as whoever began it sees it.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub enum RunStage {
 }
 
 impl RunStage {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 8] = [
         Self::Submitted,
         Self::Working,

@@ -173,7 +173,7 @@ pub struct Flow {
     pub(crate) leases: BTreeMap<u32, Held>,
     /// The latest leases that have ended, of each task.
     pub(crate) ended_leases: EndedLeases,
-    /// Of the tasks that have some.
+    /// Time bounds of the tasks that have some, by ordinal.
     pub(crate) bounds: BTreeMap<u32, Bounds>,
     /// Of the tasks that start later than they could.
     pub(crate) timers: BTreeMap<u32, Timer>,
@@ -257,23 +257,23 @@ pub struct Flow {
     pub(crate) archived: Option<Box<Archived>>,
 }
 
-/// Where a flow has gone that was archived.
+/// The place that an archived flow has gone to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archived {
-    /// When.
+    /// When the flow was archived.
     pub at: Timestamp,
     /// What its last event says.
     pub copy: FlowArchived,
 }
 
-/// What others may know of a task without reading its payload.
+/// A summary of a task without its payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskSummary {
     /// In this flow.
     pub id: TaskId,
-    /// Its parent.
+    /// The parent in the same flow; `None` for the root.
     pub parent: Option<TaskId>,
-    /// Its status.
+    /// Where the task is in its life cycle.
     pub status: Status,
     /// Its urgency.
     pub priority: Priority,
@@ -324,7 +324,7 @@ impl Flow {
         self.archived.as_deref()
     }
 
-    /// Whose flow it is: the user of its root, also when that was deleted. `None`: nobody's. Cost: O(1).
+    /// The flow's owner: the user of its root, also when that was deleted. `None`: nobody. Cost: O(1).
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.users.text(self.tasks.first()?.user)

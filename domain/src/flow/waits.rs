@@ -1,4 +1,4 @@
-//! Which descendants a group does not wait for: those that wait, even indirectly, for the group.
+//! Finds the descendants that a group does not wait for: those that wait, even indirectly, for the group.
 //!
 //! "Waits for" runs from a task to its dependencies and from a group to its covered descendants,
 //! whatever their status; a descendant that waits for its group stands on a cycle with it. Outer

@@ -1,5 +1,5 @@
-//! Which inputs of a task cannot be resolved, as soon as the result is there that should have them: workers claim
-//! no task that they could not be given whole (RFC-0024, section 3.1).
+//! Finds inputs of a task that cannot be resolved, as soon as the result is there that should hold them: workers claim
+//! no task whose inputs are incomplete (RFC-0024, section 3.1).
 //!
 //! Only what results say is known here. What a task is wired to after a result was recorded is known if whoever
 //! changed the task has looked there (`TaskRespecified.absent`), else it is looked at when the task is claimed; what it

@@ -1,4 +1,4 @@
-//! Reading a question that is to be asked, with everything that is wrong with it.
+//! Reads a question that is to be asked, and collects everything that is wrong with it.
 
 mod times;
 

@@ -1,4 +1,4 @@
-//! What answers a question that was asked. It was read with all its faults when it was asked, maybe by an earlier
+//! Checks an answer against a stored question. It was read with all its faults when it was asked, maybe by an earlier
 //! version with other rules: here is read no more than an answer needs, and nothing is refused.
 
 use super::{Choice, Expected};

@@ -1,4 +1,4 @@
-//! Reading questions, and what answers them.
+//! Reading of questions, and the check of answers.
 
 mod defaults;
 mod forms;

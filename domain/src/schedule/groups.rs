@@ -1,4 +1,4 @@
-//! How groups and runs are judged.
+//! Decides when groups and runs have ended, and how.
 
 use crate::Payload;
 use crate::flow::below::Tally;

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Bytes of what is kept of one method.
 const METHOD_BYTES: usize = 64;
 
-/// What workers may claim of a flow, of one method.
+/// The tasks of one method that a flow offers to workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offered {
-    /// Of the first task.
+    /// Priority of the first task.
     pub priority: Priority,
     /// When that became ready.
     pub since: Timestamp,

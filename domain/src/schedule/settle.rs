@@ -1,4 +1,4 @@
-//! Everything that the state makes possible or inevitable, until nothing more follows.
+//! Applies everything that the state makes possible or inevitable, until nothing more follows.
 
 use super::groups;
 use crate::flow::decide::attempt;

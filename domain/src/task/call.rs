@@ -17,11 +17,11 @@ pub use resolve::{Fresh, Unresolved, resolve_dependencies};
 /// A task that is to be added to a flow: its references are ids, its parent stands before it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
-    /// Its id.
+    /// The caller's own id, or a fresh one.
     pub id: TaskId,
     /// Its parent, of the same call or stored; `None` for the root of a new flow.
     pub parent: Option<TaskId>,
-    /// Its name.
+    /// The name that the caller gave it.
     pub name: String,
     /// Its user; `None` inherits the parent's.
     pub user_id: Option<String>,
@@ -33,7 +33,7 @@ pub struct NewTask {
     pub specification: Specification,
     /// The task it is a copy of.
     pub copied_from: Option<TaskId>,
-    /// Its labels.
+    /// Labels of its own; empty when none were given.
     pub labels: Labels,
 }
 
@@ -42,7 +42,7 @@ pub struct NewTask {
 pub struct UnknownMethod {
     /// Where it stands in the parameters.
     pub path: Vec<PathSegment>,
-    /// The method.
+    /// The method as the task names it.
     pub method: String,
 }
 

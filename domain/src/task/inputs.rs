@@ -1,4 +1,4 @@
-//! Whether the inputs of a task conform to a JSON Schema (draft-07), whoever wrote the schema.
+//! Checks whether the inputs of a task conform to a JSON Schema (draft-07), whoever wrote the schema.
 //!
 //! Owns: the limits of a schema that a caller may bring, its compilation, and the violations that
 //! a caller sees. Pure: no network, no files, no threads; a reference that leaves the schema is

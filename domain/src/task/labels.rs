@@ -1,4 +1,4 @@
-//! Labels: what callers say of a task for people and for filters. The server gives them no meaning.
+//! Labels, by which callers describe tasks for people and for filters. The server gives them no meaning.
 //!
 //! Owns: their syntax and bounds, and [`Selector`], which chooses tasks by them.
 
@@ -25,7 +25,7 @@ pub struct Labels(
     Option<Arc<BTreeMap<String, String>>>,
 );
 
-/// What is wrong with labels, or with a selector.
+/// A fault in labels, or in a selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelFault {
     /// The key that it is about; `None`: all of them.

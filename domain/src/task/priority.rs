@@ -1,4 +1,4 @@
-//! How urgent a task is.
+//! The priority of a task.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How far a task is.
+//! The progress of a task.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Progress(u32);
 impl Progress {
     /// Not started.
     pub const ZERO: Self = Self(0);
-    /// Done.
+    /// All of it is done: one million millionths.
     pub const DONE: Self = Self(1_000_000);
 
     /// Whether nothing is done yet.

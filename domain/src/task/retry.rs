@@ -1,4 +1,4 @@
-//! When a failed attempt is followed by another one within the same run.
+//! The retry policy: when a failed attempt is followed by another one within the same run.
 
 use crate::TaskId;
 use serde::{Deserialize, Serialize};

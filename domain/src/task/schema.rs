@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 /// A member of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
-    /// Its name.
+    /// The member's name in JSON.
     pub name: &'static str,
     /// What it means, as one sentence.
     pub description: &'static str,

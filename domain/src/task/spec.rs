@@ -45,7 +45,7 @@ impl TaskRef {
     }
 }
 
-/// What a caller writes as `id`.
+/// The value of `id` as a caller writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenId {
     /// A UUID v4: the task shall have this id.
@@ -62,13 +62,13 @@ pub struct TaskFields {
     pub path: Vec<PathSegment>,
     /// `id`, if given.
     pub id: Option<GivenId>,
-    /// `name`.
+    /// `name`, checked for its length.
     pub name: String,
     /// `user_id`, if given.
     pub user_id: Option<String>,
     /// `parent_id`, if given.
     pub parent: Option<TaskRef>,
-    /// `priority`.
+    /// `priority`, or the default.
     pub priority: Priority,
     /// `dependencies`, and when they are satisfied.
     pub dependencies: Vec<(TaskRef, When)>,
@@ -77,7 +77,7 @@ pub struct TaskFields {
     /// Whether `inputs`, `schemas` and `params` were all read. If not, nothing can be said of the
     /// specification, and the faults of the list say why.
     pub is_specified: bool,
-    /// `labels`.
+    /// `labels`; empty when none were given.
     pub labels: Labels,
 }
 
@@ -86,7 +86,7 @@ pub struct TaskFields {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Updates {
-    /// `name`.
+    /// `name`, if it changes; it cannot be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `user_id`; `Some(None)` removes it.
@@ -95,13 +95,13 @@ pub struct Updates {
     /// `parent_id`; `Some(None)` asks for a root.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
     pub parent: Option<Option<TaskRef>>,
-    /// `priority`.
+    /// `priority`, if it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// `dependencies`, the whole list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependencies: Option<Vec<(TaskRef, When)>>,
-    /// `inputs`.
+    /// `inputs`, the whole object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Payload>,
     /// `schemas`; `Some(None)` makes the task a group.
@@ -160,7 +160,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 pub struct Schemas {
     /// As given.
     pub raw: Payload,
-    /// The executor.
+    /// Name of the executor.
     pub method: String,
     /// `type` is `remote`.
     pub remote: bool,

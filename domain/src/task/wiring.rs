@@ -75,11 +75,11 @@ pub enum WireFault {
 /// An input that cannot be wired as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Unwired {
-    /// Its key.
+    /// The key of the input in `inputs`.
     pub key: String,
     /// The reference, as given.
     pub text: String,
-    /// Why.
+    /// Why the reference cannot be used.
     pub fault: WireFault,
 }
 
@@ -166,7 +166,7 @@ impl InputFault {
 }
 
 impl Wiring {
-    /// That of a stored task. Cost: O(1) for a task without, else O(size of `schemas`).
+    /// The wiring of a stored task. Cost: O(1) for a task without, else O(size of `schemas`).
     #[must_use]
     pub fn of(specification: &Specification) -> Self {
         let schemas = specification.schemas.as_ref().filter(|s| may_have(s));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 pub struct Attack {
     /// What is tried.
     pub name: &'static str,
-    /// The schema.
+    /// The JSON Schema that the inputs are checked against.
     pub schema: Value,
     /// The inputs, always an object, as a task has them.
     pub inputs: Value,

@@ -5,7 +5,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A body.
 pub(super) enum Body<'a> {
     /// No UTF-8, no JSON, or nested too deeply.
     NotJson,

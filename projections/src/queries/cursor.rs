@@ -1,4 +1,4 @@
-//! Where a list goes on: short text that means nothing to anybody else.
+//! The cursor of a list: an opaque short text.
 
 use crate::Error;
 use serde::{Deserialize, Serialize};

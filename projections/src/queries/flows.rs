@@ -1,4 +1,4 @@
-//! What is known of flows and attempts beside their tasks.
+//! Queries about flows and attempts.
 
 use crate::tasks::read_counts;
 use crate::{Error, ReadModels, RunView};
@@ -15,7 +15,7 @@ const ACTIVE_FLOWS_MAX: i64 = 100_000;
 /// A flow in figures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowSummary {
-    /// The flow.
+    /// The flow's id, which is that of its root.
     pub flow_id: FlowId,
     /// Its tasks by status.
     pub counts: StatusCounts,
@@ -64,7 +64,7 @@ pub struct RunSummary {
 pub struct OpenRun {
     /// Where in the log the flow was created; pages go on behind it.
     pub created_position: Position,
-    /// The flow.
+    /// The flow that the run belongs to.
     pub flow_id: FlowId,
     /// [`taskledger_domain::partition`] of the flow.
     pub partition: u8,
@@ -75,7 +75,7 @@ pub struct OpenRun {
 /// A flow in which nothing runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtRest {
-    /// The flow.
+    /// The flow that is at rest.
     pub flow_id: FlowId,
     /// Tasks that have not ended.
     pub open_tasks: u32,

@@ -18,7 +18,7 @@ pub const LIST_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub struct List {
-    /// The tasks.
+    /// The tasks of this page, in the requested order.
     pub tasks: Vec<TaskView>,
     /// Tasks in the whole list, exact at the moment of reading.
     pub total: u64,

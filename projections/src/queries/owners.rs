@@ -1,4 +1,4 @@
-//! Who owns a flow, and how much somebody owns.
+//! Queries about who owns a flow, and how much a user owns.
 
 use super::select::ListFilter;
 use super::totals::{Counted, OF_ALL_TIMES, sum};
@@ -8,7 +8,7 @@ use taskledger_domain::FlowId;
 use taskledger_domain::task::Status;
 use taskledger_sql::Columns;
 
-/// How much of what is limited somebody owns.
+/// How much a user owns of what quotas limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Flows whose root has not ended: it is pending or in progress.

@@ -1,4 +1,4 @@
-//! On SQLite, the parts of a list of what somebody owns or is the user of.
+//! The parts of a list, on SQLite, of tasks that a user owns or is the user of.
 //!
 //! A task whose user is its owner has one entry in an index for both. Every other task has one for its user and one for
 //! its owner, each in an index of its own. So a list of what somebody owns has two parts, and so has one of what
@@ -32,7 +32,7 @@ impl Part {
         }
     }
 
-    /// That a column has the value of parameter `n`, as the index has it.
+    /// The condition that a column has the value of parameter `n`, as the index has it.
     pub(super) fn condition(self, column: &str, n: usize) -> String {
         match (self, column) {
             (Self::Both, "owner" | "user_id") => {

@@ -1,4 +1,4 @@
-//! Whole tasks by their keys, and what other rows say about them.
+//! Reads whole tasks by their keys, and what other rows say about them.
 
 use crate::tasks::read_counts;
 use crate::tasks::rows::{BODY_COLUMNS, COLUMNS, Placed, read_with_body};

@@ -1,5 +1,5 @@
-//! Runs as whoever began them sees them: how they stand, what they returned, what was said; and lists of them, those
-//! whose status is newest first.
+//! Runs as whoever began them sees them: their status, results and messages; and lists of them, most recently changed
+//! status first.
 //!
 //! Texts of messages and questions are in the log: rows name the events. A list goes on behind a cursor that fixes a
 //! place of the log: later pages show the runs with the status that they had there, so no run is shown twice or left
@@ -24,12 +24,12 @@ use taskledger_domain::question::Asks;
 use taskledger_domain::{FlowId, Position, RunId, TaskId, Timestamp, Version};
 use taskledger_sql::{Args, Columns, Row, Tx};
 
-/// How a run stands.
+/// The row of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {
-    /// The run.
+    /// Identifies the run in its flow.
     pub run: RunId,
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
     /// The task that was asked for.
     pub task: TaskId,
@@ -39,7 +39,7 @@ pub struct RunRow {
     pub version: Version,
     /// Whether it was begun by a message.
     pub has_origin: bool,
-    /// Whose flow it is.
+    /// The owner of the flow; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// Its caller's text, else the id of the flow.
     pub context: Arc<str>,
@@ -57,7 +57,7 @@ pub struct RunRow {
     no: i64,
 }
 
-/// What of a run is read beside how it stands.
+/// The parts of a run that are read beside its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Results at most; 0: none are looked for.
@@ -97,11 +97,11 @@ pub struct Wait {
     pub version: Version,
     /// The task that waits.
     pub task: TaskId,
-    /// For what it waits.
+    /// What the task waits for.
     pub asks: Asks,
 }
 
-/// Which runs a list shows; all of it must hold.
+/// A filter for runs; all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only those of this owner.
@@ -117,7 +117,7 @@ pub struct RunFilter {
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub struct RunList {
-    /// The runs.
+    /// The runs of this page.
     pub runs: Vec<RunSnapshot>,
     /// Runs in the whole list.
     pub total: u64,

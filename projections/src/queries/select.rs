@@ -1,4 +1,4 @@
-//! Which tasks a list is about, as a condition of SQL.
+//! Turns the filters of a list into a condition in SQL.
 //!
 //! Every filter has an index that ends in the order of creation.
 
@@ -13,14 +13,14 @@ use taskledger_domain::task::{Priority, Selector, Status};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_sql::{Args, Columns, Engine, Tx, int};
 
-/// Which tasks are wanted; every member narrows the list.
+/// A filter for tasks; every member narrows the list.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
     /// In this status.
     pub status: Option<Status>,
     /// Of this owner: its flows are all that the list knows, as if there were no others.
     pub owner: Option<Arc<str>>,
-    /// Of this user.
+    /// Only tasks of this user.
     pub user_id: Option<Arc<str>>,
     /// Without a parent.
     pub root_only: bool,
@@ -30,7 +30,7 @@ pub struct ListFilter {
     pub parent_id: Option<TaskId>,
     /// With exactly this name.
     pub name: Option<Arc<str>>,
-    /// Of this priority.
+    /// Only tasks of this priority.
     pub priority: Option<Priority>,
     /// Created at this time or later.
     pub created_after: Option<Timestamp>,
@@ -42,7 +42,7 @@ pub struct ListFilter {
     pub labels: Selector,
 }
 
-/// Where a page begins.
+/// The beginning of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// After so many tasks of the list. Cost: O(offset).
@@ -58,7 +58,7 @@ enum Value {
     Text(Arc<str>),
 }
 
-/// By what a page is ordered.
+/// The columns that a page is ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Position,

@@ -1,4 +1,4 @@
-//! A task at an exactly known place of the log: where a reader of events goes on.
+//! Reads a task at an exactly known place of the log, from where a reader of events can go on.
 
 use super::rows;
 use crate::tasks::TaskProjector;

@@ -43,7 +43,7 @@ pub(super) async fn total(
 /// The buckets of a sum over all times.
 pub(super) const OF_ALL_TIMES: (i64, i64) = (ALL_TIMES, ALL_TIMES + 1);
 
-/// Under which name the tasks count that a list is about, and in which roles.
+/// The name and roles under which the tasks of a list are counted.
 pub(super) struct Counted {
     name: Arc<str>,
     roles: &'static [Role],

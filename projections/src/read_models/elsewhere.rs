@@ -1,4 +1,4 @@
-//! Progress of the rows that another server made.
+//! Follows the progress of rows that another server writes.
 
 use sqlx::postgres::{PgListener, PgPool};
 use std::future::pending;

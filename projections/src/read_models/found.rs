@@ -1,11 +1,11 @@
-//! What is found where read models are kept, and what became of a swap.
+//! Describes the tables that are found at start, and the outcome of a swap.
 
 use crate::Projector;
 use crate::tasks::TaskProjector;
 use std::fmt;
 use taskledger_domain::Position;
 
-/// What was found when the place was opened.
+/// The state of the tables when they were opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Read models that can be continued.
@@ -30,7 +30,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// How a swap ended.
+/// The outcome of a swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swap {
     /// The new rows serve; the old ones are gone.

@@ -1,4 +1,4 @@
-//! Where read models are, and the bounds of working with them.
+//! Where read models are stored, and their limits.
 
 use crate::Error;
 use sqlx::postgres::PgConnectOptions;
@@ -23,16 +23,16 @@ const WRITE_STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a statement waits for a lock: a fold of another server that is about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where the read models are, and how many may read at once.
+/// The place of the read models, and the number of connections that read.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The place.
+    /// A file of SQLite, or a schema in PostgreSQL.
     pub place: Place,
     /// Connections for queries; never fewer than [`READERS_MIN`].
     pub readers: u32,
 }
 
-/// Where read models are.
+/// The place of the read models.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// A file of SQLite; created when it is missing.

@@ -1,4 +1,4 @@
-//! Rows made anew beside those that serve, and put in their place.
+//! Rebuilds rows beside those that serve, and swaps them in.
 //!
 //! Owns the second place: a schema or a file, empty at first, with a checkpoint of its own. Whatever
 //! breaks off leaves the rows that served; the leftover is removed by the next rebuild.

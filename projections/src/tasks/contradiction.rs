@@ -1,4 +1,4 @@
-//! Why an event cannot be folded: it contradicts those before it.
+//! Reasons why an event cannot be folded: it contradicts those before it.
 
 use taskledger_domain::{FlowId, RunId, TaskId};
 

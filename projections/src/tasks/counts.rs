@@ -62,7 +62,7 @@ pub(super) struct Cell {
     pub(super) root: bool,
 }
 
-/// Whose a task is.
+/// The users of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Names<'a> {
     pub(super) user: Option<&'a Arc<str>>,

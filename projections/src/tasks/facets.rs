@@ -1,4 +1,4 @@
-//! What a change of a task means for others: compared before and after it.
+//! Compares a task before and after a change, to find what the change means for other rows.
 
 use super::counts::Cell;
 use crate::TaskRow;

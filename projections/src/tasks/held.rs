@@ -1,4 +1,4 @@
-//! A task in memory, and what of it and of its output is still to be written.
+//! A task in memory, and which parts of it and of its output are still to be written.
 
 use super::rows::Placed;
 use taskledger_domain::Version;

@@ -1,4 +1,4 @@
-//! What an event does to tasks of which not all are in memory: it is done in SQL.
+//! Applies events to tasks that are not all in memory, with SQL statements.
 
 use std::sync::Arc;
 use taskledger_domain::FlowId;

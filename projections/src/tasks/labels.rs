@@ -1,4 +1,4 @@
-//! By which labels tasks are found: rows of `task_labels`, two for each label.
+//! The rows of `task_labels` by which tasks are found: two for each label.
 
 use super::held::Write;
 use super::working_set::WorkingSet;

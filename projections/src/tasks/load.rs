@@ -1,4 +1,4 @@
-//! Brings into memory what a batch of events will touch, in as few statements as its size allows.
+//! Loads the rows that a batch of events will change, in as few statements as its size allows.
 
 use super::flows::{Flow, Run};
 use super::rows::{COLUMNS, read};
@@ -82,7 +82,7 @@ async fn load_tasks(
         let (created, named) = match recorded.event.as_ref() {
             Event::TaskCreated(e) => (Some(e.task_id), [e.parent_id, None]),
             Event::TaskMoved(e) => (None, [Some(e.parent_id), Some(e.task_id)]),
-            // Whose run it is.
+            // The task that the run was asked for.
             Event::RunStarted(e) => (None, [Some(e.task_id), None]),
             Event::TaskRenamed(_)
             | Event::PriorityChanged(_)

@@ -1,4 +1,4 @@
-//! Parts of outputs that tasks of runs have made: which events hold them.
+//! Records which events hold the parts of outputs that a run's tasks have reported.
 
 use super::contradiction::Contradiction;
 use super::held::{Part, Place};

@@ -1,4 +1,4 @@
-//! Who owns a flow, on the rows of its tasks: the `user_id` of its root, as it is now.
+//! Keeps the owner of a flow on the rows of its tasks: the `user_id` of its root, as it is now.
 //!
 //! Owns: what follows when the root gets another user. All tasks of the flow change in the transaction
 //! of that event, with the totals. A child takes the owner of its parent when it is created.

@@ -1,4 +1,4 @@
-//! How a task row lies in its table: one list of columns for reading and for writing.
+//! The columns of a task row: one list for reading and for writing.
 
 use crate::task_row::dependencies_text;
 use crate::{Error, TaskRow};

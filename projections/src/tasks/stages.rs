@@ -1,4 +1,5 @@
-//! How runs stand for whoever began them: whether something has begun, what waits for an answer, and what was said.
+//! The status of runs for whoever began them: whether something has begun, what waits for an answer, and which messages
+//! were sent.
 //!
 //! Owns: the stage of a run and since when, which follow from the starts, questions and ends of its tasks.
 

@@ -1,4 +1,4 @@
-//! How runs stand, as it is in memory and in the tables; `stages.rs` says what follows from events.
+//! The status of runs in memory and in the tables; `stages.rs` derives it from events.
 
 use std::sync::Arc;
 use taskledger_domain::flow::{RunStage, RunStarted};
@@ -9,7 +9,7 @@ use taskledger_sql::{Args, Columns};
 /// How a run stands, in memory.
 pub(crate) struct Standing {
     pub(super) flow_no: i64,
-    /// Of the event that started the run.
+    /// Version of the event that started the run.
     pub(super) version: Version,
     pub(super) has_origin: bool,
     pub(super) owner: Option<Arc<str>>,
@@ -29,7 +29,7 @@ pub(crate) struct PastStatus {
     pub(super) run_no: i64,
     pub(super) flow_no: i64,
     pub(super) owner: Option<Arc<str>>,
-    /// Of the event with which it ended.
+    /// Position of the event with which the run left this status.
     pub(super) left: Position,
     pub(super) stage: RunStage,
     pub(super) at: Timestamp,

@@ -1,4 +1,4 @@
-//! The rows that a batch works on, in memory, and the meaning of each event for all of them.
+//! The rows that a batch changes, in memory, and the effect of each event on all of them.
 //!
 //! Owns: the propagation from a task to its ancestors, its flow, its run and the totals, exactly as
 //! if each event were applied alone. Synchronous and without a database: `load` brings in what a

@@ -1,5 +1,5 @@
-//! Tokens, secrets and the audit log as callers see them: no digests, no sealed values. What the store keeps without
-//! either is shown as it is.
+//! Tokens, secrets and the audit log as callers see them, without digests and sealed values. What the store keeps
+//! without either is shown as it is.
 
 use std::sync::Arc;
 pub use taskledger_auth::DeniedJwt;
@@ -27,7 +27,7 @@ pub struct TokenView {
     pub methods: Option<Arc<[Arc<str>]>>,
     /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// For people.
+    /// Free text for people, set when the token was created.
     pub note: Arc<str>,
     /// Whether it could be used when this was read.
     pub state: TokenState,

@@ -1,4 +1,4 @@
-//! What requesters of the agent broker are told of the tasks that they have published.
+//! What the agent broker tells requesters about the tasks that they have published.
 
 pub use crate::application::inbox::Inbox;
 pub use crate::application::published_ids::{KEY_BYTES, PublishedIds};
@@ -8,7 +8,7 @@ use taskledger_domain::flow::Remarks;
 use taskledger_domain::task::Progress;
 use taskledger_domain::{FlowId, Payload, TaskId, Timestamp};
 
-/// How a task ended, as the event says that ended it.
+/// The end of a task, as its event describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// How.
@@ -22,7 +22,7 @@ pub struct Ended {
 /// One of the ends of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// With what it returned.
+    /// It completed, with this result.
     Completed(Payload),
     /// With the reason, never empty.
     Failed(Arc<str>),
@@ -43,7 +43,7 @@ pub struct Blocked {
     pub how: Hindrance,
 }
 
-/// What has become of a task that another one waits for.
+/// The end of a task that another one waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hindrance {
     /// It failed.
@@ -57,7 +57,7 @@ pub enum Hindrance {
 /// An attempt of a task of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// Its flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The task that an agent does.
     pub task: TaskId,
@@ -65,7 +65,7 @@ pub struct Attempt {
     pub attempt: u32,
 }
 
-/// How far an attempt of a task of an inbox is.
+/// The progress of an attempt of a task of an inbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Running {
     /// What agents call the task.

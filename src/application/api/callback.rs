@@ -1,5 +1,5 @@
-//! A callback as it travels between nodes. Its own types do not serialize, so that no secret is written
-//! by accident.
+//! The serialized form of a callback, which is sent between nodes. Its own types do not serialize, so that no secret is
+//! written by accident.
 
 use super::webhooks::{Callback, Reported, Secret};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,9 +1,9 @@
-//! What an attempt worked on, and where it came from.
+//! The inputs of an attempt, and where each value came from.
 
 use serde::{Deserialize, Serialize};
 use taskledger_domain::{EventId, Payload, TaskId, Version};
 
-/// Where a value of the inputs came from.
+/// The origin of an input value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Where it stands in the inputs, as a JSON pointer.
@@ -20,7 +20,7 @@ pub struct Origin {
     pub sequence: Version,
 }
 
-/// What an attempt worked on whose inputs are not all literal.
+/// The inputs of an attempt that are not all literal, with their origins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lineage {
     /// Where values came from.

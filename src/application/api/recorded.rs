@@ -1,4 +1,4 @@
-//! What each use case leaves in the audit log; one that does not say it does not compile.
+//! The action that each use case leaves in the audit log; a use case without one does not compile.
 //!
 //! Whatever changes something has an action, under which it is noted when credentials lack a scope for it. Whether it
 //! has a row when it is done depends on what else tells of it: a change of a caller's own tasks is an event with its
@@ -7,7 +7,7 @@
 use super::UseCase;
 use taskledger_auth::Action;
 
-/// What a use case leaves in the audit log.
+/// The rows that a use case leaves in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
     /// A change that has a row whoever makes it, written with it or before it.

@@ -1,4 +1,4 @@
-//! What requests that concern a flow are answered.
+//! Replies to requests that concern a flow.
 
 use super::runs::FollowedUp;
 use super::work::{
@@ -65,7 +65,7 @@ pub enum Reply {
     Responded(Box<Responded>),
     /// A task beside one that a worker holds.
     Sibling(Sibling),
-    /// By what a worker holds a task, if it does.
+    /// The lease by which a worker holds a task, if it does.
     Lease(Option<HeldLease>),
 }
 
@@ -85,7 +85,7 @@ pub struct Started {
     pub root: TaskId,
     /// The stored task that was named; absent when new tasks are run.
     pub task: Option<TaskId>,
-    /// The run.
+    /// Identifies the run that has begun.
     pub run: RunId,
     /// The ids of new tasks.
     pub task_ids: TaskIds,
@@ -96,7 +96,7 @@ pub struct Started {
 pub struct Copied {
     /// The task that was named.
     pub original: TaskId,
-    /// Its copy.
+    /// The id of the task's copy, in the target flow.
     pub copy: TaskId,
     /// The id of each copy, by that of its original.
     pub task_ids: Arc<[(TaskId, TaskId)]>,

@@ -1,5 +1,5 @@
-//! Runs as callers follow them who send messages and read answers: begun by a message, with a context, a history, a
-//! state that may wait for the caller, and results.
+//! Runs for callers that send messages and read answers. Such a run begins with a message and has a context, a history,
+//! a state that may wait for the caller, and results.
 //!
 //! The words are no protocol's: a door writes them in its own. Its calls, all of
 //! [`Service`](crate::application::service::Service):
@@ -69,7 +69,7 @@ pub struct StartRun {
 /// A run that was begun.
 #[derive(Debug, Clone)]
 pub struct StartedRun {
-    /// The run.
+    /// Identifies the run in later calls.
     pub run: RunId,
     /// The root of its flow.
     pub root: TaskId,
@@ -81,7 +81,7 @@ pub struct StartedRun {
     pub begun: BegunRun,
 }
 
-/// Where a run is that its caller has just begun. Only beginning one makes it.
+/// The place of a run that its caller has just begun. Only beginning one makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BegunRun {
     pub(in crate::application) run: RunId,
@@ -91,7 +91,7 @@ pub struct BegunRun {
 /// Reads a run as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadRun {
-    /// The run.
+    /// The run to read.
     pub run: RunId,
     /// Entries of its history at most, the newest; `None`: as many as there may be.
     pub history: Option<usize>,
@@ -102,7 +102,7 @@ pub struct ReadRun {
 /// Reads results of a run, page by page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadArtifacts {
-    /// The run.
+    /// The run whose results are read.
     pub run: RunId,
     /// Where the page before has ended; `None` for the beginning.
     pub behind: Option<u32>,
@@ -141,7 +141,7 @@ pub struct ListRuns {
 /// A page of a list of runs.
 #[derive(Debug, Clone)]
 pub struct RunPage {
-    /// The runs.
+    /// The runs of this page.
     pub runs: Vec<RunView>,
     /// Runs in a page at most.
     pub page_size: u32,
@@ -155,7 +155,7 @@ pub struct RunPage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CancelRun {
-    /// The run.
+    /// The run to cancel.
     pub run: RunId,
     /// The text of `error` of its tasks; absent for the default.
     pub reason: Option<String>,
@@ -165,7 +165,7 @@ pub struct CancelRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowUp {
-    /// The run.
+    /// The run that the message is for.
     pub run: RunId,
     /// The context that the caller thinks it has; refused if it has another.
     pub context: Option<Arc<str>>,
@@ -185,7 +185,7 @@ pub struct FollowUp {
 /// A message was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowedUp {
-    /// The run.
+    /// The run that the message was for.
     pub run: RunId,
     /// The place of the log up to which it has had its effect: what is read from now on shows it.
     pub position: Position,
@@ -195,7 +195,7 @@ pub struct FollowedUp {
 /// answered: an answer takes effect with the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AwaitRun {
-    /// The run.
+    /// The run to wait for.
     pub run: RunId,
     /// As in [`ReadRun`].
     pub history: Option<usize>,
@@ -205,7 +205,7 @@ pub struct AwaitRun {
     pub begun: Option<BegunRun>,
 }
 
-/// How long a stream of updates goes on.
+/// The condition on which a stream of updates ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunUntil {
     /// To the end of the run.
@@ -217,7 +217,7 @@ pub enum RunUntil {
 /// Follows a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchRun {
-    /// The run.
+    /// The run to follow.
     pub run: RunId,
     /// When the stream ends.
     pub until: RunUntil,
@@ -240,7 +240,7 @@ pub struct WatchRun {
 pub struct WatchedRun {
     /// The run as it is where the stream begins; absent when an earlier stream goes on.
     pub snapshot: Option<Box<RunView>>,
-    /// Its context.
+    /// The context that the run belongs to.
     pub context: Arc<str>,
     /// Where the stream begins.
     pub cursor: RunPlace,
@@ -257,7 +257,7 @@ pub struct RunUpdate {
     pub cursor: RunPlace,
     /// When it happened.
     pub at: Timestamp,
-    /// What.
+    /// What changed.
     pub change: RunChange,
 }
 
@@ -292,7 +292,7 @@ impl fmt::Display for RunPlace {
     }
 }
 
-/// What has changed of a run.
+/// The changes of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunChange {
     /// How it stands, or what it waits for. The last one of a run has a stage that is an end.
@@ -306,7 +306,7 @@ pub enum RunChange {
 /// A run as whoever began it sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunView {
-    /// The run.
+    /// Identifies the run in later calls.
     pub run: RunId,
     /// Its flow, whose id is that of its root.
     pub flow: FlowId,
@@ -332,7 +332,7 @@ pub struct RunView {
     pub position: Position,
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunStatus {
     /// In a word.
@@ -343,7 +343,7 @@ pub struct RunStatus {
     pub message: Option<StatusMessage>,
 }
 
-/// What is said of a status.
+/// The message that accompanies a status.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusMessage {
     /// The oldest question that waits for an answer.
@@ -352,14 +352,14 @@ pub enum StatusMessage {
     Error(Arc<str>),
 }
 
-/// What a task of a run asks.
+/// A question that a task of a run asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The task that asks.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that an answer must name.
     pub suspension: SuspensionId,
-    /// For what it waits.
+    /// What the task waits for.
     pub asks: Asks,
     /// What is asked, in the form of [`taskledger_domain::question`]: `question` is the text.
     pub question: Payload,
@@ -380,12 +380,12 @@ pub struct Piece {
     pub is_last: bool,
 }
 
-/// What a task that runs something has made, or the run as a whole: parts of its output, then its result.
+/// The output of a task that runs something, or of the run as a whole: its parts, then its result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Artifact {
     /// The task whose result it is.
     pub task: TaskId,
-    /// Its parent.
+    /// The parent of that task; `None` for the root of a flow.
     pub parent: Option<TaskId>,
     /// Whether the task is the one that was asked for: the result is that of the run.
     pub is_result: bool,
@@ -397,7 +397,7 @@ pub struct Artifact {
     pub output: Vec<Arc<OutputPart>>,
     /// The result, an object; absent while the attempt goes on, and of one that has not completed.
     pub result: Option<Payload>,
-    /// When.
+    /// When the event was recorded.
     pub at: Timestamp,
 }
 
@@ -406,7 +406,7 @@ pub struct Artifact {
 pub enum HistoryEntry {
     /// By the caller: the message that began the run, or a later one, as its door wrote it.
     Message {
-        /// The message.
+        /// The message as JSON, in the form of the door that took it.
         message: Payload,
         /// When it was recorded.
         at: Timestamp,
@@ -415,7 +415,7 @@ pub enum HistoryEntry {
     Question(Box<Question>),
 }
 
-/// What a stream of updates yields.
+/// An item of a stream of updates.
 #[derive(Debug)]
 pub enum RunItem {
     /// Something has changed.

@@ -1,4 +1,4 @@
-//! Schedules: what starts runs of saved workflows and of task trees at given times.
+//! Requests and replies about schedules, which start runs of saved workflows and of task trees at given times.
 
 use super::workflows::UnfitWorkflow;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ pub const NEXT_SHOWN: usize = 5;
 /// A schedule, by whom and by which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
+    /// The owner; absent: the caller, or nobody without authentication; empty: nobody.
     pub owner: Option<Arc<str>>,
-    /// Its name.
+    /// The schedule's name, unique for its owner.
     pub name: Arc<str>,
 }
 
 /// Makes a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateSchedule {
-    /// Whose it is to be, and its name.
+    /// The owner that the schedule gets, and its name.
     pub named: Named,
     /// What it does.
     pub definition: Definition,
     /// Whether its times pass without a run at first.
     pub is_paused: bool,
-    /// Why.
+    /// Why it is paused, or any other remark for people.
     pub note: Option<Arc<str>>,
 }
 
@@ -45,7 +45,7 @@ pub enum Bound {
     Runs,
 }
 
-/// What is changed of a schedule; what is absent stays.
+/// The changes of a schedule; what is absent stays.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ScheduleChanges {
     /// When it is due.
@@ -64,9 +64,9 @@ pub struct ScheduleChanges {
     pub without: Vec<Bound>,
     /// What happens while a run goes on.
     pub overlap: Option<Overlap>,
-    /// Within which a missed time is made up.
+    /// A missed time is made up for within this many seconds.
     pub catch_up_seconds: Option<u64>,
-    /// By which starts are put off.
+    /// Each start is delayed by up to this many seconds.
     pub jitter_seconds: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! Replies about the server itself: health, executors, nodes, rebuilds.
 
 use std::sync::Arc;
 use taskledger_domain::{Payload, Position, Timestamp};
@@ -18,7 +18,7 @@ pub struct Check {
 /// The check that fails while the server drains.
 pub const DRAINING: &str = "draining";
 
-/// What somebody who drains a server is told.
+/// The answer to a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draining {
     /// Whether nothing begins any more.
@@ -31,7 +31,7 @@ pub struct Draining {
     pub running: usize,
 }
 
-/// How the server is: checks and figures.
+/// The health of the server: checks and figures.
 #[derive(Debug, Clone)]
 pub struct Health {
     /// The product's version.
@@ -70,7 +70,7 @@ impl Health {
     }
 }
 
-/// How a rebuild of the read models stands.
+/// The state of a rebuild of the read models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rebuild {
     /// It is under way.
@@ -87,7 +87,7 @@ pub enum Rebuild {
     },
     /// It has failed.
     Failed {
-        /// Why.
+        /// The error, in words for people.
         reason: Arc<str>,
     },
 }
@@ -95,7 +95,7 @@ pub enum Rebuild {
 /// The slots of one executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotUsage {
-    /// Its name.
+    /// Name of the executor.
     pub executor: String,
     /// Attempts that run.
     pub running: usize,
@@ -103,10 +103,10 @@ pub struct SlotUsage {
     pub limit: usize,
 }
 
-/// What was sent to webhooks since the start.
+/// Counts of deliveries to webhooks since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deliveries {
-    /// Attempts.
+    /// Requests that were sent, repetitions included.
     pub attempts: u64,
     /// Those that arrived.
     pub delivered: u64,
@@ -134,11 +134,11 @@ pub struct NodeHealth {
 /// A server and its part of the flows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeShare {
-    /// The server.
+    /// The id of the node, fresh for each start of a server.
     pub id: Uuid,
     /// Where others reach it.
     pub url: Arc<str>,
-    /// Its partitions.
+    /// Number of partitions that it owns.
     pub partitions: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What a caller can ask for, the scope that each of it needs and what it costs; one without does not compile. The list
-//! is closed, so that a matrix of who may do what can be made from it and checked for gaps.
+//! The list of use cases, with the scope that each needs and its cost; a use case without them does not compile. The
+//! list is closed, so that a matrix of who may do what can be made from it and checked for gaps.
 //!
 //! Costs are in units of the rate: a read 1, a change 5 and 1 for each further task; of a copy too, whose tasks are
 //! counted when it is known how many there are (`copying.rs`). Workers call often and take load away: looking for work
@@ -7,12 +7,12 @@
 
 use taskledger_auth::Scope;
 
-/// What a call costs, but for its further tasks.
+/// The cost of a call, without its further tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     /// Nothing: it takes load away, reports how the server is, or is part of a call that was counted.
     Free,
-    /// A read.
+    /// A read: 1 unit.
     Read,
     /// A change.
     Write,
@@ -39,7 +39,7 @@ macro_rules! use_cases {
         }
 
         impl UseCase {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The name, which never changes: it is part of stored idempotency keys.
@@ -64,7 +64,7 @@ macro_rules! use_cases {
 }
 
 use_cases! {
-    /// Create tasks.
+    /// Create tasks, alone or as a tree.
     CreateTasks = "tasks.create" needs Some(Scope::TasksWrite), costs Cost::Write;
     /// Run new or stored tasks.
     ExecuteTasks = "tasks.execute" needs Some(Scope::TasksRun), costs Cost::Write;
@@ -78,11 +78,11 @@ use_cases! {
     MessageRun = "runs.message" needs Some(Scope::TasksRun), costs Cost::Read;
     /// Change a task.
     UpdateTask = "tasks.update" needs Some(Scope::TasksWrite), costs Cost::Write;
-    /// Delete tasks.
+    /// Delete pending tasks.
     DeleteTasks = "tasks.delete" needs Some(Scope::TasksWrite), costs Cost::Write;
-    /// Cancel tasks.
+    /// Cancel tasks that have not ended.
     CancelTasks = "tasks.cancel" needs Some(Scope::TasksRun), costs Cost::Free;
-    /// Copy tasks.
+    /// Copy a task and the tasks below it.
     CopyTasks = "tasks.copy" needs Some(Scope::TasksWrite), costs Cost::Write;
     /// Check a workflow document, and store nothing.
     ValidateWorkflow = "workflows.validate" needs Some(Scope::TasksRead), costs Cost::Write;

@@ -1,4 +1,4 @@
-//! What reads of tasks are asked with and answered with, as the read models have it.
+//! Queries and views of tasks, as the read models have them.
 
 pub use taskledger_projections::{
     Attempt, Blocker, Cursor as ListCursor, ListFilter, Order, RunSummary, RunView,

@@ -9,7 +9,7 @@ use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, RunId, TaskId};
 use taskledger_projections::{RunView, TaskView};
 
-/// Which notices a watcher asks for; all of it must hold.
+/// The notices that a watcher asks for; all of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watch {
     /// Only this flow.
@@ -36,9 +36,9 @@ pub struct Watching {
 /// A run that can be followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
-    /// The run.
+    /// Identifies the run in its flow.
     pub id: RunId,
 }
 

@@ -1,4 +1,4 @@
-//! Work that is done outside the server: what workers ask for and say, and what they are told.
+//! Requests and replies of workers, which carry out tasks outside the server.
 
 mod output;
 
@@ -22,7 +22,7 @@ pub use taskledger_workers::{Connection, Method, is_unseen};
 pub struct Claim {
     /// Its name; the principal's unless it is said.
     pub worker: Option<Arc<str>>,
-    /// Which tasks.
+    /// The methods, the task or the earlier attempts that the worker asks for.
     pub wanted: Wanted,
     /// At most so many, from 1 to `limits::CLAIMS_MAX`.
     pub max: usize,
@@ -36,7 +36,7 @@ pub struct Claim {
     pub heard_at: tokio::time::Instant,
 }
 
-/// Which tasks a worker wants.
+/// The tasks that a worker asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wanted {
     /// The best ones of these methods.
@@ -50,11 +50,11 @@ pub enum Wanted {
 /// Attempts of a worker under leases that nobody keeps for it any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Left {
-    /// These.
+    /// The leases that are named here.
     These(Arc<[LeaseId]>),
     /// Those that a server has found in the log and nobody has renewed since, or for some time.
     Silent {
-        /// Of these methods.
+        /// Only leases of these methods.
         methods: Arc<[Arc<str>]>,
         /// And of those that begin so.
         beginnings: Arc<[Arc<str>]>,
@@ -63,7 +63,7 @@ pub enum Left {
     },
 }
 
-/// What a worker gets.
+/// The answer to a claim.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     /// Attempts that have begun; empty when there was nothing in time.
@@ -95,7 +95,7 @@ pub struct Claimed {
     pub answers: Vec<AnsweredBefore>,
     /// What everything that the worker says of it must present.
     pub lease: LeaseId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Until when the lease holds unless it is renewed.
     pub expires_at: Timestamp,
@@ -117,13 +117,13 @@ impl Claimed {
 /// What the node that owns a flow knows of a claim; the rest is read where the worker is connected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begun {
-    /// The flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The task that the worker does.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Its lease.
+    /// Identifies the lease; the worker presents it in later calls.
     pub lease: LeaseId,
     /// Until when it holds.
     pub expires_at: Timestamp,
@@ -142,9 +142,9 @@ pub struct Begun {
 /// A worker asks one node, which does not wait, for tasks of flows that it owns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimHere {
-    /// The worker.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
-    /// Which tasks.
+    /// The methods, the task or the earlier attempts that the worker asks for.
     pub wanted: Wanted,
     /// At most so many.
     pub max: usize,
@@ -157,7 +157,7 @@ pub struct ClaimHere {
 /// A node has tasks that no worker of its own wants.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hint {
-    /// That node.
+    /// The node that has the tasks.
     pub node: uuid::Uuid,
     /// The methods, each with how many tasks there are, as far as they were counted, and who has declared it for
     /// themselves.
@@ -169,7 +169,7 @@ pub struct Hint {
 pub struct Renew {
     /// The task that the worker holds.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// Milliseconds that it holds from now on, even if that is less than what is left of it; as claimed, or what is
     /// left, unless it is said.
@@ -189,9 +189,9 @@ pub struct Renew {
 pub struct Complete {
     /// The task that is done.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
-    /// The result.
+    /// The result as JSON.
     pub output: Output,
     /// What it says beside it.
     pub remarks: Option<Remarks>,
@@ -202,7 +202,7 @@ pub struct Complete {
 pub struct Fail {
     /// The task whose attempt failed.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// Why; never empty.
     pub error: String,
@@ -221,7 +221,7 @@ pub struct Fail {
 pub struct Release {
     /// The task that is given back.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
 }
 
@@ -230,7 +230,7 @@ pub struct Release {
 pub struct Suspend {
     /// The task that asks.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the task.
     pub lease: LeaseId,
     /// What is asked, in the form of [`taskledger_domain::question`].
     pub request: Payload,
@@ -252,11 +252,11 @@ pub struct Suspended {
 pub struct Respond {
     /// The task that has asked.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that is answered.
     pub suspension: SuspensionId,
     /// An object with the answer as `value`.
     pub answer: Payload,
-    /// For whom the caller answers, if it says so.
+    /// The person on whose behalf the caller answers, if it names one.
     pub on_behalf_of: Option<String>,
 }
 
@@ -280,7 +280,7 @@ pub struct Responded {
 /// A question that was answered before this attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredBefore {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// What was asked.
     pub question: Payload,
@@ -288,7 +288,7 @@ pub struct AnsweredBefore {
     pub answer: Payload,
     /// The principal that answered; `None`: nobody did, and this is what stands for an answer then.
     pub responded_by: Option<String>,
-    /// When.
+    /// When it was answered.
     pub at: Timestamp,
 }
 
@@ -301,12 +301,12 @@ pub struct LeaseOf {
     pub worker: Arc<str>,
 }
 
-/// By what a worker holds a task.
+/// The lease and attempt by which a worker holds a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLease {
-    /// The lease.
+    /// The lease that the worker presents in later calls.
     pub lease: LeaseId,
-    /// Its attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Until when it holds.
     pub expires_at: Timestamp,
@@ -317,7 +317,7 @@ pub struct HeldLease {
 pub struct SiblingOutput {
     /// The task that it holds.
     pub task: TaskId,
-    /// The lease.
+    /// The lease that the worker was given with the held task.
     pub lease: LeaseId,
     /// The name or id of the other task.
     pub name: String,
@@ -328,7 +328,7 @@ pub struct SiblingOutput {
 pub struct Sibling {
     /// The task beside the held one.
     pub task: TaskId,
-    /// Its name.
+    /// The name that callers gave the task.
     pub name: Arc<str>,
     /// How it stands.
     pub status: Status,
@@ -347,7 +347,7 @@ pub enum StopReason {
     Deadline,
 }
 
-/// What a renewal is answered.
+/// The answer to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
     /// Until when the lease holds, or the worker has to stop.
@@ -356,7 +356,7 @@ pub struct Renewed {
     pub stop: Option<StopReason>,
 }
 
-/// How a task stands after a worker's word.
+/// The status of a task after a worker's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The task that was ended.
@@ -387,9 +387,9 @@ pub enum LeaseLoss {
 /// A method as a caller declares it.
 #[derive(Debug, Clone)]
 pub struct Declare {
-    /// Its name.
+    /// Name of the method, as tasks name it.
     pub method: Arc<str>,
-    /// For people.
+    /// What the method does, in words for people.
     pub description: Option<Arc<str>>,
     /// The JSON Schema of inputs.
     pub input_schema: Option<Payload>,
@@ -404,7 +404,7 @@ pub struct Declare {
 /// A method whose tasks workers claim.
 #[derive(Debug, Clone)]
 pub struct MethodView {
-    /// Its name.
+    /// Name of the method, as tasks name it.
     pub method: Arc<str>,
     /// The user for whose flows alone it was declared.
     pub owner: Option<Arc<str>>,
@@ -423,7 +423,7 @@ pub struct MethodView {
 /// A worker that asks for work, or holds some.
 #[derive(Debug, Clone)]
 pub struct WorkerView {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// What it asks for.
     pub methods: Vec<Arc<str>>,
@@ -443,10 +443,10 @@ pub struct WorkerView {
     pub node: Option<uuid::Uuid>,
 }
 
-/// What a worker holds of the flows of a node.
+/// The attempts that a worker holds in flows of a node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeldBy {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// Its principal; absent for a lease that anybody may use.
     pub principal: Option<Arc<str>>,
@@ -459,7 +459,7 @@ pub struct HeldBy {
 /// Tasks of a method of the flows of a node, as far as the caller may know of them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodFigures {
-    /// Its name.
+    /// Name of the method.
     pub method: Arc<str>,
     /// Who has declared it for themselves.
     #[serde(default)]
@@ -475,16 +475,16 @@ pub struct MethodFigures {
 pub struct HeldTask {
     /// The task that is held.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Until when its lease holds.
     pub expires_at: Timestamp,
 }
 
-/// Whether a worker gets work.
+/// Whether a worker is drained.
 #[derive(Debug, Clone)]
 pub struct Drained {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// Whether it gets no more.
     pub draining: bool,

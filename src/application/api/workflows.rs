@@ -1,4 +1,4 @@
-//! Workflow documents of RFC-0024, those that are kept, and runs of them.
+//! Requests and replies about workflow documents (RFC-0024), saved documents, and their runs.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub enum Document {
 /// Creates the tasks of one run of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateWorkflow {
-    /// The document.
+    /// The workflow document, as the caller gave it.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,
     /// What `$trigger` names.
     pub trigger: Payload,
-    /// Whose run it is; absent for the caller's.
+    /// The user that will own the run; absent: the caller.
     pub user_id: Option<String>,
     /// Whether it begins at once.
     pub execute: bool,
@@ -73,7 +73,7 @@ pub enum Which {
 /// Plays a run of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryRun {
-    /// The document.
+    /// The workflow document, as the caller gave it.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,
@@ -86,9 +86,9 @@ pub struct DryRun {
 /// A document that is kept, by whom and by which name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Whose it is; absent: the caller's own, and without authentication nobody's; empty: nobody's.
+    /// The owner; absent: the caller, or nobody without authentication; empty: nobody.
     pub owner: Option<Arc<str>>,
-    /// Its name.
+    /// The name under which the document is kept.
     pub name: Arc<str>,
 }
 
@@ -104,17 +104,17 @@ pub struct KeptDocument {
 /// Keeps a document by its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SaveWorkflow {
-    /// The document.
+    /// The workflow document to keep.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,
-    /// Whose it is to be, as in [`Kept`].
+    /// The owner that the document gets, as in [`Kept`].
     pub owner: Option<Arc<str>>,
     /// Only if this is the newest version now; 0: only if none is kept.
     pub expected_version: Option<u32>,
 }
 
-/// What became of a document that was to be kept.
+/// The result of saving a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedWorkflow {
     /// The version that is the newest now.
@@ -132,13 +132,13 @@ pub struct SavedWorkflow {
 /// Creates the tasks of one run of a document that is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunWorkflow {
-    /// Which document.
+    /// Name and owner of the document.
     pub kept: Kept,
     /// Which version; absent for the newest.
     pub version: Option<u32>,
     /// What `$trigger` names.
     pub trigger: Payload,
-    /// Whose run it is; absent for the caller's.
+    /// The user that will own the run; absent: the caller.
     pub user_id: Option<String>,
     /// Whether it begins at once.
     pub execute: bool,
@@ -157,7 +157,7 @@ pub struct Compared {
     pub diff: Diff,
 }
 
-/// What the second side of a comparison is.
+/// The second side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Newer {
     /// A version; absent for the newest.
@@ -166,7 +166,7 @@ pub enum Newer {
     Document(Document),
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunProgress {
     /// The task that was named.

@@ -1,4 +1,4 @@
-//! Changing a task that is stored.
+//! Changes a stored task.
 
 use super::*;
 use taskledger_domain::Violation;

@@ -1,4 +1,4 @@
-//! What a driver does about its flow belonging to this node, or not any more.
+//! How a driver checks that its flow belongs to this node, and what it does when that ends.
 
 use super::Driver;
 use crate::application::batch::Batch;

@@ -1,6 +1,6 @@
-//! How claims of workers come to a turn: what the turn makes ready is offered before its append is sent, and the
-//! claims of workers that waited for it are decided into the same append. A task that a worker does after
-//! another one waits for one sync instead of two.
+//! How workers' claims enter a turn: what the turn makes ready is offered before its append is sent, and the claims of
+//! workers that waited for it are decided into the same append. A task that a worker does after another one waits for
+//! one sync instead of two.
 //!
 //! What is offered may not become durable. Then the state is dropped, the offers with it (`drop_state`), and the
 //! claims are decided again like all commands: on what is stored, where the tasks are perhaps not ready.

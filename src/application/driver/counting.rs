@@ -1,4 +1,4 @@
-//! What a driver counts of its work, for `Figures`.
+//! Counts the work of drivers, for `Figures`.
 
 use super::Driver;
 use crate::application::mailbox::Order;

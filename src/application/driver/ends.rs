@@ -1,5 +1,5 @@
-//! How ends of attempts come to a turn: those that are reported, gathered; and those of pure executors,
-//! decided by the turn that starts them.
+//! How ends of attempts enter a turn: reported ends are gathered, and those of pure executors are decided by the turn
+//! that starts them.
 //!
 //! What a pure executor makes of a job needs no sync between its start and its end: either both are in
 //! the log or neither is. A chain of such tasks is one append, and no other thread works on it.

@@ -1,4 +1,4 @@
-//! Whose declarations of methods a turn asks: those of the owner of its flow.
+//! Chooses whose declarations of methods a turn uses: those of the flow's owner.
 
 use crate::application::flows::Flows;
 use crate::application::slots::Turn;
@@ -32,7 +32,7 @@ pub(super) fn asked(turn: &Turn<'_>, flow: &Flow, owner: Option<&str>) -> u64 {
     }
 }
 
-/// Whom a flow will belong to that a command begins.
+/// The future owner of the flow that a command begins.
 fn first_owner(command: &Command) -> Option<&str> {
     let tasks = if let Command::Create(tasks) = command {
         tasks

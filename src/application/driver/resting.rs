@@ -1,4 +1,4 @@
-//! What a driver leaves behind between two rounds: a snapshot, and the time at which it is wanted again.
+//! What a driver leaves behind when it stops: a snapshot, and the time at which the flow must be looked at again.
 
 use super::Driver;
 use crate::application::loading;

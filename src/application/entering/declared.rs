@@ -1,4 +1,4 @@
-//! What users have declared for themselves, as far as workers that wait were told of it.
+//! Methods that users have declared for themselves, as far as waiting workers were told of them.
 
 use crate::application::ports::DeclaredByUsers;
 use std::sync::{Arc, Mutex, PoisonError};

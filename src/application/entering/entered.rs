@@ -1,4 +1,4 @@
-//! What a flow in memory remembers of what it has entered.
+//! What a flow in memory remembers of its entries in the indexes.
 
 use crate::application::slots::View;
 use std::sync::Arc;

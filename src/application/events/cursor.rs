@@ -1,4 +1,4 @@
-//! Where a page of events ended.
+//! The cursor of `events.query`: the place where a page ended.
 
 use std::fmt;
 use taskledger_projections::Order;

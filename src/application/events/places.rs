@@ -1,4 +1,4 @@
-//! The events of the log, or of one flow, piece by piece in either direction.
+//! Reads the events of the log, or of one flow, piece by piece in either direction.
 
 use super::cursor::Cursor;
 use crate::application::error::Error;

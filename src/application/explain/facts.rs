@@ -1,4 +1,4 @@
-//! What only events hold of the tasks that an explanation names: names, errors, who and when.
+//! Facts about tasks in an explanation that only events hold: names, errors, actors and times.
 
 use crate::application::facts;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use taskledger_domain::flow::explain::TaskRef;
 use taskledger_domain::flow::{CancelReason, Event, FailureReason};
 use taskledger_domain::{Recorded, Timestamp, Version};
 
-/// How a task ended.
+/// The outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOutcome {
     /// When that was decided.
@@ -17,11 +17,11 @@ pub struct TaskOutcome {
     pub actor: Arc<str>,
     /// The request that led there.
     pub correlation: Arc<str>,
-    /// In which way.
+    /// How the task ended.
     pub end: TaskEnd,
 }
 
-/// In which way a task ended.
+/// The kinds of ends of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskEnd {
     /// It completed.
@@ -75,7 +75,8 @@ impl Facts {
         self.limits.get(&spec_at)?.timeout_ms
     }
 
-    /// Within which time after the first attempt of a run the last must begin, by the specification in this event.
+    /// Milliseconds after the first attempt of a run within which the last must begin, by the specification in this
+    /// event.
     #[must_use]
     pub fn max_elapsed_ms(&self, spec_at: Version) -> Option<u64> {
         self.limits.get(&spec_at)?.max_elapsed_ms

@@ -1,4 +1,4 @@
-//! Which events an explanation needs, and finding them in the log.
+//! Decides which events an explanation needs, and finds them in the log.
 
 use super::Facts;
 use crate::application::App;

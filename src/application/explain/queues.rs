@@ -1,4 +1,4 @@
-//! The lines that tasks stand in, as their explanations tell of them.
+//! The queues that a task waits in, as its explanation shows them.
 //!
 //! A caller who sees only their own flows learns of those of others that there are none, a few or many; no number
 //! stands for another one.
@@ -11,12 +11,12 @@ use taskledger_domain::{TaskId, Timestamp};
 /// Flows or tasks ahead up to which a caller who sees only their own flows learns `few`; more are `many`.
 const FEW: usize = 10;
 
-/// How many of other flows come first.
+/// How many tasks of other flows are ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ahead {
     /// Counted up to a bound.
     Counted {
-        /// How many.
+        /// How many are ahead.
         count: usize,
         /// Whether there are more than those.
         more: bool,
@@ -28,7 +28,7 @@ pub enum Ahead {
 }
 
 impl Ahead {
-    /// None.
+    /// Nobody is ahead.
     pub const NONE: Self = Self::Counted {
         count: 0,
         more: false,
@@ -95,7 +95,7 @@ fn all_or_unknown(running: Option<usize>, limit: usize) -> Option<usize> {
 /// The workers that a task waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwaitedWorkers {
-    /// Whose flow it is: only workers that may claim of it count.
+    /// The owner of the flow: only workers that may claim its tasks count.
     #[serde(default)]
     pub owner: Option<Arc<str>>,
     /// Workers that ask for its method now, or are busy.
@@ -145,9 +145,9 @@ impl AwaitedWorkers {
 /// An attempt that holds a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotHolder {
-    /// Its task.
+    /// The task that the attempt belongs to.
     pub task: TaskId,
-    /// Its number.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// The root of the task's flow.
     pub root: Option<TaskId>,

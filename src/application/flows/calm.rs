@@ -1,4 +1,4 @@
-//! Flows while the server drains or stops: no attempt begins, in this process or outside.
+//! Flows while the server drains or stops: no new attempt begins, in this process or outside.
 
 use super::Flows;
 

@@ -1,4 +1,4 @@
-//! Looks at the state of a flow: in its own turn, or at what the log has of a flow of another node.
+//! Reads the state of a flow: in the flow's own turn, or from the log for a flow of another node.
 
 use super::Flows;
 use crate::application::error::{Error, Failure};

@@ -1,4 +1,4 @@
-//! Where a page of a history ended.
+//! The cursor of `tasks.history`: the place where a page ended.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -5,14 +5,14 @@ use taskledger_domain::flow::Event;
 
 macro_rules! types {
     ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// What kind of thing happened.
+        /// The public types of events.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         pub enum EventType {
             $(#[doc = concat!("`", $name, "`")] $variant),+
         }
 
         impl EventType {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The public name.

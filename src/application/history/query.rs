@@ -1,11 +1,11 @@
-//! Which history is wanted.
+//! The query of `tasks.history`: which task or flow, in which order, from where.
 
 use super::{Cursor, EventType};
 use serde::{Deserialize, Serialize};
 use taskledger_domain::TaskId;
 use taskledger_projections::Order;
 
-/// Whose history.
+/// The extent of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Scope {
     /// The task's events, and those of the runs that covered it.
@@ -15,13 +15,13 @@ pub enum Scope {
     Flow,
 }
 
-/// What to show.
+/// The parameters of a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Query {
     /// A task that exists or existed.
     pub task: TaskId,
-    /// Whose history.
+    /// The task's own events, or all of its flow.
     pub scope: Scope,
     /// Entries of a page, at least 1.
     pub limit: usize,

@@ -1,4 +1,4 @@
-//! What the claim of an idempotency key holds.
+//! The record that is stored for an idempotency key.
 
 use crate::application::api::Reply;
 use crate::application::error::{Error, Failure};

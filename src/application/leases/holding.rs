@@ -1,4 +1,4 @@
-//! An attempt outside the server, and the lease under which its worker has it.
+//! An attempt outside the server, and the lease that its worker holds.
 
 use std::sync::Arc;
 use taskledger_domain::flow::Turn;

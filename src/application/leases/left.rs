@@ -1,4 +1,4 @@
-//! Leases that nobody keeps: whose worker has come back for what it held.
+//! Takes over leases of a worker that nobody seems to keep for it any more, for a worker that has reconnected.
 
 use super::{Holding, Inner, Leases, WorkerKey};
 use std::sync::Arc;

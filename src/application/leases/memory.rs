@@ -1,4 +1,4 @@
-//! Renewals that are kept by nobody else.
+//! Renewals kept in memory only, for servers without a store for them.
 
 use crate::application::ports::{Renewal, Renewals, Renewed};
 use crate::store;

@@ -1,15 +1,15 @@
-//! What callers have limited amounts of.
+//! The resources that a quota limits.
 
 use serde::{Deserialize, Serialize};
 
-/// What can be used up.
+/// The things that a quota limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Quota {
     /// Flows whose root has not ended.
     OpenFlows,
     /// Pending tasks.
     WaitingTasks,
-    /// Webhooks.
+    /// Webhook endpoints that exist.
     Webhooks,
     /// Streams of notices.
     Streams,

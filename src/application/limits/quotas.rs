@@ -1,4 +1,4 @@
-//! What the flows of one user may take up: open flows and waiting tasks, counted from rows.
+//! Quotas on the flows of one user: open flows and waiting tasks, counted from rows.
 //!
 //! A count is taken once a second for each owner that adds something, and what was added since is added to it.
 //! So a quota is overshot at most by what rows do not show yet when they are counted (a tenth of a second's calls,
@@ -28,14 +28,14 @@ const REFUSAL_LASTS_MS: i64 = 100;
 /// Owners whose counts are remembered; older counts are dropped first.
 const OWNERS_MAX: usize = 16_384;
 
-/// How much a user may have at once; `None` for no limit.
+/// The quotas of a user; `None` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaOptions {
     /// Flows whose root has not ended.
     pub open_flows: Option<NonZeroU32>,
     /// Pending tasks.
     pub waiting_tasks: Option<NonZeroU32>,
-    /// Webhooks.
+    /// Webhook endpoints that exist.
     pub webhooks: Option<NonZeroU32>,
     /// Streams of notices.
     pub streams: Option<NonZeroU32>,
@@ -58,7 +58,7 @@ impl Default for QuotaOptions {
     }
 }
 
-/// What the flows of an owner take up.
+/// The use that an owner's flows make of quotas.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InUse {
     /// Flows whose root has not ended.
@@ -136,7 +136,7 @@ impl Usage for ReadModels {
     }
 }
 
-/// What the flows of each user take up, and how much they may.
+/// The quotas and their use, by user.
 #[derive(Debug)]
 pub struct Quotas {
     options: QuotaOptions,

@@ -1,4 +1,4 @@
-//! Units of calls a second, for each caller: a bucket that fills steadily and holds a burst.
+//! Rate limits: a token bucket for each caller, in units of calls per second.
 
 use crate::application::api::Cost;
 use crate::application::error::Error;
@@ -27,7 +27,7 @@ const SHARED_BUCKETS: u64 = 1_024;
 /// Calls after which full buckets are dropped; so many more callers may be kept meanwhile.
 const COLLECT_AFTER_CALLS: u32 = 4_096;
 
-/// How fast callers may call.
+/// The rates at which callers may call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RateOptions {
     /// Units a second; 0 for no limit. Absent: [`PER_SECOND_DEFAULT`] for authenticated callers, no limit for others.
@@ -36,12 +36,12 @@ pub struct RateOptions {
     pub burst: Option<NonZeroU32>,
 }
 
-/// Whose bucket.
+/// The owner of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
-    /// That of one caller of one tenant.
+    /// One caller of one tenant.
     Of(Arc<str>, Arc<str>),
-    /// That of a crowd.
+    /// Many callers that share a bucket.
     Shared(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Who has called last: whether a caller is alone.
+//! Remembers the latest callers, to know whether a caller is the only one.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 /// A caller is there for so long after its last call.
 const THERE: Duration = Duration::from_secs(1);
 
-/// Of which caller: tenant and actor.
+/// Identifies a caller: tenant and actor.
 pub(super) type Key = (Arc<str>, Arc<str>);
 
-/// Who has called last.
+/// The latest callers.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<Calls>);
 

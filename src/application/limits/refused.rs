@@ -1,4 +1,4 @@
-//! Callers who go on calling although they were told to wait.
+//! Delays callers who keep calling although they were told to wait.
 //!
 //! A call that is refused because its caller calls too often was read first, which costs nearly as much as carrying out
 //! a small one. So whoever is refused many times a second is made to wait before its next call is read. Nobody else
@@ -23,10 +23,10 @@ const CALLERS_KEPT: usize = 1_024;
 /// Callers that are kept at most; further ones are not made to wait.
 const CALLERS_MAX: usize = 65_536;
 
-/// Of which caller: tenant and actor.
+/// Identifies a caller: tenant and actor.
 type Key = (Arc<str>, Arc<str>);
 
-/// Who was refused lately.
+/// Callers with recent refusals.
 pub(super) struct Refused {
     callers: Mutex<HashMap<Key, Free>>,
     /// Whether anybody is in `callers`.

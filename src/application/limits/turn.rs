@@ -1,4 +1,4 @@
-//! The turn of one large call, while it is under way and before it is read.
+//! The turn of one large call, from before it is read until it is done.
 
 use super::recent::{Key, Recent};
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ impl EarlyTurn {
     /// Of a call that waits when it becomes a request.
     pub const NONE: Self = Self(None);
 
-    /// Of a call that has this turn.
+    /// The early turn of a call that has this turn.
     #[must_use]
     pub fn of(turn: Turn) -> Self {
         Self(Some(Arc::new(Mutex::new(Some(turn)))))

@@ -1,4 +1,5 @@
-//! Turns of large calls: one caller has a few of them under way at a time, so that the calls of others get between.
+//! Turns for large calls: a caller has only a few of them under way at a time, so that other callers are served in
+//! between.
 //!
 //! A call that makes many tasks takes a processor for milliseconds. What a caller may ask for in one burst would
 //! otherwise stand before everybody else's calls. While other callers are there, the turn of a large call rests behind
@@ -36,7 +37,7 @@ const RETRY_AFTER_MS: u64 = 1_000;
 /// The longest that a body waits for room in its caller's rate before it is read.
 const RATE_WAIT_MAX: Duration = Duration::from_millis(250);
 
-/// Who has large calls under way.
+/// The large calls under way, by caller.
 #[derive(Debug)]
 pub(super) struct Turns {
     callers: Mutex<HashMap<Key, Arc<Places>>>,
@@ -45,7 +46,7 @@ pub(super) struct Turns {
     under_way_max: usize,
 }
 
-/// Of one caller.
+/// The places of one caller.
 #[derive(Debug)]
 struct Places {
     /// To wait or be under way.

@@ -1,4 +1,4 @@
-//! Offers while the server drains or stops: nothing is given out.
+//! Offers while the server drains or stops: no task is given out.
 
 use super::Offers;
 use std::sync::Arc;

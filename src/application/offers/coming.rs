@@ -1,4 +1,4 @@
-//! Claims on their way: a flow has given tasks to workers that waited, and their claims are not in its mailbox yet.
+//! Claims under way: a flow has given tasks to workers that waited, and their claims have not reached its mailbox yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ pub(in crate::application) struct Coming {
 }
 
 impl Coming {
-    /// One more.
+    /// Counts one more claim on its way.
     pub(super) fn one(self: &Arc<Self>) -> OnItsWay {
         self.left.fetch_add(1, Ordering::AcqRel);
         OnItsWay(self.clone())

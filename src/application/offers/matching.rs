@@ -1,4 +1,4 @@
-//! Offers by method, workers by what they may have, and the one rule that brings them together.
+//! Matches offers, by method, with workers, by what they may claim; the only place with this rule.
 
 use super::method::{Entry, Method};
 use super::turns::{Owner, Place};
@@ -42,7 +42,7 @@ pub(super) struct Inner {
     last: u64,
     /// Where hints begin.
     hinted: usize,
-    /// In which order tasks of different owners come.
+    /// The order in which tasks of different owners come.
     sharing: Sharing,
     /// Methods of which an owner has something and had nothing open before, since that was last asked.
     appeared: Vec<(MethodKey, Owner)>,

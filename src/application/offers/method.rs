@@ -1,4 +1,4 @@
-//! What flows have of one method, and who waits for it.
+//! The offers of flows for one method, and the workers that wait for it.
 
 use super::turns::{Owner, Place, Turns};
 use super::{Offer, Rank, Reach, Sharing};
@@ -9,7 +9,7 @@ use taskledger_domain::{FlowId, Timestamp};
 /// The order of offers of one method: urgency, what the owner has had where owners share, age.
 pub(super) type Turn = (Priority, u64, Timestamp, FlowId);
 
-/// What a flow has of one method.
+/// The entry of a flow under one method.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) owner: Owner,
@@ -32,7 +32,7 @@ pub(super) struct Method {
     pub(super) open: BTreeSet<Place>,
     /// The same by owner.
     pub(super) open_of: HashMap<Owner, BTreeSet<Place>>,
-    /// Whose turn it is; `None`: age decides.
+    /// The owner that is served next; `None`: age decides.
     pub(super) turns: Option<Turns>,
     /// Workers by whose flows they may have, the longest waiting first.
     pub(super) workers: HashMap<Reach, BTreeSet<u64>>,

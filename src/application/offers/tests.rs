@@ -1,4 +1,4 @@
-//! Who gets which offer, and when.
+//! Which worker gets which offer, and when.
 
 mod declared;
 
@@ -401,7 +401,8 @@ fn shared(weights: &[(&str, u32)]) -> Arc<Offers> {
     offers
 }
 
-/// Whose task a worker is given now that may have all, or the tasks of one owner; it claims it.
+/// The owner of the task that a worker is given now, if the worker may claim all tasks or those of one owner; it claims
+/// the task.
 fn next_owner(offers: &Arc<Offers>, reach: Reach) -> &'static str {
     let waiting = offers.ask(asks(&["a"], reach, 10));
     let held = given(&mut waiting.expect("there is room")).expect("something is open");

@@ -1,5 +1,6 @@
-//! Whose tasks of a method come next when owners share its workers fairly: within a priority by what owners have had,
-//! then by age, as in the lines of executors (`slots/fair.rs`). In memory only, for the flows of this node.
+//! The order in which owners are served when they share a method's workers fairly: within a priority by how much each
+//! owner has had, then by age, as in the queues of executors (`slots/fair.rs`). In memory only, for the flows of this
+//! node.
 
 use super::Rank;
 use crate::application::slots::{Fair, Weights};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use taskledger_domain::FlowId;
 use taskledger_domain::task::Priority;
 
-/// Whom a flow belongs to; `None`: nobody.
+/// The owner of a flow; `None`: nobody.
 pub(super) type Owner = Option<Arc<str>>;
 /// Where what a flow has of a method stands by age.
 pub(super) type Place = (Rank, FlowId);

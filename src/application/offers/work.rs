@@ -1,11 +1,11 @@
-//! How much there is for workers.
+//! Counts the work that waits for workers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_workers::MethodKey;
 
-/// What there is of a method, of the flows of this node.
+/// The work of one method in the flows of this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemoteWork {
     /// Tasks that nobody has claimed.
@@ -19,7 +19,7 @@ pub struct RemoteWork {
 }
 
 impl RemoteWork {
-    /// That of all declarations of each name together.
+    /// The sum over all declarations of each name.
     pub(in crate::application) fn by_name(
         figures: HashMap<MethodKey, Self>,
     ) -> HashMap<Arc<str>, Self> {
@@ -31,7 +31,7 @@ impl RemoteWork {
         all
     }
 
-    /// That of two declarations of a method together.
+    /// The sum of two declarations of a method.
     fn beside(self, other: Self) -> Self {
         let oldest = [self.oldest, other.oldest].into_iter().flatten().min();
         Self {

@@ -1,4 +1,4 @@
-//! Partitions on their way into work.
+//! Partitions that this node has gained and is about to work on.
 
 use crate::application::ownership::Partitions;
 use std::sync::{Mutex, MutexGuard};

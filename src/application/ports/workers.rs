@@ -1,4 +1,4 @@
-//! What the application needs to know of workers outside the server, and whom it tells of them.
+//! The ports through which the application learns about workers outside the server and informs them.
 
 use crate::store;
 use async_trait::async_trait;
@@ -89,7 +89,7 @@ pub trait Workers: Send + Sync + fmt::Debug + 'static {
     ) -> Result<Result<bool, Refusal>, store::Error>;
 }
 
-/// Who asks for what.
+/// The methods that workers ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
     /// What the worker calls itself.
@@ -117,7 +117,7 @@ pub struct KnownMethod {
     pub last_asked_at: Option<Timestamp>,
 }
 
-/// Who would take a task of a method.
+/// The workers that would take a task of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asking {
     /// Workers that are there: heard of within the time in which those that wait or hold tasks are heard of again.
@@ -134,7 +134,7 @@ pub enum AskRefusal {
     /// An executor of this process has the name.
     #[error("`{method}` is built in: its tasks run in the server and cannot be claimed")]
     BuiltIn {
-        /// The method.
+        /// The method that was asked for.
         method: Arc<str>,
     },
     /// A name is blank or too long, or has characters that are not to be shown.
@@ -161,7 +161,7 @@ pub enum DeclareRefusal {
     /// An executor of this process has the name.
     #[error("`{method}` is built in: its tasks run in the server and cannot be claimed")]
     BuiltIn {
-        /// The method.
+        /// The method that was to be declared.
         method: Arc<str>,
     },
     /// The name is blank or too long, or has characters that are not to be shown.

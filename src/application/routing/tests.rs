@@ -1,4 +1,4 @@
-//! Requests whose flow belongs to another node, and how they are written.
+//! Routing of requests to other nodes, and their serialized form.
 
 use super::wire::{self, SEPARATE};
 use super::*;

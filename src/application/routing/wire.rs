@@ -1,4 +1,4 @@
-//! How requests and their outcomes are written between nodes: two lines of JSON there, one back.
+//! The wire format of requests and outcomes between nodes: two lines of JSON there, one back.
 //!
 //! The form has a version, and whoever gets a form or a member that it does not know says that the request
 //! was not taken, so that nodes of different releases never misread each other.
@@ -69,7 +69,7 @@ struct Key<'a> {
 pub(in crate::application) struct Arrived {
     /// Who asks.
     pub(in crate::application) context: Context,
-    /// For what.
+    /// The request that the node is asked to carry out.
     pub(in crate::application) request: Request,
     /// How long the sender waits.
     pub(in crate::application) wait: Duration,

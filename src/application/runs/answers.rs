@@ -1,4 +1,4 @@
-//! What a message says in answer to a question: its text or its data, in the form that the question expects. Whether
+//! Turns a message into the answer to a question: its text or its data, in the form that the question expects. Whether
 //! that is an answer is checked like any other.
 
 use serde_json::{Map, Value};

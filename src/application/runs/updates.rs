@@ -1,4 +1,4 @@
-//! What happens to a run, in typed updates: made of the notices of its flow, in the order of the log.
+//! Typed updates of a run, made from the notices of its flow in the order of the log.
 //!
 //! A stream begins at a snapshot, and at the place of the log that the snapshot shows; or behind the place where an
 //! earlier stream ended: then the notices since the start of the run are read once more, and told from that place on.

@@ -1,4 +1,4 @@
-//! Runs as they are: one, and lists of them. How they stand is in the read models, what was said in the log.
+//! Views of runs: one run, and lists of runs. How they stand is in the read models, what was said in the log.
 
 use super::super::api::runs::{
     ARTIFACT_BYTES_MAX, ARTIFACTS_MAX, Artifact, ArtifactPage, HISTORY_BYTES_MAX, HISTORY_MAX,

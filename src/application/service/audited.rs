@@ -1,4 +1,4 @@
-//! Changes in the audit log.
+//! Writes changes to the audit log.
 //!
 //! What is changed and the audit log lie in different stores, so the row is written first: without it nothing changes.
 //! If nothing is changed after all, a second row says so. Which changes have rows: `api/recorded.rs`.
@@ -61,7 +61,7 @@ impl<'a> Audited<'a> {
         Ok(())
     }
 
-    /// That nothing was changed, and why, as the answer.
+    /// Records that nothing was changed, and why; returns the reason as the answer.
     pub(super) async fn refusal<T, E>(&self, unfit: E) -> Result<T, E> {
         self.refused().await;
         Err(unfit)

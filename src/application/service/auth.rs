@@ -29,8 +29,8 @@ pub(super) fn origin(context: &Context) -> Origin {
     }
 }
 
-/// Of which user something beside the log is meant: a secret, a document. `asked`: whom the call names, empty for
-/// nobody; absent: the caller, and without authentication nobody. A user reaches what is his own.
+/// The user whose things beside the log a call is about, such as secrets or documents. `asked`: the user that the call
+/// names, empty for nobody; absent: the caller, or nobody without authentication. A user reaches only their own.
 ///
 /// # Errors
 /// `Forbidden` for what is of somebody else without `users:any`.

@@ -1,4 +1,4 @@
-//! What the agent broker asks beyond tasks: which of them an agent means, which methods wait, and inboxes.
+//! What the agent broker needs beyond tasks: which task an agent means, which methods have waiting tasks, and inboxes.
 
 use super::Service;
 use super::secrets::failed;
@@ -46,8 +46,8 @@ impl Service {
         Ok(ids(self.broker.by_external_id(&owner, None, &id).await?))
     }
 
-    /// Under which ids tasks are stored that the caller's principal publishes. Cost: O(1) but for the first call of a
-    /// server; that of a log waits until the store shows what was published before.
+    /// The ids under which tasks are stored that the caller's principal publishes. Cost: O(1) but for the first call of
+    /// a server; that of a log waits until the store shows what was published before.
     ///
     /// # Errors
     /// [`Error`].

@@ -1,4 +1,4 @@
-//! Starts whose events are sent to an address of the caller's.
+//! Starts runs whose events are sent to an address of the caller's.
 
 use super::Service;
 use crate::application::api::{Error, Reply};

@@ -1,4 +1,4 @@
-//! Changes of tasks and runs in the audit log.
+//! Writes changes of tasks and runs to the audit log.
 //!
 //! What callers do to their own tasks is in the log of events, with who did it. What a caller with `users:any` does to
 //! those of somebody else has a row too, written by the node that was called before anything is changed, so that the
@@ -19,7 +19,7 @@ use taskledger_domain::task::spec::{GivenId, Updates};
 use taskledger_domain::{FlowId, RunId, TaskId};
 use uuid::Uuid;
 
-/// What a request changes.
+/// The tasks or run that a request changes.
 enum Changed<'r> {
     /// The flows of these tasks; the object is the first.
     Tasks([Option<TaskId>; 2]),
@@ -144,7 +144,7 @@ impl Service {
         Ok(Some(audited))
     }
 
-    /// Whose flows are changed; none of a flow that does not exist: then nothing is.
+    /// The owners of the flows that are changed; none for a flow that does not exist, which is not changed.
     async fn owners_of(
         &self,
         context: &Context,

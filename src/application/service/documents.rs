@@ -254,7 +254,7 @@ impl Service {
         Ok(deleted.map_err(UnfitWorkflow::NotKept))
     }
 
-    /// Whose document is to be changed.
+    /// The owner of the document that is to be changed.
     fn owner_of_change(
         &self,
         context: &Context,
@@ -467,7 +467,7 @@ fn shown(found: taskledger_documents::Document) -> Result<KeptDocument, Error> {
     })
 }
 
-/// Whose documents or schedules are meant.
+/// The owner of the documents or schedules that a call is about.
 pub(super) fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<Owner, Error> {
     Ok(Owner {
         tenant: context.caller.tenant().clone(),

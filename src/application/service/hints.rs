@@ -1,4 +1,5 @@
-//! Workers of one node get tasks of another: nodes tell each other what nobody at their own doors wants.
+//! Hints between nodes: each tells the others which methods have tasks that no worker at its own doors asks for, so
+//! that workers of one node get tasks of another.
 //!
 //! A hint names methods and nothing else; the worker that it wakes claims at the node that gave it, in the turn
 //! of the flow. Hints may get lost: they are repeated while there is something to hint at.

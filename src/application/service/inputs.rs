@@ -1,5 +1,5 @@
-//! What a worker works on: the inputs of an attempt that it has claimed, with the results that are wired to them, and
-//! the trigger of its run.
+//! The inputs of an attempt that a worker has claimed, with the results that are wired to them and the trigger of its
+//! run.
 
 use crate::application::App;
 use crate::application::api::workflows::RunOf;

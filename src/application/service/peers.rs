@@ -1,4 +1,4 @@
-//! The other nodes: what this one asks of them all, or of one of them.
+//! Requests of this node to all other nodes, or to one of them.
 
 use super::Service;
 use crate::application::api::{Error, Reply, Request};

@@ -1,4 +1,4 @@
-//! The connections of workers: when the last one of a worker is gone, the worker has left.
+//! Tracks the connections of workers: a worker has left when its last connection is gone.
 //!
 //! A long poll is a connection while it waits, a subscription on a socket as long as it is open. A worker that has
 //! been answered is busy or comes again: only one whose connection has ended before an answer has left.

@@ -1,4 +1,4 @@
-//! Reads of tasks, which any node answers.
+//! Reads of tasks. Any node answers them.
 
 use super::{Access, Service};
 use crate::application::api::{

@@ -1,4 +1,4 @@
-//! Where runs are reported, which lies beside the log, so any node answers.
+//! The addresses to which runs are reported. They are stored beside the log, so any node answers.
 
 use super::Service;
 use super::audited::Audited;

@@ -72,7 +72,7 @@ impl Service {
     }
 }
 
-/// Whose secrets are meant.
+/// The owner of the secrets that a call is about.
 fn owner_for(context: &Context, asked: Option<Arc<str>>) -> Result<SecretOwner, Error> {
     Ok(SecretOwner {
         tenant: context.caller.tenant().clone(),

@@ -1,4 +1,4 @@
-//! Streams of notices, which any node serves.
+//! Streams of notices. Any node serves them.
 
 use super::Service;
 use super::work::name;
@@ -72,7 +72,8 @@ impl Service {
         self.claim_ends.watch(Box::new(place)).await
     }
 
-    /// By what a worker of the caller holds a task now; `worker`: its name, unless it is that of its principal.
+    /// The lease by which a worker of the caller holds a task now; `worker`: its name, unless it is that of its
+    /// principal.
     ///
     /// # Errors
     /// [`Error`].

@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! Health, executors and other information about the server.
 
 use super::Service;
 use crate::application::api::{

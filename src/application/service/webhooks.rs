@@ -1,4 +1,4 @@
-//! Webhooks, which lie beside the log, so any node answers.
+//! Webhooks. They are stored beside the log, so any node answers.
 
 use super::Service;
 use super::audited::{Audited, changed};
@@ -376,7 +376,7 @@ fn changed_fields(change: &WebhookChange) -> Vec<&'static str> {
     ])
 }
 
-/// Whose flows the webhook of somebody who sees only their own may be about.
+/// The user whose flows a webhook may be about, if its caller sees only their own.
 fn own_user(asked: Option<Arc<str>>, owner: &Arc<str>) -> Result<Arc<str>, Error> {
     match asked {
         Some(asked) if asked != *owner => Err(Error::Forbidden {

@@ -1,4 +1,4 @@
-//! Work for programs outside the server: claims, which wait for any flow of any node, and who works.
+//! Work for programs outside the server: claims, which wait for tasks of any flow on any node, and the list of workers.
 
 use super::Service;
 use super::inputs::{Unfit, specification_of};

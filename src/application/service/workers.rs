@@ -1,4 +1,4 @@
-//! Who works outside the server, and at what: declared methods, workers, drains.
+//! Workers outside the server: declared methods, connected workers, and drains.
 
 mod elsewhere;
 mod undeclaring;

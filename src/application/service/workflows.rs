@@ -1,4 +1,4 @@
-//! Workflow documents: what is wrong with one, how a run would go, the tasks of a run.
+//! Workflow documents: checks them, plays a run without running it, and creates the tasks of a run.
 
 use super::Service;
 use crate::application::api::workflows::{

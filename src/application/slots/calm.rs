@@ -1,4 +1,4 @@
-//! Slots while the server drains: none is given, and it is awaited that those that are taken come back.
+//! Slots while the server drains: no new slot is given out, and the drain waits until all taken slots are returned.
 
 use super::{Slots, Standing};
 use std::pin::pin;

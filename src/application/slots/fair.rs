@@ -1,4 +1,4 @@
-//! Whose flow comes next within one priority of a line when owners share an executor fairly.
+//! Fair sharing of an executor: decides which owner's flow comes next within one priority of a queue.
 //!
 //! Each owner has a virtual time, which a start moves on by one, divided by the owner's weight. The owner with
 //! the least is next, with the flow that has waited longest. Who begins to wait begins at the least of those
@@ -11,7 +11,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use taskledger_domain::{FlowId, Timestamp};
 
-/// Whom a flow belongs to; those that belong to nobody share one account.
+/// The owner of a flow; flows that belong to nobody share one account.
 pub(in crate::application) type Owner = Option<Arc<str>>;
 
 /// When a flow began to wait; equal times go by the flow.

@@ -15,7 +15,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// The attempt.
+    /// The task and number of the attempt that has the slot.
     #[must_use]
     pub const fn attempt(&self) -> (TaskId, u32) {
         (self.task, self.attempt)

@@ -1,4 +1,4 @@
-//! How many wait for slots, and for how long.
+//! Figures about the queues for slots: how many flows wait, and for how long.
 
 use super::{Lane, Slots};
 use taskledger_domain::Timestamp;
@@ -7,7 +7,7 @@ use taskledger_domain::task::Priority;
 /// See [`Slots::queues`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// The executor.
+    /// The name of the executor.
     pub executor: String,
     /// Attempts under way.
     pub running: usize,

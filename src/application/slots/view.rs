@@ -1,4 +1,4 @@
-//! Looking ahead at executors without taking anything.
+//! A view of the executors of one snapshot; reading it takes no slot.
 
 use crate::application::ports::{ExecutorSnapshot, Standing};
 use std::sync::Arc;

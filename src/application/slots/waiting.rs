@@ -1,4 +1,4 @@
-//! The flows that wait for the slots of one executor, and in which order they come.
+//! The queue of flows that wait for the slots of one executor.
 
 use super::fair::{Fair, Owner};
 use super::{Rank, Sharing, Weights};

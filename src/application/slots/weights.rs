@@ -1,10 +1,10 @@
-//! In which way flows share an executor that is busy.
+//! How flows share a busy executor: by age, or fairly by owner with weights.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// In which order flows come that wait for the same executor, within a priority.
+/// The order of flows that wait for the same executor, within a priority.
 #[derive(Debug, Clone, Default)]
 pub enum Sharing {
     /// Who has waited longest is first.
@@ -14,7 +14,7 @@ pub enum Sharing {
     Fair(Arc<Weights>),
 }
 
-/// How much owners get of a busy executor, compared with each other.
+/// The shares that owners have of a busy executor, compared with each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Weights(HashMap<String, NonZeroU32>);
 

@@ -1,5 +1,5 @@
-//! `tasks.subscribe` and `tasks.resubscribe`: a task at an exactly known place of the log, what happens
-//! in its flow behind that place, and where this ends.
+//! `tasks.subscribe` and `tasks.resubscribe`: a snapshot of a task at an exact place of the log, then what happens in
+//! its flow after that place, until the stream ends.
 
 use crate::application::App;
 use crate::application::api::{Scope, Subscribe, Subscribed};
@@ -22,7 +22,7 @@ struct Subject {
     flow: FlowId,
     task: TaskId,
     scope: Scope,
-    /// Whose flow it must stay; `None`: anybody's.
+    /// The owner that the flow must keep; `None`: any.
     owner: Option<Arc<str>>,
 }
 

@@ -1,4 +1,5 @@
-//! The database of a server: whether it answers, and whether its user may do there what a server does.
+//! Checks the database of a server: whether it answers, and whether the server's user has the rights that a server
+//! needs.
 
 use super::{Finding, Verdict, storage};
 use crate::server::Database;

@@ -1,4 +1,4 @@
-//! What would keep a server from opening its door: addresses, certificates, issuers of tokens.
+//! Checks what a server needs to listen: addresses, certificates, issuers of tokens.
 
 use super::{Finding, Verdict};
 use crate::cli::{CliError, certificates::Renewal, storage};

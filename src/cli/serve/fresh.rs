@@ -1,4 +1,4 @@
-//! A data folder that was not there before the server started: a start that fails leaves no trace of it.
+//! Removes a data folder that the server created, if its start fails.
 
 use crate::private;
 use crate::store::lock::DataDirLock;

@@ -1,4 +1,4 @@
-//! Times of tokens as people write them.
+//! Parses times and durations of tokens as people write them.
 
 /// Reads `30d`, `12h`, `90m` or `0s` as seconds.
 pub(super) fn seconds(text: &str) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! What a directory has after a change, for everybody and for the flows of one user.
+//! What the directory holds after a change, for everybody and for the flows of one user.
 
 use super::{Contents, DirectoryError, ExecutorDirectory, Own, Reach, Remote, UNBOUNDED};
 use crate::application::ports::{ExecutorList, ExecutorSnapshot, Executors, Standing};

@@ -1,4 +1,4 @@
-//! What the end of an attempt is to its flow.
+//! Turns the end of an attempt into the outcome that its flow records.
 
 use crate::application::ports::Started;
 use crate::clock::Clock;

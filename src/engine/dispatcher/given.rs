@@ -1,4 +1,4 @@
-//! What an attempt is given beside its inputs: secrets, and what earlier attempts have left.
+//! What an attempt gets beside its inputs: secrets, and the notes of earlier attempts.
 
 use super::{Dispatcher, PREPARE_AGAIN_AFTER};
 use crate::application::Flows;

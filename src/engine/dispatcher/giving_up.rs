@@ -1,4 +1,4 @@
-//! Stopping what attempts have left outside that asked something nobody will answer.
+//! Stops what an attempt has left running outside the server when it asked a question that nobody will answer any more.
 
 use super::{Dispatcher, job, limits};
 use crate::application::ports::Started;

@@ -1,4 +1,4 @@
-//! What attempts make before they end, recorded as it comes.
+//! Records the parts of output that attempts make before they end.
 
 use super::Dispatcher;
 use crate::application::Flows;

@@ -374,7 +374,7 @@ fn failed(error: Error) -> ExecutorError {
 struct Watching {
     /// The agent's task.
     task: Option<String>,
-    /// Whose progress counts, at taskledger servers.
+    /// The task whose progress counts, at taskledger servers.
     root: Option<String>,
     notes: Notes,
     progress: ProgressReporter,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// run on another one, or after a start with other settings.
 pub const START_PROGRAMS: [&str; 1] = [COMMAND_EXECUTOR];
 
-/// What the configuration says of the built-in executors.
+/// The configuration of the built-in executors.
 #[derive(Debug, Clone, Default)]
 pub struct BuiltInOptions {
     /// `system_info_executor` tells of the file system that holds this path; the working

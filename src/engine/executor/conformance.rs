@@ -28,7 +28,6 @@ enum Turn {
     CompletesInPieces(&'static str, &'static str),
     /// Asks for input.
     Asks,
-    /// Asks for credentials.
     AsksForCredentials,
     /// Asks for input until it is told that the conversation is over.
     Converses,
@@ -52,7 +51,8 @@ enum Made {
 const AT_ONCE: Duration = Duration::ZERO;
 const HELLO: Turn = Turn::Completes(AT_ONCE, Made::Text("Hello from TCK"));
 
-/// By what a message begins with; the first that fits counts, so longer ones come before what they begin with.
+/// The turn that each beginning of a message stands for. The first that fits counts, so longer ones come before their
+/// own beginnings.
 const TURNS: [(&str, Turn); 21] = [
     ("tck-complete-task", HELLO),
     (

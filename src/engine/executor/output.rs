@@ -1,4 +1,4 @@
-//! What an attempt makes of its output before it ends, on its way into the log.
+//! The parts of an attempt's output, on their way to the log before the attempt ends.
 
 use crate::engine::secrets::Scrubber;
 use std::collections::VecDeque;

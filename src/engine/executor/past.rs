@@ -1,4 +1,4 @@
-//! What one attempt leaves to the next one of its task.
+//! The notes that one attempt leaves for the next attempt of its task.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::SuspensionId;
 
-/// What earlier attempts have left.
+/// The notes and answers that earlier attempts have left.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Past {
     /// The first of the attempts that are one to the outside: those before this one were interrupted, by a stop of the
@@ -23,7 +23,7 @@ pub struct Past {
 /// A question that was answered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// As it was asked.
     pub question: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! What executors do with inputs that may name secrets.
+//! How executors handle inputs that may refer to secrets.
 
 use super::{ExecutorError, Job};
 use crate::engine::secrets::Places;

@@ -1,4 +1,4 @@
-//! Which executors run in this process. Built once at start; what changes later is in the directory.
+//! The registry of executors that run in this process. Built once at start; what changes later is in the directory.
 //!
 //! Data comes in as executors and configured bounds ([`RegistryBuilder`]); the dispatcher looks
 //! executors up by the name in `schemas.method`, `system.executors` lists them.
@@ -38,7 +38,7 @@ pub enum RegistryError {
     /// An executor's own input schema cannot be used.
     #[error("input schema of executor `{name}` cannot be used: {faults}")]
     InvalidInputSchema {
-        /// The executor.
+        /// Name of the executor.
         name: String,
         /// All violations as text.
         faults: String,
@@ -46,7 +46,7 @@ pub enum RegistryError {
     /// A bound of zero would never run anything.
     #[error("concurrency of executor `{name}` is 0; at least 1 is needed")]
     NoConcurrency {
-        /// The executor.
+        /// Name of the executor.
         name: String,
     },
     /// What is pure may always run again.
@@ -54,7 +54,7 @@ pub enum RegistryError {
         "executor `{name}` says that it is pure and not idempotent; what is pure is idempotent"
     )]
     PureNotIdempotent {
-        /// The executor.
+        /// Name of the executor.
         name: String,
     },
     /// The configuration bounds an executor that does not exist.
@@ -90,7 +90,7 @@ impl fmt::Debug for Registered {
 }
 
 impl Registered {
-    /// The executor.
+    /// The code that carries out attempts.
     #[must_use]
     pub fn executor(&self) -> &Arc<dyn Executor> {
         &self.executor

@@ -33,7 +33,7 @@ pub const ABORT_GRACE: Duration = Duration::from_secs(1);
 /// JSON levels of a result. Readers commonly stop at 128, and a result is read inside of a task.
 pub const RESULT_DEPTH_MAX: usize = taskledger_domain::limits::PAYLOAD_DEPTH_MAX;
 
-/// When an attempt ends by itself, counted from its launch.
+/// The times at which an attempt ends by itself, counted from its launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimeLimits {
     /// `params.timeout_seconds`.
@@ -42,7 +42,7 @@ pub struct TimeLimits {
     pub deadline: Option<Duration>,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttemptOutcome {
     /// With a result.
@@ -72,7 +72,7 @@ pub enum AttemptOutcome {
 pub struct Asked {
     /// As it is stored.
     pub asked: Payload,
-    /// The same, read.
+    /// The question, parsed.
     pub question: Question,
     /// What follows from an answer.
     pub on_answer: OnAnswer,

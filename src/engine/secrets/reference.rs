@@ -7,7 +7,7 @@ use taskledger_domain::Violation;
 use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::violation::PathSegment;
 
-/// Where the inputs of an executor may name secrets: always in a member of a member of the inputs.
+/// The places where inputs of an executor may name secrets: always in a member of a member of the inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Places {
     /// A member of the inputs, and which of its members; `None`: any.

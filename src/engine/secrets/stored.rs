@@ -1,4 +1,4 @@
-//! Secrets out of the store beside the log.
+//! Reads secrets from the store beside the log.
 
 use crate::application::ports::{Secrets, SecretsError};
 use crate::sealing::Secret;

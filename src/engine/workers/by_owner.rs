@@ -1,4 +1,4 @@
-//! What is known of methods: of everybody's, and of those that one user has for their own flows.
+//! Methods by owner: those for everybody, and those that a user has declared for their own flows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl<T> ByOwner<T> {
         self.len
     }
 
-    /// That of an owner alone; `None`: everybody's.
+    /// The entry of an owner alone; `None`: everybody's.
     pub(super) fn get(&self, owner: Option<&str>, method: &str) -> Option<&T> {
         match owner {
             None => self.shared.get(method),

@@ -1,4 +1,4 @@
-//! What a server knows of workers, in memory: methods, who asks for them, who is drained.
+//! What a server knows of workers, in memory: methods, the workers that ask for them, and drained workers.
 //!
 //! What a worker asks for counts for the flows that it may claim of: all, or those of one user.
 
@@ -64,7 +64,7 @@ impl Declared {
 /// All that were declared, by name, the shared one first.
 pub(super) type AllDeclared = BTreeMap<MethodKey, Arc<Declared>>;
 
-/// That workers asked for a method.
+/// A request of workers for a method.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Asked {
     /// When one last did, here or elsewhere.

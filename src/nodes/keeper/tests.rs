@@ -1,4 +1,4 @@
-//! A keeper whose leases the test hands out.
+//! The keeper, with leases that the test hands out.
 
 use super::*;
 use crate::application::ownership::{Ownership, Place};
@@ -231,7 +231,7 @@ async fn what_exceeds_the_share_is_given_up_before_the_database_hears_of_it() {
     let taken = gone.iter().map(|h| Held { token: 2, ..*h }).collect();
     let shared = [(ME, asked.clone()), (2, taken)];
     answer.send(Ok(sight(&shared))).unwrap();
-    // That beat only told of it; the next ones come a second later.
+    // This beat only announced it; the next ones come a second later.
     assert_eq!(w.answer(&shared).await, asked);
     let (asked, _answer) = w.beat().await;
     // 257 leases, 129 for each of the two.

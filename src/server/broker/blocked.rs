@@ -1,6 +1,6 @@
-//! Which published tasks cannot run any more, because what they wait for failed, was cancelled, or is left out by the
-//! end of their run: their requesters are told at once. Owns which events ask for a look, and the look: at the flow as
-//! it was then, so every server finds the same. Flows that were looked at last are kept as they were, and go on with
+//! Finds published tasks that cannot run any more, because a task they wait for failed, was cancelled, or was left out
+//! when its run ended; their requesters are told at once. Owns which events ask for a look, and the look: at the flow
+//! as it was then, so every server finds the same. Flows that were looked at last are kept as they were, and go on with
 //! what came since; others are made again from the log.
 
 use super::Stopped;

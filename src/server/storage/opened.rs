@@ -1,4 +1,4 @@
-//! Opening and closing everything that a server keeps.
+//! Opens and closes all stores of a server.
 
 use super::parts::{AloneLog, Arrangement, Parts};
 use super::{Database, READ_MODELS_FILE};
@@ -45,7 +45,6 @@ pub(in crate::server) struct Opened {
     pub(in crate::server) workers: Arc<WorkerStore>,
     /// Workflow documents that are kept.
     pub(in crate::server) documents: Arc<DocumentStore>,
-    /// Schedules.
     pub(in crate::server) schedules: Arc<ScheduleStore>,
     /// Tasks that agents have published, and how they ended.
     pub(in crate::server) broker: Arc<BrokerStore>,

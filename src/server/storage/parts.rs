@@ -1,4 +1,4 @@
-//! Where each kind of data goes, and which combinations there are.
+//! Decides where each kind of data is stored, and which combinations are allowed.
 
 use super::{Database, Storage};
 use crate::store::EventStore;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the log is.
+/// The place of the log.
 #[derive(Clone)]
 pub enum LogIn {
     /// A SQLite file in a folder that no other process uses.
@@ -27,7 +27,7 @@ impl fmt::Debug for LogIn {
     }
 }
 
-/// Where tables are.
+/// The place of tables.
 #[derive(Debug, Clone)]
 pub enum TablesIn {
     /// SQLite files in a folder that no other process uses.
@@ -36,7 +36,7 @@ pub enum TablesIn {
     Database(Box<Database>),
 }
 
-/// Where a server keeps its data: three choices, of which [`Parts::new`] accepts what works together.
+/// The places of a server's data: three choices, of which [`Parts::new`] accepts what works together.
 #[derive(Debug, Clone)]
 pub struct Parts {
     pub(super) arrangement: Arrangement,

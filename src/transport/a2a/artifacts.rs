@@ -1,5 +1,5 @@
-//! Results of a task page by page: what an answer of the protocol has no room for. HTTP only, below the HTTP+JSON
-//! binding.
+//! Serves a task's results page by page, for results that do not fit into an answer of the protocol. HTTP only, below
+//! the HTTP+JSON binding.
 
 use super::calls::run_of;
 use super::mapping::errors::Doing;

@@ -1,4 +1,4 @@
-//! The operations: what each asks of the application, and how its answer looks.
+//! The operations of the protocol: the request that each makes to the application, and how it answers.
 
 use super::mapping::bounds::{whole, within};
 use super::mapping::errors::{self, Doing};

@@ -1,4 +1,4 @@
-//! The card of the agent: what this process serves, and where.
+//! The agent card: what this process serves, and where.
 
 use super::names::{INPUT_MODES, NODES, OUTPUT_MODES, REST_PATH, TASKS, WORKFLOW_SKILL};
 use super::options::Options;
@@ -31,7 +31,6 @@ const SCOPES: [Scope; 2] = [Scope::TasksRead, Scope::TasksRun];
 /// What is published of the agent, as texts.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Cards {
-    /// The card.
     pub(in super::super) card: String,
     /// The keys with which its signatures are checked.
     pub(in super::super) keys: String,
@@ -46,7 +45,7 @@ pub(super) struct ExtendedCard {
 }
 
 impl ExtendedCard {
-    /// That of a server at `url`; `None` if nobody has credentials.
+    /// The card of a server at `url`; `None` if nobody has credentials.
     pub(super) fn new(url: &str, options: &Options, authenticates: bool) -> Option<Self> {
         let url = url.trim_end_matches('/');
         authenticates.then(|| Self {
@@ -173,7 +172,7 @@ fn security(
     (schemes, requirements)
 }
 
-/// That of this server, and those that clients must use.
+/// This server's extension, and those that clients must use.
 fn extensions(required: &[Arc<str>]) -> Vec<AgentExtension> {
     let others = required.iter().filter(|uri| ***uri != *NODES);
     let others = others.map(|uri| AgentExtension {
@@ -252,8 +251,8 @@ fn text_skill(method: &str) -> AgentSkill {
     }
 }
 
-/// That of the executor for the official conformance kit, which wants any media type to be taken in edition 1.0.0, and
-/// unknown ones refused later.
+/// The skill of the executor for the official conformance kit, which wants any media type to be taken in edition 1.0.0,
+/// and unknown ones refused later.
 fn conformance_skill(method: &str, edition: Edition) -> AgentSkill {
     let skill = text_skill(method);
     match edition {

@@ -1,4 +1,4 @@
-//! The gRPC binding. Connections, credentials and time limits are the listener's.
+//! The gRPC binding of Agent2Agent. Connections, credentials and time limits are the listener's.
 
 use super::calls::{keyed, out_of_time};
 use super::{A2a, Agreed, Heard, Outcome, StreamEvent};

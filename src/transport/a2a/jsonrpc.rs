@@ -1,4 +1,4 @@
-//! The JSON-RPC binding, and which calls at `/` are meant for it.
+//! The JSON-RPC binding of Agent2Agent, and how calls at `/` are recognized as meant for it.
 
 use crate::transport::jsonrpc::envelope::{Element, Envelope, Params};
 use serde_json::value::RawValue;

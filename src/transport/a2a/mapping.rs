@@ -1,4 +1,4 @@
-//! Between the words of the protocol and those of the application.
+//! Maps between the protocol's terms and the application's.
 
 pub(super) mod bounds;
 pub(super) mod errors;

@@ -1,4 +1,4 @@
-//! Names that the protocol leaves to the agent.
+//! Names that the protocol leaves the agent to choose.
 
 /// The extension of this server: ids of nodes in metadata, and progress of nodes in streams.
 pub(super) const NODES: &str = "urn:taskledger:a2a:nodes:v1";

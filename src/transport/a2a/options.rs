@@ -1,4 +1,4 @@
-//! How the protocol is served.
+//! Settings of the Agent2Agent door.
 
 use std::sync::Arc;
 use taskledger_a2a::Edition;
@@ -13,7 +13,7 @@ pub struct Options {
     pub text_method: Option<Arc<str>>,
     /// The executor of the official conformance kit, which then runs messages without tasks.
     pub conformance: Option<Arc<str>>,
-    /// By which keys the card is signed.
+    /// The keys that sign the card.
     pub keys: Arc<[CardKey]>,
     /// Where the OIDC issuers whose access tokens are accepted describe themselves.
     pub discovery_urls: Arc<[Arc<str>]>,

@@ -1,4 +1,4 @@
-//! What a message is to run, by the settings of the door, and what is said in place of a task.
+//! Decides, by the settings of the door, what a message runs, and what is answered when it runs nothing.
 
 use super::mapping::plan::{self, Plan};
 use super::{A2a, INPUT_MODES, TASKS};

@@ -1,4 +1,4 @@
-//! Where changes of a task are reported.
+//! Push notification configurations: the addresses to which changes of a task are reported.
 
 use super::calls::run_of;
 use super::mapping::errors::Doing;

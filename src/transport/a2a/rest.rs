@@ -1,4 +1,4 @@
-//! The HTTP+JSON binding: from method, path, query and body to an operation and its members.
+//! The HTTP+JSON binding: it turns method, path, query and body into an operation and its members.
 
 use serde_json::{Map, Value};
 use taskledger_a2a::{Error, ErrorKind, Operation};

@@ -1,4 +1,4 @@
-//! Where the door gets runs from.
+//! The port through which the door reads and starts runs.
 
 use crate::application::api::Error;
 use crate::application::api::runs::{

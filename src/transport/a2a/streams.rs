@@ -1,4 +1,4 @@
-//! Streams: the task as it is, then its updates, each with the cursor behind it.
+//! Streams of a task: first a snapshot, then its updates, each with the cursor after it.
 
 use super::mapping::modes;
 use super::mapping::views::{self, Named};

@@ -1,4 +1,4 @@
-//! `SubscribeToTasks`: a stream of an agent is a worker for the types that it asks for.
+//! `SubscribeToTasks`: serves an agent's stream as a worker for the task types that it asks for.
 //!
 //! A task is claimed when it is written to the stream, and kept for its agent as long as the stream lives: HTTP/2
 //! pings tell. When the stream has ended, a stream of the same agent takes over what it held, also when the server of

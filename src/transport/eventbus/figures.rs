@@ -1,4 +1,4 @@
-//! What the broker counts: calls of agents, what it has delivered, streams. Read by `crate::metrics`.
+//! Counters of the broker: calls of agents, deliveries, streams. Read by `crate::metrics`.
 //!
 //! The words for topics and kinds of events are those of the public broker, so that its dashboards know them.
 
@@ -15,10 +15,10 @@ const UNKNOWN: &str = "unknown";
 /// Between the two names of one series.
 const AND: char = '\u{0}';
 
-/// What is published, and subscribed to.
+/// The topics of the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// Tasks.
+    /// The topic of new tasks.
     Tasks,
     /// How they ended.
     Results,
@@ -27,7 +27,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// All of them.
+    /// All topics.
     pub const ALL: [Self; 3] = [Self::Tasks, Self::Results, Self::Progress];
 
     /// The word for it.
@@ -76,7 +76,7 @@ struct Events {
     durations: Histogram,
 }
 
-/// What the broker counts. One per server.
+/// The counters of the broker. One per server.
 #[derive(Debug)]
 pub struct Figures {
     events: FirstUse<Events>,

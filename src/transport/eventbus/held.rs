@@ -1,4 +1,4 @@
-//! Which tasks agents hold through streams of this server, under the ids that they know.
+//! The tasks that agents hold through streams of this server, under the ids that the agents know.
 //!
 //! A result names its task by an id that only its requester keeps unique, and no lease: what an agent holds says
 //! which task it means. An agent is given one task of an id at a time: what has the same id waits until that has ended.
@@ -45,7 +45,7 @@ const WORDS_MAX: usize = 8;
 #[derive(Debug)]
 struct Entry {
     held: HeldTask,
-    /// Through which stream; one that has ended, until another one takes it over.
+    /// The stream that holds the task; one that has ended, until another one takes it over.
     stream: u64,
     /// Whether the agent was given it; else it waits for the end of another task of the same id.
     is_given: bool,
@@ -199,7 +199,7 @@ impl Held {
         is_given
     }
 
-    /// Of what a stream holds and its agent was not given yet, what it is given now.
+    /// The leases of a stream's tasks that its agent has not been given yet and is given now.
     pub(super) fn next(&self, stream: u64, agent: &Agent, now: Timestamp) -> Vec<LeaseId> {
         let mut inner = self.inner();
         let Some(entries) = inner.agents.get_mut(agent) else {

@@ -1,4 +1,4 @@
-//! `PublishTaskProgress` and `PublishTaskResult`: what an agent says of a task.
+//! `PublishTaskProgress` and `PublishTaskResult`: an agent reports on a task.
 //!
 //! The wire has no lease. What an agent holds through a stream says which task it means and by which lease; else the
 //! task is looked up, and the lease of the agent with it. The first end of a task counts.

@@ -1,4 +1,4 @@
-//! Which tasks a stream of an agent is for: their methods, by what it asked for.
+//! Turns the task types that a stream asks for into the methods that it may claim.
 //!
 //! The method of a published task is its type, and `type@agent` for one that is addressed: so no other agent claims
 //! it. `x.*` and an empty list mean types that are not known beforehand: those that tasks are waiting for.

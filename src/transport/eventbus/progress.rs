@@ -1,4 +1,5 @@
-//! `SubscribeToTaskProgress`: how far the tasks of a requester are, from now on, and once for those that run.
+//! `SubscribeToTaskProgress`: streams the progress of a requester's tasks from now on, after one message for each task
+//! that runs.
 
 use super::published::NOBODY;
 use super::results::Asked;

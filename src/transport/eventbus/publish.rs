@@ -1,4 +1,4 @@
-//! `PublishTask`: a message becomes a task that runs at once.
+//! `PublishTask`: turns a message into a task that runs at once.
 
 use super::published::{MEMBER, Published, kept_time};
 use super::values::{invalid, json_of, name_of, priority_of, time_of};
@@ -44,7 +44,7 @@ struct Accepted {
     tasks: Value,
     /// When it must have ended, in microseconds.
     deadline: Option<i64>,
-    /// That has passed already.
+    /// Whether its deadline has passed already.
     is_late: bool,
     /// It belongs to a flow that is there.
     is_below: bool,

@@ -1,4 +1,4 @@
-//! What a task keeps of the message that published it: the member `eventbus` of its `params`. From it and the task,
+//! The part of a published message that its task keeps: the member `eventbus` of its `params`. From it and the task,
 //! the message is made again as it was sent.
 
 use super::patterns;

@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const DEPENDENCY_FAILED: &str = "DEPENDENCY_FAILED";
 const DEPENDENCY_CANCELLED: &str = "DEPENDENCY_CANCELLED";
 
-/// Whose inbox is asked for, and which tasks of it.
+/// The inbox that is read, and which tasks of it.
 pub(super) struct Asked {
     pub(super) requester: Arc<str>,
     /// `None`: all.

@@ -1,4 +1,4 @@
-//! Which task an agent means, and by which lease it holds it.
+//! Resolves which task an agent refers to, and by which lease it holds the task.
 
 use super::held::Agent;
 use super::published::Published;
@@ -14,7 +14,7 @@ use tonic::Status;
 pub(super) struct Spoken {
     pub(super) task: TaskId,
     pub(super) agent: Agent,
-    /// By which lease it holds it, if it does.
+    /// The lease by which it holds the task, if it does.
     pub(super) lease: Option<LeaseId>,
     /// When it was given it, if this server gave it.
     given_at: Option<Timestamp>,
@@ -74,7 +74,7 @@ impl Bus {
         Ok(Spoken::held_by(agent, task, None))
     }
 
-    /// By which lease an agent holds a task, whichever server gave it.
+    /// The lease by which an agent holds a task, whichever server gave it.
     async fn lease(
         &self,
         context: &Context,

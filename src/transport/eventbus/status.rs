@@ -1,4 +1,4 @@
-//! Errors of the application as gRPC statuses.
+//! Maps errors of the application to gRPC statuses.
 
 use crate::application::api::Error;
 use crate::clock::Clock;

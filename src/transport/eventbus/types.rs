@@ -1,4 +1,4 @@
-//! Types that a stream did not name and has found: tasks wait for them, or did a while ago.
+//! Task types that a stream did not name but has found because tasks of them wait, or did a while ago.
 //!
 //! It looks when it opens, and is told of new ones from then on. What other nodes have it finds by looking, when they
 //! say that there is something.

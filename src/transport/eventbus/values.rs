@@ -1,4 +1,4 @@
-//! Values of the wire and of JSON: times, priorities, names, and what is wrong with them. Structs are those of
+//! Converts values between the wire and JSON: times, priorities, names, and the faults in them. Structs are those of
 //! `crates/eventbus`.
 
 pub(super) use taskledger_eventbus::values::{invalid, json_of, struct_of};

@@ -1,4 +1,4 @@
-//! What fits on the wire: how deep values may nest and how large a message may be, and what to answer to bytes that are
+//! Limits of the wire format: how deep values may nest and how large a message may be, and the answer to bytes that are
 //! no message.
 
 use prost_types::value::Kind;

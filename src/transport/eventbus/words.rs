@@ -1,5 +1,5 @@
-//! What agents have said to end tasks: whether a message is one of these again, whose answer was lost, or says the same
-//! of a later attempt.
+//! Remembers the messages with which agents ended tasks, to tell whether a message is a repetition whose answer was
+//! lost, or concerns a later attempt.
 //!
 //! The wire names tasks and no attempts. What tells is when the agent was given the later attempt: it cannot have ended
 //! before that. `completed_at` says when it ended, as exactly as the agent writes it.
@@ -26,7 +26,7 @@ pub(super) struct Given {
 pub(super) struct Word {
     digest: Digest,
     task: TaskId,
-    /// By which lease it held the task, if it did.
+    /// The lease by which it held the task, if it did.
     lease: Option<LeaseId>,
     /// Until when `completed_at` may last, by the clock of this server; `None`: it says nothing.
     ended_by: Option<Timestamp>,

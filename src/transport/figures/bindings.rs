@@ -1,4 +1,4 @@
-//! Calls of the protocols beside the server's own: Agent2Agent in its three bindings, and the EventBus.
+//! Counters for the protocols beside the server's own: Agent2Agent in its three bindings, and the EventBus.
 //!
 //! Their outcomes are the 17 codes of gRPC, to which Agent2Agent maps its errors in every binding.
 
@@ -25,7 +25,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::A2aRpc, Self::A2aRest, Self::A2aGrpc, Self::EventBus];
 
     /// The word for it.

@@ -1,5 +1,5 @@
-//! Agent2Agent over HTTP: who calls, how large a body may be, how long answers take, and how streams are sent. What
-//! the calls do is the door's, `transport/a2a`.
+//! Agent2Agent over HTTP: authentication, limits on bodies and time, and the sending of streams. What the calls do is
+//! the door's, `transport/a2a`.
 
 mod counting;
 mod received;

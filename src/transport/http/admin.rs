@@ -1,4 +1,4 @@
-//! A listener of its own for operators: metrics and probes, no calls.
+//! A separate listener for operators: metrics and probes, no calls.
 //!
 //! Whoever reaches it may read it without credentials: the operator chooses an address that only
 //! monitoring reaches. It goes on while the listener of calls drains, so that the end of a server can be
@@ -47,10 +47,10 @@ pub(super) struct Shared {
     pub(super) of_agents: SocketAddr,
 }
 
-/// What a listener for monitoring shows.
+/// The contents of a listener for monitoring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shows {
-    /// The server.
+    /// Health and metrics of the server.
     Server,
     /// The agent broker, as monitoring of the public one asks for it.
     Broker,

@@ -1,4 +1,4 @@
-//! What the server says of itself to other agents. spec: interface / Agent Card Discovery
+//! The agent card, by which the server describes itself to other agents. spec: interface / Agent Card Discovery
 
 use crate::transport::jsonrpc::{Changes, Method};
 use serde::Serialize;
@@ -16,11 +16,11 @@ pub struct AgentCard {
     pub version: &'static str,
     /// What it can do beyond calls.
     pub capabilities: Capabilities,
-    /// Its methods.
+    /// One skill for each method.
     pub skills: Vec<Skill>,
 }
 
-/// What the server can do beyond calls.
+/// The optional capabilities of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
     /// Whether executions can be followed as a stream.
@@ -34,7 +34,7 @@ pub struct Capabilities {
 pub struct Skill {
     /// The method's name.
     pub id: &'static str,
-    /// For people.
+    /// A short title for people.
     pub name: &'static str,
     /// What it does.
     pub description: &'static str,

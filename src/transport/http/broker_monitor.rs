@@ -1,4 +1,4 @@
-//! What monitoring of the public agent broker asks for: `/health`, `/ready` and `/metrics`, in its shape.
+//! Serves what monitoring of the public agent broker asks for: `/health`, `/ready` and `/metrics`, in its format.
 //!
 //! On a listener of its own, because `/metrics` elsewhere has other names. Reads probes and figures; owns nothing.
 

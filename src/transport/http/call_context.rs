@@ -1,4 +1,4 @@
-//! What a use case is told of a request.
+//! Makes the context of a call from an HTTP request.
 
 use super::connection::Peer;
 use crate::application::Context;

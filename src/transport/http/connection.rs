@@ -60,7 +60,7 @@ pub(super) struct Connections {
     pub(super) cut: CancellationToken,
     /// Whether requests carry the address of their [`Peer`].
     pub(super) names_peers: bool,
-    /// Whom to believe that somebody else is behind it.
+    /// The proxies whose headers about the client's address are trusted.
     pub(super) proxies: TrustedProxies,
 }
 

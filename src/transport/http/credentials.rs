@@ -1,4 +1,4 @@
-//! Who sends a request, by its headers.
+//! Reads credentials from the headers of a request, and authenticates its caller.
 
 use super::a2a::{names_version, reshaped, reshaped_under};
 use super::connection::Peer;
@@ -25,8 +25,8 @@ const BEARER: &str = "bearer";
 const IN_QUERY: [&str; 2] = ["access_token", "token"];
 
 impl<C: Send + Sync + 'static> Door<C> {
-    /// Whose request it is. Refusals are counted, and wait when there are many; so do requests of a caller who was
-    /// refused many.
+    /// Finds the caller of a request. Refusals are counted, and delayed when there are many; so are requests of a
+    /// caller who was refused many.
     ///
     /// # Errors
     /// [`Denied`].
@@ -63,8 +63,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         }
     }
 
-    /// By which a stream or socket lives that this request opens, whose caller is known; none while
-    /// authentication is off.
+    /// The session of the stream or socket that this request opens, whose caller is known; none while authentication is
+    /// off.
     pub(super) fn session(&self, head: &Parts) -> Option<Session> {
         let authenticate = self.authenticate.as_ref()?;
         let bearer = bearer(&head.headers).ok().flatten()?;

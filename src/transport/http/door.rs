@@ -1,4 +1,4 @@
-//! What all connections share, and the way of one JSON-RPC body through it.
+//! The state that all connections share, and the processing of one JSON-RPC body.
 
 use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;
@@ -84,7 +84,7 @@ pub(super) struct Door<C> {
     pub(super) peers: Arc<Semaphore>,
     /// Room for streams, which do not count as requests.
     pub(super) streams: Arc<Semaphore>,
-    /// Under which names it is asked, and for pages of which origins.
+    /// The host names that are accepted, and the origins of pages.
     pub(super) hosts: Arc<Hosts>,
     pub(super) body_bytes_max: usize,
     /// Bodies of requests.

@@ -1,4 +1,4 @@
-//! Which calls keep the turn in which they were read.
+//! Decides which calls keep the turn in which they were read.
 
 use crate::application::api::{EarlyTurn, Turn};
 use crate::transport::jsonrpc::envelope::Envelope;

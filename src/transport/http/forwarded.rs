@@ -1,4 +1,4 @@
-//! From which address a request comes that a reverse proxy passes on.
+//! Finds the client's address for a request that a reverse proxy has passed on.
 //!
 //! Only what a proxy says that the operator trusts counts, and of that only what no client can have written: the
 //! addresses are read from the right, each being what the proxy before it saw.
@@ -41,7 +41,7 @@ impl TrustedProxies {
         self.0.iter().any(|net| net.contains(&address))
     }
 
-    /// Whom one of the headers names: the right-most address that is not a trusted proxy's.
+    /// The address that a header names: the right-most one that is not a trusted proxy's.
     fn named(
         &self,
         headers: &HeaderMap,

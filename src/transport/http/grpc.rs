@@ -1,4 +1,4 @@
-//! gRPC calls on the listener of all other calls: who calls, how large a message may be, and how long streams live.
+//! gRPC calls on the listener of all other calls: authentication, the size of messages, and the lifetime of streams.
 //! What the services do is theirs.
 
 mod calls;

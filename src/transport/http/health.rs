@@ -1,4 +1,4 @@
-//! Whether the server can do its work, for load balancers and people.
+//! Health and readiness of the server, for load balancers and people.
 
 use crate::application::api::{Check, DRAINING};
 use crate::application::{Context, Service};
@@ -17,7 +17,7 @@ const FRESH_UNLESS_WELL: Duration = Duration::from_millis(100);
 /// How long a check may take before it counts as failed.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the server's readiness depends on.
+/// The port to the checks that readiness depends on.
 pub trait Readiness: Send + Sync + 'static {
     /// Checks everything now.
     fn check(&self) -> BoxFuture<'_, Vec<Check>>;

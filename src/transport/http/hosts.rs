@@ -1,4 +1,4 @@
-//! Which names of this server are believed.
+//! Checks the header `Host` against the names of this server.
 //!
 //! A page can make a browser look its own name up as an address of this machine, and then reads answers
 //! as if they came from the page's server. The name it uses stands in `Host`: whoever listens where only

@@ -1,4 +1,4 @@
-//! What stands behind the routes that are no JSON-RPC.
+//! The handlers behind routes that are not JSON-RPC.
 
 use super::{Peers, Readiness};
 use crate::application::api::Authenticate;
@@ -7,7 +7,7 @@ use crate::transport::jsonrpc::RpcError;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
-/// What stands behind the routes that are no JSON-RPC.
+/// The handlers behind the routes that are not JSON-RPC.
 pub struct Inside {
     /// What probes ask.
     pub readiness: Arc<dyn Readiness>,
@@ -33,7 +33,7 @@ impl From<Arc<Application>> for Inside {
     }
 }
 
-/// Where the figures come from.
+/// The port to the metrics.
 pub trait Scraped: Send + Sync + 'static {
     /// All figures as OpenMetrics text, for a caller who may see them.
     fn scrape<'a>(&'a self, caller: &'a Context) -> BoxFuture<'a, Result<String, RpcError>>;

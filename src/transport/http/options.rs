@@ -1,4 +1,4 @@
-//! How to serve.
+//! Settings of the HTTP server.
 
 use crate::tls::Certificates;
 use crate::transport::a2a::Options as A2aOptions;
@@ -17,7 +17,7 @@ pub const CONNECTIONS_MAX: usize = 12_288;
 /// Bytes of a message of the agent broker, unless set otherwise: as the public broker takes them.
 pub const MESSAGE_BYTES_DEFAULT: u32 = 4 * 1024 * 1024;
 
-/// How agents reach the broker.
+/// Settings for agents of the broker.
 #[derive(Debug, Clone)]
 pub struct BrokerOptions {
     /// `host:port` of a listener of its own, beside that of all calls.
@@ -38,7 +38,7 @@ impl Default for BrokerOptions {
     }
 }
 
-/// How to serve.
+/// Settings of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `host:port`; port 0 takes a free one.

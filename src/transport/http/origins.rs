@@ -1,4 +1,4 @@
-//! Which pages of browsers may use this server.
+//! Decides which origins of browser pages may use this server.
 //!
 //! Without a list, pages of other origins may not: browsers keep answers from them, and sockets, which
 //! browsers do not guard, are refused ([`super::hosts`]). An origin is never reflected.

@@ -1,4 +1,4 @@
-//! Calls of other nodes, as the application takes them. The door only carries bytes.
+//! Passes calls from other nodes to the application. The door only carries bytes.
 
 use crate::application::Service;
 use crate::transport::jsonrpc::logged;
@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use tokio::time::Instant;
 
-/// Who takes calls of other nodes.
+/// The port that takes calls of other nodes.
 pub trait Peers: Send + Sync + fmt::Debug + 'static {
     /// Whether this is the `Authorization` of a node of the same cluster; `None` when there are no other
     /// nodes.

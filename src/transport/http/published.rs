@@ -1,4 +1,4 @@
-//! A document that stays the same while the server runs, with what caches need to know of it.
+//! A document that does not change while the server runs, with its headers for caches.
 
 use super::json::json;
 use axum::body::{Body, Bytes};

@@ -15,7 +15,7 @@ macro_rules! routes {
         }
 
         impl Route {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
             /// The paths at which it is, as the router writes them.

@@ -1,4 +1,4 @@
-//! The figures of the server, for monitoring.
+//! Serves the server's metrics to monitoring.
 
 use super::call_context::context;
 use super::door::Door;
@@ -14,7 +14,6 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
-/// The path.
 pub(super) const PATH: &str = "/metrics";
 const PLAIN_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -1,4 +1,4 @@
-//! Large answers on their way to their clients.
+//! Sends large answers to their clients.
 //!
 //! An answer is in memory until its client has taken it. A client that stops reading loses it after
 //! [`PIECE_TIME_MAX`](crate::application::api::PIECE_TIME_MAX): the connection breaks off before the announced length,

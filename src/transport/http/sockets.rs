@@ -1,4 +1,4 @@
-//! From a request to a socket.
+//! Upgrades a request to a WebSocket.
 
 use super::connection::{Peer, Place};
 use super::door::Door;

@@ -1,4 +1,4 @@
-//! The place of a stream among all.
+//! A stream's place among the limited number of streams.
 
 use super::refusal;
 use crate::application::api::Session;

@@ -1,4 +1,4 @@
-//! Streams over HTTP: how many there may be, and how they become answers.
+//! Streams over HTTP: their limits, and their conversion to responses.
 
 use super::call_context::context;
 use super::connection::KeptAlive;

@@ -1,4 +1,4 @@
-//! The turns in which large bodies of one caller are read.
+//! Turns for reading the large bodies of one caller.
 
 use super::door::Door;
 use super::refusal;

@@ -1,4 +1,4 @@
-//! `GET /` in a browser: what this is, and where the rest is.
+//! `GET /` in a browser: a page that says what this server is, and where to go next.
 //!
 //! The page is one text that asks for nothing else: no script, no picture, no font. Programs get the answer of
 //! the door for calls, as before.
@@ -32,7 +32,6 @@ pub(super) fn is_looking(method: &Method, headers: &HeaderMap) -> bool {
         })
 }
 
-/// The page.
 pub(super) fn page() -> Response {
     let mut response = Response::new(Body::from(text()));
     *response.status_mut() = StatusCode::OK;

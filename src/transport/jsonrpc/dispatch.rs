@@ -1,4 +1,4 @@
-//! From calls to handlers, through one method table.
+//! Dispatches calls to handlers, through one method table.
 //!
 //! Generic over the context `C` that handlers work on. Elements of a batch run one after the
 //! other, in the order sent, and are answered in that order; what fails or panics in one of them

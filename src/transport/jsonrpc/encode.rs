@@ -47,10 +47,10 @@ impl Room<'_> {
     }
 }
 
-/// What one element is answered.
+/// The outcome of one element of a body.
 pub type Outcome = Result<Reply, RpcError>;
 
-/// What a call that was carried out is answered.
+/// The reply to a call that was carried out.
 #[derive(Debug)]
 pub enum Reply {
     /// A result.
@@ -123,7 +123,7 @@ pub enum Body {
     Long {
         /// Before the result.
         head: Vec<u8>,
-        /// The result.
+        /// The pieces of the result, in order.
         result: Pieces,
         /// Behind the result.
         tail: Vec<u8>,

@@ -1,5 +1,5 @@
-//! From the bytes of a body to calls. Decides what is JSON, what is a request and what it is
-//! answered to; knows no method.
+//! Parses the bytes of a body into calls. Decides what is JSON, what is a request and what it is answered to; knows no
+//! method.
 //!
 //! One pass over the text: ids are kept as the exact text that was sent, `params` are parsed once
 //! into the value that authorisation and execution both use (of duplicate names inside it the last
@@ -18,7 +18,7 @@ use taskledger_domain::limits::BATCH_CALLS_MAX;
 /// during which a runtime thread would serve nobody else.
 pub const INLINE_PARSE_BYTES_MAX: usize = 256 * 1024;
 
-/// What a body is.
+/// The contents of a body.
 #[derive(Debug)]
 pub enum Envelope {
     /// One request object.
@@ -80,7 +80,7 @@ pub struct Request {
     pub id: Option<Box<RawValue>>,
     /// The method, not yet known to exist.
     pub method: String,
-    /// The parameters.
+    /// The parsed `params`.
     pub params: Params,
     /// The member `metadata`. spec: interface / A2A Protocol Methods
     pub metadata: Option<Map<String, Value>>,

@@ -1,5 +1,5 @@
-//! The one method table: what each method is called, reads, and asks of the application. A method is one file in the
-//! folder of its group: parameters, description, what is called.
+//! The method table: the name of each method, its parameters, and its request to the application. A method is one file
+//! in the folder of its group: parameters, description, what is called.
 
 mod calling;
 pub mod read;

@@ -1,5 +1,5 @@
-//! Parameters that several methods have, and those of workers: what a valid call says, as types. Other methods have
-//! theirs in their own file (`methods/`).
+//! Parameters that several methods share, and those of workers, as types that only valid calls can make. Other methods
+//! have theirs in their own file (`methods/`).
 //!
 //! Each `ask` checks everything and reports every violation; past it, a value's type proves that
 //! it is valid. Its questions, in their order, are also the description of the method and the order

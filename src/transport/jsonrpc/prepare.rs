@@ -1,5 +1,5 @@
-//! From a request to a call: parameters by name, the caller, its idempotency key, and whether it wants
-//! a stream. Knows the names of parameters, not their meaning.
+//! Prepares a request for its handler: it reads parameters by name, the caller, the idempotency key, and whether a
+//! stream is wanted. Knows the names of parameters, not their meaning.
 
 use super::dispatch::{Call, Changes, Method};
 use super::envelope::{Params, Request};

@@ -31,7 +31,7 @@ use taskledger_domain::suggestion::suggestion;
 /// One parameter, as the code that reads it declares it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Its name.
+    /// The parameter's name in `params`.
     pub name: &'static str,
     /// Whether a call without it is refused.
     pub required: bool,
@@ -57,7 +57,7 @@ impl Question {
     }
 }
 
-/// What a method takes, and the code that reads it.
+/// The parameters of a method, and the code that reads them.
 #[derive(Debug, Clone)]
 pub struct Declared {
     /// The parameters in the order in which positional ones are taken.

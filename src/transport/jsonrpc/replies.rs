@@ -1,4 +1,4 @@
-//! What use cases answer, as the results of JSON-RPC methods. Members stand in alphabetical order, as they
+//! Writes replies of the application as results of JSON-RPC methods. Members stand in alphabetical order, as they
 //! always have.
 
 pub(super) mod a2a;

@@ -1,4 +1,4 @@
-//! Which calls are answered with a stream, and how they ask for it.
+//! Decides which calls are answered with a stream, and how they ask for it.
 
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::RpcError;

@@ -1,4 +1,4 @@
-//! Calls whose answer is the beginning of a stream.
+//! Calls whose answer is the first message of a stream.
 //!
 //! Owns: the port through which doors get streams. Which calls ask for one and how is said in `stream_request`; what
 //! carries a stream, and in which form, is the transport's.
@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use tokio::time::timeout_at;
 
-/// Where doors get streams from.
+/// The port through which doors get streams.
 pub trait Streams: Send + Sync + fmt::Debug + 'static {
     /// What happens from a place on.
     fn watch<'a>(

@@ -1,4 +1,4 @@
-//! A row of the method table, and what handlers are given.
+//! The type of a row in the method table, and the arguments of its handler.
 
 use super::encode::Outcome;
 use super::reader::Declared;

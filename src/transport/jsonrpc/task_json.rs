@@ -23,7 +23,7 @@ pub struct RowJson<'a>(pub &'a TaskRow);
 #[derive(Debug, Clone, Copy)]
 pub struct PageJson<'a>(pub &'a Page);
 
-/// How a run stands.
+/// The JSON of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunJson<'a>(pub &'a RunView);
 

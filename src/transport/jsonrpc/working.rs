@@ -1,4 +1,4 @@
-//! Work for programs outside the server: where sockets get it from, and how long a call waits for it.
+//! The port through which sockets claim work for programs outside the server, and how long a call waits for it.
 
 use super::envelope::{Element, Envelope, Params};
 use super::error::RpcError;
@@ -22,7 +22,7 @@ const OUTCOMES: [&str; 3] = ["tasks.complete", "tasks.fail", "tasks.release"];
 /// The call that goes on with a claim.
 const RENEW: &str = "tasks.renew";
 
-/// Where sockets get work from.
+/// The port through which sockets get work.
 pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// Claims tasks.
     fn claim<'a>(
@@ -37,7 +37,7 @@ pub trait Work: Send + Sync + fmt::Debug + 'static {
     /// Notes that a worker is connected, until the value is dropped.
     fn connected(&self, context: &Context, worker: Option<Arc<str>>) -> Connected;
 
-    /// By what a worker of the caller holds a task; `None`: it does not, or that cannot be found out.
+    /// The lease by which a worker of the caller holds a task; `None`: it does not, or that cannot be found out.
     fn held<'a>(
         &'a self,
         context: &'a Context,

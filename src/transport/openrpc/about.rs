@@ -1,5 +1,5 @@
-//! What methods say of themselves beyond their parameters: what they do, answer and refuse, with examples that can be
-//! sent as they stand. A method says it in its own file (`jsonrpc/methods/`); here is what several of them show.
+//! The descriptions of methods beyond their parameters: what they do, answer and refuse, with examples that can be sent
+//! as they stand. A method says it in its own file (`jsonrpc/methods/`); here is what several of them show.
 //!
 //! The examples name tasks that [`set_up`] creates: callers may choose ids, so nothing in them has
 //! to be replaced. Every example is run by a test, by name and by position.

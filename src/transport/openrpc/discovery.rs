@@ -1,4 +1,4 @@
-//! The document as it is sent.
+//! The OpenRPC document in the form in which it is sent.
 
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -10,7 +10,7 @@ pub const DISCOVER: &str = "rpc.discover";
 /// The document as it is sent.
 #[derive(Debug)]
 pub struct Discovery {
-    /// Its text.
+    /// The JSON text of the document.
     pub text: Box<RawValue>,
     /// A strong entity tag, quotes included: the same for the same text.
     pub etag: String,

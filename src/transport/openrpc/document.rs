@@ -1,4 +1,4 @@
-//! The document, put together from the method table.
+//! Builds the OpenRPC document from the method table.
 
 use super::about::{self, About, Example};
 use super::parameter::param;

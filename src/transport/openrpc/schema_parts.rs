@@ -1,4 +1,4 @@
-//! What schemas are put together from.
+//! Building blocks of JSON Schemas.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,6 @@ pub(in crate::transport) fn with_optional(mut object: Value, members: Value) -> 
     object
 }
 
-/// A text.
 pub(in crate::transport) fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
@@ -46,7 +45,6 @@ pub(in crate::transport) fn date_time() -> Value {
     json!({"type": "string", "format": "date-time"})
 }
 
-/// A time.
 pub(in crate::transport) fn time(description: &str) -> Value {
     json!({"type": "string", "format": "date-time", "description": description})
 }

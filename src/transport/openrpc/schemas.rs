@@ -1,5 +1,5 @@
-//! The schemas of what is answered, beside those of what callers write (`domain::task::schema`).
-//! Answers may get more members, so none of these forbids others.
+//! The schemas of answers, beside those of what callers write (`domain::task::schema`). Answers may get more members,
+//! so none of these forbids others.
 
 use super::about::work;
 pub(super) use super::schema_parts::{at, object, with_optional};

@@ -1,4 +1,4 @@
-//! Which scopes calls of a method need.
+//! The scopes that calls of a method need.
 
 use crate::application::api::UseCase;
 

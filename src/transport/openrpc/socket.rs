@@ -1,4 +1,4 @@
-//! What only a socket has: its methods, and the notifications that it gets.
+//! The methods and notifications that exist only on a socket.
 
 use super::parameter::param;
 use super::schemas::{at, object, with_optional};

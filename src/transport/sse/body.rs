@@ -76,7 +76,7 @@ impl Opening {
     }
 }
 
-/// That a stream does not show all that was.
+/// The event `reset`: the stream does not show all that has happened.
 fn told_reset(place: Cursor, reset: Reset) -> String {
     let data = json!({"reason": reset.as_str(), "cursor": place.to_string()});
     format!("id: {place}\nevent: reset\ndata: {data}\n\n")

@@ -28,7 +28,7 @@ const NAMES: [&str; 8] = [
 /// Bytes of a name that is repeated in a message.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// What is watch.
+/// The parsed query: what is watched, and from where on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) watch: Watch,

@@ -1,4 +1,4 @@
-//! What calls of a socket have begun and its subscriptions go on with.
+//! Subscriptions that a call on a socket has begun and that continue after its answer.
 
 use super::work::Worker;
 use crate::subscription::stream::{Notices, Reset};
@@ -34,8 +34,6 @@ pub(super) struct Asked {
 
 /// What a call has begun. Small: a channel keeps room for 32 from its beginning, and each socket has one.
 pub(super) enum Begun {
-    /// A stream.
     Stream(Box<Opened>),
-    /// Work.
     Work(Box<Asked>),
 }

@@ -1,4 +1,4 @@
-//! Names by which sockets are known outside.
+//! The path of sockets and the name of the event `reset`, which clients and other modules refer to.
 
 /// Where sockets are opened.
 pub(crate) const PATH: &str = "/ws";

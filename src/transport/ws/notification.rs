@@ -1,4 +1,4 @@
-//! What a socket is told without having asked.
+//! Notifications: messages that a socket gets without having asked.
 
 use axum::extract::ws::Message;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The way to the writer of one socket: messages in a bounded queue, and answers within so many bytes.
+//! The queue to the writer of one socket: a bounded number of messages, and a bounded number of bytes of answers.
 //!
 //! A socket takes an answer whole, so an answer is in memory until its peer has taken it. Those of one
 //! socket share their bytes: a peer that asks much and takes nothing stops its own calls.

@@ -1,4 +1,4 @@
-//! What every socket is served with.
+//! What one socket works with: the dispatcher, its caller, and its limits.
 
 use crate::application::Service;
 use crate::application::api::{Caller, Session};
@@ -25,9 +25,9 @@ pub(crate) struct Sockets<C> {
     pub(crate) clock: SharedClock,
     /// Who has opened it.
     pub(crate) caller: Arc<Caller>,
-    /// From where.
+    /// The address of its client, if it is known.
     pub(crate) address: Option<IpAddr>,
-    /// By which it lives; none while authentication is off.
+    /// The session that keeps it open; none while authentication is off.
     pub(crate) session: Option<Session>,
     /// When its peer last sent something.
     pub(crate) heard: Arc<Heard>,

@@ -1,4 +1,4 @@
-//! The subscriptions of one socket: what happens, as notifications.
+//! The subscriptions of one socket, whose events are sent as notifications.
 
 use super::begun::{Asked, Opened, Place};
 use super::names::RESET;

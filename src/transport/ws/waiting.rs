@@ -1,5 +1,4 @@
-//! Messages of a socket that wait before they are read: those of a caller many of whose calls were refused a moment
-//! ago.
+//! Delays the reading of messages of a socket whose caller had many calls refused a moment ago.
 //!
 //! Large ones wait for no turn, as bodies over HTTP do: a message has 64 KiB at most, which are soon read, and a call
 //! that makes many tasks waits for its turn once that is known.

@@ -1,5 +1,5 @@
-//! The work that one socket is given: a subscription that claims tasks as long as its worker has room for
-//! them, and tells at once what is taken back.
+//! Gives work to one socket: a subscription that claims tasks as long as its worker has room for them, and tells at
+//! once which are taken back.
 //!
 //! Owns: when more is claimed, and in which order a worker is told of things. At most one call for claims is
 //! under way for each subscription. What is held is known from the claims, and what has ended from the log,

@@ -1,4 +1,4 @@
-//! What is written to a socket, one message after the other.
+//! Writes messages to a socket, one after the other.
 
 use super::outbox::InQueue;
 use axum::body::Bytes;

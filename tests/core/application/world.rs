@@ -342,7 +342,6 @@ impl World {
             .unwrap()
     }
 
-    /// The whole log.
     pub(crate) async fn whole_log(&self) -> Vec<Arc<Recorded>> {
         self.log
             .inner()

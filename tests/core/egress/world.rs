@@ -42,7 +42,6 @@ pub(crate) fn egress_with(dns: &Dns) -> Egress {
     Egress::new(Options::new(policy(), Arc::new(lookup))).unwrap()
 }
 
-/// A GET.
 pub(crate) fn get(url: &str) -> Outgoing {
     Outgoing {
         target: Target::parse(url, &policy()).unwrap(),

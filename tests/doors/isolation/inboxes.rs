@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
-/// After which nothing comes any more. What is there comes within milliseconds.
+/// After this time without a message, none is expected any more. What is there comes within milliseconds.
 const SILENCE: Duration = Duration::from_millis(500);
 /// A type that nobody works on.
 pub(super) const KIND: &str = "of.the.matrix";

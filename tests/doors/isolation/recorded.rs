@@ -14,7 +14,7 @@ use taskledger::application::api::{Recorded, UseCase};
 use taskledger_a2a::Operation;
 use taskledger_auth::{Action, Scopes};
 
-/// Under which actions a use case may be noted.
+/// The actions under which a use case may be noted.
 fn actions(case: UseCase) -> Vec<Action> {
     let mut actions: Vec<_> = case.recorded().change().into_iter().collect();
     if actions.contains(&Action::SchedulePause) {

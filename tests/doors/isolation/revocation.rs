@@ -26,7 +26,7 @@ const REFUSED_WITHIN: Duration = Duration::from_secs(2);
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 /// Between two questions whether they are refused.
 const PAUSE: Duration = Duration::from_millis(20);
-/// For what must happen and has no promise.
+/// The longest wait for what must happen and has no promised time.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Seconds that a run and a call for work last if nothing ends them: longer than anything here.
 const LONG_S: u64 = 50;

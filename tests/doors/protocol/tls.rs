@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// For what must happen in the end, on a slow machine.
+/// The longest wait for what must happen in the end, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Handshakes that are begun and not ended.
 const STALLED: usize = 2_000;

@@ -14,7 +14,7 @@ const PAGES: [&str; 5] = [
     "docs/operating",
     "docs/reference",
 ];
-/// Whose examples are called elsewhere.
+/// The page whose examples are called elsewhere.
 const GENERATED: &str = "docs/reference/api.md";
 /// What there are at least.
 const BLOCKS_MIN: usize = 12;

@@ -29,7 +29,7 @@ const SECRETS: [(&str, &str); 6] = [
 ];
 /// The signing secret of Ann's webhook, before it is written in base64.
 const SIGNS: &str = "k4n4ry-of-a-webhook-that-signs-7";
-/// That of a callback.
+/// The secret of a callback.
 const SIGNS_ONCE: &str = "k4n4ry-of-a-callback-that-signs-8";
 /// Headers of the webhook and of the callback.
 const HOOK_HEADER: &str = "k4n4ry-of-a-webhook-header-9";
@@ -40,7 +40,7 @@ const IN_URL: &str = "k4n4ry-of-a-token-in-a-url-12";
 const BASIC: &str = "k4n4ry-of-basic-credentials-13";
 const REFUSED: &str = "k4n4ry-of-a-value-that-is-refused-14";
 
-/// For what must happen.
+/// The longest wait for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(50);

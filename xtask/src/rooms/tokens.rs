@@ -1,6 +1,5 @@
 //! Source as tokens: names, marks and texts, without comments.
 
-/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
     /// A name or a keyword.

@@ -1,4 +1,4 @@
-//! How callers authenticate themselves.
+//! Security schemes: how callers authenticate themselves.
 
 use crate::read::{Object, Wire};
 use crate::write::Members;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub enum SecurityScheme {
     /// A key in a header, query or cookie.
     ApiKey {
-        /// For people.
+        /// Free text for people; may be empty.
         description: String,
         /// `query`, `header` or `cookie`.
         location: String,
@@ -18,7 +18,7 @@ pub enum SecurityScheme {
     },
     /// The header `Authorization`.
     Http {
-        /// For people.
+        /// Free text for people; may be empty.
         description: String,
         /// The scheme, such as `Bearer`.
         scheme: String,
@@ -27,7 +27,7 @@ pub enum SecurityScheme {
     },
     /// OAuth 2.0.
     OAuth2 {
-        /// For people.
+        /// Free text for people; may be empty.
         description: String,
         /// How tokens are obtained.
         flow: OAuthFlow,
@@ -36,14 +36,14 @@ pub enum SecurityScheme {
     },
     /// OpenID Connect.
     OpenIdConnect {
-        /// For people.
+        /// Free text for people; may be empty.
         description: String,
         /// Where the issuer describes itself.
         url: String,
     },
     /// Certificates of clients.
     MutualTls {
-        /// For people.
+        /// Free text for people; may be empty.
         description: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Messages as JSON by the rules of ProtoJSON: members that have their default value are left out.
+//! Converts protobuf messages to JSON by the rules of ProtoJSON: members that have their default value are left out.
 
 use super::pb;
 use super::values::{json_of, map_of, time_text, unsayable, unsayable_of};
@@ -14,7 +14,7 @@ pub trait Json {
     /// Members; of a request that has free ones, with what JSON cannot say.
     type Said: Into<Given>;
 
-    /// Its members.
+    /// Converts the message to the members of a JSON object.
     fn members(self) -> Self::Said;
 }
 

@@ -1,4 +1,4 @@
-//! Errors as gRPC statuses with details.
+//! Converts errors to gRPC statuses with details.
 
 use crate::error::{DOMAIN, Edition, Error, OWN_DOMAIN};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Objects as messages. Values that clients of gRPC cannot read become texts.
+//! Converts objects to protobuf messages. Values that clients of gRPC cannot read become texts.
 
 mod bounds;
 mod card;
@@ -73,7 +73,7 @@ pub fn message(it: Message) -> pb::Message {
     }
 }
 
-/// A status.
+/// Converts the status of a task to its protobuf message.
 #[must_use]
 pub fn status(it: TaskStatus) -> pb::TaskStatus {
     pb::TaskStatus {
@@ -83,7 +83,7 @@ pub fn status(it: TaskStatus) -> pb::TaskStatus {
     }
 }
 
-/// An artifact.
+/// Converts an artifact to its protobuf message.
 #[must_use]
 pub fn artifact(it: Artifact) -> pb::Artifact {
     pb::Artifact {
@@ -96,7 +96,7 @@ pub fn artifact(it: Artifact) -> pb::Artifact {
     }
 }
 
-/// A task.
+/// Converts a task to its protobuf message.
 #[must_use]
 pub fn task(it: Task) -> pb::Task {
     pb::Task {

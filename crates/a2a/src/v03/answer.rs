@@ -13,12 +13,12 @@ use crate::task::{Artifact, Task, TaskState, TaskStatus};
 use crate::write::{Members, bytes, name_of, time};
 use serde_json::{Map, Value, json};
 
-/// How a call is answered.
+/// Settings for writing an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answering {
     /// What was asked for.
     pub operation: Operation,
-    /// In which form.
+    /// The form in which the answer is written.
     pub form: Form,
     /// Whether the first of several configurations is the answer.
     pub is_first: bool,
@@ -124,7 +124,7 @@ fn kinds(kind: &str, form: Form) -> Members {
     }
 }
 
-/// A task.
+/// Writes a task as the JSON of version 0.3, in the given form.
 #[must_use]
 pub fn task(it: &Task, form: Form) -> Map<String, Value> {
     let list = |list: Vec<Value>| Some(list).filter(|it| !it.is_empty());
@@ -148,7 +148,7 @@ fn status(it: &TaskStatus, form: Form) -> Map<String, Value> {
         .done()
 }
 
-/// A message.
+/// Writes a message as the JSON of version 0.3, in the given form.
 #[must_use]
 pub fn message(it: &Message, form: Form) -> Map<String, Value> {
     let role = match (form, it.role) {

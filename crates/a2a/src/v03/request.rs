@@ -1,4 +1,4 @@
-//! Requests of 0.3 as the members that 1.0 has for the same.
+//! Converts requests of 0.3 to the members of the same request in 1.0.
 //!
 //! What cannot be said anew is passed on as it is, so that the reader of requests notes its fault; what only 0.3 has is
 //! checked here.
@@ -16,10 +16,10 @@ pub(super) const WRAPPED: &str = "data_part_compat";
 /// The member of data that is no object.
 pub(super) const VALUE: &str = "value";
 
-/// What a request of 0.3 asks for.
+/// A request of 0.3 in terms of 1.0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvertedCall {
-    /// The operation.
+    /// The operation of version 1.0 that the request stands for.
     pub operation: Operation,
     /// The members that 1.0 has for it.
     pub given: Given,

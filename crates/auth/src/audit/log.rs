@@ -1,4 +1,5 @@
-//! The audit log: rows beside changes are written with them (`store::append`); everything else here.
+//! The audit log: rows beside changes are written in the same transaction as the change (`store::append`), all others
+//! here.
 
 use super::throttle::Throttle;
 use super::{Action, By, Entry, OTHERS, Origin};
@@ -56,7 +57,7 @@ pub struct Seen {
     pub action: Action,
     /// What: a flow, a name, `*` for a list.
     pub object: Option<Arc<str>>,
-    /// Whose it is, where the object does not say it.
+    /// The owner of the object, where the object's name does not say it.
     pub owner: Option<Arc<str>>,
 }
 

@@ -1,4 +1,4 @@
-//! Things that may happen very often and are written down once a minute, or when somebody asks, with their count.
+//! Counts frequent events, and writes them down once a minute, or when somebody asks, with their count.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -22,7 +22,7 @@ pub enum Algorithm {
 pub struct UnknownAlgorithm;
 
 impl Algorithm {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Rs256, Self::Ps256, Self::Es256, Self::EdDsa];
 
     /// Its name in headers and keys.

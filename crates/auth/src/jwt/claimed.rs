@@ -1,4 +1,4 @@
-//! What a token says of itself before anything of it is believed: enough to find the key that judges it.
+//! The claims of a token before its signature is checked: enough to find the key that checks it.
 
 use super::{Algorithm, Denied};
 use base64::Engine as _;
@@ -34,14 +34,14 @@ struct Payload {
     iss: String,
 }
 
-/// What a token says of itself.
+/// The unverified claims of a token.
 #[derive(Debug)]
 pub(super) struct Claimed {
     /// How it says that it is signed. Trusted keys decide whether that can be.
     pub(super) algorithm: Algorithm,
-    /// Which key.
+    /// The key id (`kid`) that the token names.
     pub(super) key_id: Option<String>,
-    /// Whose key.
+    /// The issuer whose key must check the token.
     pub(super) issuer: String,
 }
 

@@ -1,5 +1,5 @@
-//! What a token with a valid signature says: whether it is meant for this server and now, for whom it
-//! speaks, and what that allows.
+//! The claims of a token with a valid signature: whether it is meant for this server and now, who its subject is, and
+//! which scopes it gives.
 
 use super::Denied;
 use super::issuer::{Grant, Issuer};

@@ -1,4 +1,4 @@
-//! Why a token is refused.
+//! The reasons why a token is refused.
 
 /// Why a token is refused. Holds nothing of the token: it goes to logs and to strangers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
-/// What a token can be revoked by. Its signature is valid.
+/// The claims by which a token can be revoked. Its signature is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revocable<'a> {
     /// Who issued it; ids and subjects of two issuers are different things.

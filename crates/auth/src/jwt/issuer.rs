@@ -1,4 +1,4 @@
-//! Whose tokens are accepted, and what they allow: settings, checked.
+//! The settings of trusted issuers, and what their tokens allow.
 
 use super::claimed::Claimed;
 use super::claims::{self, Verified};
@@ -16,7 +16,7 @@ pub const ISSUERS_MAX: usize = 4;
 /// The claim that names the user unless settings name another.
 const SUBJECT: &str = "sub";
 
-/// What is told of an issuer.
+/// The settings of an issuer, before they are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuerOptions {
     /// Its URL, exactly as its tokens have it in `iss`.
@@ -130,7 +130,7 @@ pub enum InvalidIssuer {
     /// It is given twice.
     #[error("issuer `{url}` is given twice")]
     Twice {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// Tokens made for others would be accepted.
@@ -138,19 +138,19 @@ pub enum InvalidIssuer {
         "issuer `{url}` has no audience, expected what its tokens for this server have in `aud`"
     )]
     NoAudience {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// The user claim is empty.
     #[error("issuer `{url}` has an empty user claim, expected for example `sub`")]
     NoUserClaim {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// No algorithm is allowed.
     #[error("issuer `{url}` has no algorithm, expected for example `RS256`")]
     NoAlgorithm {
-        /// Which.
+        /// URL of the issuer.
         url: String,
     },
     /// No name can begin so.
@@ -158,7 +158,7 @@ pub enum InvalidIssuer {
     Prefix {
         /// What was given.
         prefix: String,
-        /// Why.
+        /// The rule for names that the prefix breaks.
         reason: crate::InvalidName,
     },
     /// Users of two issuers could have one name.

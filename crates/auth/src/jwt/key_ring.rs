@@ -75,7 +75,7 @@ impl KeyRing {
         Self { shared, task }
     }
 
-    /// Whose keys they are.
+    /// The issuer that publishes these keys.
     pub(super) fn issuer(&self) -> &Issuer {
         &self.shared.issuer
     }

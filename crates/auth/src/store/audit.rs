@@ -20,13 +20,13 @@ pub struct AuditRow {
     pub principal: Arc<str>,
     /// The id of the credential.
     pub token: Option<Arc<str>>,
-    /// From which address.
+    /// The address that the call came from, if it is known.
     pub address: Option<Arc<str>>,
     /// The id of the call.
     pub request: Option<Arc<str>>,
     /// What was done, one of the names of [`crate::Action`].
     pub action: Arc<str>,
-    /// To what.
+    /// The object that the action was about.
     pub object: Option<Arc<str>>,
     /// How it ended, one of the names of [`crate::Outcome`].
     pub outcome: Arc<str>,
@@ -34,14 +34,14 @@ pub struct AuditRow {
     pub detail: Option<Arc<str>>,
 }
 
-/// Which rows of the audit log; `None`: all.
+/// A filter for rows of the audit log; `None`: all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// By whom, as it is stored: `user:ann`.
+    /// Only rows of this principal, in its stored form: `user:ann`.
     pub principal: Option<Arc<str>>,
     /// What was done.
     pub action: Option<Arc<str>>,
-    /// To what.
+    /// Only rows about this object.
     pub object: Option<Arc<str>>,
     /// Not before.
     pub since: Option<Timestamp>,

@@ -10,7 +10,7 @@ pub const DENIED_MAX: i64 = 10_000;
 /// Rows that one transaction removes.
 const SLICE: i64 = 1_000;
 
-/// What is refused.
+/// The JWTs that a row refuses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DeniedJwt {
     /// The token with this `jti`.

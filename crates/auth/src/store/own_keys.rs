@@ -8,7 +8,7 @@ use taskledger_sql::{Columns, Row, Tx};
 /// A key of the server's own: the same on all nodes of a database, never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnKey {
-    /// The key.
+    /// The bytes of the key.
     pub value: Arc<[u8]>,
     /// When it was made, there was something already that was made without it.
     pub had_none: bool,

@@ -7,10 +7,10 @@ use taskledger_domain::Timestamp;
 use taskledger_sealing::Sealed;
 use taskledger_sql::{Columns, Row, Tx};
 
-/// Whose a secret is.
+/// The owner of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SecretOwner {
-    /// The tenant.
+    /// Name of the tenant that the secret belongs to.
     pub tenant: Arc<str>,
     /// The user of the flows that may use it; `None`: of those without a user.
     pub user: Option<Arc<str>>,
@@ -22,7 +22,7 @@ impl SecretOwner {
         self.user.clone().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// To which row a sealed value is bound. The name has no `/`, so two rows never share a text.
+    /// The row that a sealed value is bound to. The name has no `/`, so two rows never share a text.
     pub(crate) fn row(&self, name: &SecretName) -> String {
         format!("secrets/{}/{}/{name}", self.tenant, self.column())
     }
@@ -31,7 +31,7 @@ impl SecretOwner {
 /// A secret as it is shown: never its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretRow {
-    /// Its name.
+    /// The name by which tasks refer to the secret.
     pub name: SecretName,
     /// When it was first set.
     pub created_at: Timestamp,

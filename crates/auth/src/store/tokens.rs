@@ -15,19 +15,19 @@ const USED_AT_A_TIME: usize = 500;
 /// Rows that one transaction removes: others wait for it.
 const SLICE: i64 = 500;
 
-/// Whose a token is.
+/// The owner of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// A user or a service.
     pub kind: Kind,
-    /// The name.
+    /// Name of the user or service that calls are made as.
     pub name: Name,
-    /// The tenant.
+    /// Name of the tenant that the owner belongs to.
     pub tenant: Arc<str>,
 }
 
 impl Owner {
-    /// Whose tokens are this caller's own; `None` for anonymous ones, who have none.
+    /// The owner of this caller's own tokens; `None` for anonymous callers, who have none.
     #[must_use]
     pub fn of(caller: &Caller) -> Option<Self> {
         let (kind, actor) = (caller.kind(), caller.actor());
@@ -43,7 +43,7 @@ impl Owner {
 /// Whether a token can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenState {
-    /// It can.
+    /// The token can be used.
     Active,
     /// Its time is over.
     Expired,
@@ -52,7 +52,7 @@ pub enum TokenState {
 }
 
 impl TokenState {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Active, Self::Expired, Self::Revoked];
 
     /// The word for it.
@@ -73,7 +73,7 @@ pub struct TokenRow {
     pub no: i64,
     /// Its public name.
     pub id: TokenId,
-    /// Whose it is.
+    /// The user or service that calls with this token are made as.
     pub owner: Owner,
     /// What it allows.
     pub scopes: Scopes,
@@ -81,9 +81,9 @@ pub struct TokenRow {
     pub methods: Option<Arc<[Arc<str>]>>,
     /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// For people.
+    /// Free text for people, set when the token is created.
     pub note: Arc<str>,
-    /// Of the present secret.
+    /// Digest of the present secret.
     pub digest: Digest,
     /// Of the one before, and until when that is accepted.
     pub previous: Option<(Digest, Timestamp)>,
@@ -116,7 +116,7 @@ impl TokenRow {
 pub struct NewToken {
     /// Fresh.
     pub id: TokenId,
-    /// Whose it is.
+    /// The user or service that calls with this token are made as.
     pub owner: Owner,
     /// What it allows.
     pub scopes: Scopes,
@@ -124,9 +124,9 @@ pub struct NewToken {
     pub methods: Option<Arc<[Arc<str>]>>,
     /// The agents of the broker for which it speaks beside the owner's name; `None`: no others.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// For people.
+    /// Free text for people; may be empty.
     pub note: Arc<str>,
-    /// Of its secret.
+    /// Digest of its secret.
     pub digest: Digest,
     /// When it ends; `None`: never.
     pub expires_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! What is known of credentials that were used lately.
+//! A cache of what is known about recently used credentials.
 //!
 //! Two halves: when the young one is full, the old one is dropped and the young one becomes old. What is in
 //! use moves back to the young half, so that it stays. Refused credentials have a cache of their own:

@@ -16,7 +16,7 @@ use taskledger_domain::Timestamp;
 pub struct New {
     /// A user or a service.
     pub kind: Kind,
-    /// Whose it is.
+    /// Name of the user or service that calls with this token are made as.
     pub name: Name,
     /// What it allows.
     pub scopes: Scopes,
@@ -26,7 +26,7 @@ pub struct New {
     pub agents: Option<Arc<[Arc<str>]>>,
     /// How many seconds it lasts; `None`: [`super::USER_LIFETIME_S`] for users, without end for services.
     pub lifetime_s: Option<u64>,
-    /// For people.
+    /// Free text for people; may be empty.
     pub note: Arc<str>,
     /// An id that the caller has chosen, so that repeating the order is harmless; `None`: a random one.
     pub id: Option<TokenId>,

@@ -1,4 +1,4 @@
-//! The first token of all: in a file of the data folder, or given by the operator.
+//! The first token: in a file of the data folder, or given by the operator.
 
 use super::Tokens;
 use crate::audit::By;
@@ -30,9 +30,9 @@ pub enum FirstError {
     /// The file cannot be read or written.
     #[error("the token file `{path}` cannot be used: {source}")]
     File {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Others on the machine can use the file.
@@ -40,9 +40,9 @@ pub enum FirstError {
         "the token file `{path}` has mode {mode:04o}: others can read or change it; run `chmod 600` on it"
     )]
     Open {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// Its mode.
+        /// The permission bits of the file, such as `0o644`.
         mode: u32,
     },
     /// It holds none or too many.
@@ -50,7 +50,7 @@ pub enum FirstError {
         "the token file `{path}` has {found} tokens; it needs 1, or 2 while they are exchanged, each on a line of its own"
     )]
     Number {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Lines that are not empty.
         found: usize,
@@ -58,7 +58,7 @@ pub enum FirstError {
     /// A line is no token.
     #[error("line {line} of the token file `{path}`: {reason}")]
     Malformed {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// From 1.
         line: usize,
@@ -127,7 +127,7 @@ impl AdminTokens {
         self.0.is_empty()
     }
 
-    /// Whose token it is.
+    /// Finds the caller that a presented token belongs to.
     pub(super) fn find(&self, shown: &Token) -> Option<Arc<Caller>> {
         let found = self
             .0

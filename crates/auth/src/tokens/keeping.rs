@@ -1,5 +1,5 @@
-//! What a server does about tokens in the background: it hears of changes elsewhere, notes when tokens were
-//! used, writes what the audit log has counted, and removes what is old.
+//! Background work on tokens: it hears of changes elsewhere, notes when tokens were used, writes what the audit log has
+//! counted, and removes old rows.
 
 use super::Tokens;
 use crate::audit::AUDIT_KEPT_DAYS;

@@ -1,4 +1,4 @@
-//! Anything at all in the place of a token or a key set.
+//! Arbitrary bytes in the place of a token or a key set.
 
 use crate::issuing::{NOW_MS, Signer, claims, encoded, issuer, keys, options};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! An issuer: keys of every kind, what it publishes of them, and tokens. It signs by itself, without the
+//! An issuer for tests: keys of every kind, the key set that it publishes, and tokens. It signs by itself, without the
 //! library that the server checks with.
 
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Keys over time: rotation, an issuer that is away, strangers who ask for keys that nobody has. Time is
+//! Keys over time: rotation, an issuer that is unreachable, strangers who name keys that do not exist. Time is
 //! simulated, and the issuer is called without a network.
 
 use crate::issuing::{ISSUER, NOW_MS, Signer, claims, issuer, options, set};

@@ -1,4 +1,4 @@
-//! What operators may say of issuers.
+//! The settings of issuers that operators may choose.
 
 use crate::issuing::{AUDIENCE, ISSUER, grant};
 use taskledger_auth::jwt::{

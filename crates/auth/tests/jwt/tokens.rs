@@ -1,4 +1,4 @@
-//! One token, judged by known keys.
+//! The check of one token against known keys.
 
 use crate::issuing::{
     AUDIENCE, ISSUER, NOW, NOW_MS, Signer, changed, claims, claims_with, encoded, grant, issuer,

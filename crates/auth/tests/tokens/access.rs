@@ -1,4 +1,4 @@
-//! Who is let in, and for how long.
+//! Which callers are let in, and for how long.
 
 use crate::on_both_engines;
 use crate::world::{DAY, SECOND, World, reader, root, service, user};

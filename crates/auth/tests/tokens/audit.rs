@@ -1,4 +1,4 @@
-//! What the audit log holds, and for how long.
+//! The contents of the audit log, and how long they are kept.
 
 use crate::on_both_engines;
 use crate::world::{DAY, SECOND, World, name, reader, root, service, user};

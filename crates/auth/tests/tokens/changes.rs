@@ -1,4 +1,4 @@
-//! Who may make, rotate, revoke and list which tokens.
+//! Which callers may make, rotate, revoke and list which tokens.
 
 use crate::on_both_engines;
 use crate::world::{World, name, reader, root, service, user};

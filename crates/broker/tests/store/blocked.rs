@@ -1,4 +1,4 @@
-//! Tasks that cannot run, and what ends that.
+//! Tasks that cannot run, and how that can change.
 
 use crate::events::{blocked, cancelled, failed, published, requeued, started};
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! Events of the log, as the store is given them: each task is a flow of its own.
+//! Events of the log for the store under test: each task is a flow of its own.
 
 use serde_json::{Value, json};
 use std::sync::Arc;

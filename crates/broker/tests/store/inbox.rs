@@ -1,4 +1,4 @@
-//! What waits for agents, and who sees it.
+//! The contents of inboxes, and who can read them.
 
 use crate::events::{ACTOR, at, completed, flow, published, published_by, task};
 use crate::world::{TENANT, World};

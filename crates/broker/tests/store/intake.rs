@@ -1,4 +1,4 @@
-//! What follows from events.
+//! The outcomes that events produce.
 
 use crate::events::{
     at, blocked, cancelled, completed, copied, created, failed, flow, published, published_by,

@@ -1,4 +1,4 @@
-//! What the broker keeps, on both engines.
+//! The broker's store, on both engines.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

@@ -1,4 +1,4 @@
-//! The way to an agent that whoever runs this program has named: any address, nothing followed.
+//! Calls the agent that the user of this program has named: any address is allowed, and no redirect is followed.
 
 use crate::CliError;
 use crate::target::Target;

@@ -1,4 +1,4 @@
-//! What agents say, as lines for people.
+//! Shows what agents say, as lines for people.
 
 use crate::output::{Column, Output, Style, Text, aligned, printable};
 use taskledger_a2a::card::AgentCard;

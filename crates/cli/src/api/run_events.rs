@@ -1,4 +1,4 @@
-//! What happens in a run, as whoever has begun it is told: over HTTP, or inside the process.
+//! The events of a run, as its caller receives them: over HTTP, or inside the process.
 
 use super::ApiError;
 use async_trait::async_trait;
@@ -15,13 +15,13 @@ pub struct Begun {
 /// An event of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEvent {
-    /// Its name.
+    /// The event's type, from the line `event:` of the stream.
     pub name: String,
-    /// Its data.
+    /// The parsed JSON of the line `data:`.
     pub data: Value,
 }
 
-/// What is told of a run.
+/// An item of a run's events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum News {
     /// Something has happened.

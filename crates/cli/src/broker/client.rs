@@ -1,4 +1,4 @@
-//! What publishing, subscribing and results have in common: a client, and what its failures mean.
+//! Code that publishing, subscribing and results share: a client, and the meaning of its failures.
 
 use super::connection::{self, Connection};
 use crate::target::HOW_TO_SHOW;

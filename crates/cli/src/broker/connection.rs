@@ -1,4 +1,5 @@
-//! One HTTP/2 connection to a server, for calls over gRPC: with or without TLS, with what is shown to the server.
+//! One HTTP/2 connection to a server, for calls over gRPC: with or without TLS, with the client's certificate and
+//! token.
 
 use crate::target::Target;
 use crate::{ApiError, CliError};

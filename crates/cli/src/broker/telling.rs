@@ -1,4 +1,4 @@
-//! What the server is told of a task, again and again until it answers.
+//! Reports on a task to the server, again and again until it answers.
 //!
 //! The same bytes each time: the server takes equal ones once.
 

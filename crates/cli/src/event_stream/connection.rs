@@ -1,4 +1,4 @@
-//! Connections of a stream: what is sent, which answers are taken, and where the next one begins.
+//! The connections of a stream: their requests, the answers that are accepted, and where the next one begins.
 
 use super::{Door, JsonEvent, RESET, Wanted};
 use crate::api::{ApiError, TOO_BUSY, request, result};

@@ -1,4 +1,4 @@
-//! How long to wait before a new connection.
+//! The pauses before a new connection.
 
 use std::time::Duration;
 use taskledger_clock::SharedClock;

@@ -1,4 +1,4 @@
-//! What happens in a run on a server, from the stream that answers the call which has begun it.
+//! The events of a run on a server, read from the stream that answers the call which began the run.
 
 use crate::ApiError;
 use crate::api::run_events::{Begun, News, RunEvent, RunEvents};

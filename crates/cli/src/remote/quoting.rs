@@ -1,4 +1,4 @@
-//! Words of commands that are printed to be pasted.
+//! Quotes words of commands that are printed to be pasted.
 
 /// A word as a shell takes it.
 pub fn quoted(text: &str) -> String {

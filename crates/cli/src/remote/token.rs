@@ -1,4 +1,4 @@
-//! Access tokens as files and variables hold them.
+//! Reads access tokens from files and variables.
 
 use crate::CliError;
 use reqwest::header::HeaderValue;

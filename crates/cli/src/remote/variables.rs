@@ -1,4 +1,4 @@
-//! What variables give in place of options.
+//! Environment variables that stand in for options.
 
 use reqwest::header::AUTHORIZATION;
 use std::convert::Infallible;

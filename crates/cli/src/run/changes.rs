@@ -1,4 +1,4 @@
-//! What the events of a run say of its tasks, a line for each change.
+//! Writes the events of a run as lines, one for each change of a task.
 
 use super::end::End;
 use crate::api::run_events::RunEvent;

@@ -1,4 +1,4 @@
-//! How a run can end.
+//! The ways in which a run can end.
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

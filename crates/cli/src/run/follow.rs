@@ -1,4 +1,4 @@
-//! Starts a workflow and follows it until it has ended: by its events where each is shown, else by asking how it goes.
+//! Starts a workflow and follows it until it has ended: by its events if each is shown, else by asking for its state.
 
 use super::changes::{self, Changes};
 use super::end::End;

@@ -1,4 +1,4 @@
-//! How progress is shown: as a tree that is drawn again in place, as one line a change, or not.
+//! Shows progress: as a tree that is redrawn in place, as one line for each change, or not at all.
 
 use crate::output::{Output, Style, Text, counted, short, style};
 use crate::terminal::{Canvas, Size};

@@ -1,4 +1,4 @@
-//! Schedules and their runs as people are shown them.
+//! Shows schedules and their runs to people.
 
 use crate::output::{Column, Output, Text, id, member, printable, show_table, style};
 use crate::remote::quoted;

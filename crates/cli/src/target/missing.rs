@@ -1,4 +1,4 @@
-//! What is said when no server answers: what has named it, or which proxy stands before it.
+//! The message when no server answers: which option named it, or which proxy stands before it.
 
 use super::{Target, is_loopback};
 use hyper_util::client::proxy::matcher::Matcher;
@@ -47,8 +47,8 @@ impl Proxy {
         self.place.starts_with("https://")
     }
 
-    /// That it answers in something else than TLS. `url` is reached in TLS as well, so it may be that one, if it is one
-    /// of `https`.
+    /// The message that the proxy does not answer in TLS. `url` is reached in TLS as well, so it may be that one, if it
+    /// is one of `https`.
     pub(super) fn is_not_tls(&self, url: &Url) -> String {
         let Self { place, of } = self;
         let plain = place.replacen("https://", "http://", 1);
@@ -60,7 +60,7 @@ impl Proxy {
         }
     }
 
-    /// That there is no connection through it to `url`.
+    /// The message that no connection to `url` is possible through the proxy.
     pub(super) fn broken(&self, url: &Url, reason: &str) -> String {
         let Self { place, of } = self;
         // It has answered, and said no.

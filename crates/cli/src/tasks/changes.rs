@@ -1,4 +1,4 @@
-//! What the events of a history changed: the old value beside the new one.
+//! Finds what the events of a history changed: the old value beside the new one.
 //!
 //! An event says what a member is from then on. What it was before is taken from the events before it, in the page or
 //! asked for; where neither says it, the new value stands alone. Values that look like secrets are masked.

@@ -1,4 +1,4 @@
-//! Looks through a list for what the server cannot filter.
+//! Searches a list for what the server cannot filter.
 
 use super::CliError;
 use super::selection::Rest;

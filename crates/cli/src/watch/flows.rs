@@ -1,4 +1,4 @@
-//! What happens on a whole server, as one line for each flow, the newest first.
+//! Shows a whole server: one line for each flow, the newest first.
 
 use super::known;
 use crate::output::{Style, Text, counted, member, style};

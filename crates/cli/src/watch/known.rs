@@ -1,4 +1,4 @@
-//! What is known of tasks by their ids: names, which events do not hold, and whether they are watched.
+//! What a watch knows about tasks by their ids: names, which events do not hold, and whether they are watched.
 
 use crate::output::member;
 use crate::{Api, ApiError};
@@ -10,14 +10,12 @@ const TASKS_MAX: usize = 100_000;
 /// The code of the refusal for a task that does not exist.
 const TASK_NOT_FOUND: i64 = -32001;
 
-/// What is watched.
+/// The extent of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Everything on the server.
     Server,
-    /// A flow.
     Flow {
-        /// Its root.
         root: String,
     },
     /// A task that is not the root of its flow, and what is below it.
@@ -29,7 +27,6 @@ pub(super) enum Scope {
     },
 }
 
-/// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Task {
     /// Empty: the server does not know it, or does not answer.

@@ -1,4 +1,4 @@
-//! Events as lines of text: `time  status  progress  name (id)`, and what ended.
+//! Writes events as lines of text: `time  status  progress  name (id)`, and what ended.
 
 use crate::event_stream::{Event, JsonEvent};
 use crate::output::{Output, Style, Text, id as shown_id, member, printable, style};

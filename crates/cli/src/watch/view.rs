@@ -1,4 +1,4 @@
-//! How a watch is shown.
+//! The display of a watch.
 
 use super::flows::Flows;
 use super::known::{self, Known, Scope};
@@ -24,7 +24,7 @@ const READ_EVERY: Duration = Duration::from_secs(1);
 /// Between two drawings while only times grow.
 const GROW_EVERY: Duration = Duration::from_secs(1);
 
-/// Where events go.
+/// The display that events go to.
 pub(super) enum View {
     /// A line of JSON each.
     Json,

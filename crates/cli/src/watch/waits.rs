@@ -1,5 +1,4 @@
-//! What is said of a flow that somebody follows and in which nothing runs: what its tasks are waiting for, as
-//! `tasks.explain` tells it.
+//! Explains why nothing runs in a flow that somebody follows: what its tasks are waiting for, by `tasks.explain`.
 
 use super::known::tasks;
 use crate::output::{Output, list, member, printable};

@@ -1,5 +1,5 @@
-//! One claim while its program runs: the lease is renewed, and what takes the attempt away from this worker
-//! (cancellation, a lost lease, the end of the worker) ends the program.
+//! One claim while its program runs: the lease is renewed, and the program is ended when the attempt is taken away from
+//! this worker (cancellation, a lost lease, the end of the worker).
 
 use super::calls::{Answer, Shared};
 use super::claim::Claim;

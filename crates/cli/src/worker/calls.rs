@@ -1,4 +1,4 @@
-//! The calls of a worker, and what their answers mean for it.
+//! The calls of a worker, and how it acts on their answers.
 
 use super::settings::Settings;
 use super::stop::{Stop, say};
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// Calls at once beside the one that claims: each takes a connection.
 pub(super) const CALLS_MAX: usize = 64;
 
-/// What all attempts of a worker share.
+/// State that all attempts of a worker share.
 pub(super) struct Shared {
     api: Arc<dyn Api>,
     pub(super) settings: Settings,
@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     Result(Value),

@@ -1,4 +1,4 @@
-//! Claims as the server sends them.
+//! Parses claims as the server sends them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -56,7 +56,7 @@ pub(super) struct Context {
     deadline: Option<String>,
 }
 
-/// What the server knows this attempt by.
+/// The lease of this attempt: its token, the attempt's number, and its times.
 #[derive(Debug, Deserialize)]
 pub(super) struct Lease {
     pub(super) token: String,

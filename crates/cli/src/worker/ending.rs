@@ -5,7 +5,7 @@ use serde_json::json;
 use std::io;
 use std::time::Duration;
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The server has the output.

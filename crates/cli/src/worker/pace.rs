@@ -1,4 +1,4 @@
-//! How long to wait before a call is repeated.
+//! The pauses before a call is repeated.
 
 use std::time::Duration;
 use taskledger_clock::SharedClock;

@@ -1,4 +1,4 @@
-//! One process for one attempt: what it is given, what it says, what its end means.
+//! One process for one attempt: its input, its output, and the meaning of its exit.
 
 use super::claim::Claim;
 use super::progress::{Progress, progress};
@@ -33,7 +33,7 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 /// worker.
 const PASSED_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a program is given.
+/// The input of a program.
 #[derive(Debug)]
 pub(crate) struct Assignment {
     pub(crate) task_id: String,
@@ -57,7 +57,7 @@ impl From<&Claim> for Assignment {
     }
 }
 
-/// What the end of a program means for its task.
+/// The meaning of a program's end for its task.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
     Completed(Map<String, Value>),
@@ -71,7 +71,7 @@ pub(crate) enum Verdict {
     },
 }
 
-/// That `program` can be started, as far as can be seen before there is a task.
+/// Checks that `program` can be started, as far as that can be seen before there is a task.
 pub(crate) fn check(program: &OsStr, search_path: Option<OsString>) -> Result<(), CliError> {
     let is_program = |path: &Path| {
         let mode = std::fs::metadata(path).map(|it| (it.is_file(), it.permissions().mode()));

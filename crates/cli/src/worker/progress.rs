@@ -1,8 +1,8 @@
-//! Lines in which programs say how far they are.
+//! Parses the lines in which programs report their progress.
 
 use taskledger_domain::limits::MESSAGE_CHARS_MAX;
 
-/// How far a program is.
+/// The progress that a program has reported.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Progress {
     /// 0.0 to 1.0.

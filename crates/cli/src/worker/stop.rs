@@ -1,4 +1,4 @@
-//! How a worker is told to stop, and what it says meanwhile.
+//! How a worker is stopped, and what it prints meanwhile.
 
 use tokio_util::sync::CancellationToken;
 

@@ -1,4 +1,4 @@
-//! What the server is told of an attempt whose program has ended, again and again until it answers.
+//! Reports the outcome of an attempt whose program has ended to the server, again and again until it answers.
 
 use super::calls::{Answer, Shared};
 use super::claim::Claim;

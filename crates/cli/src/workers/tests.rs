@@ -1,4 +1,4 @@
-//! What each command line asks for, and how answers look.
+//! The calls of each command line, and the output of answers.
 
 use super::*;
 use crate::testing::parsed;

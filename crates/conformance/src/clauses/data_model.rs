@@ -43,7 +43,7 @@ pub(super) use waiting::{
     required_waits_for_completion,
 };
 
-/// Of this document.
+/// The clauses of this document.
 pub(super) fn clauses() -> Vec<Clause> {
     let parts = [
         identity::clauses(),

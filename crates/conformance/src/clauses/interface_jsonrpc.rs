@@ -14,7 +14,7 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Of these sections.
+/// The clauses of these sections.
 pub(super) fn clauses() -> Vec<Clause> {
     let mut clauses = specification();
     clauses.extend(requests());

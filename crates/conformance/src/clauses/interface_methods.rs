@@ -13,7 +13,7 @@ use super::prelude::*;
 
 pub(super) use examples::{METHODS, all_methods_exist};
 
-/// Of these sections.
+/// The clauses of these sections.
 pub(super) fn clauses() -> Vec<Clause> {
     let parts = [
         examples::clauses(),

@@ -16,7 +16,7 @@ pub(super) use a2a::the_card_is_json;
 pub(super) use errors::strangers_are_told;
 pub(super) use streaming::sse_is_supported;
 
-/// Of these sections.
+/// The clauses of these sections.
 pub(super) fn clauses() -> Vec<Clause> {
     let parts = [
         a2a::clauses(),

@@ -16,7 +16,7 @@ const WEBSOCKET_HEADERS: [(&str, &str); 4] = [
     ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
 ];
 
-/// Of these sections.
+/// The clauses of these sections.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         not_testable(

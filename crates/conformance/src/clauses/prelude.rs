@@ -1,4 +1,4 @@
-//! What files of clauses use.
+//! The imports of all files of clauses.
 
 pub(super) use crate::answer::{Reply, RpcError, shown};
 pub(super) use crate::clause::{

@@ -11,7 +11,7 @@ use super::prelude::*;
 pub(super) use errors::faults_are_told_together;
 pub(super) use tasks::members_agree_with_status;
 
-/// Of this document.
+/// The clauses of this document.
 pub(super) fn clauses() -> Vec<Clause> {
     let parts = [
         tasks::clauses(),

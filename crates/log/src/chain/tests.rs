@@ -1,4 +1,4 @@
-//! A chain that is followed, and what was changed in it.
+//! Checks of a chain, and of changes in it.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What goes into one statement.
+//! Decides which appends go into one statement.
 //!
 //! Owns: the rule that no two appends of a batch are of one stream or claim the same key, which is
 //! what lets the database judge all of them on one state; and the size of a batch.

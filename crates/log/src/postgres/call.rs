@@ -18,7 +18,7 @@ pub(super) const APPEND: &str = "SELECT last_position, recorded, verdicts, numbe
      FROM taskledger.append_chained($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
      $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 
-/// Who writes, and when.
+/// The identity of the writer, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writer {
     pub(super) node: Uuid,
@@ -28,7 +28,7 @@ pub(super) struct Writer {
     pub(super) sweep: i32,
 }
 
-/// What the database has decided, in the order of the batch.
+/// The verdicts of the database, in the order of the batch.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     pub(super) head: Position,

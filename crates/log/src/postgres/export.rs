@@ -1,4 +1,4 @@
-//! The log, row by row, for `events export`.
+//! Reads the log row by row, for `events export`.
 //!
 //! Reads in pages, so that an export of any length holds neither memory nor a snapshot of the
 //! database: what is exported can never change.

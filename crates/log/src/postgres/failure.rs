@@ -1,4 +1,4 @@
-//! What an error of the database means for the caller.
+//! Maps errors of the database to errors of the log.
 //!
 //! Owns: the one table from SQLSTATE to [`Error`], and the question whether a statement that failed
 //! may have been committed.
@@ -10,7 +10,7 @@ use taskledger_domain::Position;
 /// SQLSTATE of `taskledger.append` when the writer's epoch has been raised.
 const STALE_EPOCH: &str = "TL001";
 
-/// What became of a statement that writes and commits by itself.
+/// The outcome of a failed statement that writes and commits by itself.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// Certainly nothing was written.

@@ -1,5 +1,4 @@
-//! A log made from an export, for `events import`: one transaction, so that an import that is
-//! broken off leaves nothing.
+//! Creates a log from an export, for `events import`: one transaction, so that an interrupted import leaves nothing.
 
 use super::export::Export;
 use super::retention::{self, SET};
@@ -68,7 +67,7 @@ pub struct Import {
     streams: BTreeMap<u64, (FlowId, StreamEnd)>,
     gaps: Gaps,
     recorded_at: Timestamp,
-    /// Of the last event.
+    /// Hash of the last event.
     hash: Option<Hash>,
     concluded: bool,
 }

@@ -69,7 +69,7 @@ pub enum OpenError {
         place: String,
         /// Who asked.
         user: String,
-        /// The server's reason.
+        /// The error from the server.
         source: sqlx::Error,
     },
     /// Another process holds the lock under which schemas are changed; wait for it, or end it.
@@ -79,7 +79,7 @@ pub enum OpenError {
         place: String,
         /// How long it was waited for.
         waited: Duration,
-        /// The server's reason.
+        /// The error from the server.
         source: sqlx::Error,
     },
     /// The database answers with errors.
@@ -87,7 +87,7 @@ pub enum OpenError {
     Unusable {
         /// Host, port and database.
         place: String,
-        /// The server's reason.
+        /// The error from the server.
         source: sqlx::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! How the log in a Postgres database is opened.
+//! Options for opening the log in a Postgres database.
 
 use super::place::place;
 use sqlx::postgres::PgConnectOptions;
@@ -18,7 +18,7 @@ pub const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call waits for a connection, and an append for a database that is restarting.
 pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How the log is opened.
+/// Options for opening the log.
 #[derive(Clone)]
 pub struct Options {
     /// Where the database is and who asks.

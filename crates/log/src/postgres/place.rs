@@ -1,4 +1,4 @@
-//! Names of databases, for people.
+//! Names of databases, in words for people.
 
 use sqlx::postgres::PgConnectOptions;
 

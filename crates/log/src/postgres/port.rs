@@ -1,4 +1,4 @@
-//! The port, served: what a call needs checking for, and which connection it goes to.
+//! Implements the port: checks each call, and chooses the connection that serves it.
 //!
 //! Appends and `resolve` go to the committer, reads to the ring or to the pool.
 

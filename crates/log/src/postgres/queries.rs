@@ -1,4 +1,4 @@
-//! What readers ask of the log: each statement with what it relies on, and the checking of rows.
+//! The queries that readers make: each statement with the index that it relies on, and the check of rows.
 //!
 //! Owns: the SELECT statements. Bytes are bounded in the database, from the stored lengths, so that
 //! what is not wanted does not travel. Every row that leaves is checked; a row that is missing
@@ -149,7 +149,7 @@ impl From<row::Damage> for Stopped {
     }
 }
 
-/// Which versions of a stream were asked for.
+/// The versions of a stream to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Range {
     /// Up to `limit` above `after`, upwards.

@@ -1,4 +1,4 @@
-//! What of the log was dropped, and the dropping of more.
+//! Records which events were dropped, and drops more.
 //!
 //! Owns: the only statements that delete events. They take no lock that an append needs but those of
 //! the rows: the head, by which appends take turns, is left alone.

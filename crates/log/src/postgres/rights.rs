@@ -1,4 +1,4 @@
-//! What a user may do in a database, compared with what a server needs there. Looks and changes nothing.
+//! Compares the rights of a database user with those that a server needs. Looks and changes nothing.
 
 use super::migrations::Steps;
 use super::open::{self, OpenError};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The schema of the log, which also says what steps were taken.
 const LOG_SCHEMA: &str = "taskledger";
 
-/// What a server keeps in a database.
+/// The data that a server keeps in a database.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
     /// The steps of all schemas that are made by steps.
@@ -18,7 +18,7 @@ pub struct Needs<'a> {
     pub own: &'a str,
 }
 
-/// What was found.
+/// The result of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
     /// The user who looked, as a name in SQL.

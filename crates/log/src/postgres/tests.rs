@@ -1,5 +1,4 @@
-//! Every statement of this folder, prepared on a real server; and the plans of those that are asked
-//! all day.
+//! Prepares every statement of this folder on a real server, and checks the plans of frequent ones.
 
 use super::{Options, PostgresStore, call, export, import, link, queries, retention, verify};
 use crate::chain::Mark;

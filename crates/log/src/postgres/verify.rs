@@ -1,4 +1,4 @@
-//! The whole log, checked, for `events verify`.
+//! Checks the whole log, for `events verify`.
 //!
 //! Walks it in short reads, so servers may be running on it, and names every row that breaks a rule
 //! instead of stopping at the first. Pages and indexes are the database's to check.

@@ -1,4 +1,4 @@
-//! What other servers write, heard of.
+//! Notices what other servers write.
 //!
 //! Owns: one connection that listens and asks for the head every [`POLL`]. A notification only makes
 //! the news come sooner: it may be lost while the connection breaks, and the poll makes up for it.

@@ -1,4 +1,4 @@
-//! What is written beside the events, in the same transaction: claims, fences, snapshots.
+//! Writes what belongs to the same transaction as the events: claims, fences, snapshots.
 //!
 //! Owns: their statements, and the sweeping of expired claims in slices. Judges nothing but fences.
 

@@ -82,7 +82,7 @@ impl Drop for Counted {
     }
 }
 
-/// What became of a write that is not yet durable.
+/// The outcome of a write that is not yet durable.
 enum Judged {
     Append(Outcome, Reply<Outcome>),
     Fence(u64, Reply<u64>),

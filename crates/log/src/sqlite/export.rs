@@ -1,4 +1,4 @@
-//! The log, row by row, for `events export`.
+//! Reads the log row by row, for `events export`.
 //!
 //! Reads in pages, so that an export of any length holds neither memory nor the server's WAL.
 

@@ -1,4 +1,4 @@
-//! What an error of SQLite means for the caller.
+//! Maps errors of SQLite to errors of the log.
 //!
 //! Owns: the one table from SQLite's codes to [`Error`], and the question whether a failed COMMIT
 //! may still take effect.

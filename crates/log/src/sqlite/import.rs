@@ -1,4 +1,4 @@
-//! A log made from an export, for `events import`.
+//! Creates a log from an export, for `events import`.
 //!
 //! Written into a file beside, which takes the log's name only when all of it is there and durable:
 //! an import that is broken off leaves nothing. So nothing is written twice for the sake of a rollback,
@@ -49,9 +49,9 @@ pub enum ImportError {
     /// What an earlier import left cannot be removed.
     #[error("`{path}` cannot be removed: {source}")]
     Leftover {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// The system's reason.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

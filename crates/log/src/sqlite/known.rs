@@ -1,4 +1,4 @@
-//! What is missing of the log, remembered: every stream that begins asks for it, and it hardly changes.
+//! Caches which events are missing from the log: every stream that begins asks for it, and it hardly changes.
 //!
 //! Owns: when the memory may be trusted. Only this process drops events, so it holds from a reading on
 //! until the next drop begins; while one is under way nothing is remembered.

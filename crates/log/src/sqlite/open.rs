@@ -47,7 +47,7 @@ pub enum OpenError {
         "the log `{path}` has schema version {found}, this program knows versions up to {known}; use the newer program"
     )]
     Newer {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Its schema version.
         found: i64,
@@ -57,7 +57,7 @@ pub enum OpenError {
     /// Something else has this name.
     #[error("`{path}` is not a taskledger log: {reason}")]
     NotALog {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What it is instead.
         reason: String,
@@ -65,17 +65,17 @@ pub enum OpenError {
     /// The file or its folder is read-only, or the disk is full.
     #[error("the log `{path}` cannot be written: {source}")]
     NotWritable {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// SQLite's reason.
+        /// The error from SQLite.
         source: rusqlite::Error,
     },
     /// The file cannot be opened or read.
     #[error("the log `{path}` cannot be opened: {source}")]
     Unusable {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
-        /// SQLite's reason.
+        /// The error from SQLite.
         source: rusqlite::Error,
     },
     /// The operating system gives no more threads.

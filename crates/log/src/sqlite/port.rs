@@ -1,4 +1,4 @@
-//! The port, served: what a call needs checking for, and which thread it goes to.
+//! Implements the port: checks each call, and chooses the thread that serves it.
 //!
 //! Writes and `resolve` go to the committer, reads to the ring or to the readers; what nothing waits beside is done at
 //! once (`alone`).

@@ -1,4 +1,4 @@
-//! What readers ask of the log. One prepared statement each, kept by the connection for its life.
+//! The queries that readers make. One prepared statement each, kept by the connection for its life.
 //!
 //! Owns: the SELECT statements. Every row that leaves is checked; a row that is missing between its
 //! neighbours is damage too, and is named.

@@ -1,4 +1,4 @@
-//! What of the log was dropped, and the dropping of more.
+//! Records which events were dropped, and drops more.
 //!
 //! Owns: the only statements that delete events. Runs on the connection that writes, inside of its
 //! open transaction; readers use what only reads.

@@ -1,4 +1,4 @@
-//! A log that somebody changed who knows how checksums are computed.
+//! Detects changes to a log by somebody who can compute its checksums.
 
 use super::export::Export;
 use super::open::{self, LEDGER_FILE};

@@ -1,4 +1,4 @@
-//! The whole log, checked, for `events verify`.
+//! Checks the whole log, for `events verify`.
 //!
 //! Owns: what must hold of a log. Walks it in short reads, so a server may be running on it, and
 //! names every row that breaks a rule instead of stopping at the first.

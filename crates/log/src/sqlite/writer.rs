@@ -1,4 +1,4 @@
-//! What may be written: judges appends and writes them, inside one transaction.
+//! Judges appends and writes them, inside one transaction.
 //!
 //! Owns: the INSERT and UPDATE statements, the numbering of events, the versions of busy streams.
 //! Judging only reads; writing starts when nothing can refuse any more, so a refused append leaves
@@ -42,7 +42,7 @@ struct Known {
     version: Version,
 }
 
-/// Where the log ends.
+/// The end of the log.
 #[derive(Debug, Clone, Copy)]
 struct End {
     position: Position,

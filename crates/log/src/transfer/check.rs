@@ -1,4 +1,4 @@
-//! The rules that a log must keep to be taken in.
+//! The rules that an export must keep to be imported.
 
 use super::ExportedEvent;
 use crate::retention::{ARCHIVED_KIND, Dropped};
@@ -17,10 +17,10 @@ pub struct Checked {
     pub claims: Option<TaskId>,
 }
 
-/// Where a stream of the import stands.
+/// The end of a stream, as far as it was imported.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamEnd {
-    /// Its number.
+    /// The number by which the log identifies the stream.
     pub number: u64,
     /// Version of its last event.
     pub version: Version,

@@ -1,4 +1,4 @@
-//! A URL that was checked: the only thing that the client sends requests to.
+//! A checked URL: the client sends requests to nothing else.
 
 use super::nets;
 use super::policy::{Policy, Wanted};
@@ -33,7 +33,7 @@ pub enum AddressError {
     /// The scheme is not spoken, or not to this host.
     #[error("scheme `{scheme}` is not allowed here, expected {expected}")]
     Scheme {
-        /// The scheme.
+        /// The scheme of the refused URL.
         scheme: String,
         /// What would be accepted.
         expected: &'static str,
@@ -44,7 +44,7 @@ pub enum AddressError {
     /// The port is not one of HTTP.
     #[error("port {port} is not allowed, expected 80, 443, or 1024 to 65535")]
     Port {
-        /// The port.
+        /// The port of the refused URL.
         port: u16,
     },
     /// The server would call itself.

@@ -1,4 +1,4 @@
-//! From the client's chain of errors to one class and one sentence.
+//! Classifies the client's chain of errors as one class and one sentence.
 
 use super::error::Class;
 use super::guard::Refused;

@@ -1,4 +1,4 @@
-//! The one client. It sends a request once, follows nothing, and reads no more than it was told to.
+//! The HTTP client. It sends a request once, follows nothing, and reads no more than it was told to.
 
 use super::address::Target;
 use super::classify::{blocked, classify};
@@ -45,7 +45,7 @@ impl Default for Limits {
     }
 }
 
-/// What the client is made of.
+/// The parts and settings of a client.
 #[derive(Clone)]
 pub struct Options {
     /// Which receivers are allowed.
@@ -77,9 +77,9 @@ impl Options {
 /// One request.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// Where to.
+    /// The checked URL that it is sent to.
     pub target: Target,
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// Headers; `Host` and `Content-Length` are the client's.
     pub headers: HeaderMap,
@@ -91,12 +91,12 @@ pub struct Outgoing {
     pub response_bytes_max: usize,
 }
 
-/// What came back.
+/// The response.
 #[derive(Debug, Clone)]
 pub struct Incoming {
     /// The status, whichever it is. A redirect is not followed.
     pub status: StatusCode,
-    /// The headers.
+    /// The headers as they were received.
     pub headers: HeaderMap,
     /// The body as it was sent: nothing is decompressed.
     pub body: Bytes,
@@ -329,7 +329,7 @@ impl Opened {
         self.0.status()
     }
 
-    /// The headers.
+    /// The headers of the answer as they were received.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         self.0.headers()

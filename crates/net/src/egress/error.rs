@@ -1,11 +1,11 @@
-//! What can go wrong with a request, as few classes that reveal nothing of forbidden networks.
+//! The errors of a request: few classes, which reveal nothing of forbidden networks.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How an attempt failed. The only thing that is told of a forbidden address.
+/// The class of a failed attempt. The only thing that is told of a forbidden address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The name has no addresses, or nobody could say.
@@ -74,7 +74,7 @@ pub enum BuildError {
     /// The file with further certificates cannot be read.
     #[error("cannot read certificates from `{path}`: {reason}")]
     CaFile {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,

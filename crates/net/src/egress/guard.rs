@@ -1,5 +1,5 @@
-//! Between a name and a connection: looks up once, drops forbidden addresses, and the connector dials
-//! what is left. A name that changes its address afterwards changes nothing.
+//! The guard between a name and a connection: it looks the name up once and drops forbidden addresses, and the
+//! connector dials what is left. A name that changes its address afterwards changes nothing.
 
 use super::lookup::{Lookup, LookupError};
 use super::policy::{Policy, Wanted};

@@ -1,4 +1,4 @@
-//! Names to addresses: the port, and the resolver of the network.
+//! DNS lookups: the port, and the resolver of the network.
 
 use async_trait::async_trait;
 use hickory_resolver::TokioResolver;

@@ -1,4 +1,4 @@
-//! Which addresses are public. Everything else is refused unless an operator allows it.
+//! Classifies addresses as public or not. Everything else is refused unless an operator allows it.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Which receivers are allowed: settings of the operator over the rules for addresses.
+//! The policy of allowed receivers: settings of the operator over the rules for addresses.
 
 use super::nets;
 use ipnet::IpNet;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// Which receivers are allowed. Without settings: `https` to public addresses only.
+/// The rules for allowed receivers. Without settings: `https` to public addresses only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Networks that are allowed although they are not public; plain `http` is allowed to them.

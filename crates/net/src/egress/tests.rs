@@ -1,4 +1,4 @@
-//! What is decided without a connection.
+//! Decisions of the guard that need no connection.
 
 use super::policy::Wanted;
 use super::{AddressError, HostPattern, Policy, Target, without_secrets};

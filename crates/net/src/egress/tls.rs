@@ -1,4 +1,4 @@
-//! Whom receivers are believed: the system's authorities, and those of the operator.
+//! The certificate authorities that are trusted for receivers: the system's, and those of the operator.
 
 use super::BuildError;
 use rustls::ClientConfig;

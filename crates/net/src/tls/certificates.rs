@@ -1,5 +1,5 @@
-//! The certificate that a server or a client shows, from two files, which may be replaced while connections are open;
-//! and from whom a server wants one.
+//! The certificate of a server or a client, from two files, which may be replaced while connections are open; and the
+//! authorities whose client certificates a server demands.
 //!
 //! Owns: which certificate is shown now. Each handshake takes the present one; connections that are open
 //! keep theirs. Files that cannot be used change nothing: the certificate before is shown on.
@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// What may be agreed on within TLS, the preferred first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Where certificate and key are.
+/// The files of a certificate and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// The certificate of the server, then those of the authorities between it and a root, in PEM.
@@ -44,7 +44,7 @@ pub enum Error {
          CERTIFICATE-----`, that of the server first"
     )]
     Certificate {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -55,7 +55,7 @@ pub enum Error {
          `-----BEGIN CERTIFICATE-----`"
     )]
     Clients {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -66,7 +66,7 @@ pub enum Error {
          KEY-----` (also `RSA` or `EC PRIVATE KEY`), not encrypted"
     )]
     Key {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// What is wrong; no part of the key.
         reason: String,
@@ -88,7 +88,7 @@ pub enum Error {
         shown(*.until)
     )]
     NotValid {
-        /// The file.
+        /// Path of the file that the error is about.
         path: PathBuf,
         /// Not valid before.
         from: DateTime<Utc>,
@@ -101,7 +101,7 @@ fn shown(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// What looking at the files has changed.
+/// The result of looking at the files again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reloaded {
     /// Nothing: the files hold what is shown already.

@@ -1,4 +1,4 @@
-//! What stands in PEM files, and what is wrong with them, in words that hold no part of them.
+//! Parses PEM files, and reports their faults without quoting them.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{Error, PemObject as _};

@@ -1,4 +1,4 @@
-//! From when until when a certificate is valid.
+//! Reads the dates between which a certificate is valid.
 //!
 //! The library verifies certificates of others and does not tell the dates of our own. They stand near the
 //! beginning of a certificate (RFC 5280, 4.1), so few elements have to be passed over, and no more of DER

@@ -1,4 +1,4 @@
-//! In which forms programs commonly repeat a secret.
+//! The forms in which programs commonly repeat a secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};

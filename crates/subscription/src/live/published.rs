@@ -18,7 +18,7 @@ pub trait Format: 'static {
 pub struct Published {
     /// The place behind it.
     pub cursor: Cursor,
-    /// The flow.
+    /// The flow that the notice is about.
     pub flow: FlowId,
     /// What is told.
     pub notice: Notice,

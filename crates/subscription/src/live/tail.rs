@@ -1,5 +1,5 @@
-//! The newest chunks, for readers who each go at their own pace. Bounded: who falls behind what is
-//! kept finds it in the log.
+//! The newest chunks, for readers that go at their own pace. Bounded: who falls behind what is kept finds it in the
+//! log.
 
 use super::super::cursor::Cursor;
 use super::published::Chunk;

@@ -1,4 +1,4 @@
-//! Who watches some events, and what each of them gets.
+//! The watchers of some events, and what each of them receives.
 
 use super::CHUNK_BYTES_MAX;
 use super::published::{Chunk, Published};
@@ -12,7 +12,7 @@ use taskledger_domain::{FlowId, Recorded};
 /// What a tail gets; `None`: its readers find it in the log.
 pub(super) type News = (Arc<Tail>, Option<Vec<Arc<Chunk>>>);
 
-/// Who watches some events.
+/// The watchers of some events.
 pub(super) struct Watchers {
     pub(super) generation: u64,
     /// Whether one of them needs to know whose flows are whose. Who comes later asks the log, which has

@@ -1,4 +1,4 @@
-//! What notices of some kinds say besides.
+//! Further members that notices of some kinds have.
 
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl Serialize for Part {
     }
 }
 
-/// What a notice says of a contract that was not kept.
+/// The members about a broken contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreachReport {
     task: TaskId,
@@ -42,10 +42,10 @@ impl Serialize for BreachReport {
     }
 }
 
-/// What a notice says of a wait for a person.
+/// The members about a wait for a person.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suspension {
-    /// Its id.
+    /// Identifies this wait; an answer must name it.
     #[serde(rename = "suspension_id")]
     pub id: SuspensionId,
     /// What is asked, when it begins.
@@ -57,7 +57,7 @@ pub struct Suspension {
     /// Number of a reminder, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reminder: Option<u32>,
-    /// Whom the reminder goes to.
+    /// The receivers of the reminder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Escalation>,
     /// `responded` or `expired`, when it ends.

@@ -1,4 +1,4 @@
-//! Attempts that were taken from whoever did them.
+//! Attempts that were taken from their workers.
 
 use taskledger_domain::flow::FailureReason;
 

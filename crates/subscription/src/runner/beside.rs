@@ -1,5 +1,5 @@
-//! Rows that the runner has made beside those that serve, instead of following the log: of another
-//! version, or from the beginning of a long log.
+//! Rows that the runner builds beside those that serve, instead of following the log: those of another version, or of a
+//! long log from its beginning.
 
 use super::{Service, State, Step};
 

@@ -1,4 +1,4 @@
-//! How the runner behaves: pauses after failures, and how much it folds at once.
+//! Options of the runner: pauses after failures, and how much it folds at once.
 
 use super::super::feed::BATCH_EVENTS_MAX;
 use std::time::Duration;

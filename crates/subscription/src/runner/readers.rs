@@ -1,4 +1,4 @@
-//! Who waits for the rows: while somebody does, less is gathered.
+//! Counts readers that wait for the rows: while there are any, the runner gathers less.
 
 use std::time::Duration;
 use taskledger_domain::Position;

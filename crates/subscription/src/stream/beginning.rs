@@ -1,4 +1,4 @@
-//! Where a stream begins, and what is said when that is not where it was asked to.
+//! Where a stream begins, and what the watcher is told when that is not where it asked to begin.
 
 use crate::cursor::{Cursor, PARTS_ALL};
 use crate::live::Live;
@@ -7,7 +7,7 @@ use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, Version};
 use taskledger_log::Error;
 
-/// Where a stream begins.
+/// The place where a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
     /// With the first event of the log.

@@ -21,7 +21,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// that, is not woken for each step of a run whose steps take less.
 const PACE: Duration = Duration::from_millis(10);
 
-/// What a stream yields.
+/// An item of a stream.
 #[derive(Debug)]
 pub enum Item {
     /// Notices, or news of the stream itself.

@@ -1,4 +1,4 @@
-//! Whether anything is left to run in a flow that never ran: no run's end says so.
+//! Finds out whether anything is left to run in a flow that never ran, since no end of a run says so.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, TaskId};
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
-/// What was found.
+/// The result of the search.
 pub(super) enum Found {
     /// It has run by now: ends of runs will tell.
     Runs,

@@ -1,4 +1,4 @@
-//! What a receiver does with a request.
+//! The script of a receiver: what it does with a request.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Answer {
     }
 }
 
-/// How a connection goes on, or ends.
+/// The continuation of a connection.
 #[derive(Debug, Clone, Copy)]
 pub enum Then {
     /// The next request is awaited.
@@ -60,7 +60,7 @@ pub enum Then {
     HalfClose,
 }
 
-/// What a receiver does.
+/// The behaviour of a receiver.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     /// Answers, and keeps the connection.
@@ -82,7 +82,7 @@ pub enum Behaviour {
     Unread(Then),
     /// Reads the head and so many bytes of the body.
     MidRequest {
-        /// Of the body.
+        /// Bytes of the body that are read.
         bytes: usize,
         /// What comes then.
         then: Then,

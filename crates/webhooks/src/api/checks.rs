@@ -1,4 +1,4 @@
-//! What is looked at before an order is carried out, and how refusals are put.
+//! Checks that precede a call, and the wording of refusals.
 
 use super::{Error, Webhooks};
 use crate::delivery::Secret;

@@ -1,4 +1,4 @@
-//! How much somebody has.
+//! Counts the webhooks and callbacks of an owner.
 
 use super::{Error, Webhooks};
 use std::sync::Arc;

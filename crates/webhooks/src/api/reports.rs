@@ -1,4 +1,5 @@
-//! Callbacks of executions, and receivers of the reports of a run. Whose run it is was checked.
+//! Callbacks of executions, and receivers of the reports of a run. The caller has checked whose run it is. Whose run it
+//! is was checked.
 
 use super::{Error, Page, Webhooks};
 use crate::callback::Callback;

@@ -1,4 +1,4 @@
-//! What is shown of endpoints and deliveries.
+//! Views of endpoints and deliveries.
 
 use crate::breaker;
 use crate::delivery::DeliveryState;
@@ -77,7 +77,7 @@ impl Breaker {
     }
 }
 
-/// What has become of a test so far.
+/// The result of a test so far.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tested {
     pub(super) delivery_id: i64,
@@ -103,7 +103,7 @@ impl From<DeliveryView> for Tested {
 /// An endpoint with its secret, which is shown once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WithSecret {
-    /// The endpoint.
+    /// The endpoint without its secret.
     #[serde(flatten)]
     pub webhook: View,
     /// What signs from now on.

@@ -1,4 +1,4 @@
-//! What leaves, and what is made of answers.
+//! The request of an attempt, and how answers are read.
 
 use super::*;
 use crate::delivery::{Cause, DeliveryId, Health, Key, Lease, Secret};

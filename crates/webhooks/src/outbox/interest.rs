@@ -1,4 +1,4 @@
-//! Who wants which notice. Held in memory, made anew from the store whenever endpoints change.
+//! Which endpoints want which notice. Held in memory, made anew from the store whenever endpoints change.
 
 use super::reported::{Made, ReportedRun};
 use super::runs::{self, Run};
@@ -19,7 +19,7 @@ pub(super) struct Interest {
     users: Users,
     /// How tasks are described.
     descriptions: Arc<Descriptions>,
-    /// Of any flow.
+    /// Endpoints that want notices of any flow.
     any: Vec<Wanted>,
     by_flow: HashMap<FlowId, Vec<Wanted>>,
     by_user: HashMap<Arc<str>, Vec<Wanted>>,
@@ -27,7 +27,7 @@ pub(super) struct Interest {
     reported: HashMap<FlowId, Vec<ReportedRun>>,
     /// Receivers of reports of runs that had ended before they were looked at.
     over: Vec<i64>,
-    /// Of what lasting endpoints want.
+    /// Counts changes of what lasting endpoints want.
     generation: i64,
     /// The highest number of a lasting endpoint.
     newest: i64,

@@ -1,5 +1,5 @@
-//! A run whose changes are reported as those of one thing. Folded from the events of its flow, so whoever takes the
-//! outbox over reports the same.
+//! A run whose changes are reported as those of one thing, not task by task. Folded from the events of its flow, so
+//! whoever takes the outbox over reports the same.
 
 use crate::reports::{Change, Form, Made as Piece, Report, Returned, Said};
 use crate::store::Recipient;

@@ -1,4 +1,4 @@
-//! Runs of which a callback is told, and which tasks they cover.
+//! Runs with a callback, and the tasks that they cover.
 
 use crate::store::Recipient;
 use std::collections::HashSet;
@@ -15,7 +15,6 @@ use taskledger_subscription::runs::covered;
 pub(super) struct Run {
     pub(super) id: RunId,
     pub(super) to: Recipient,
-    /// Its tasks.
     tasks: HashSet<TaskId>,
 }
 

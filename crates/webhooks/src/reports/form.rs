@@ -1,8 +1,8 @@
-//! What is said of a receiver of reports.
+//! The settings of a receiver of reports: its name, authentication, media type and format.
 
 use std::sync::Arc;
 
-/// What a callback is besides an address, when it gets reports.
+/// The settings of a callback that gets reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reported {
     /// The caller's name for it, unique within the run; `None`: it gets a fresh one.
@@ -13,7 +13,7 @@ pub struct Reported {
     pub content_type: Arc<str>,
 }
 
-/// In which form reports are written.
+/// The format in which reports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// What has changed.

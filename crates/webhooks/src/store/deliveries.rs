@@ -1,4 +1,4 @@
-//! What the worker takes and tells.
+//! Statements for the worker: taking deliveries, and recording attempts.
 
 use super::row::{self, health};
 use super::{Error, Store, connect, for_update};

@@ -1,4 +1,4 @@
-//! Endpoints: made, shown, changed, deleted.
+//! Creates, shows, changes and deletes endpoints.
 
 use super::deliveries::{hold, look_again};
 use super::intake::hold_state;
@@ -27,9 +27,9 @@ pub struct New {
     pub id: EndpointId,
     /// Where to send.
     pub url: Arc<str>,
-    /// For people.
+    /// Free text for people; empty when none was given.
     pub description: Arc<str>,
-    /// Whose it is; `None`: nobody's.
+    /// The user that owns it; `None`: nobody.
     pub owner: Option<Arc<str>>,
     /// What to send.
     pub filter: Filter,
@@ -47,7 +47,7 @@ pub struct New {
     pub reported: Option<Reported>,
 }
 
-/// What became of an order to make one.
+/// The result of creating an endpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created {
     /// Made.
@@ -58,18 +58,18 @@ pub enum Created {
     Taken,
 }
 
-/// What is changed of an endpoint; `None`: it stays.
+/// The changes of an endpoint; `None`: it stays.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// Where to send.
     pub url: Option<Arc<str>>,
-    /// For people.
+    /// Free text for people.
     pub description: Option<Arc<str>>,
     /// Which events; `Some(None)`: everything about tasks.
     pub events: Option<Option<Arc<[EventName]>>>,
     /// Which flow; `Some(None)`: any.
     pub flow: Option<Option<FlowId>>,
-    /// Whose flows; `Some(None)`: anybody's.
+    /// The user whose flows it is about; `Some(None)`: all users.
     pub user: Option<Option<Arc<str>>>,
     /// Which labels its tasks must have; an empty one: none.
     pub labels: Option<Selector>,

@@ -1,4 +1,4 @@
-//! What people order by hand: to send again, to begin anew, to test.
+//! Actions that people request by hand: send again, start over, test.
 
 use super::deliveries::{hold, look_again};
 use super::intake::{Recipient, hold_state, put_one};
@@ -12,7 +12,7 @@ use taskledger_sql::{Columns, MultiRow, Tx};
 /// Deliveries that one transaction of a recovery changes.
 const RECOVER_ROWS: i64 = 1000;
 
-/// What became of an order to send a message again.
+/// The result of sending a message again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redelivered {
     /// It is due now.
@@ -25,7 +25,7 @@ pub enum Redelivered {
     Disabled,
 }
 
-/// Which deliveries are sent anew.
+/// The deliveries that are sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recover {
     /// Made at this time or after it.

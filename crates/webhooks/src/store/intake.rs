@@ -1,4 +1,4 @@
-//! What the outbox writes: messages, deliveries and its own place, in one transaction.
+//! Writes of the outbox: messages, deliveries and its own place, in one transaction.
 
 use super::lanes::lane;
 use super::row::{ordering, reports};
@@ -14,7 +14,7 @@ use taskledger_domain::{CallbackId, FlowId, Position, RunId, TaskId, Timestamp};
 use taskledger_sql::{Columns, Engine, MultiRow, Tx};
 use taskledger_subscription::notice::Kind;
 
-/// Where the outbox is.
+/// The state of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// Events up to here are dealt with; `None`: none was looked at yet.
@@ -23,14 +23,14 @@ pub struct State {
     pub generation: i64,
 }
 
-/// Where a message goes.
+/// A recipient of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
     /// Number of the endpoint.
     pub endpoint: i64,
     /// Which messages wait for earlier ones there.
     pub ordering: Ordering,
-    /// In which form it gets reports of a run; `None`: it gets notices about its tasks instead.
+    /// The format of its reports of a run; `None`: it gets notices about its tasks instead.
     pub reports: Option<Form>,
 }
 
@@ -43,7 +43,7 @@ pub struct Message {
     pub event: EventName,
     /// About which task.
     pub task: Option<TaskId>,
-    /// Of which flow.
+    /// The flow that it is about, if it is about one.
     pub flow: Option<FlowId>,
     /// The event behind it.
     pub position: Option<Position>,
@@ -51,7 +51,7 @@ pub struct Message {
     pub traceparent: Option<Arc<str>>,
     /// The exact bytes.
     pub body: Bytes,
-    /// To whom.
+    /// The endpoints that it is sent to.
     pub to: Vec<Recipient>,
 }
 
@@ -60,13 +60,13 @@ pub struct Message {
 pub struct Started {
     /// Number of the endpoint.
     pub endpoint: i64,
-    /// The run.
+    /// The run whose notices are sent to the endpoint.
     pub run: RunId,
-    /// Its flow.
+    /// The flow that the run belongs to.
     pub flow: FlowId,
 }
 
-/// What follows from events up to a position.
+/// Everything that follows from events up to a position.
 #[derive(Debug, Clone)]
 pub struct Intake {
     /// Where the outbox was when it began.
@@ -81,7 +81,7 @@ pub struct Intake {
     pub ended: Vec<i64>,
 }
 
-/// Whether it was written.
+/// Whether the intake was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// Written.

@@ -1,4 +1,4 @@
-//! Which messages wait for earlier ones.
+//! Decides which messages wait for earlier ones.
 
 use super::Error;
 use super::deliveries::promote;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use taskledger_domain::{CallbackId, Position, RunId, Timestamp};
 use taskledger_sql::{Columns, Tx};
 
-/// What became of an order to report a run.
+/// The result of adding a receiver of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
     /// Kept; one of the same name was replaced.

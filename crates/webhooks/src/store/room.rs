@@ -1,4 +1,4 @@
-//! How many more rows there may be, counted seldom.
+//! How many more rows the limits allow; counted seldom.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -1,4 +1,4 @@
-//! The secrets that an endpoint signs with: read, replaced, and told apart from those of others.
+//! The signing secrets of an endpoint: read, replaced, and told apart from those of others.
 
 use super::deliveries::hold;
 use super::endpoints::one;
@@ -11,7 +11,7 @@ use taskledger_sql::Columns;
 /// Old keys of an endpoint that still sign: each adds a signature to each message.
 pub const OLD_KEYS_MAX: i64 = 5;
 
-/// What became of an order to sign with a new secret.
+/// The result of rotating a secret.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rotated {
     /// The new secret signs.

@@ -102,7 +102,7 @@ pub(super) fn ordering(text: &str) -> Result<Ordering, Error> {
         .ok_or_else(|| Error::Damaged(format!("`{text}` is no ordering")))
 }
 
-/// In which form an endpoint gets reports of a run: by the columns with its name and its media type.
+/// The format of an endpoint's reports of a run, from the columns with its name and its media type.
 pub(super) fn reports(c: &mut Columns<'_>) -> Result<Option<Form>, Error> {
     let is_named = c.opt_word()?.is_some();
     let content_type = c.opt_text()?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_sql::{Args, Columns, MultiRow, Tx};
 
-/// Which deliveries to show.
+/// A filter for deliveries.
 #[derive(Debug, Clone, Default)]
 pub struct DeliveryFilter {
     /// Only of this endpoint.
@@ -32,11 +32,11 @@ pub struct DeliveryFilter {
 /// A delivery as its owner sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeliveryView {
-    /// Its id.
+    /// Identifies the delivery in later calls.
     pub id: i64,
     /// The endpoint, also when it is gone.
     pub endpoint_id: Option<EndpointId>,
-    /// `webhook-id`.
+    /// The header `webhook-id`: the same for each attempt, so receivers know repetitions by it.
     pub webhook_id: Arc<str>,
     /// What it tells.
     #[serde(rename = "type")]
@@ -139,8 +139,8 @@ impl Store {
         .await
     }
 
-    /// Whose such an endpoint is, or was, if its deliveries are kept. `None`: there was none;
-    /// `Some(None)`: nobody's.
+    /// The owner of such an endpoint, also when it is deleted but its deliveries are kept. `None`: there was no such
+    /// endpoint; `Some(None)`: it belongs to nobody.
     ///
     /// # Errors
     /// [`Error`].

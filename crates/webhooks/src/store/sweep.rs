@@ -1,4 +1,4 @@
-//! What is kept how long.
+//! Removes old rows, by how long each kind is kept.
 
 use super::intake::hold_state;
 use super::{Error, Store};
@@ -23,7 +23,7 @@ const SLICE: i64 = 500;
 const ENDPOINTS_AT_A_TIME: i64 = 100;
 const MINUTE: i64 = 60 * 1_000_000;
 
-/// What was removed.
+/// Counts of removed rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
     /// Deliveries with their attempts.

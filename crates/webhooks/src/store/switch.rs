@@ -1,4 +1,4 @@
-//! Whether anything is sent to an endpoint.
+//! Enables and disables endpoints.
 
 use super::deliveries::{hold, look_again};
 use super::endpoints::one;

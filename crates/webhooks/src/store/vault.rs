@@ -1,4 +1,4 @@
-//! Sealed values: keys that sign, and headers.
+//! Sealed values: signing keys, and headers.
 
 use super::row::{header_row, key_row};
 use super::{Error, Store};

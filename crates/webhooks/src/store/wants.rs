@@ -1,4 +1,4 @@
-//! What endpoints want, and what has changed of it since somebody looked.
+//! What endpoints want, and what has changed about that since the last look.
 
 use super::intake::{Recipient, State, state};
 use super::row::{filter, ordering, reports};
@@ -7,10 +7,10 @@ use crate::endpoint::Filter;
 use taskledger_domain::{FlowId, Position, RunId};
 use taskledger_sql::{Columns, Row};
 
-/// What an endpoint wants.
+/// An endpoint, and what it wants.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The endpoint.
+    /// The endpoint and its recipient settings.
     pub to: Recipient,
     /// What of it.
     pub filter: Filter,

@@ -1,4 +1,4 @@
-//! What a worker has done since it began.
+//! Counters of a worker since its start.
 
 use crate::attempt::Outcome;
 use crate::breaker;
@@ -14,7 +14,7 @@ use taskledger_meters::{Buckets, Counter, Histogram};
 /// Breakers that are remembered, only to be counted.
 const OPEN_MAX: usize = 20_000;
 
-/// What a worker has done.
+/// Counts of a worker's attempts and their outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Attempts that were recorded.

@@ -1,4 +1,4 @@
-//! The endpoints that this worker holds, and for how long it may rely on that.
+//! The endpoints that this worker has leased, and for how long it may rely on each lease.
 
 use super::{LEASE, LEASE_MARGIN};
 use crate::delivery::Lease;

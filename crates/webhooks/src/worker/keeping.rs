@@ -1,4 +1,4 @@
-//! Renews leases while endpoints are held, and gives up those whose time is over.
+//! Renews leases while endpoints are held, and gives up those that have expired.
 
 use super::{RENEW_EVERY, STORE_AGAIN_AFTER, Shared};
 use tokio::time::{Instant, sleep};

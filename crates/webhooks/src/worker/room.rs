@@ -1,4 +1,4 @@
-//! How many attempts there may be at once: in all, and to one host.
+//! Limits on concurrent attempts: in all, and to one host.
 //!
 //! Whoever waits for a host holds no place of the others, so hosts that do not answer take up their own
 //! places only. Places are given in the order in which they were asked for.

@@ -1,4 +1,4 @@
-//! Workers that are there, as rows: each server writes those that are connected to it and reads the others'.
+//! The rows of connected workers: each server writes those that are connected to it and reads the others'.
 
 use super::{Error, WorkerStore, owner_of, owner_text};
 use crate::presence::{Connection, Worker};

@@ -1,4 +1,4 @@
-//! Until when leases of attempts outside the server hold, as rows.
+//! The rows of renewals: when leases of attempts outside the server expire.
 
 use super::{Error, WorkerStore};
 use std::collections::HashMap;
@@ -13,13 +13,13 @@ pub const RENEWALS_KEPT_MS: u64 = 24 * 3_600 * 1_000;
 /// Until when a lease holds now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renewal {
-    /// The flow.
+    /// The flow that the task belongs to.
     pub flow: FlowId,
     /// The task that is held under the lease.
     pub task: TaskId,
-    /// The attempt.
+    /// Number of the attempt that is held, from 1.
     pub attempt: u32,
-    /// The lease.
+    /// Identifies the lease that was renewed.
     pub lease: LeaseId,
     /// Until when it holds.
     pub expires_at: Timestamp,
@@ -27,7 +27,7 @@ pub struct Renewal {
     pub graces: u32,
 }
 
-/// What is kept of a lease.
+/// The stored part of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renewed {
     /// Until when it holds.

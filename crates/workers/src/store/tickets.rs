@@ -1,4 +1,4 @@
-//! Places of methods with a limit, which all servers of the store share, as rows.
+//! The rows of tickets: places of methods with a limit, which all servers of the store share.
 
 use super::{Error, WorkerStore, lease, owner_text};
 use crate::method::MethodKey;

@@ -1,4 +1,4 @@
-//! What is kept of workers, on SQLite and on PostgreSQL.
+//! The store of workers, on SQLite and on PostgreSQL.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

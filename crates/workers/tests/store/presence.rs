@@ -1,4 +1,4 @@
-//! Workers that are there.
+//! Connected workers.
 
 use crate::world::{DAY, SECOND, START, World};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Differences of what phases take and give.
+//! Differences in the inputs and outputs of phases.
 
 use super::Comparison;
 use crate::path::Path;

@@ -1,4 +1,4 @@
-//! The tree from the events of the parser.
+//! Builds the tree from the events of the parser.
 
 use saphyr_parser::{Event, ScalarStyle, Span, Tag};
 use serde_json::Value;

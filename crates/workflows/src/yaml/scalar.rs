@@ -1,4 +1,4 @@
-//! What a plain scalar means in the core schema. spec: YAML 1.2.2, 10.3.2
+//! The meaning of a plain scalar in the core schema. spec: YAML 1.2.2, 10.3.2
 //!
 //! `yes`, `no`, `on` and `off` are strings; so are dates and numbers with `_`.
 

@@ -1,4 +1,4 @@
-//! Differences of two versions.
+//! Differences between two versions.
 
 use super::{document, sound};
 use taskledger_workflows::limits::CHANGES_MAX;

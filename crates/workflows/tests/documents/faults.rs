@@ -1,4 +1,4 @@
-//! Each fault with its place: line, column and path.
+//! Faults and their places: line, column and path.
 
 use super::{document, errors};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Types of inputs against what they come from, before a run.
+//! Declared types of inputs against the types of their sources, before a run.
 
 use super::{document, errors, sound};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! Documents that are made to cost: each is answered, within limits of time and memory.
+//! Hostile documents: each is answered, within limits of time and memory.
 
 use super::{document, errors, sound};
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! What phases take and give, as JSON Schemas.
+//! The inputs and outputs of phases, as JSON Schemas.
 
 use super::sound;
 use serde_json::json;

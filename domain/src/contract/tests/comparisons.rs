@@ -1,4 +1,4 @@
-//! Whether the values of a producer fit a consumer, before there are any.
+//! Whether a producer's values fit a consumer, decided before there are any values.
 
 use super::{outputs, type_of, types};
 use crate::contract::Compatible::{Definite, Maybe, Never};

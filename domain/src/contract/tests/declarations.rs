@@ -1,4 +1,4 @@
-//! How types are written, and what is said of those that are written wrongly.
+//! Declarations of types: their forms, and the messages about wrong ones.
 
 use super::{fault, faults, outputs, type_of, types};
 use crate::contract::{Outputs, Types};

@@ -1,4 +1,4 @@
-//! What hostile types and values cost: each ends, within its limits.
+//! Hostile types and values: each check ends within its limits.
 
 use super::{map, outputs};
 use crate::contract::{Compatible, Mismatch, Outputs, Types, compatible};

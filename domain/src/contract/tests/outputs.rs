@@ -1,4 +1,4 @@
-//! The check of a whole output, and its words.
+//! The check of a whole output, and its messages.
 
 use super::{map, outputs, types};
 use crate::contract::{Mismatch, OutputFault};

@@ -1,4 +1,4 @@
-//! Which values are of a type, and what is said of the others.
+//! Which values conform to a type, and the messages about others.
 
 use super::{map, outputs, type_of, types};
 use serde_json::{Value, json};

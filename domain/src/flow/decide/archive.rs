@@ -1,4 +1,4 @@
-//! The end of a flow in the log: it was copied, and everything before may go. Cost: O(tasks).
+//! Decides the end of a flow in the log: the flow was copied, and everything before may be dropped. Cost: O(tasks).
 
 use super::Decision;
 use crate::flow::command::{Archive, Done, Rest};

@@ -1,5 +1,5 @@
-//! What the engine reports of attempts. An outcome is recorded once; one with a stale attempt is
-//! refused. Cost: O(1), `recover` O(members of active runs).
+//! Decides what the engine reports of attempts. An outcome is recorded once; one with a stale attempt is refused. Cost:
+//! O(1), `recover` O(members of active runs).
 
 use super::{Decision, find};
 use crate::contract::Breach;

@@ -1,4 +1,4 @@
-//! What a command is answered, and finding the task that it is about.
+//! The type of a decision, and the lookup of the task that a command is about.
 
 use crate::TaskId;
 use crate::flow::command::Done;

@@ -1,4 +1,4 @@
-//! What whoever began a run says to it. Cost: O(messages of the run + size).
+//! Decides messages to a run from whoever began it. Cost: O(messages of the run + size).
 
 use super::{Decision, suspend};
 use crate::flow::command::{Done, Receive};

@@ -1,4 +1,4 @@
-//! What attempts make before they end. Cost: O(1).
+//! Decides parts of outputs, which attempts report before they end. Cost: O(1).
 
 use super::Decision;
 use super::attempt::current;

@@ -1,4 +1,5 @@
-//! What workers say beside a report or an outcome. Cost: O(events) beyond that of the command itself.
+//! Decides remarks, which workers send beside a report or an outcome. Cost: O(events) beyond that of the command
+//! itself.
 
 use super::Decision;
 use crate::flow::command::{Capacity, Command};

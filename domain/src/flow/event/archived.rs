@@ -1,4 +1,4 @@
-//! The end of a flow in the log.
+//! The event that ends a flow in the log.
 
 use crate::RunId;
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,12 @@ pub struct FlowArchived {
     /// Runs that the flow had: whoever keeps something of them finds it by these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RunId>,
-    /// Whose the flow was, as long as nothing else of it is in the log; `None` before version 2.
+    /// The flow's last owner, kept while nothing else of the flow is in the log; `None` before version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<LastOwner>,
 }
 
-/// Whose a flow was when it was archived.
+/// The owner of a flow when it was archived.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastOwner {
     /// The user of its root; `None`: nobody.

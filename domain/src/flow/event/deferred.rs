@@ -1,13 +1,13 @@
-//! The event of a task that starts later than it could.
+//! The event that a task starts later than it could.
 
 use crate::{RunId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What a task says of when it starts.
+/// The member of a task that says when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerKind {
-    /// `start_at`.
+    /// The task names a time: `start_at`.
     StartAt,
     /// `params.delay_seconds`.
     DelaySeconds,

@@ -1,9 +1,9 @@
-//! What callers say to a run: the message that begins it, and later ones.
+//! The events of messages to a run: the one that begins it, and later ones.
 
 use crate::{Payload, RunId, SuspensionId};
 use serde::{Deserialize, Serialize};
 
-/// What a run comes from, when it was begun by a message.
+/// The origin of a run that was begun by a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunOrigin {
     /// What the caller calls everything that belongs together, 1 to `limits::CONTEXT_CHARS_MAX` characters; absent: the

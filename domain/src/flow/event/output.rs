@@ -1,4 +1,4 @@
-//! What an attempt has made of its output before it ends.
+//! The event of a part of an attempt's output, recorded before the attempt ends.
 
 use crate::task::Progress;
 use crate::{Payload, TaskId};

@@ -1,4 +1,4 @@
-//! Claims and completions that were refused, because they do not keep what the task declares.
+//! The events of claims and completions that were refused because they break what the task declares.
 
 use crate::TaskId;
 use crate::contract::{Breach, Broken, OutputFault};

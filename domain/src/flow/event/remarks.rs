@@ -1,5 +1,5 @@
-//! What a worker says beside how far it is and how it ended. Kept with the event and told to whoever waits for
-//! it; no rule looks at it.
+//! Remarks of a worker beside its progress and outcome. Kept with the event and told to whoever waits for it; no rule
+//! looks at it.
 
 use crate::Payload;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
-//! The end of a run.
+//! The event that a run has ended.
 
 use crate::task::{Progress, Status};
 use crate::{RunId, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// How a run stands.
+/// The states of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
@@ -36,9 +36,9 @@ pub struct StatusCounts {
 /// See [`super::Event::RunEnded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEnded {
-    /// The run.
+    /// Identifies the run that has ended.
     pub run_id: RunId,
-    /// Its root.
+    /// The task that the run was asked for.
     pub task_id: TaskId,
     /// Its verdict; never `Running`.
     pub state: RunState,
@@ -56,10 +56,10 @@ pub struct RunEnded {
     pub rejected: bool,
 }
 
-/// How the root of a run stands when the run ends: it may be pending still, when it was blocked.
+/// The state of a run's root at the end of the run: it may be pending still, when it was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootAtEnd {
-    /// Its status.
+    /// The root's status at the end of the run.
     pub status: Status,
     /// How far its last attempt came.
     pub progress: Progress,

@@ -1,4 +1,4 @@
-//! What a task executes, as events carry it.
+//! The specification of a task, as events carry it.
 
 use crate::task::RetryPolicy;
 use crate::{Payload, TaskId, Timestamp};

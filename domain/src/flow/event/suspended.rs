@@ -1,4 +1,4 @@
-//! A task that waits for a person: asked, reminded, answered, or given up.
+//! The events of a task that waits for a person: asked, reminded, answered, or given up.
 
 use crate::question::{Asks, Escalation};
 use crate::{Payload, SuspensionId, TaskId, Timestamp};
@@ -15,7 +15,7 @@ pub struct TaskSuspended {
     pub suspension_id: SuspensionId,
     /// What is asked, in the form of [`crate::question`].
     pub question: Payload,
-    /// For what it waits. Since version 3.
+    /// What the task waits for. Since version 3.
     #[serde(default, skip_serializing_if = "Asks::is_input")]
     pub asks: Asks,
     /// What an answer is to the task.
@@ -29,14 +29,14 @@ pub struct TaskSuspended {
     /// Reminders in all.
     #[serde(default)]
     pub reminders: u32,
-    /// Whom they go to.
+    /// The receivers of reminders, in steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ladder: Vec<Escalation>,
     /// What happens at `expires_at`.
     pub on_expiry: OnExpiry,
 }
 
-/// What follows from an answer.
+/// The consequences of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnAnswer {
@@ -56,7 +56,7 @@ impl OnAnswer {
     }
 }
 
-/// What happens when nobody has answered in time.
+/// The consequences when nobody has answered in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnExpiry {
@@ -94,13 +94,13 @@ pub struct TaskReminded {
     pub task_id: TaskId,
     /// The attempt that asked.
     pub attempt: u32,
-    /// The wait.
+    /// Identifies the wait.
     pub suspension_id: SuspensionId,
     /// From 1.
     pub number: u32,
     /// How many there are at most.
     pub of: u32,
-    /// Whom this one goes to, if the question says it.
+    /// The receivers of this reminder, if the question names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Escalation>,
 }
@@ -118,7 +118,7 @@ pub struct TaskAnswered {
     pub answer: Payload,
     /// The principal that said it.
     pub responded_by: String,
-    /// For whom, if the principal said so.
+    /// The person on whose behalf the principal answered, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Runs that begin and end.
+//! The effect of the events that begin and end runs.
 
 use super::*;
 

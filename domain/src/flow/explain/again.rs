@@ -1,4 +1,4 @@
-//! Whether the rules would accept that somebody runs a task now: they are asked, not said again.
+//! Tells whether the rules would accept a new run of a task, by asking the rules themselves.
 
 use crate::flow::command::{Capacity, Command, Execute};
 use crate::flow::event::RunKind;
@@ -9,7 +9,7 @@ use crate::{RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// How the rules would answer to `tasks.execute` or `tasks.retry` of a task.
+/// The answer that the rules would give to `tasks.execute` or `tasks.retry` of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Again {
     /// It would run.

@@ -1,4 +1,4 @@
-//! Which pending tasks can never start, and the way from each to what keeps it from starting.
+//! Finds the pending tasks that can never start, and the path from each to what blocks it.
 
 use super::{Again, TaskRef};
 use crate::flow::command::Capacity;
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
     pub(super) fn edge(&self, i: u32, edge: Edge) -> Stuck {
         match self.cause(i, edge) {
             Some(_) => Stuck::Yes,
-            // That it is blocked satisfies.
+            // A dependency that is satisfied in any case is satisfied by being blocked.
             None if edge.when == When::Always => Stuck::No,
             None => {
                 let behind = self.found.get(&edge.task).is_some_and(Option::is_some);

@@ -1,4 +1,4 @@
-//! The single faults of which refusals are made, each with the tasks and amounts that it is about.
+//! The single faults that refusals consist of, each with the tasks and amounts that it concerns.
 
 use crate::task::Status;
 use crate::task::wiring::{Unresolved, Unwired};
@@ -15,7 +15,7 @@ pub enum CallTask {
     Id(TaskId),
 }
 
-/// Where a call refers to a task.
+/// The member of a call that refers to a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReferenceAt {
     /// As the parent of a task.
@@ -55,19 +55,19 @@ pub enum Fault {
     IdTaken {
         /// The task of the call.
         task: CallTask,
-        /// The id.
+        /// The id that the caller chose.
         id: TaskId,
     },
     /// Another call took the id while this one was being written.
     IdTakenMeanwhile {
-        /// The id.
+        /// The id that the caller chose.
         id: TaskId,
     },
     /// A task that is to be created and run has the id of a stored one.
     TaskStored {
         /// The task of the call.
         task: CallTask,
-        /// The id.
+        /// The id that the caller chose.
         id: TaskId,
     },
     /// A reference is no id, and only an id can stand there.
@@ -116,14 +116,14 @@ pub enum Fault {
     NewDeadlinePassed {
         /// The task of the call.
         task: CallTask,
-        /// Its deadline.
+        /// The deadline that has passed.
         deadline: Timestamp,
     },
     /// A task that is to run has a deadline in the past, its own or one of a task above it.
     DeadlinePassed {
         /// The task that is to run.
         task: TaskId,
-        /// The deadline.
+        /// The deadline that has passed.
         deadline: Timestamp,
     },
     /// A part of an output leaves a gap behind those that are there.
@@ -148,7 +148,7 @@ pub enum Fault {
     OutputTooLarge {
         /// The task whose output it is.
         task: TaskId,
-        /// Of what.
+        /// What the bytes are counted of.
         extent: OutputExtent,
         /// How many it would have.
         bytes: usize,
@@ -157,7 +157,7 @@ pub enum Fault {
     },
     /// A run would have heard more messages than it may.
     TooManyMessages {
-        /// The run.
+        /// The run that the message was for.
         run: RunId,
         /// How many it has heard.
         messages: usize,
@@ -175,7 +175,7 @@ pub enum Fault {
     },
 }
 
-/// Of what the bytes of an output are counted.
+/// What the bytes of an output are counted of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputExtent {
     /// One part.
@@ -262,21 +262,21 @@ pub enum TreeFault {
 pub enum ParentFault {
     /// No such task is stored.
     NotStored {
-        /// The parent.
+        /// The parent that was named.
         parent: TaskId,
     },
     /// A call that creates a flow names a stored parent.
     NotInCall {
         /// The new task.
         task: TaskId,
-        /// Its parent.
+        /// The parent that the new task names.
         parent: TaskId,
     },
     /// The parent of a new task is not in its flow.
     NotInFlow {
         /// The new task.
         task: TaskId,
-        /// Its parent.
+        /// The parent that the new task names.
         parent: TaskId,
     },
     /// The new parent of a stored task is not in its flow.
@@ -313,11 +313,11 @@ pub struct SelfDependency {
 pub struct UnknownExecutor {
     /// A task with the method.
     pub task: TaskId,
-    /// The method.
+    /// The method that no executor has, as the task names it.
     pub method: String,
 }
 
-/// How an active run stands in the way.
+/// The conflict of a command with an active run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunConflict {
     /// It covers a task that would run.
@@ -357,7 +357,7 @@ pub enum RunConflict {
     },
 }
 
-/// In which statuses a task can be changed as an update asks.
+/// The statuses in which a task can be changed as an update asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Changeable {
     /// Only while it is pending.
@@ -382,7 +382,7 @@ pub enum TransitionFault {
     NotChangeable {
         /// The task that is to change.
         task: TaskId,
-        /// Its status.
+        /// The status that does not allow it.
         status: Status,
         /// When it could be changed.
         changeable: Changeable,
@@ -391,21 +391,21 @@ pub enum TransitionFault {
     NotFailed {
         /// The task that was to be retried.
         task: TaskId,
-        /// Its status.
+        /// The status that does not allow it.
         status: Status,
     },
     /// A task that has ended cannot be cancelled.
     Ended {
         /// The task that was to be cancelled.
         task: TaskId,
-        /// Its status.
+        /// The terminal status that the task has.
         status: Status,
     },
     /// A task that waits for something else than a worker cannot be claimed.
     NotClaimable {
         /// The task that was to be claimed.
         task: TaskId,
-        /// Its status.
+        /// The status that does not allow it.
         status: Status,
     },
     /// Nothing in the task is pending or failed.

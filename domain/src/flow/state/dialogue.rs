@@ -1,4 +1,4 @@
-//! What is kept of the questions of a task.
+//! The state of a task's questions.
 
 use crate::flow::event::OnExpiry;
 use crate::question::Escalation;
@@ -28,7 +28,7 @@ pub(crate) struct Unheard {
 /// A question that was answered, or given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// Version of the event with the question.
     pub asked_at: Version,
@@ -65,7 +65,7 @@ pub(crate) enum Expiry {
 /// A task that waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
-    /// The wait.
+    /// Identifies the wait.
     pub suspension: SuspensionId,
     /// Version of the event with the question.
     pub asked_at: Version,
@@ -124,8 +124,8 @@ impl Open {
         matches!(self.on_expiry, Expiry::Decline(_))
     }
 
-    /// Whom a reminder goes to: the last step up to it that none before has told. A server that was away sends the
-    /// last reminder that is due, for all that it has missed.
+    /// The step that a reminder goes to: the last one up to it that no earlier reminder went to. A server that was away
+    /// sends only the last reminder that is due, in place of all that it has missed.
     pub(crate) fn escalation(&self, number: u32) -> Option<&Escalation> {
         let untold = self.reminded + 1..=number;
         let steps = self

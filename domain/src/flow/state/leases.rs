@@ -1,4 +1,4 @@
-//! What is kept of leases, and of how ready tasks start.
+//! The state of leases, and of how ready tasks start.
 
 use crate::contract::OutputFault;
 use crate::{LeaseId, Timestamp, Version, limits};
@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a task says of how long it may take, for the few that say something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Bounds {
-    /// Of an attempt.
+    /// Milliseconds that an attempt may take.
     pub(crate) timeout_ms: Option<u64>,
     /// Of the wait for a start, once it is ready.
     pub(crate) start_within_ms: Option<u64>,
-    /// Of a worker that was told to stop.
+    /// Milliseconds that a worker has to stop once it was told to.
     pub(crate) cancel_grace_ms: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Line {
         })
     }
 
-    /// Of tasks that lack nothing.
+    /// The line of tasks that lack nothing.
     pub(crate) const fn whole(method: u32, remote: bool) -> Self {
         Self {
             method,

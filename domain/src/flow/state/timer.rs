@@ -1,4 +1,4 @@
-//! What is kept of the timers of a task.
+//! The state of a task's timers.
 
 use crate::Timestamp;
 use crate::flow::event::Specification;

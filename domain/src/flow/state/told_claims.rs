@@ -1,4 +1,4 @@
-//! What of refused claims is in the log.
+//! The refused claims that are in the log already.
 
 use crate::contract::Broken;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What is kept of the inputs of a task that come from results.
+//! The state of a task's inputs that come from results.
 
 use crate::TaskId;
 use crate::task::wiring::{Need, Wiring};
@@ -36,7 +36,7 @@ impl Wires {
         (!needs.is_empty()).then_some(Self { needs })
     }
 
-    /// With what is known of the same inputs already.
+    /// Adds what is known of the same inputs already.
     pub(crate) fn knowing(mut self, known: &Self) -> Self {
         let absent: HashSet<&str> = known
             .needs

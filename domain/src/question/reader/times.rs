@@ -1,4 +1,4 @@
-//! When people are reminded, whom the reminders go to, and when the wait is over.
+//! Reads when people are reminded, who gets the reminders, and when the wait ends.
 
 use super::{RETRY, Reader};
 use crate::limits;

@@ -1,4 +1,4 @@
-//! Answers that count when nobody gives one.
+//! Default answers, which count when nobody gives one.
 
 use super::map;
 use crate::Payload;

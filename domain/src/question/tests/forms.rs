@@ -1,4 +1,4 @@
-//! What forms ask for.
+//! Forms of questions.
 
 use super::{form, parse};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! When waits end, and whom reminders go to.
+//! The end of waits, and the receivers of reminders.
 
 use super::parse;
 use crate::question::{Escalation, Question};

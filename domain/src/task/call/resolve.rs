@@ -9,7 +9,7 @@ use crate::task::spec::{GivenId, TaskFields, TaskRef, looks_like_uuid};
 use crate::task::wiring;
 use hashbrown::HashMap;
 
-/// What a fresh id is for.
+/// The purpose of a fresh id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fresh {
     /// A task without parent, whose id becomes that of a new flow.

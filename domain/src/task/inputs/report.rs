@@ -1,4 +1,4 @@
-//! Words for what is wrong, in the protocol's form. No schema paths, no Rust type names.
+//! The messages for faults of inputs, in the protocol's form. No schema paths, no Rust type names.
 
 use super::limits::LISTED_MAX;
 use crate::suggestion::suggestion;

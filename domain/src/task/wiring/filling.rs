@@ -1,4 +1,4 @@
-//! Values in place of templates.
+//! Replaces templates by values.
 
 use super::place::Found;
 use super::template::{self, Part};

@@ -1,4 +1,4 @@
-//! What is wrong with the form of `schemas.wiring`, before anything is looked up.
+//! Checks the form of `schemas.wiring`, before any reference is resolved.
 
 use super::place::readings;
 use super::{

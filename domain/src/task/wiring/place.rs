@@ -1,4 +1,4 @@
-//! Where a value lies in a result, and how that is written.
+//! The place of a value in a result, and its written form.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Which values of the inputs may come from results, and where they stand.
+//! Finds the values of the inputs that may come from results, and their places.
 
 use super::Need;
 use crate::TaskId;

@@ -13,7 +13,7 @@ type Timers = (Option<Timestamp>, Option<u64>);
 pub(crate) struct Timing {
     /// When a time was recorded for the first time.
     ready_at: Option<Timestamp>,
-    /// By which timers the last time was recorded.
+    /// The timers with which the last time was recorded.
     told: Option<Timers>,
     /// They are others since.
     is_stale: bool,

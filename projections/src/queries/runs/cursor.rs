@@ -1,4 +1,4 @@
-//! Where a list of runs goes on.
+//! The cursor of a list of runs.
 
 use super::RunFilter;
 use crate::Error;
@@ -6,13 +6,13 @@ use std::fmt;
 use taskledger_domain::flow::RunStage;
 use taskledger_domain::{Position, Timestamp};
 
-/// Where a list of runs goes on: behind a run, as the log was at a position.
+/// The end of a page of runs: a run, as the log was at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunCursor {
     pub(super) upto: Position,
     pub(super) at: Timestamp,
     pub(super) no: i64,
-    /// Of the filter of the list.
+    /// Fingerprint of the list's filter.
     pub(super) filter: u32,
     /// Runs in the list.
     pub(super) total: u64,

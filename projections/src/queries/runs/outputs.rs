@@ -1,4 +1,4 @@
-//! What tasks of a run have made of their outputs.
+//! The parts of outputs that a run's tasks have reported.
 
 use super::{Parts, RunRow};
 use crate::queries::rows;
@@ -128,7 +128,7 @@ fn take(outputs: &mut BTreeMap<u32, Output>, task: &TaskRow) -> Output {
     output.unwrap_or_default()
 }
 
-/// Up to which task outputs were read; `None`: all of them.
+/// The last task whose outputs were read; `None`: those of all tasks were.
 struct Known(Option<u32>);
 
 impl Known {

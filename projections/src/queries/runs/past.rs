@@ -1,4 +1,4 @@
-//! Runs as they stood at an earlier place of the log, for later pages of a list: those whose status has changed since.
+//! Runs as they were at an earlier place of the log, for later pages of a list: those whose status has changed since.
 
 use super::{Error, RunCursor, RunFilter, RunRow, Wait, conditions_of, read_columns};
 use taskledger_domain::{TaskId, Version};

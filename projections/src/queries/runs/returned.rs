@@ -1,4 +1,4 @@
-//! Results of a run, page by page.
+//! The results of a run, page by page.
 
 use super::{Made, RunRow, outputs, row_of};
 use crate::queries::rows;

@@ -1,4 +1,4 @@
-//! What workers make: parts on the way, and results.
+//! What workers produce: parts of an output, and results.
 
 use serde::{Deserialize, Serialize};
 use taskledger_domain::Payload;
@@ -14,7 +14,7 @@ pub struct Appends {
     pub number: u32,
 }
 
-/// What a worker says that came of a task.
+/// The result of a task as a worker gives it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {

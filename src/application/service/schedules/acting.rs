@@ -1,4 +1,4 @@
-//! In whose name a schedule acts.
+//! Under which principal and with which scopes a schedule acts.
 
 use crate::application::api::schedules::{Run, Schedule};
 use crate::application::api::{Error, Failure};

@@ -1,4 +1,4 @@
-//! Changes of schedules, with what the audit log has of them.
+//! Changes schedules, and writes each change to the audit log.
 
 use super::super::Service;
 use super::super::audited::{Audited, changed};

@@ -1,4 +1,4 @@
-//! What a schedule is asked to do: whether it can be done, and what a change makes of it.
+//! Checks the definition of a schedule, and applies changes to it.
 
 use crate::application::api::schedules::{
     Bound, Definition, Invalid, Schedule, ScheduleChanges, Timing, UnfitSchedule,
@@ -33,7 +33,7 @@ pub(super) fn checked(definition: &Definition, created_at: Timestamp) -> Result<
     definition.calendar(created_at)
 }
 
-/// That a schedule would never be due.
+/// The refusal of a schedule that would never be due.
 pub(super) fn never(definition: &Definition) -> Invalid {
     let (field, actual) = match &definition.timing {
         Timing::Cron { cron, .. } => ("cron", cron.to_string()),

@@ -1,5 +1,5 @@
-//! Follows a run for whose end a time of a schedule waits: `keep_schedules` reads the stream of that run, on whichever
-//! node it is, and has the schedule looked at once it has ended.
+//! Follows a run that a schedule waits for: `keep_schedules` reads the stream of that run, on whichever node it is, and
+//! has the schedule looked at once the run has ended.
 //!
 //! A stream begins at the start of its run, so an end that came before it is seen too.
 

@@ -491,7 +491,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// That a look has come to its end before its work.
+/// The error that a look ran out of time before its work was done.
 pub(super) fn late() -> Error {
     Error::Busy {
         reason: "the log or another server did not answer in time".to_owned(),

@@ -1,4 +1,4 @@
-//! Runs for whose end a time of a schedule waits, as looks note them.
+//! The runs that schedules wait for, as noted when the schedules were looked at.
 //!
 //! Nothing rests on it: a schedule that waits is looked at every [`REPAIR_MS`] all the same, by any node.
 

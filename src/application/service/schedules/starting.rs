@@ -1,4 +1,4 @@
-//! From one time of a schedule to the run that it starts, and how that stands.
+//! Starts the run for one time of a schedule, and reads how it stands.
 
 use super::super::Service;
 use super::super::workflows::Start;
@@ -32,7 +32,7 @@ const LOOK_AFTER_MS: [u64; 6] = [10, 20, 40, 80, 160, 320];
 const REASON_CHARS_MAX: usize = 1_000;
 /// Faults of tasks that it names.
 const REASONS_MAX: usize = 3;
-/// How a run of a schedule stands.
+/// The state of a run of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It goes on.

@@ -1,4 +1,4 @@
-//! The tasks of a run as they are written: what each run of a schedule changes of them, and what they may not say.
+//! Tasks that a schedule creates directly: what each run changes in them, and which members they may not have.
 
 use serde_json::{Value, json};
 use taskledger_beside::Owner;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// What tasks that a schedule starts are told of it, where their inputs ask for it.
 const PLACEHOLDERS: [&str; 3] = ["$schedule.name", "$schedule.id", "$schedule.scheduled_at"];
-/// With what they begin.
+/// All placeholders begin with this.
 const PREFIX: &str = "$schedule.";
 
 /// Gives the root of a run its id, its owner and the mark of its schedule.

@@ -1,4 +1,4 @@
-//! Looking at schedules that are due, and starting what they start: on any node, each time once.
+//! Looks at schedules that are due and starts their runs: on any node, once for each time.
 //!
 //! A look takes the lease of a schedule, records each decision before it acts on it, and lets go. What a crash leaves
 //! between the decision and the start is found by the next look, here or on another node, and started then.

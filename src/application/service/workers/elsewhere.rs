@@ -1,4 +1,5 @@
-//! What only other nodes know of methods yet: who asks for one there, and what was declared there a moment ago.
+//! What only other nodes know about methods yet: which workers ask for them there, and what was declared there a moment
+//! ago.
 //!
 //! Nodes tell each other within two seconds, and claims rest on what a node knows. The rare calls that would answer
 //! something wrong meanwhile ask first: above all those that are about to refuse an unknown method.

@@ -1,4 +1,5 @@
-//! Taking declarations of methods back: one's own, and as an administrator those of others, which the audit log has.
+//! Removes declarations of methods: the caller's own, or, for an administrator, those of others, which is written to
+//! the audit log.
 
 use super::super::Service;
 use super::super::audited::Audited;

@@ -1,4 +1,4 @@
-//! The order of owners, compared with one that is worked out anew each time.
+//! The order of owners, compared with a model that computes it anew each time.
 
 use super::{Fair, Owner};
 use crate::application::slots::Weights;

@@ -1,5 +1,5 @@
-//! The client of outgoing requests as the port of the protocol's client: each URL, of callers and of cards, passes
-//! the guard.
+//! Implements the HTTP port of the Agent2Agent client with the server's client for outgoing requests: the guard checks
+//! each URL, those of callers and those of cards.
 
 use crate::egress::{Class, Egress, Opened, Outgoing, Target};
 use async_trait::async_trait;

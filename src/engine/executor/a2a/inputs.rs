@@ -1,4 +1,4 @@
-//! What the inputs of `a2a_executor` ask for.
+//! Parses the inputs of `a2a_executor`.
 
 use super::super::http::inputs::Reader;
 use crate::egress::{Policy, Target, without_secrets};

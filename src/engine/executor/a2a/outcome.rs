@@ -1,4 +1,4 @@
-//! What a task of an agent is to ours: a result, a failure, or a question.
+//! Maps the state of a remote agent's task to an outcome of ours: a result, a failure, or a question.
 
 use super::super::{Answered, Ended, ExecutorError};
 use serde_json::{Map, Value, json};

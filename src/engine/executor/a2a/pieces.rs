@@ -1,4 +1,4 @@
-//! Pieces of what an agent makes, passed on as parts of the output of the task.
+//! Passes on the artifacts of a remote agent as parts of the task's output.
 
 use super::super::{Job, Output};
 use crate::engine::secrets::Scrubber;

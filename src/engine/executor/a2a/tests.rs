@@ -1,4 +1,4 @@
-//! Inputs, and what answers become.
+//! Inputs of `a2a_executor`, and how it maps answers.
 
 use super::inputs::Asked;
 use super::outcome::{self, Remote};

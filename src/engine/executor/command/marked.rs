@@ -1,5 +1,6 @@
-//! Processes that have left the group of the program which started them, as `setsid` does. They are found by a variable
-//! of the environment, which processes inherit.
+//! Finds processes that have left the process group of the program that started them, as `setsid` does, by an
+//! environment variable that processes inherit. They are found by a variable of the environment, which processes
+//! inherit.
 //!
 //! What a program gives another environment is not found, nor what runs as another user.
 

@@ -1,4 +1,4 @@
-//! Which programs may run, and where. Looked up once at start, so that a later change of the
+//! Configures which programs may run, and in which folder. Looked up once at start, so that a later change of the
 //! search path changes nothing.
 
 use super::machine::MachineFolder;
@@ -101,7 +101,7 @@ impl Options {
     }
 }
 
-/// What the configuration of `command_executor` gets wrong.
+/// A fault in the configuration of `command_executor`.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionsError {
     /// The allow-list is empty.
@@ -140,7 +140,7 @@ pub enum OptionsError {
 /// Configuration with everything looked up.
 #[derive(Debug)]
 pub(super) struct Resolved {
-    /// From what callers say to the file.
+    /// The file of each program, by the name that callers use.
     pub(super) programs: BTreeMap<String, PathBuf>,
     /// Canonical.
     pub(super) root: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! One program from start to end: its pipes, and what stops it.
+//! Runs one program from start to end: its pipes, its exit, and how it is stopped.
 
 use super::orphans::Note;
 use futures_util::stream;

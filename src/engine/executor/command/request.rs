@@ -1,4 +1,4 @@
-//! What the inputs of `command_executor` ask for.
+//! Parses the inputs of `command_executor`.
 
 use crate::engine::executor::ExecutorError;
 use crate::engine::secrets::Places;

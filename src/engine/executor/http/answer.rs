@@ -1,4 +1,4 @@
-//! From an answer to a result, or to a failure that says what came instead.
+//! Turns an HTTP answer into a result, or into a failure that says what came instead.
 
 use super::request::Request;
 use crate::egress::Incoming;

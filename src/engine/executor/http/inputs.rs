@@ -1,5 +1,5 @@
-//! Reads inputs and notes everything that is wrong with them, so that it is told when a task is created.
-//! Values of headers and credentials are never repeated.
+//! Reads inputs and collects all faults in them, so that they are reported when a task is created. Values of headers
+//! and credentials are never repeated.
 
 use super::request::{
     EXPECTED_MAX, Expected, FORBIDDEN_HEADERS, FORBIDDEN_PREFIX, HEADER_BYTES_MAX, HEADERS_MAX,

@@ -1,4 +1,4 @@
-//! What the inputs of `http_executor` ask for.
+//! Parses the inputs of `http_executor`.
 
 use super::inputs::Reader;
 use crate::egress::{Outgoing, Policy, Target};
@@ -135,7 +135,7 @@ impl Request {
     }
 }
 
-/// Which statuses are a success.
+/// The statuses that are a success.
 #[derive(Debug, PartialEq)]
 pub(super) struct Expected {
     pub(super) ranges: Vec<RangeInclusive<u16>>,

@@ -1,4 +1,4 @@
-//! The schema of the inputs, so that mistakes are told when a task is created.
+//! The schema of the inputs of `http_executor`, so that mistakes are reported when a task is created.
 
 use super::request::{
     EXPECTED_MAX, FORBIDDEN_HEADERS, FORBIDDEN_PREFIX, HEADER_BYTES_MAX, HEADERS_MAX, METHODS,

@@ -1,4 +1,4 @@
-//! Inputs, and answers that nobody sent.
+//! Inputs of `http_executor`, and how it reads made-up answers.
 
 use super::request::{RESPONSE_BYTES_MAX, Request};
 use super::{ALIAS, HttpExecutor, NAME};

@@ -41,8 +41,8 @@ impl Known {
         }
     }
 
-    /// Whose flows alone a worker may claim of: as its claim said, as a server at which it asks has written, or as it
-    /// last asked here. One of which nothing is known, its principal's; that is noted here too, so it comes last.
+    /// The flows that a worker may claim of: as its claim said, as a server at which it asks has written, or as it last
+    /// asked here. If nothing is known of the worker, those of its principal; this is noted here too, so it comes last.
     pub(super) fn reach_of(
         &self,
         worker: &Arc<str>,

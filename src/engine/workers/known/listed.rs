@@ -1,4 +1,4 @@
-//! The methods that callers are shown, and who would take their tasks.
+//! Lists methods for callers, with the workers that would take their tasks.
 
 use super::{Known, SILENT_ELSEWHERE_MS, SILENT_MS, is_now};
 use crate::application::ports::{ASKED_FOR_MS, Asking, KnownMethod};

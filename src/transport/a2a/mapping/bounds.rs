@@ -1,4 +1,4 @@
-//! How large answers may be, and what is left out of those that would be larger.
+//! Limits on the size of answers, and what is left out of larger ones.
 
 use super::left_out::{LEFT_OUT, say_where};
 use super::views;

@@ -1,4 +1,4 @@
-//! Refusals and failures as errors of the protocol: two total functions, whose words are those of all doors.
+//! Maps refusals and failures to errors of the protocol, in two total functions with the same wording as all doors.
 
 use super::plan::Source;
 use super::views::camel_of;

@@ -1,4 +1,4 @@
-//! What an answer says of results that it leaves out.
+//! Describes the results that an answer leaves out.
 
 use super::super::names::{ARTIFACTS, REST_PATH};
 use serde_json::{Map, Value};

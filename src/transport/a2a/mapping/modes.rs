@@ -1,4 +1,4 @@
-//! In which of the forms that there are a client takes results. None ever makes a task fail.
+//! Chooses the media types in which a client takes results. None ever makes a task fail.
 
 use taskledger_a2a::{Artifact, Content, Part, StreamResponse};
 

@@ -1,4 +1,4 @@
-//! Which message runs what: tasks in its data, a stored task, the configured method, or nothing.
+//! Decides what a message runs: tasks in its data, a stored task, the configured method, or nothing.
 
 pub(crate) mod conformance;
 mod workflows;

@@ -1,4 +1,4 @@
-//! Reports of runs as items of a stream, one in each request.
+//! Writes reports of runs as stream items, one in each push request.
 
 use super::views::{self, Named};
 use crate::application::api::runs::{Artifact, Piece, Question, RunStatus, StatusMessage};

@@ -1,4 +1,4 @@
-//! What a message says, and what is kept of it.
+//! Reads the content of a message, and decides what of it is kept.
 
 use serde_json::{Map, Value};
 use taskledger_a2a::{Content, Error, Message, Part, Wire};

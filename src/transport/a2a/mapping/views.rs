@@ -1,4 +1,4 @@
-//! Runs as tasks of the protocol.
+//! Writes runs as tasks of the protocol.
 
 use super::super::names::NODES;
 use super::left_out::{LEFT_OUT, say_where};

@@ -1,4 +1,4 @@
-//! The HTTP+JSON binding of 0.3: from method, path, query and body to what is asked for.
+//! The HTTP+JSON binding of 0.3: it turns method, path, query and body into a call.
 
 use super::super::A2a;
 use super::super::rest::{decoded, of_query};

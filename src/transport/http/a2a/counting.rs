@@ -1,4 +1,4 @@
-//! Counting of calls over HTTP: when they began, which operation they are of, how they were answered.
+//! Counts calls over HTTP by operation, duration and outcome.
 
 use crate::transport::a2a::A2a;
 use crate::transport::figures::{Binding, Figures, OTHER_METHOD};

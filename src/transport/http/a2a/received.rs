@@ -1,4 +1,4 @@
-//! A request, once its body has come.
+//! A request whose body has been received.
 
 use crate::application::api::{Caller, Turn};
 use crate::transport::budget::Share;
@@ -11,6 +11,6 @@ pub(in crate::transport::http) struct Received {
     pub(in crate::transport::http) permit: OwnedSemaphorePermit,
     /// Its part of the bytes in hand.
     pub(in crate::transport::http) share: Share,
-    /// In which it is read, if it is large.
+    /// The turn in which the body is read, if it is large.
     pub(in crate::transport::http) turn: Option<Turn>,
 }

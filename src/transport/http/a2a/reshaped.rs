@@ -1,4 +1,4 @@
-//! Refusals of whole requests, in the words of the protocol.
+//! Rewrites refusals of whole requests as errors of the protocol.
 
 use crate::application::api::Denied;
 use crate::transport::a2a::jsonrpc;

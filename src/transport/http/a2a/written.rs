@@ -1,4 +1,4 @@
-//! How answers are written: under which version of the protocol, in which binding.
+//! Writes answers in the version and binding of the request.
 
 use crate::transport::a2a::{Agreed, StreamEvent, jsonrpc};
 use crate::transport::http::json::json;

@@ -1,4 +1,4 @@
-//! What the calls of a service are named, and how long they last.
+//! The names of a service's calls, and how long each may last.
 
 use super::Of;
 use crate::transport::eventbus::CALLS;

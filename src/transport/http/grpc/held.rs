@@ -1,4 +1,4 @@
-//! The body of a stream: what is held for it until it was sent, and the time at which its caller wants it to end.
+//! The body of a gRPC stream: it holds what belongs to the stream until it was sent, and ends at the caller's deadline.
 
 use crate::transport::eventbus::Polled;
 use axum::body::{Body, Bytes};

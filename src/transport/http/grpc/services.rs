@@ -1,4 +1,4 @@
-//! The services, which of them there are and under which paths.
+//! The gRPC services that exist, and their paths.
 
 use crate::application::Service as Application;
 use crate::clock::SharedClock;

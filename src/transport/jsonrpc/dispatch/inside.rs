@@ -1,4 +1,4 @@
-//! Answers for callers inside the process.
+//! Answers calls from inside the process.
 
 use super::{Budget, Dispatcher, Entrance, Envelope};
 use crate::application::Context;

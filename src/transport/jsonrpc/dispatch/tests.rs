@@ -1,4 +1,4 @@
-//! Notifications: which calls are carried out though nobody hears of their outcome.
+//! Notifications: which calls are carried out although nobody is told their outcome.
 
 use super::*;
 use crate::clock::SystemClock;

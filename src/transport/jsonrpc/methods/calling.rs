@@ -1,4 +1,4 @@
-//! What the rows of the table have in common: how a handler asks the application and passes its answer on.
+//! Code that the rows of the method table share: a handler asks the application and passes its answer on.
 
 use super::super::encode::{Outcome, Reply};
 use super::super::error::RpcError;

@@ -1,5 +1,4 @@
-//! The methods by which programs outside the server do tasks: `tasks.claim` and what follows it, and
-//! `workers.*`.
+//! The methods of workers: `tasks.claim` and the calls that follow it, and `workers.*`.
 
 use super::super::dispatch::{Call, Changes, Method, Reply};
 use super::super::error::RpcError;

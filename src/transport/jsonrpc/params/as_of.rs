@@ -1,4 +1,4 @@
-//! The member `as_of`: a moment of the past.
+//! The member `as_of`: a moment in the past.
 
 use super::super::reader::{Fault, Kind, Reader, Refusal, TIMESTAMP, integer};
 use crate::application::api::AsOf;

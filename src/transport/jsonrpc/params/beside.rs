@@ -1,4 +1,4 @@
-//! What stands beside `params` in calls that begin a run: `metadata.stream` and `configuration`.
+//! Members beside `params` in calls that begin a run: `metadata.stream` and `configuration`.
 //!
 //! The protocol leaves `metadata` open, so what is not known there is ignored. `configuration` says how a
 //! call is carried out: a wish in it that nobody reads would be a promise that nobody keeps.

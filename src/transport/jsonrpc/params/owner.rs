@@ -1,4 +1,4 @@
-//! Whose something beside the log is.
+//! The member `owner`: who owns a thing that is stored beside the log.
 
 use super::super::reader::{Fault, Kind, Refusal};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use taskledger_domain::task::{Priority, Status};
 use taskledger_domain::{TaskId, Timestamp, Violation};
 
-/// What is wrong with one value, before it is known where the value stands.
+/// A fault in one value, before it is known where the value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// What is wrong.
@@ -31,9 +31,9 @@ impl Fault {
 /// Why a value is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
-    /// For what it is.
+    /// The value itself is refused.
     Here(Fault),
-    /// For what it holds; the paths begin at the parameters.
+    /// Values inside it are refused; the paths begin at the parameters.
     Inside(Vec<Violation>),
 }
 

@@ -1,4 +1,4 @@
-//! What a task declares of its inputs and outputs is not kept: the named errors of RFC-0024, section 4.
+//! Refusals because inputs or outputs break a task's contract: the named errors of RFC-0024, section 4.
 
 use super::super::error::{ErrorKind, RpcError};
 use super::super::replies::fault as fault_json;

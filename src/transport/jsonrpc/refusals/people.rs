@@ -1,4 +1,4 @@
-//! Tasks that wait for people: who answers what is not asked.
+//! Refusals of answers that a task does not wait for.
 
 use super::super::error::{ErrorKind, RpcError};
 use serde_json::{Value, json};

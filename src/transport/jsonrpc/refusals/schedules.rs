@@ -1,4 +1,4 @@
-//! Why a schedule is not made, changed or run.
+//! Texts for why a schedule is not made, changed or run.
 
 use super::super::error::{ErrorKind, RpcError};
 use super::contract::unfit_workflow;

@@ -1,4 +1,4 @@
-//! Every refusal, and what a caller reads of it: code, message and data.
+//! Every refusal with its code, message and data.
 
 mod runs;
 mod values;

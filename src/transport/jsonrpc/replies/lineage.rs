@@ -1,4 +1,4 @@
-//! Where values of the inputs of an attempt came from.
+//! Writes where the values in an attempt's inputs came from.
 
 use crate::application::api::Origin;
 use serde::{Serialize, Serializer};

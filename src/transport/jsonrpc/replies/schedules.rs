@@ -1,4 +1,4 @@
-//! What is said of schedules.
+//! The results of `schedules.*`.
 
 use super::super::text::raw;
 use crate::application::api::schedules::{Run, RunByHand, Schedule, ShownSchedule, Timing, Work};

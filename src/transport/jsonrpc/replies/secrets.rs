@@ -1,4 +1,4 @@
-//! The results of `secrets.*`, in which no value is.
+//! The results of `secrets.*`, which never hold a secret's value.
 
 use super::raw;
 use crate::application::api::SecretView;

@@ -1,4 +1,4 @@
-//! The answer before a subscription.
+//! The answer that precedes the events of a subscription.
 
 use crate::application::api::Subscribed;
 use crate::transport::jsonrpc::task_json::{RunJson, TaskJson};

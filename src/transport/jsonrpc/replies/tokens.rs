@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use taskledger_auth::{Caller, Kind, Scopes};
 use taskledger_domain::Timestamp;
 
-/// A token.
 pub(in crate::transport::jsonrpc) fn token(view: &TokenView) -> Box<RawValue> {
     raw(&shown(view))
 }

@@ -1,4 +1,4 @@
-//! What is said of workflow documents.
+//! The results of `workflows.*`.
 
 use super::super::text::raw;
 use crate::application::api::RunProgress;

@@ -1,9 +1,9 @@
-//! What is said of one method, and the ids that examples have in common.
+//! The type of one method's description, and the ids that examples share.
 
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::Value;
 
-/// What the document says of a method.
+/// The description of a method in the document.
 #[derive(Debug, Clone)]
 pub struct About {
     /// What it does, in a few sentences.

@@ -1,4 +1,4 @@
-//! The shapes of what happened, and why: of `tasks.history`, `events.query` and `tasks.explain`.
+//! Schemas of past events and explanations: those of `tasks.history`, `events.query` and `tasks.explain`.
 
 use super::super::schema_parts::{count, text, time};
 use super::super::schemas::{at, object, with_optional};

@@ -1,4 +1,4 @@
-//! The methods by which tasks ask people.
+//! Descriptions of the methods by which tasks ask people.
 
 use super::super::schemas::{at, object, with_optional};
 use super::work::{LEASE, PRINTED};

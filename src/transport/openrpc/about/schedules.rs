@@ -1,4 +1,4 @@
-//! What methods show of schedules.
+//! Schemas and examples of the methods for schedules.
 
 use super::super::schemas::{object, with_optional};
 use super::MINTED;

@@ -1,4 +1,4 @@
-//! What methods show of secrets.
+//! Schemas and examples of the methods for secrets.
 
 use super::super::schemas::object;
 use super::About;

@@ -1,4 +1,4 @@
-//! What methods show whose answer is the beginning of a stream.
+//! Schemas and examples of the methods that begin a stream.
 
 use super::super::schemas::at;
 use serde_json::{Value, json};

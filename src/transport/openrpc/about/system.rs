@@ -1,4 +1,4 @@
-//! `rpc.discover`, and what methods show of the server.
+//! The description of `rpc.discover`, and schemas of the methods about the server.
 
 use super::super::schemas::object;
 use super::{About, Example};

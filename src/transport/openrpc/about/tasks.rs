@@ -1,4 +1,4 @@
-//! What methods show that change tasks.
+//! Schemas and examples of the methods that change tasks.
 
 use super::super::schemas::{at, object, with_optional};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What methods show of tokens and the audit log.
+//! Schemas and examples of the methods for tokens and the audit log.
 
 use super::super::schemas::object;
 use super::About;

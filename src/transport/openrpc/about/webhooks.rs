@@ -1,4 +1,4 @@
-//! What methods show of webhooks and deliveries.
+//! Schemas and examples of the methods for webhooks and deliveries.
 
 use super::super::schemas::{at, object, with_optional};
 use super::About;

@@ -1,4 +1,4 @@
-//! The methods by which programs outside the server do tasks.
+//! Schemas and examples of the methods for workers.
 
 use super::super::schemas::{at, object, with_optional};
 use super::past::lineage;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// The method of the examples, which workers carry out.
 pub(super) const METHOD: &str = "print_pdf";
-/// Its task.
+/// A task of that method.
 pub(super) const PRINTED: &str = "440e8400-e29b-41d4-a716-446655440000";
 /// A task that workers carry out, and one beside it that has ended.
 const BOUND: &str = "450e8400-e29b-41d4-a716-446655440000";

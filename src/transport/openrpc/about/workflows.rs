@@ -1,4 +1,4 @@
-//! What methods show of workflow documents.
+//! Schemas and examples of the methods for workflow documents.
 
 pub(in crate::transport) mod kept;
 

@@ -1,4 +1,4 @@
-//! Which claims of a subscription are unfinished, and how many more it may have.
+//! The unfinished claims of a subscription, and how many more it may have.
 
 use crate::subscription::notice::TakenBack;
 use std::collections::hash_map::Entry;

@@ -16,7 +16,6 @@ const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 /// The flag of a frame that is the last one of its stream.
 const END_STREAM: u8 = 1;
-/// `CANCEL`.
 const CANCEL: u32 = 8;
 /// Bytes of a frame that any peer takes.
 const FRAME_BYTES_MAX: usize = 16_384;

@@ -1,5 +1,5 @@
-//! What clients of gRPC can read: how deep values may nest, and how large a part may be. What is beyond becomes a text
-//! that says so, lest one value makes a whole answer unreadable.
+//! Limits of what clients of gRPC can read: how deep values may nest, and how large a part may be. What is beyond
+//! becomes a text that says so, lest one value makes a whole answer unreadable.
 
 use crate::grpc::values::value_of;
 use prost::Message;

@@ -1,4 +1,4 @@
-//! Cards as messages.
+//! Converts agent cards to protobuf messages.
 
 use super::bounds::free;
 use crate::card::{
@@ -7,7 +7,7 @@ use crate::card::{
 };
 use crate::grpc::pb;
 
-/// A card.
+/// Converts an agent card to its protobuf message.
 #[must_use]
 pub fn card(it: AgentCard) -> pb::AgentCard {
     let interfaces = it.supported_interfaces.into_iter();

@@ -1,4 +1,4 @@
-//! Requests.
+//! Converts requests of 0.3 from protobuf messages.
 
 use super::pb as old;
 use crate::grpc::json::Json;

@@ -1,4 +1,4 @@
-//! Answers.
+//! Converts answers to protobuf messages of 0.3.
 
 use super::pb as old;
 use crate::card::AgentCard;
@@ -14,7 +14,7 @@ use crate::v03::request::{VALUE, WRAPPED};
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 
-/// A task.
+/// Converts a task to the protobuf message of version 0.3.
 #[must_use]
 pub fn task(it: Task) -> old::Task {
     let it = to::task(it);
@@ -176,7 +176,7 @@ pub fn push_configs(
     }
 }
 
-/// A card.
+/// Converts an agent card to the protobuf message of version 0.3.
 #[must_use]
 pub fn card(it: AgentCard) -> old::AgentCard {
     let it = to::card(it);

@@ -1,4 +1,4 @@
-//! Runs that are played.
+//! Following runs of a scripted server.
 
 use super::*;
 use crate::api::run_events::RunEvent;

@@ -1,4 +1,4 @@
-//! Which tasks of a selection stand above others of it: a change of those takes the ones below along.
+//! Finds the tasks of a selection that stand above others of it: a change of those takes the ones below along.
 
 use super::answered;
 use crate::output::member;

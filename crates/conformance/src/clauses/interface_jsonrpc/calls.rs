@@ -1,4 +1,4 @@
-//! Checks of what is a call, alone or in a batch, and of what its answer looks like.
+//! Checks of what counts as a call, alone or in a batch, and of its answer's form.
 
 use super::errors::unknown_methods_are_told;
 use super::{INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};

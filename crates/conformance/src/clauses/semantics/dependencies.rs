@@ -12,7 +12,7 @@ const BEYOND: u64 = 12;
 /// Looks at how many run, while nothing ends.
 const LOOKS: usize = 5;
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

@@ -5,7 +5,7 @@ use super::order::{codes_have_an_order, codes_have_an_order_in_updates};
 use crate::clauses::interface_rest::strangers_are_told;
 use crate::clauses::prelude::*;
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

@@ -6,7 +6,7 @@ use crate::clauses::prelude::*;
 /// Labels of a task.
 const LABELS_MAX: usize = 32;
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

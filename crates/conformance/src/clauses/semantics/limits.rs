@@ -22,7 +22,7 @@ const CHAIN_TASKS: usize = 5_000;
 /// Gathers what its dependencies returned.
 const GATHERING_EXECUTOR: &str = "aggregate_results_executor";
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

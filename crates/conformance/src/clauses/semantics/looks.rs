@@ -1,4 +1,4 @@
-//! What several of these checks send and look at.
+//! Requests and checks that several clauses share.
 
 use crate::clauses::prelude::*;
 use chrono::{DateTime, FixedOffset, SecondsFormat, TimeDelta};

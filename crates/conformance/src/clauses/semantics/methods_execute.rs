@@ -7,7 +7,7 @@ use crate::clauses::prelude::*;
 /// A method that no executor has.
 const NO_SUCH: &str = "conformance_no_such_executor";
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

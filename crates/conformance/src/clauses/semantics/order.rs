@@ -1,4 +1,4 @@
-//! Checks of which code is told when several apply.
+//! Checks of which code is reported when several apply.
 
 use super::looks::*;
 use crate::clauses::prelude::*;

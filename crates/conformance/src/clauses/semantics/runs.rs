@@ -4,7 +4,7 @@ use super::looks::*;
 use super::streams::{followed, updates_of};
 use crate::clauses::prelude::*;
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

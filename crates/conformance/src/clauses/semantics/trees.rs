@@ -3,7 +3,7 @@
 use super::looks::*;
 use crate::clauses::prelude::*;
 
-/// Of this section.
+/// The clauses of this section.
 pub(super) fn clauses() -> Vec<Clause> {
     vec![
         decided(

@@ -1,4 +1,4 @@
-//! Files that can be used, files that cannot, and what is shown meanwhile.
+//! Usable and unusable files, and which certificate is shown meanwhile.
 
 use super::*;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};

@@ -1,4 +1,4 @@
-//! What becomes of endpoints: breakers, order, what people do by hand.
+//! Endpoints under delivery: breakers, order, actions by hand.
 
 use super::*;
 use crate::breaker;

@@ -1,4 +1,4 @@
-//! What becomes of a message whose receiver, store or clock misbehaves.
+//! Messages whose receiver, store or clock misbehaves.
 
 use super::*;
 use crate::endpoint::{DisabledReason, EventName};

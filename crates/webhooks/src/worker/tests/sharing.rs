@@ -1,4 +1,4 @@
-//! Nobody's receiver takes the room of others.
+//! One owner's receivers do not take the room of others.
 
 use super::*;
 

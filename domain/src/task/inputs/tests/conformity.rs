@@ -1,4 +1,4 @@
-//! Which inputs are taken, and what is said of the others.
+//! Which inputs are accepted, and the messages about others.
 
 use super::super::{compile, limits};
 use super::{accepts, brief, faults, path_text};

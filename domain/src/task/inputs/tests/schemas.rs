@@ -1,4 +1,4 @@
-//! Which schemas are taken, and what is said of the others.
+//! Which schemas are accepted, and the messages about others.
 
 use super::super::{compile, limits};
 use super::{accepts, brief, path_text};

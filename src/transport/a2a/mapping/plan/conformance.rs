@@ -1,4 +1,4 @@
-//! Messages of the official conformance kit: what they begin with says what is to happen.
+//! Messages of the official conformance kit, whose first words say what is to happen.
 
 use super::{Plan, unless_taken};
 use serde_json::{Map, Value, json};

@@ -14,7 +14,7 @@ use crate::transport::openrpc::schema_parts::{at, object};
 use serde_json::json;
 use taskledger_domain::{TaskId, Violation};
 
-/// Whose children to show.
+/// The parent whose children are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// The parent.

@@ -1,4 +1,4 @@
-//! How methods of schedules answer.
+//! Encodes the answers of `schedules.*`.
 
 use crate::application::Service;
 use crate::application::api::Error;

@@ -13,7 +13,7 @@ use crate::transport::openrpc::schema_parts::object;
 use serde_json::json;
 use taskledger_domain::Violation;
 
-/// Which schedule.
+/// Names a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Name and owner.

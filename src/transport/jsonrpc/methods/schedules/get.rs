@@ -12,7 +12,7 @@ use crate::transport::openrpc::about::schedules::{ABSENT, NAME, shown_with_times
 use serde_json::json;
 use taskledger_domain::Violation;
 
-/// Which schedule.
+/// Names a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params(pub Named);
 

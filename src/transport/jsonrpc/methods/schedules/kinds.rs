@@ -57,7 +57,6 @@ pub(super) const fn expression() -> Words {
 /// A saved workflow: `{name, version?, inputs?}`.
 pub(super) struct WorkflowKind;
 
-/// Its members.
 const MEMBERS: [&str; 3] = ["name", "version", "inputs"];
 
 impl Kind for WorkflowKind {
@@ -192,12 +191,12 @@ impl Kind for BoundsKind {
     }
 }
 
-/// By which name the schedule is kept.
+/// Reads the name of a schedule.
 pub(super) fn name(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.required("name", NameText, "The schedule.")
 }
 
-/// Whose schedule is meant.
+/// Reads the owner of a schedule.
 pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",

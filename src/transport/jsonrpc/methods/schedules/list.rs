@@ -21,14 +21,14 @@ const LIMIT_DEFAULT: u32 = 100;
 /// Schedules in a page at most.
 const LIMIT_MAX: u64 = 1000;
 
-/// Which schedules.
+/// The owner of the schedules, and a page of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Schedules in the page, at most.
     pub limit: u32,
     /// The last name of the page before.
     pub after: Option<Arc<str>>,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

@@ -14,14 +14,14 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Which schedule.
+/// Names a schedule, and says whether it is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Name and owner.
     pub named: Named,
     /// Whether it is to be paused.
     pub paused: bool,
-    /// Why.
+    /// The reason, in words for people.
     pub note: Option<Arc<str>>,
 }
 

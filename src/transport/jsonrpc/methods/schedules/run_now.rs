@@ -14,7 +14,7 @@ use crate::transport::openrpc::about::{About, MINTED_TOO, RUN};
 use serde_json::json;
 use taskledger_domain::Violation;
 
-/// Which schedule.
+/// Names a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Name and owner.

@@ -1,4 +1,4 @@
-//! What a schedule does: members that `create` and `update` share.
+//! The members that say what a schedule starts, which `create` and `update` share.
 
 use super::super::super::reader::{Fault, Reader, TIMESTAMP, integer};
 use super::kinds::{BoundsKind, OVERLAP, TasksKind, WorkflowKind, expression};

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
 
-/// Which secret.
+/// Names a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Its name.
+    /// The name by which tasks refer to the secret.
     pub name: SecretName,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

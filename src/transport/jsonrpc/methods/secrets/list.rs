@@ -13,10 +13,10 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Whose secrets.
+/// The owner of the secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

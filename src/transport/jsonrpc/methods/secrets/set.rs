@@ -17,11 +17,11 @@ use taskledger_domain::Violation;
 /// The secret to be set. `Debug` does not show its value.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Its name.
+    /// The name by which tasks refer to the secret.
     pub name: SecretName,
-    /// Its value.
+    /// The secret text; never written to logs.
     pub value: Secret,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

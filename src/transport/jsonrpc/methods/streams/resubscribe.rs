@@ -1,4 +1,4 @@
-//! `tasks.resubscribe`: a subscription goes on where it broke off.
+//! `tasks.resubscribe`: continues a subscription where it broke off.
 
 use super::beginning::subscribed;
 use super::subscribe;
@@ -18,7 +18,7 @@ use taskledger_domain::{TaskId, Violation};
 /// a new beginning, and not refused.
 const LAST_EVENT_ID_CHARS_MAX: usize = 1024;
 
-/// Whom to watch, and from where on.
+/// The task to watch, and the cursor to continue from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// A stored task; its flow is watched.

@@ -1,4 +1,4 @@
-//! `tasks.subscribe`: a task, then what happens in its flow.
+//! `tasks.subscribe`: returns a task, then streams what happens in its flow.
 
 use super::beginning::subscribed;
 use crate::application::Service;
@@ -13,7 +13,7 @@ use crate::transport::openrpc::schema_parts::{at, object, with_optional};
 use serde_json::json;
 use taskledger_domain::{TaskId, Violation};
 
-/// Whom to watch.
+/// The task to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// A stored task, which is shown before anything is told.

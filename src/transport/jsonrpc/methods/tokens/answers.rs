@@ -1,4 +1,4 @@
-//! How methods of tokens answer.
+//! Encodes the answers of `tokens.*`.
 
 use crate::application::api::{Access, Error};
 use crate::transport::jsonrpc::{RpcError, refusals};

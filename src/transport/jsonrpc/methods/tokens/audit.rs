@@ -20,10 +20,10 @@ use taskledger_domain::Violation;
 /// Characters of a principal or an object: more than any has.
 const CHARS_MAX: usize = 512;
 
-/// Which rows.
+/// The filter and page of rows.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Those that match.
+    /// Which rows are shown.
     pub filter: AuditSearch,
     /// Rows in the page, at most.
     pub limit: usize,

@@ -19,7 +19,7 @@ use taskledger_domain::Violation;
 /// Characters of an issuer or a claim: more than those of tokens that are accepted have.
 const CHARS_MAX: usize = 1024;
 
-/// Which JWTs.
+/// The JWTs to deny.
 #[derive(Debug, Clone)]
 pub struct Params {
     /// Who issued them.
@@ -28,7 +28,7 @@ pub struct Params {
     pub what: DeniedJwt,
 }
 
-/// By what tokens are refused.
+/// The claim by which tokens are refused.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Claim {
     Id,

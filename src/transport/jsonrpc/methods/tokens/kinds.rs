@@ -12,7 +12,7 @@ use taskledger_domain::Violation;
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::text::name_pattern;
 
-/// Whose tokens there are.
+/// The kinds of owners that tokens have.
 pub(super) const KIND: Choice<CallerKind> = choice(
     "not a kind",
     &[("user", CallerKind::User), ("service", CallerKind::Service)],

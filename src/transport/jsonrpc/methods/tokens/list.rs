@@ -15,10 +15,10 @@ use serde_json::json;
 use taskledger_auth::{Kind, Name};
 use taskledger_domain::Violation;
 
-/// Which tokens.
+/// The filter of tokens.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Whose; `None`: all that the caller may see.
+    /// The owner; `None`: all that the caller may see.
     pub owner: Option<(Kind, Name)>,
     /// Tokens in the page, at most.
     pub limit: usize,

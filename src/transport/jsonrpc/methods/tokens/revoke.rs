@@ -14,10 +14,10 @@ use serde_json::json;
 use taskledger_auth::TokenId;
 use taskledger_domain::Violation;
 
-/// Which token.
+/// Names a token.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Its id.
+    /// Identifies the token; it is not the secret.
     pub id: TokenId,
 }
 

@@ -18,7 +18,7 @@ use taskledger_domain::Violation;
 /// Which token gets a new secret.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Its id.
+    /// Identifies the token; it stays the same.
     pub id: TokenId,
     /// For how many seconds the old secret is accepted too.
     pub grace_s: u64,

@@ -1,4 +1,4 @@
-//! How methods of webhooks answer.
+//! Encodes the answers of `webhooks.*`.
 
 use crate::application::Service;
 use crate::application::api::Error;

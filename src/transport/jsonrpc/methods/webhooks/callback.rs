@@ -11,7 +11,7 @@ use taskledger_domain::violation::PathSegment;
 pub const MEMBER: &str = "push_notification_config";
 const MEMBERS: [&str; 4] = ["url", "headers", "method", "secret"];
 
-/// Its schema.
+/// The JSON Schema of the member.
 #[must_use]
 pub fn schema() -> Value {
     json!({

@@ -19,10 +19,10 @@ use crate::transport::openrpc::schema_parts::{object, page, text_or_null, time_o
 use serde_json::{Value, json};
 use taskledger_domain::Violation;
 
-/// Which deliveries.
+/// The filter and page of deliveries.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// Which.
+    /// Which deliveries are shown.
     pub filter: DeliveryFilter,
     /// Deliveries in the page, at most.
     pub limit: usize,

@@ -17,7 +17,7 @@ pub const LIMIT_MAX: u32 = 100;
 /// Digits of a cursor: any number of them fits.
 const DIGITS_MAX: usize = 18;
 
-/// Which page.
+/// The page of webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// Webhooks in it, at most.

@@ -5,10 +5,10 @@ use super::kinds::Id;
 use crate::application::api::webhooks::EndpointId;
 use taskledger_domain::Violation;
 
-/// Which endpoint.
+/// Names an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// Its id.
+    /// Identifies the endpoint, as `webhooks.create` returned it.
     pub id: EndpointId,
 }
 

@@ -16,7 +16,7 @@ use taskledger_domain::{Timestamp, Violation};
 /// Which deliveries begin anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// Of which endpoint.
+    /// The endpoint whose deliveries are sent again.
     pub id: EndpointId,
     /// Which of them.
     pub which: Recover,

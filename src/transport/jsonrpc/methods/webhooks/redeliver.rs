@@ -16,7 +16,7 @@ use taskledger_domain::Violation;
 /// Which delivery is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Its id.
+    /// Identifies the delivery, as `webhooks.deliveries` lists it.
     pub delivery_id: i64,
     /// Orders with the same key are one.
     pub request_key: Option<Arc<str>>,

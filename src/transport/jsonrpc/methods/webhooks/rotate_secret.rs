@@ -23,7 +23,7 @@ pub const GRACE_SECONDS_MAX: u32 = 7 * 24 * 3600;
 /// What signs from now on.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// The endpoint.
+    /// Identifies the endpoint.
     pub id: EndpointId,
     /// The caller's own secret.
     pub secret: Option<Secret>,

@@ -20,7 +20,7 @@ use taskledger_domain::task::Selector;
 /// What is changed of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Params {
-    /// The endpoint.
+    /// Identifies the endpoint.
     pub id: EndpointId,
     /// What is given.
     pub change: WebhookChange,

@@ -1,4 +1,4 @@
-//! How methods of workflow documents answer.
+//! Encodes the answers of `workflows.*`.
 
 use crate::application::Service;
 use crate::application::api::Error;

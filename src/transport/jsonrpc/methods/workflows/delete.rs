@@ -14,7 +14,7 @@ use crate::transport::openrpc::schema_parts::object;
 use serde_json::json;
 use taskledger_domain::Violation;
 
-/// Which document.
+/// Names a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Name and owner.

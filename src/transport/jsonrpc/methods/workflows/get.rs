@@ -15,7 +15,7 @@ use crate::transport::openrpc::schema_parts::merged;
 use serde_json::json;
 use taskledger_domain::Violation;
 
-/// Which document.
+/// Names a document and a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Its name and owner.

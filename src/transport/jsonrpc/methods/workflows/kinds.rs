@@ -85,7 +85,7 @@ pub(super) fn trigger(reader: &mut Reader<'_>) -> Payload {
     given.unwrap_or_else(Payload::empty)
 }
 
-/// Whose run it is.
+/// Reads the user that will own the run.
 pub(super) fn user_id(reader: &mut Reader<'_>) -> Option<String> {
     reader.optional(
         "user_id",
@@ -102,7 +102,7 @@ pub(super) fn labels(reader: &mut Reader<'_>) -> Labels {
         .unwrap_or_default()
 }
 
-/// Whose documents are meant.
+/// Reads the owner of documents.
 pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.optional(
         "owner",
@@ -111,7 +111,7 @@ pub(super) fn owner(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     )
 }
 
-/// By which name a document is kept.
+/// Reads the name of a saved document.
 pub(super) fn name(reader: &mut Reader<'_>) -> Option<Arc<str>> {
     reader.required(
         "name",

@@ -16,14 +16,14 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Which documents.
+/// The owner of the documents, and a page of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Names in the page, at most.
     pub limit: u32,
     /// The last name of the page before.
     pub after: Option<Arc<str>>,
-    /// Whose, if that was said.
+    /// The owner, if it was given.
     pub owner: Option<Arc<str>>,
 }
 

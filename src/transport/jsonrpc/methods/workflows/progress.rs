@@ -15,7 +15,7 @@ use crate::transport::openrpc::schema_parts::{
 use serde_json::json;
 use taskledger_domain::{TaskId, Violation};
 
-/// Which run.
+/// Names a run by a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
     /// The run as a task, or any other task.

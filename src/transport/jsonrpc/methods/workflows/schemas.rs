@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use taskledger_domain::Violation;
 use taskledger_domain::limits::NAME_CHARS_MAX;
 
-/// Of what.
+/// The document whose schemas are wanted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
     /// The document.

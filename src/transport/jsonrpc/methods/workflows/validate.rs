@@ -17,7 +17,7 @@ use taskledger_domain::Violation;
 /// What to check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// The document.
+    /// The workflow document to check.
     pub document: Document,
     /// Most warnings are errors.
     pub strict: bool,

@@ -8,7 +8,7 @@ use taskledger_domain::{LeaseId, TaskId, Violation};
 /// What came of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,

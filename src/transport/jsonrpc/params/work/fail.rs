@@ -10,7 +10,7 @@ pub const ERROR_BYTES_MAX: usize = 65_536;
 /// Why an attempt has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,

@@ -7,7 +7,7 @@ use taskledger_domain::{LeaseId, TaskId, Violation};
 /// What is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,

@@ -9,10 +9,10 @@ use taskledger_domain::limits::{MESSAGE_CHARS_MAX, OUTPUT_PARTS_MAX};
 use taskledger_domain::task::Progress;
 use taskledger_domain::{LeaseId, TaskId, Violation};
 
-/// Whose lease is renewed, and what the worker says besides.
+/// The lease to renew, and what the worker reports with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,
@@ -20,7 +20,7 @@ pub struct Params {
     pub lease_ms: Option<u64>,
     /// How much is done.
     pub progress: Option<Progress>,
-    /// For people.
+    /// What the worker is doing, in words for people.
     pub message: Option<String>,
     /// What it has made since the last time, with its place among the parts of the attempt, from 1.
     pub output: Option<(u32, OutputPart)>,

@@ -10,11 +10,11 @@ use taskledger_domain::{Payload, SuspensionId, TaskId, Violation};
 pub struct Params {
     /// The suspended task.
     pub task: TaskId,
-    /// The wait.
+    /// Identifies the wait that is answered.
     pub suspension: SuspensionId,
     /// An object with the answer as `value`.
     pub answer: Payload,
-    /// For whom the caller answers.
+    /// The person on whose behalf the caller answers.
     pub on_behalf_of: Option<String>,
 }
 

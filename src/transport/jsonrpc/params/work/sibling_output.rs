@@ -8,7 +8,7 @@ use taskledger_domain::{LeaseId, TaskId, Violation};
 /// Beside which task a worker looks, and for which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,

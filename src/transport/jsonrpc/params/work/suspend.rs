@@ -7,7 +7,7 @@ use taskledger_domain::{LeaseId, Payload, TaskId, Violation};
 /// What a worker wants a person to be asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Params {
-    /// The claimed task.
+    /// The task that the worker holds.
     pub task: TaskId,
     /// The lease; `None`: no lease of this server.
     pub lease: Option<LeaseId>,

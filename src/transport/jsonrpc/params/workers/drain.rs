@@ -5,10 +5,10 @@ use super::super::work::kinds::NameText;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Which worker.
+/// Names a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Its name.
+    /// The name that the worker gives itself.
     pub worker: Arc<str>,
     /// Whether it gets no more work; `false`: it does again.
     pub drain: bool,

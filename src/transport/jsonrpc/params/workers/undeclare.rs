@@ -6,10 +6,10 @@ use super::super::work::kinds::NameText;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
-/// Which method.
+/// Names a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    /// Its name.
+    /// Name of the method.
     pub method: Arc<str>,
     /// For whose tasks it is declared; empty: for those of all.
     pub owner: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! What executors, runs and statuses do not allow.
+//! Refusals because of executors, runs and statuses.
 
 use super::{A, B, STORED, id, lists, reads, refused, refused_call, two_tasks};
 use crate::application::api::{CallNames, KnownExecutors};

@@ -1,4 +1,4 @@
-//! What is not there, and what is not acceptable: values, trees, parents, dependencies.
+//! Refusals because of missing or unacceptable values, trees, parents and dependencies.
 
 use super::{A, B, STORED, id, lists, reads, two_tasks};
 use crate::application::api::CallNames;

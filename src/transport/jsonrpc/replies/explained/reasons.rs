@@ -29,7 +29,7 @@ const NAMES_MAX: usize = 3;
 /// A reason as it is answered.
 #[derive(Debug, Serialize)]
 pub(super) struct Said {
-    /// For programs.
+    /// The reason's code, for programs.
     pub(super) code: &'static str,
     /// For people: goes on after the task's name.
     pub(super) message: String,

@@ -1,5 +1,5 @@
-//! What somebody can do about a reason: calls that the server accepts now, before those that it
-//! accepts later.
+//! Steps that somebody can take about a reason: calls that the server accepts now come before those that it accepts
+//! later.
 
 use crate::transport::jsonrpc::refusals;
 use serde_json::{Value, json};

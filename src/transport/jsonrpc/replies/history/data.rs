@@ -1,4 +1,4 @@
-//! What changed with an event of a history: the members of `data`, by kind of event.
+//! The member `data` of events in a history: what changed, by kind of event.
 
 use super::super::lineage::LineageJson;
 use crate::application::api::NamedRejection;

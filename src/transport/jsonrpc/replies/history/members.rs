@@ -1,4 +1,4 @@
-//! What each kind of event says of itself.
+//! The members that each kind of event has in a history.
 
 use super::data::{Data, Members, Transition, change};
 use taskledger_domain::Payload;

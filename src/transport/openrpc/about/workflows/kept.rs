@@ -1,4 +1,4 @@
-//! What methods show of workflow documents that are kept.
+//! Schemas and examples of the methods for saved workflow documents.
 
 use super::super::super::schemas::object;
 use super::{DOCUMENT, HASH, NAME};

@@ -104,7 +104,7 @@ fn check(holds: bool, found: impl std::fmt::Debug) -> Result<(), Failure> {
     }
 }
 
-/// That a call is refused with a code of the protocol.
+/// Asserts that a call is refused with a code of the protocol.
 fn fails<T: std::fmt::Debug>(code: i32, answer: Result<T, A2AError>) -> Result<(), Failure> {
     check(matches!(&answer, Err(error) if error.code == code), &answer)
 }

@@ -1,4 +1,4 @@
-//! What is said of methods that no executor has.
+//! Reasons that concern methods without an executor.
 
 use super::super::steps::Steps;
 use super::{Said, Speaker, said};
@@ -58,7 +58,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// That a task of a run waits for an executor that there is not.
+    /// The reason that a task of a run waits for an executor that does not exist.
     pub(super) fn executor(&self, until: Timestamp) -> Said {
         let method = self.method();
         let unknown = Unknown {

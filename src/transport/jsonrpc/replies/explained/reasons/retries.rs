@@ -1,4 +1,4 @@
-//! Whether a task that has failed was tried as often as it could be, and if not, why.
+//! Reasons that say whether a failed task used all its attempts, and if not, why.
 
 use super::Speaker;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use taskledger_domain::flow::FailureReason;
 
 /// What became of the retries.
 pub(super) struct Retries {
-    /// For programs.
+    /// The code, for programs.
     pub(super) code: &'static str,
     /// For people: goes on after `failed`.
     pub(super) words: String,

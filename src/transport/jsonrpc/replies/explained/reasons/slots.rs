@@ -1,4 +1,4 @@
-//! Why a task that is ready has no slot.
+//! Reasons why a ready task has no slot.
 
 use super::{Said, Speaker, counted, said};
 use crate::application::api::{Ahead, SlotHolder};

@@ -1,4 +1,4 @@
-//! Reasons of tasks that wait for what somebody has to say or mend.
+//! Reasons of tasks that wait for somebody to answer or repair something.
 
 use super::super::steps::Steps;
 use super::{NAMES_MAX, Said, Speaker, said};
@@ -9,9 +9,9 @@ use taskledger_domain::flow::{TimerKind, Waits};
 use taskledger_domain::task::Status;
 
 impl Speaker<'_> {
-    /// That nothing begins on this server, where that keeps the task, or one below it, from starting: before the
-    /// reasons of a task that only waits for its turn, and of a group below which nothing runs; behind those of any
-    /// other.
+    /// Adds the reason that nothing begins on this server, if that keeps the task, or one below it, from starting. It
+    /// stands before the reasons of a task that only waits for its turn, and of a group below which nothing runs, and
+    /// after those of any other.
     pub(super) fn add_drain(&self, reasons: &mut Vec<Said>) {
         if !self.is_draining || self.e.run.is_none() {
             return;

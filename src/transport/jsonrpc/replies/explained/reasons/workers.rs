@@ -1,4 +1,4 @@
-//! Why no worker has claimed a task.
+//! Reasons why no worker has claimed a task.
 
 use super::{Said, Speaker, counted, said};
 use crate::application::api::{Ahead, AwaitedWorkers};
