@@ -25,7 +25,6 @@ use taskledger_domain::limits;
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, TaskList, resolve_dependencies};
 use taskledger_domain::task::spec::{TaskRef, Updates};
 use taskledger_domain::{CallbackId, FlowId, RunId, TaskId, Version};
-use together::Joining;
 
 /// Times that an update is built again because the specification changed under it.
 const UPDATE_ROUNDS_MAX: usize = 8;
@@ -55,6 +54,15 @@ impl Default for ExecuteOptions {
             id_check: IdCheck::First,
         }
     }
+}
+
+/// Where new tasks go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joining {
+    /// Into the flow of a stored parent, if they name one.
+    StoredParent,
+    /// Always into a flow of their own.
+    Nothing,
 }
 
 impl App {

@@ -5,15 +5,6 @@ use super::*;
 use taskledger_domain::flow::{Flow, Refusals, TreeFault};
 use taskledger_domain::task::call::Unresolved;
 
-/// Where new tasks go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joining {
-    /// Into the flow of a stored parent, if they name one.
-    StoredParent,
-    /// Always into a flow of their own.
-    Nothing,
-}
-
 impl App {
     /// Why new tasks are refused: `found` before, and what else is wrong with the tasks, as far as they are understood.
     pub(super) async fn refused_tasks(

@@ -2,7 +2,7 @@
 
 use crate::application::api::Error;
 use crate::clock::Clock;
-use crate::transport::jsonrpc::{RpcError, told};
+use crate::transport::jsonrpc::{ErrorKind, RpcError, told};
 use std::time::Duration;
 use taskledger_eventbus::status_with_retry;
 use tonic::{Code, Status};
@@ -38,9 +38,9 @@ pub(super) fn of_members(clock: &dyn Clock, error: Error, member: Member) -> Sta
         Error::RateLimited { .. } | Error::QuotaExceeded { .. }
     );
     let error = told(clock, error);
-    let code = match (limited, error.code) {
+    let code = match (limited, error.kind) {
         (true, _) => Code::ResourceExhausted,
-        (false, code) => code_of(code),
+        (false, kind) => code_of(kind),
     };
     let message = message(&error, member);
     match retry_after_ms(&error) {
@@ -49,18 +49,39 @@ pub(super) fn of_members(clock: &dyn Clock, error: Error, member: Member) -> Sta
     }
 }
 
-/// The codes of the protocol, by those of JSON-RPC.
-fn code_of(code: i64) -> Code {
-    match code {
-        -32602 | -32002 | -32012..=-32010 | -31024 | -31025 => Code::InvalidArgument,
-        -32001 | -32014 | -31012 => Code::NotFound,
-        -32004 => Code::PermissionDenied,
-        -32003 | -32006 | -32008 | -32009 | -31010 | -31011 | -31022 | -31023 => {
-            Code::FailedPrecondition
-        }
-        -32013 => Code::Unavailable,
-        -32015 => Code::ResourceExhausted,
-        _ => Code::Internal,
+/// The code of gRPC for a refusal.
+const fn code_of(kind: ErrorKind) -> Code {
+    match kind {
+        ErrorKind::InvalidParams
+        | ErrorKind::CircularDependency
+        | ErrorKind::InvalidParent
+        | ErrorKind::InvalidDependency
+        | ErrorKind::InvalidTree
+        | ErrorKind::InputWiring
+        | ErrorKind::MissingOutput
+        | ErrorKind::OutputTypeMismatch => Code::InvalidArgument,
+        ErrorKind::TaskNotFound
+        | ErrorKind::WebhookNotFound
+        | ErrorKind::WorkflowNotFound
+        | ErrorKind::ScheduleNotFound => Code::NotFound,
+        ErrorKind::Unauthorized => Code::PermissionDenied,
+        ErrorKind::ExecutorNotFound
+        | ErrorKind::InvalidTransition
+        | ErrorKind::AlreadyExecuting
+        | ErrorKind::NotDeletable
+        | ErrorKind::LeaseNotHeld
+        | ErrorKind::NotSuspended
+        | ErrorKind::UnresolvableInput
+        | ErrorKind::UpstreamSuspended
+        | ErrorKind::WorkflowChanged
+        | ErrorKind::ScheduleChanged => Code::FailedPrecondition,
+        ErrorKind::Busy => Code::Unavailable,
+        ErrorKind::QuotaExceeded => Code::ResourceExhausted,
+        // The first three are about the body of a call of JSON-RPC: none comes from the application.
+        ErrorKind::ParseError
+        | ErrorKind::InvalidRequest
+        | ErrorKind::MethodNotFound
+        | ErrorKind::Internal => Code::Internal,
     }
 }
 

@@ -4,9 +4,10 @@
 //! other, in the order sent, and are answered in that order; what fails or panics in one of them
 //! touches no other. No handler runs past the deadline of its request.
 
+mod batch;
 mod inside;
 
-use super::encode::{self, Answer};
+use super::encode::{self, Answer, Appended};
 pub use super::encode::{Body, Outcome, Reply};
 use super::envelope::{Element, Envelope, Params, Request};
 use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
@@ -19,7 +20,6 @@ pub use super::table::{Call, Changes, Handler, Method};
 use super::text::Text;
 use super::working::Work;
 use crate::application::Context;
-use crate::application::api::work::Release;
 use crate::clock::SharedClock;
 use crate::transport::budget::{Budget, Share};
 use crate::transport::figures::{Entrance, Figures};
@@ -56,14 +56,6 @@ pub struct Dispatcher<C> {
 pub fn figures<C>(methods: &[Method<C>]) -> Figures {
     let names = methods.iter().map(|method| method.name);
     Figures::new(names.chain([DISCOVER]).chain(OF_SOCKETS))
-}
-
-/// What the answers that were appended to a body tell of.
-#[derive(Default)]
-struct Appended {
-    /// The milliseconds to wait, if all calls were refused for the rate of their caller.
-    wait_ms: Option<u64>,
-    claimed: Vec<Release>,
 }
 
 /// How a call can be answered; a stream only when it stands alone.
@@ -239,8 +231,13 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
                     share,
                     must_be_told,
                 };
+                let refused = outcome.as_ref().err().map(|error| error.kind);
                 let body = encode::body(room, id, outcome);
-                Some(Answer { body, claimed })
+                Some(Answer {
+                    body,
+                    claimed,
+                    refused,
+                })
             }
             Envelope::Single(invalid @ Element::Invalid { .. }) => {
                 let mut buffer = Vec::new();
@@ -258,79 +255,10 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
                     Some(wait_ms) => Body::Limited(buffer, wait_ms),
                     None => Body::Whole(buffer),
                 };
-                Some(Answer { body, claimed })
-            }
-        }
-    }
-
-    /// Executes elements and appends their answers.
-    async fn batch(
-        &self,
-        elements: Vec<Element>,
-        context: &Context,
-        entrance: Entrance,
-        max: usize,
-        share: &mut Share,
-        buffer: &mut Vec<u8>,
-    ) -> Appended {
-        let (mut limited, mut all_claimed) = (Some(0), Vec::new());
-        for element in elements {
-            let before = buffer.len();
-            buffer.push(if before == 0 { b'[' } else { b',' });
-            let start = buffer.len();
-            let Appended { wait_ms, claimed } = self
-                .append(element, context, entrance, max, share, buffer)
-                .await;
-            all_claimed.extend(claimed);
-            if buffer.len() == start {
-                buffer.truncate(before);
-            } else {
-                limited = limited
-                    .zip(wait_ms)
-                    .map(|(most, wait_ms)| most.max(wait_ms));
-            }
-        }
-        if !buffer.is_empty() {
-            buffer.push(b']');
-        }
-        Appended {
-            wait_ms: limited,
-            claimed: all_claimed,
-        }
-    }
-
-    /// Executes one element and appends its answer, if it gets one.
-    async fn append(
-        &self,
-        element: Element,
-        context: &Context,
-        entrance: Entrance,
-        max: usize,
-        share: &mut Share,
-        buffer: &mut Vec<u8>,
-    ) -> Appended {
-        let mut room = encode::Room {
-            bytes_max: max,
-            share,
-            must_be_told: false,
-        };
-        match element {
-            Element::Invalid { id, error, .. } => {
-                self.count_invalid(&error, entrance);
-                encode::answer(buffer, room, id.as_deref(), &Err(error));
-                Appended::default()
-            }
-            Element::Request(request) => {
-                room.must_be_told = self.changes(&request);
-                let asked = self.request(*request, context, entrance, Stands::Among);
-                let Some((id, mut outcome)) = asked.await else {
-                    return Appended::default();
-                };
-                let claimed = encode::claimed(&mut outcome);
-                let outcome = encode::whole_by(max, outcome, context.deadline).await;
-                encode::answer(buffer, room, Some(&id), &outcome);
-                let wait_ms = outcome.err().and_then(|error| error.rate_limited_ms());
-                Appended { wait_ms, claimed }
+                Some(Answer {
+                    claimed,
+                    ..body.into()
+                })
             }
         }
     }

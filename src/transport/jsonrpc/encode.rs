@@ -1,6 +1,6 @@
 //! Answers as bytes. The id's text and the result's text are copied into the buffer as they are.
 
-use super::error::{RETRY_AFTER_TIMEOUT_MS, RpcError};
+use super::error::{ErrorKind, RETRY_AFTER_TIMEOUT_MS, RpcError};
 use super::text::{NotWhole, Text};
 use crate::application::api::work::Release;
 use crate::application::api::{Pieces, Run};
@@ -103,13 +103,26 @@ impl From<Box<RawValue>> for Reply {
 pub(crate) struct Answer {
     pub(crate) body: Body,
     pub(crate) claimed: Vec<Release>,
+    /// Why a call that stands alone was refused.
+    pub(crate) refused: Option<ErrorKind>,
 }
 
 impl From<Body> for Answer {
     fn from(body: Body) -> Self {
-        let claimed = Vec::new();
-        Self { body, claimed }
+        Self {
+            body,
+            claimed: Vec::new(),
+            refused: None,
+        }
     }
+}
+
+/// What the answers that were appended to a body tell of.
+#[derive(Default)]
+pub(super) struct Appended {
+    /// The milliseconds to wait, if all calls were refused for the rate of their caller.
+    pub(super) wait_ms: Option<u64>,
+    pub(super) claimed: Vec<Release>,
 }
 
 /// The body of an answer.

@@ -16,7 +16,7 @@ use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
 use crate::transport::jsonrpc::stream_request::WORK;
 use crate::transport::jsonrpc::working;
-use crate::transport::jsonrpc::{Answer, Body, RpcError, answer_body, failure_body};
+use crate::transport::jsonrpc::{Answer, Body, ErrorKind, RpcError, answer_body, failure_body};
 use futures_util::TryStreamExt;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -217,15 +217,20 @@ impl<C: Send + Sync + 'static> Calls<C> {
             } else {
                 answer.await
             };
-            let Some(Answer { body, claimed }) = answer else {
+            let Some(Answer {
+                body,
+                claimed,
+                refused,
+            }) = answer
+            else {
                 return;
             };
             match (body, place) {
                 (Body::Whole(answer) | Body::Limited(answer, _), _) => {
-                    if let Some((task, lease)) = claim.filter(|_| ends_claim(&answer)) {
+                    if let Some((task, lease)) = claim.filter(|_| ends_claim(refused)) {
                         windows.finished(task, lease);
                     }
-                    if let Some((task, lease)) = renewal.filter(|_| answer.starts_with(DONE)) {
+                    if let Some((task, lease)) = renewal.filter(|_| refused.is_none()) {
                         windows.renewed(task, lease);
                     }
                     let undelivered = sockets.undelivered(claimed);
@@ -380,14 +385,10 @@ fn own(envelope: Envelope) -> Own {
     }
 }
 
-/// How the answer to a call begins that was carried out.
-const DONE: &[u8] = br#"{"jsonrpc":"2.0","result":"#;
-
-/// Whether this is the answer to a call behind which a claim is not held any more: the call has ended it, or was
-/// told so.
-fn ends_claim(answer: &[u8]) -> bool {
-    const NOT_HELD: &[u8] = br#"{"jsonrpc":"2.0","error":{"code":-31010,"#;
-    answer.starts_with(DONE) || answer.starts_with(NOT_HELD)
+/// Whether a claim has ended with a call that was refused for this, or not at all: the call has ended it, or was told
+/// that it is not held any more.
+fn ends_claim(refused: Option<ErrorKind>) -> bool {
+    refused.is_none_or(|kind| kind == ErrorKind::LeaseNotHeld)
 }
 
 /// Parameters of the socket's own methods have names.
@@ -461,18 +462,6 @@ async fn whole(
 mod tests {
     use super::*;
     use crate::transport::jsonrpc::envelope::parse;
-    use taskledger_domain::testing::id;
-
-    #[test]
-    fn the_beginning_of_an_answer_says_whether_a_claim_is_still_held() {
-        let call = RawValue::from_string("1".to_owned()).unwrap();
-        let result = RawValue::from_string("{}".to_owned()).unwrap();
-        assert!(ends_claim(&answer_body(&call, &result)));
-        let lost = RpcError::lease_not_held(id("a"), "lost", "the lease ended");
-        assert!(ends_claim(&failure_body(&call, &lost)));
-        let busy = RpcError::busy("later", 5);
-        assert!(!ends_claim(&failure_body(&call, &busy)));
-    }
 
     #[test]
     fn only_calls_that_get_an_answer_are_the_sockets_own() {

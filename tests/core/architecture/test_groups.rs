@@ -1,4 +1,5 @@
-//! Filters of tests in `.config/nextest.toml` and `test.sh`, which name tests by text: whoever renames one is told here.
+//! Filters of tests in `.config/nextest.toml` and `test.sh`, which name tests by text: whoever renames one is told
+//! here.
 
 use super::{root, rust_files};
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// Characters of an id.
 const ID_CHARS: usize = 36;
 /// Members that hold a place in the log, or a duration.
-const NUMBERS: [&str; 3] = ["position", "at_position", "duration_ms"];
+const NUMBERS: [&str; 4] = ["position", "at_position", "duration_ms", "since"];
 /// What sockets name behind the methods that all doors have.
 const METHODS_OF_SOCKETS: &str = ", subscribe, unsubscribe, work";
 /// What stands before the executors of the node that answers: nodes may have others.

@@ -4,6 +4,21 @@ use crate::differential::oracle::{ANY_NUMBER, ANY_TEXT};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+/// How reasons begin that are about trees, parents, dependencies and statuses: the oracle knows the codes of such
+/// refusals, and not where their faults stand. They are told beside faults of values, which come first.
+const OF_LATER_FAMILIES: [&str; 10] = [
+    "An attempt of the flow ",
+    "An active run ",
+    "Circular ",
+    "Dependency task not found",
+    "Flow has a root already",
+    "Multiple root tasks found",
+    "Parent ",
+    "Task ",
+    "Does not match the tree",
+    "Tree is too deep",
+];
+
 /// Progress is kept in millionths.
 const NUMBERS_DIFFER_BY_MAX: f64 = 1.5e-6;
 
@@ -210,4 +225,10 @@ fn a_symbol_keeps_the_id_that_it_got_first() {
     assert_eq!(faults.len(), 1, "another symbol has this id");
     assert!(is_uuid_v4(&names.id("never seen")));
     assert_eq!(names.write(&"@^a".into()), Value::from(id.to_uppercase()));
+}
+
+/// Whether a fault that is listed belongs to a family behind faults of values.
+pub(crate) fn is_of_a_later_family(fault: &Value) -> bool {
+    let reason = fault["reason"].as_str().unwrap_or_default();
+    OF_LATER_FAMILIES.iter().any(|it| reason.starts_with(it))
 }

@@ -4,7 +4,7 @@
 //! slot is free a moment before or after the end of its attempt is known) the oracle has several
 //! worlds, and the server must be in one of them.
 
-use crate::differential::compare::Names;
+use crate::differential::compare::{Names, is_of_a_later_family};
 use crate::differential::gate::Gate;
 use crate::differential::oracle::{Answer, Oracle};
 use crate::differential::place::{Backend, Place};
@@ -22,21 +22,6 @@ pub(crate) const START: i64 = 1_767_225_600_000_000;
 const BATCH_MAX: usize = 100;
 /// More flows with running runs have too many orders of recovery to look at.
 const RESTART_FLOWS_MAX: usize = 3;
-
-/// What is said of trees, parents, dependencies and statuses: the oracle knows their codes, and not where they stand. Beside
-/// faults of values, which come first, they are told too.
-const OF_LATER_FAMILIES: [&str; 10] = [
-    "An attempt of the flow ",
-    "An active run ",
-    "Circular ",
-    "Dependency task not found",
-    "Flow has a root already",
-    "Multiple root tasks found",
-    "Parent ",
-    "Task ",
-    "Does not match the tree",
-    "Tree is too deep",
-];
 
 /// Where the server is not what the oracle says.
 #[derive(Debug)]
@@ -493,10 +478,4 @@ fn judge(
             ));
         }
     }
-}
-
-/// Whether a fault that is listed belongs to a family behind faults of values.
-fn is_of_a_later_family(fault: &Value) -> bool {
-    let reason = fault["reason"].as_str().unwrap_or_default();
-    OF_LATER_FAMILIES.iter().any(|it| reason.starts_with(it))
 }

@@ -41,11 +41,10 @@ impl Target {
 /// Why the tasks of a call cannot be resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unresolved {
-    /// Values that are wrong in themselves, those of the tasks by themselves first; `Invalid` and `InvalidTree`, in this
-    /// order. Never empty.
+    /// `Invalid`, with what is wrong with the tasks by themselves first, and `InvalidTree`, in this order. Never empty.
     pub refusals: Vec<Refusal>,
-    /// The tasks as far as they are understood, to find what else is wrong: [`Flow::refusals_of_new`]. `None`: tasks have
-    /// the same id, so nothing more can be said of references.
+    /// The tasks as far as they are understood, to find what else is wrong: [`Flow::refusals_of_new`]. `None`: several
+    /// tasks have the same id, so nothing more can be said of references.
     ///
     /// [`Flow::refusals_of_new`]: crate::flow::Flow::refusals_of_new
     pub understood: Option<ResolvedTasks>,

@@ -1,6 +1,7 @@
 //! Notifications: which calls are carried out although nobody is told their outcome.
 
 use super::*;
+use crate::application::api::work::Release;
 use crate::clock::SystemClock;
 use crate::transport::jsonrpc::envelope;
 use crate::transport::jsonrpc::reader::Declared;
