@@ -26,7 +26,8 @@ const MORE_BYTES: u64 = 1024 * 1024;
 /// Bytes beyond which it gets no more: by then it is copied, and written from its beginning again.
 const FILE_BYTES_MAX: u64 = CHECKPOINT_AFTER_PAGES * FRAME_BYTES + 8 * 1024 * 1024;
 
-static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+/// Bytes of zeros that are written at once.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// The file of the write-ahead log, for its end.
 #[derive(Debug)]
@@ -102,9 +103,10 @@ impl Ahead {
 fn longer(file: &File, more: impl FnOnce(u64) -> u64) -> io::Result<u64> {
     let begin = file.metadata()?.len();
     let (mut at, end) = (begin, begin + more(begin));
+    let zeros = vec![0_u8; PIECE_BYTES];
     while at < end {
-        let many = usize::try_from(end - at).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
-        if let Err(error) = file.write_all_at(&ZEROS[..many], at) {
+        let many = usize::try_from(end - at).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES));
+        if let Err(error) = file.write_all_at(&zeros[..many], at) {
             // The last bytes of a disk are for others.
             file.set_len(begin)?;
             return Err(error);
