@@ -89,7 +89,9 @@ impl UseCase {
             | Self::FollowRun
             | Self::ReadReports
             | Self::AwaitRun
-            | Self::ReadSibling => Reads(Action::FlowRead),
+            | Self::ReadSibling
+            // An inbox is the principal's own, but it may have published for somebody else.
+            | Self::ReadInbox => Reads(Action::FlowRead),
             Self::DeclareMethod => OfOthers(Action::MethodDeclare),
             Self::UndeclareMethod => OfOthers(Action::MethodUndeclare),
             Self::ListMethods => Reads(Action::MethodRead),
@@ -120,8 +122,6 @@ impl UseCase {
             Self::DrainServer => Always(Action::Drain),
             // They store nothing, and show what the call itself brings.
             Self::ValidateWorkflow | Self::DryRunWorkflow => Nothing,
-            // An inbox is the principal's own.
-            Self::ReadInbox => Nothing,
             // Administrators manage the tokens of all; no list shows a secret.
             Self::ListTokens | Self::ReadAudit => Nothing,
             Self::WhoAmI
