@@ -1,7 +1,7 @@
 //! Changes in the audit log.
 //!
 //! What is changed and the audit log lie in different stores, so the row is written first: without it nothing changes.
-//! If nothing is changed after all, a second row says so. Which changes have rows: `api/recorded.rs`.
+//! If nothing is changed after all, a second row says so. Which changes have rows: `api/use_case.rs`.
 
 use super::auth::Access;
 use crate::application::api::Error;
