@@ -244,12 +244,18 @@ async fn what_is_given_away_meanwhile_has_a_row_for_whom_it_is_changed() {
         history["cursor"] = page["next_cursor"].clone();
     }
     let mut noted: HashMap<String, i64> = HashMap::new();
-    let filter = json!({"action": "task.update", "principal": "user:auditor", "limit": 1000});
-    let audit = world.call("chief", "audit.list", filter).await;
-    for row in audit["entries"].as_array().unwrap() {
-        let sign = if row["outcome"] == "done" { 1 } else { -1 };
-        let owner = row["detail"]["owner"].as_str().unwrap().to_owned();
-        *noted.entry(owner).or_default() += sign;
+    let mut filter = json!({"action": "task.update", "principal": "user:auditor", "limit": 100});
+    loop {
+        let page = world.call("chief", "audit.list", filter.clone()).await;
+        for row in page["entries"].as_array().unwrap() {
+            let sign = if row["outcome"] == "done" { 1 } else { -1 };
+            let owner = row["detail"]["owner"].as_str().unwrap().to_owned();
+            *noted.entry(owner).or_default() += sign;
+        }
+        if page["next_cursor"].is_null() {
+            break;
+        }
+        filter["cursor"] = page["next_cursor"].clone();
     }
     assert_eq!(noted, changed);
     assert!(changed.len() == 2, "{changed:?}");
