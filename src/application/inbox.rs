@@ -204,8 +204,8 @@ impl Inbox {
         Ok(self.said(attempt, Version::MAX).await?.worker)
     }
 
-    /// The tasks of this inbox that are in progress, among so many of the newest of the caller's tasks, with their flows.
-    /// Cost: O(them).
+    /// The tasks of this inbox that are in progress, with their flows, among so many of the newest of the caller's
+    /// tasks. Cost: O(them).
     ///
     /// # Errors
     /// [`Error`].

@@ -171,8 +171,8 @@ impl Service {
         })
     }
 
-    /// How a task of an inbox ended, as [`Inbox`] finds it. Whoever published for somebody else reads that user's result
-    /// by it.
+    /// How a task of an inbox ended, as [`Inbox`] finds it. Whoever published for somebody else reads that user's
+    /// result by it.
     ///
     /// # Errors
     /// [`Error`].
@@ -181,6 +181,9 @@ impl Service {
         inbox: &Inbox,
         outcome: &Outcome,
     ) -> Result<Option<Ended>, Error> {
+        // A step of a stream that was counted.
+        self.access
+            .authorize(&inbox.context, UseCase::ReadInbox, None)?;
         let ended = inbox.end_of(outcome).await?;
         if ended.is_some() {
             Box::pin(self.flow_was_read(&inbox.context, outcome.flow)).await;
@@ -193,6 +196,9 @@ impl Service {
     /// # Errors
     /// [`Error`].
     pub async fn running_in_inbox(&self, inbox: &Inbox) -> Result<Vec<Running>, Error> {
+        // A step of a stream that was counted.
+        self.access
+            .authorize(&inbox.context, UseCase::ReadInbox, None)?;
         let running = inbox.running().await?;
         let flows = running.iter().map(|(flow, _)| *flow);
         Box::pin(self.flows_were_read(&inbox.context, flows)).await;
@@ -208,13 +214,16 @@ impl Service {
         inbox: &Inbox,
         attempt: Attempt,
     ) -> Result<Option<Arc<str>>, Error> {
+        // A step of a stream that was counted.
+        self.access
+            .authorize(&inbox.context, UseCase::ReadInbox, None)?;
         let worker = inbox.worker_of(attempt).await?;
         Box::pin(self.flow_was_read(&inbox.context, attempt.flow)).await;
         Ok(worker)
     }
 
-    /// Whether the caller may speak for an agent of the broker when it asks for this. That it may not is noted, with the
-    /// agent as the object. Cost: O(agents of the credential).
+    /// Whether the caller may speak for an agent of the broker when it asks for this. That it may not is noted, with
+    /// the agent as the object. Cost: O(agents of the credential).
     ///
     /// # Errors
     /// `Forbidden`.

@@ -219,6 +219,7 @@ fn every_use_case_of_the_service_is_authorised() {
         "access",
         "hint",
         "note_holders",
+        "speaks_for",
         "keep_schedules",
         "look_at_schedules",
     ];
