@@ -46,6 +46,7 @@ mod looking;
 pub mod mailbox;
 pub mod naming;
 mod new_methods;
+mod noted;
 mod offers;
 pub mod outcomes;
 mod overview;

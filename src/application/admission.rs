@@ -6,13 +6,12 @@ use super::error::Error;
 use super::guard::not_local;
 use super::readings::failed;
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_auth::{Kind, Reach, Scope};
+use taskledger_domain::FlowId;
 use taskledger_domain::flow::Handover;
-use taskledger_domain::task::call::{NewTask, TaskList};
+use taskledger_domain::task::call::{NewTask, Place, TaskList};
 use taskledger_domain::task::spec::Updates;
-use taskledger_domain::{FlowId, TaskId};
 
 impl App {
     /// Lets the root of a new flow belong to its caller unless it names somebody else, and refuses what the
@@ -47,8 +46,8 @@ impl App {
     }
 
     /// The owner, now or once the call has run, of the flow that a call adds tasks to: this user's own declarations of
-    /// methods hold for the tasks. Cost: O(1) but for a caller who acts for all users and adds to a stored task, while
-    /// somebody has declared something.
+    /// methods hold for the tasks. Cost: O(1) but for a caller who acts for all users, while somebody has declared
+    /// something: O(tasks), and a look at the flow of a stored task that they are added to.
     ///
     /// # Errors
     /// [`Error`].
@@ -64,22 +63,18 @@ impl App {
         if let Reach::Of(owner) = caller.reach() {
             return Ok(Some(owner));
         }
-        // The id of a task of the call is nobody's yet.
-        let own: HashSet<TaskId> = list.chosen_ids().map(|(_, id)| id).collect();
-        let parents = list
-            .fields()
-            .filter_map(|(task, _)| task.parent.as_ref()?.id());
-        // All tasks of a call are of one flow.
-        if let Some(parent) = parents.into_iter().find(|parent| !own.contains(parent))
-            && let Some(flow) = self.directory.flow_of(parent).await?
-        {
-            return self.declaring_owner(context, flow).await;
-        }
         let own = match caller.kind() {
             Kind::Anonymous => None,
             Kind::User | Kind::Service => Some(caller.owner().clone()),
         };
-        Ok(list.first_user().map(Arc::from).or(own))
+        match list.place() {
+            Some(Place::Root(root)) => Ok(root.user_id.as_deref().map(Arc::from).or(own)),
+            Some(Place::Below(parent)) => match self.directory.flow_of(parent).await? {
+                Some(flow) => self.declaring_owner(context, flow).await,
+                None => Ok(own),
+            },
+            None => Ok(own),
+        }
     }
 
     /// The owner of a stored flow that the caller sees, whose declarations of methods hold for it. Cost: as above.

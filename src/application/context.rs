@@ -4,6 +4,7 @@
 //! metadata of every event. Never holds a secret.
 
 use super::limits::EarlyTurn;
+use super::noted::Noted;
 use std::net::IpAddr;
 use std::sync::Arc;
 use taskledger_auth::Caller;
@@ -30,6 +31,8 @@ pub struct Context {
     pub deadline: Option<Instant>,
     /// The turn that the call got before it was read, if it is large. Not sent to other nodes.
     pub early_turn: EarlyTurn,
+    /// Whose flows the call changes according to the audit log; absent where no entry is needed. Set by `Service`.
+    pub noted: Option<Noted>,
 }
 
 impl Context {
@@ -50,6 +53,7 @@ impl Context {
             idempotency: None,
             deadline: None,
             early_turn: EarlyTurn::NONE,
+            noted: None,
         }
     }
 
@@ -58,6 +62,14 @@ impl Context {
     pub fn until(mut self, deadline: Option<Instant>) -> Self {
         self.deadline = deadline;
         self
+    }
+
+    /// The same caller, of whom it was noted whose flows the call changes.
+    #[must_use]
+    pub(super) fn noting(&self, noted: Noted) -> Self {
+        let mut context = self.clone();
+        context.noted = Some(noted);
+        context
     }
 
     /// The same caller with an idempotency key whose request has this fingerprint.

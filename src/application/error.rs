@@ -203,6 +203,15 @@ impl Error {
         Refusal::invalid(faults).into()
     }
 
+    /// The scope that the credentials lack.
+    #[must_use]
+    pub(super) const fn scope(&self) -> Option<Scope> {
+        if let Self::Forbidden { scope, .. } = self {
+            return Some(*scope);
+        }
+        None
+    }
+
     /// Whether it is certain that nothing was changed.
     #[must_use]
     pub fn changed_nothing(&self) -> bool {
@@ -217,8 +226,9 @@ impl Error {
             | Self::LeaseNotHeld { .. }
             | Self::ContractBroken { .. }
             | Self::Failed(Failure::ShuttingDown) => true,
+            Self::Outdated(Outdated::Owner) => true,
             // Only the engine and the application see the first; for others it is a fault of ours.
-            Self::Outdated(_)
+            Self::Outdated(Outdated::Attempt | Outdated::Specification)
             | Self::OutcomeUnknown
             | Self::Unanswered { .. }
             | Self::OutOfTime { .. }

@@ -1,5 +1,6 @@
-//! Checks that run before a caller's command is decided in the flow's turn: that the flow is the caller's, that the
-//! credentials allow the executors that would run or the method that is claimed, and that retried tasks stay within the
+//! Checks that run before a caller's command is decided in the flow's turn: that the flow is the caller's, that its owner
+//! is the one whom the audit log names, that the credentials allow the executors that would run or the method that is
+//! claimed, and that retried tasks stay within the
 //! quotas.
 //!
 //! Checked in the turn, so that no change of owner slips in between.
@@ -7,12 +8,13 @@
 use super::context::Context;
 use super::error::Error;
 use super::limits::Quotas;
+use super::noted::Noted;
 use super::ports::ExecutorSnapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
 use taskledger_auth::{Reach, Scope};
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::{Claimable, Command, Flow, Refusal};
+use taskledger_domain::flow::{Claimable, Command, Flow, Outdated, Refusal};
 use taskledger_domain::task::Status;
 
 /// The conditions of one caller for one command.
@@ -25,6 +27,8 @@ pub(super) struct Guard {
     executors: Option<Arc<dyn ExecutorSnapshot>>,
     /// The only methods that the caller may claim, if the credentials say so.
     methods: Option<Arc<[Arc<str>]>>,
+    /// Whose flows are changed according to the audit log, for a caller whose changes are noted.
+    noted: Option<Noted>,
     /// What the caller may add, for a command that runs stored tasks.
     quotas: Option<Arc<Quotas>>,
 }
@@ -38,7 +42,8 @@ impl Guard {
     ) -> Option<Box<Self>> {
         let caller = &context.caller;
         let is_local = caller.may(Scope::ExecLocal);
-        if is_local && caller.may(Scope::UsersAny) && caller.methods().is_none() {
+        let is_free = is_local && caller.may(Scope::UsersAny) && caller.methods().is_none();
+        if is_free && context.noted.is_none() {
             return None;
         }
         Some(Box::new(Self {
@@ -46,6 +51,7 @@ impl Guard {
             foreign: foreign(),
             executors: (!is_local).then(executors),
             methods: caller.methods().cloned(),
+            noted: context.noted.clone(),
             quotas: None,
         }))
     }
@@ -59,12 +65,18 @@ impl Guard {
     /// Whether the command may be decided. Cost: O(1); for a run of stored tasks O(tasks that it covers).
     ///
     /// # Errors
-    /// `Refused` as if there were no such task; `Forbidden`; `QuotaExceeded`.
+    /// `Refused` as if there were no such task; `Outdated`: it is of another user than was noted; `Forbidden`;
+    /// `QuotaExceeded`.
     pub(super) fn check(&self, flow: &Flow, command: &Command) -> Result<(), Error> {
         let exists = flow.version() > 0;
         // Nobody owns a flow that has left the log.
         if exists && !sees(&self.reach, flow) {
             return Err(self.foreign.clone().into());
+        }
+        if let Some(noted) = &self.noted
+            && !noted.covers(flow, command)
+        {
+            return Err(Error::Outdated(Outdated::Owner));
         }
         if let (Some(methods), Command::Claim(claim)) = (&self.methods, command)
             && let Claimable::Task(task) = claim.of

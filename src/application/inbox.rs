@@ -17,7 +17,7 @@ use taskledger_broker::{BrokerStore, NAMES_MAX, Outcome, Owner, ROWS_MAX};
 use taskledger_domain::flow::{CancelReason, Event, FailureReason, Refusal, Remarks};
 use taskledger_domain::limits::LIST_LIMIT_MAX;
 use taskledger_domain::task::Status;
-use taskledger_domain::{Payload, Recorded, TaskId, Timestamp, Version};
+use taskledger_domain::{FlowId, Payload, Recorded, TaskId, Timestamp, Version};
 use taskledger_projections::{ListFilter, Order, Start};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -95,7 +95,7 @@ impl Inbox {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn end_of(&self, outcome: &Outcome) -> Result<Option<Ended>, Error> {
+    pub(super) async fn end_of(&self, outcome: &Outcome) -> Result<Option<Ended>, Error> {
         let flow = outcome.flow;
         let foreign = || Refusal::FlowNotFound { flow };
         match self.app.is_owned(&self.context, flow, foreign).await {
@@ -200,15 +200,16 @@ impl Inbox {
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn worker_of(&self, attempt: Attempt) -> Result<Option<Arc<str>>, Error> {
+    pub(super) async fn worker_of(&self, attempt: Attempt) -> Result<Option<Arc<str>>, Error> {
         Ok(self.said(attempt, Version::MAX).await?.worker)
     }
 
-    /// The tasks of this inbox that are in progress, among so many of the newest of the caller's tasks. Cost: O(them).
+    /// The tasks of this inbox that are in progress, with their flows, among so many of the newest of the caller's
+    /// tasks. Cost: O(them).
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn running(&self) -> Result<Vec<Running>, Error> {
+    pub(super) async fn running(&self) -> Result<Vec<(FlowId, Running)>, Error> {
         let filter = ListFilter {
             status: Some(Status::InProgress),
             ..ListFilter::default()
@@ -237,14 +238,15 @@ impl Inbox {
                 attempt: row.attempt,
             };
             let said = self.said(of, Version::MAX).await?;
-            running.push(Running {
+            let one = Running {
                 external_id,
                 progress: row.progress,
                 message: said.message,
                 data: said.data,
                 worker: said.worker,
                 at: said.at.map_or(row.updated_at, |at| at),
-            });
+            };
+            running.push((row.flow_id, one));
         }
         Ok(running)
     }

@@ -63,6 +63,21 @@ impl App {
         self.once(key.as_ref(), ready(Err(error))).await
     }
 
+    /// Whether a call with this one's idempotency key was accepted: then it changes nothing. Cost: a look at the log if
+    /// it has a key.
+    pub(super) async fn is_repeated(
+        &self,
+        context: &Context,
+        use_case: UseCase,
+    ) -> Result<bool, Error> {
+        let Some(key) = Key::of(context, use_case, None) else {
+            return Ok(false);
+        };
+        let claim = ClaimKey::Request(key.claimed);
+        let held = self.store.claims(&[claim], self.clock.now()).await?;
+        Ok(held.iter().any(Option::is_some))
+    }
+
     async fn first_reply(&self, key: &Key) -> Result<Option<Reply>, Error> {
         let places: Vec<_> = key.places().cloned().collect();
         let claims: Vec<_> = places.iter().cloned().map(ClaimKey::Request).collect();

@@ -43,7 +43,7 @@ use crate::clock::SharedClock;
 use crate::runtime::maybe_block_in_place;
 use crate::webhooks::api::Webhooks;
 use crate::webhooks::worker;
-use changes::refused_as;
+use changes::Refusable;
 use futures_util::FutureExt;
 use presence::Connections;
 use schedules::RunEnds;
@@ -222,23 +222,16 @@ impl Service {
         let use_case = request.use_case();
         self.access.authorize(context, use_case, None)?;
         self.limits.rate(context, use_case, request.tasks())?;
-        // Boxed: only callers who act for all users need the room.
-        let audited = match Access::notes_reads(context) {
-            true => Box::pin(self.change_of_others(context, &request)).await?,
-            false => None,
-        };
-        let refused_as = refused_as(&request);
-        let done = self.carried_out(context, request).await;
-        let done = match audited {
-            Some(audited) => Box::pin(audited.ended(done)).await,
-            None => done,
-        };
-        match refused_as {
-            Some((action, id)) if done.is_err() => {
-                let object = id.map(|id| Arc::from(id.to_string()));
-                self.access.noted(context, (action, object), done)
+        let refusable = Refusable::of(&request);
+        // Boxed: only callers who act for all users need the room, and those who are refused.
+        if Access::notes_reads(context) {
+            return Box::pin(self.change(context, request, refusable)).await;
+        }
+        match self.carried_out(context, request).await {
+            refused @ Err(Error::Forbidden { .. }) => {
+                Box::pin(self.refusal_noted(context, refusable, refused)).await
             }
-            Some(_) | None => done,
+            done => done,
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) use wire::{CALLS, undecodable};
 
 pub use figures::{Figures, SERVICE, Topic};
 
-use crate::application::api::EarlyTurn;
+use crate::application::api::{EarlyTurn, UseCase};
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
 use crate::transport::figures::Figures as Doors;
@@ -148,14 +148,19 @@ impl Bus {
         Duration::from_millis(self.clock.now().ms_since(at))
     }
 
-    /// Whether a caller may speak for an agent.
-    fn speaks_for(&self, context: &Context, agent: &str, field: &str) -> Result<(), Status> {
-        match context.caller.speaks_for(agent) {
-            true => Ok(()),
-            false => Err(Status::permission_denied(format!(
+    /// Whether a caller may speak for an agent, which this member names, when it asks for this.
+    fn speaks_for(
+        &self,
+        context: &Context,
+        agent: &str,
+        (field, asked): (&str, UseCase),
+    ) -> Result<(), Status> {
+        let speaks = self.service.speaks_for(context, agent, asked);
+        speaks.map_err(|_| {
+            Status::permission_denied(format!(
                 "{field}: the credentials are not those of this agent"
-            ))),
-        }
+            ))
+        })
     }
 
     /// The tasks that may be meant by an id: that with this UUID, and those that the caller has published under it.
@@ -235,7 +240,8 @@ impl EventBus for Shared {
             return Err(Status::invalid_argument("agent_id cannot be empty"));
         }
         values::name_of(&asked.agent_id, "agent_id", KEY_CHARS_MAX)?;
-        self.0.speaks_for(&context, &asked.agent_id, "agent_id")?;
+        let taking = ("agent_id", UseCase::ClaimTasks);
+        self.0.speaks_for(&context, &asked.agent_id, taking)?;
         if asked.task_types.len() > patterns::TYPES_MAX {
             let reason = format!(
                 "{} types; at most {} are accepted",

@@ -35,6 +35,8 @@ pub enum Outdated {
     /// The task has another specification than the command was built on: build it again. For the
     /// application.
     Specification,
+    /// The flow is of another user than was noted before the command was sent: note it again. For the application.
+    Owner,
 }
 
 impl fmt::Display for Rejection {
@@ -43,6 +45,7 @@ impl fmt::Display for Rejection {
             Self::Refused(refusals) => refusals.first.kind().as_str(),
             Self::Outdated(Outdated::Attempt) => "the attempt is no longer the current one",
             Self::Outdated(Outdated::Specification) => "the task has another specification by now",
+            Self::Outdated(Outdated::Owner) => "the flow has another owner by now",
         })
     }
 }

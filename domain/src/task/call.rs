@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 mod resolve;
 
-pub use resolve::{Fresh, Unresolved, resolve_dependencies};
+pub use resolve::{Fresh, Place, Unresolved, resolve_dependencies};
 
 /// A task that is to be added to a flow: its references are ids, its parent stands before it.
 #[derive(Debug, Clone, PartialEq)]
@@ -282,7 +282,8 @@ impl TaskList {
         self.tasks.iter().zip(self.around.iter().copied())
     }
 
-    /// The user that the first task names.
+    /// The user that the first task names, by whom records of earlier builds are found. Not the owner of the flow: the
+    /// root need not stand first, see [`Self::place`].
     #[must_use]
     pub fn first_user(&self) -> Option<&str> {
         self.tasks.first()?.user_id.as_deref()

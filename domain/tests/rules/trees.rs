@@ -5,7 +5,7 @@ use crate::support::{create, faults, fields, minted, path, refusal, resolved, re
 use serde_json::{Value, json};
 use taskledger_domain::flow::{CallTask, Kind, ParentFault, Refusal, TreeFault};
 use taskledger_domain::task::Status::Pending;
-use taskledger_domain::task::call::NewTask;
+use taskledger_domain::task::call::{NewTask, Place, parse_tasks};
 use taskledger_domain::testing::{given, group, id, task};
 
 const STORED: &str = "660e8400-e29b-41d4-a716-446655440001";
@@ -270,4 +270,53 @@ fn parents_do_not_order_execution() {
         .when(taskledger_domain::testing::execute("a"))
         .accepted()
         .then(&[("a", InProgress), ("b", InProgress), ("c", InProgress)]);
+}
+
+#[test]
+fn the_place_of_a_list_is_where_it_is_resolved_to_in_any_order() {
+    const CHOSEN: &str = "660e8400-e29b-41d4-a716-446655440002";
+    let root = |id: Value| json!({"id": id, "name": "r", "user_id": "ann"});
+    let child =
+        |name: &str, parent: &str| json!({"name": name, "parent_id": parent, "user_id": "b"});
+    let nested = json!({"name": "n", "parent_id": "r", "children": [{"name": "m"}]});
+    let upper = CHOSEN.to_uppercase();
+    let lists = [
+        vec![root(json!("r")), child("a", "r"), child("b", "a")],
+        vec![root(json!("k")), child("a", "k"), nested],
+        vec![root(json!(CHOSEN)), child("a", &upper), child("b", "r")],
+        vec![child("a", STORED), child("b", "a"), child("c", STORED)],
+        vec![child("a", &STORED.to_uppercase()), child("b", "a")],
+    ];
+    for list in lists {
+        for order in orders(list.len()) {
+            let tasks: Vec<_> = order.iter().map(|i| list[*i].clone()).collect();
+            let parsed = parse_tasks(&json!(tasks)).unwrap();
+            let resolved = resolved_tasks(json!(tasks)).unwrap();
+            let root = resolved.tasks.iter().find(|task| task.parent.is_none());
+            match parsed.place() {
+                Some(Place::Root(found)) => {
+                    assert_eq!(resolved.joins, None);
+                    let root = root.map(|task| (&task.name, &task.user_id));
+                    assert_eq!(root, Some((&found.name, &found.user_id)), "{tasks:?}");
+                }
+                Some(Place::Below(parent)) => assert_eq!(resolved.joins, Some(parent), "{tasks:?}"),
+                None => panic!("no place: {tasks:?}"),
+            }
+        }
+    }
+}
+
+fn orders(len: usize) -> Vec<Vec<usize>> {
+    if len == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = orders(len - 1).into_iter();
+    let longer = shorter.flat_map(|order| {
+        (0..len).map(move |at| {
+            let mut order = order.clone();
+            order.insert(at, len - 1);
+            order
+        })
+    });
+    longer.collect()
 }

@@ -8,6 +8,7 @@ use crate::application::api::{Reply, Request};
 use crate::application::context::{Context, Idempotency, valid_traceparent};
 use crate::application::error::{Error, Failure, Refused};
 use crate::application::limits::Quota;
+use crate::application::noted::Noted;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use taskledger_auth::{Caller, Scope, Scopes};
 use taskledger_domain::TaskId;
 use taskledger_domain::contract::Breach;
+use taskledger_domain::flow::Outdated;
 
 macro_rules! version {
     ($version:literal) => {
@@ -52,6 +54,7 @@ struct Cover<'a> {
     trace: Option<Cow<'a, str>>,
     #[serde(borrow)]
     idempotency: Option<Key<'a>>,
+    noted: Option<Noted>,
     wait_ms: u64,
 }
 
@@ -101,6 +104,7 @@ pub(super) fn covered(context: &Context, wait: Duration, written: &[u8]) -> Vec<
             key: Cow::from(&*idempotency.key),
             call_fingerprint: idempotency.call_fingerprint.as_deref().map(Cow::from),
         }),
+        noted: context.noted.clone(),
         wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
     };
     let mut body = serde_json::to_vec(&cover).expect("texts and numbers can be written as JSON");
@@ -154,6 +158,7 @@ fn read(body: &[u8]) -> Option<Arrived> {
         idempotency.call_fingerprint = sent.call_fingerprint.as_deref().map(Arc::from);
         idempotency
     });
+    context.noted = cover.noted;
     Some(Arrived {
         context,
         request,
@@ -198,6 +203,8 @@ enum SentError {
         task: TaskId,
         breach: Box<Breach>,
     },
+    /// The flow is of another user than was noted.
+    OfAnotherOwner,
     OutcomeUnknown,
     Unanswered {
         retry_after_ms: u64,
@@ -225,7 +232,8 @@ pub(in crate::application) fn written_outcome(
             // No request that travels names a webhook.
             Error::Elsewhere(_) | Error::UnknownWebhook { .. } => return None,
             Error::Refused(refused) => SentError::Refused(refused),
-            Error::Outdated(what) => {
+            Error::Outdated(Outdated::Owner) => SentError::OfAnotherOwner,
+            Error::Outdated(what @ (Outdated::Attempt | Outdated::Specification)) => {
                 let failure =
                     Failure::Broken(format!("an outdated command was not made anew: {what:?}"));
                 SentError::Failed {
@@ -305,6 +313,7 @@ fn understood(answer: &[u8]) -> Result<Reply, Error> {
         Outcome::Error(SentError::ContractBroken { task, breach }) => {
             Error::ContractBroken { task, breach }
         }
+        Outcome::Error(SentError::OfAnotherOwner) => Error::Outdated(Outdated::Owner),
         Outcome::Error(SentError::OutcomeUnknown) => Error::OutcomeUnknown,
         Outcome::Error(SentError::Unanswered { retry_after_ms }) => {
             Error::Unanswered { retry_after_ms }

@@ -2,7 +2,8 @@
 
 use super::Service;
 use super::secrets::failed;
-use crate::application::api::{Error, Reply, Request};
+use crate::application::api::broker::{Attempt, Ended, Running};
+use crate::application::api::{Error, Recorded, Reply, Request};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::application::inbox::{Inbox, caught_up};
@@ -11,8 +12,9 @@ use crate::application::published_ids::PublishedIds;
 use crate::application::queries::Consistency;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use taskledger_auth::Scope;
 use taskledger_auth::store::OwnKey;
-use taskledger_broker::{Owner, Published};
+use taskledger_broker::{Outcome, Owner, Published};
 use taskledger_domain::TaskId;
 use taskledger_projections::TaskView;
 use taskledger_workers::MethodKey;
@@ -167,6 +169,86 @@ impl Service {
             context: context.clone(),
             requester,
         })
+    }
+
+    /// How a task of an inbox ended, as [`Inbox`] finds it. Whoever published for somebody else reads that user's
+    /// result by it.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn end_in_inbox(
+        &self,
+        inbox: &Inbox,
+        outcome: &Outcome,
+    ) -> Result<Option<Ended>, Error> {
+        // A step of a stream that was counted.
+        self.access
+            .authorize(&inbox.context, UseCase::ReadInbox, None)?;
+        let ended = inbox.end_of(outcome).await?;
+        if ended.is_some() {
+            Box::pin(self.flow_was_read(&inbox.context, outcome.flow)).await;
+        }
+        Ok(ended)
+    }
+
+    /// The tasks of an inbox that are in progress, which are read like their ends.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn running_in_inbox(&self, inbox: &Inbox) -> Result<Vec<Running>, Error> {
+        // A step of a stream that was counted.
+        self.access
+            .authorize(&inbox.context, UseCase::ReadInbox, None)?;
+        let running = inbox.running().await?;
+        let flows = running.iter().map(|(flow, _)| *flow);
+        Box::pin(self.flows_were_read(&inbox.context, flows)).await;
+        Ok(running.into_iter().map(|(_, running)| running).collect())
+    }
+
+    /// The worker of an attempt whose progress an inbox tells from now on; `None`: it runs in the server.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub async fn worker_in_inbox(
+        &self,
+        inbox: &Inbox,
+        attempt: Attempt,
+    ) -> Result<Option<Arc<str>>, Error> {
+        // A step of a stream that was counted.
+        self.access
+            .authorize(&inbox.context, UseCase::ReadInbox, None)?;
+        let worker = inbox.worker_of(attempt).await?;
+        Box::pin(self.flow_was_read(&inbox.context, attempt.flow)).await;
+        Ok(worker)
+    }
+
+    /// Whether the caller may speak for an agent of the broker when it asks for this. That it may not is noted, with
+    /// the agent as the object. Cost: O(agents of the credential).
+    ///
+    /// # Errors
+    /// `Forbidden`.
+    pub fn speaks_for(
+        &self,
+        context: &Context,
+        agent: &str,
+        use_case: UseCase,
+    ) -> Result<(), Error> {
+        if context.caller.speaks_for(agent) {
+            return Ok(());
+        }
+        // Only `users:any` speaks for any agent.
+        let (scope, field) = (Scope::UsersAny, None);
+        let refused = Err(Error::Forbidden { scope, field });
+        match use_case.recorded() {
+            Recorded::Always(action)
+            | Recorded::OfOthers(action)
+            | Recorded::Refusals(action)
+            | Recorded::Reads(action) => {
+                let change = (action, Some(Arc::from(agent)));
+                self.access.noted(context, change, refused)
+            }
+            Recorded::Nothing => refused,
+        }
     }
 }
 

@@ -254,7 +254,7 @@ impl Service {
         Ok(deleted.map_err(UnfitWorkflow::NotKept))
     }
 
-    /// The owner of the document that is to be changed.
+    /// The owner of the document that is to be changed or run. A refusal is noted.
     fn owner_of_change(
         &self,
         context: &Context,
@@ -296,8 +296,12 @@ impl Service {
         let use_case = super::workflows::use_case(run.execute);
         self.access.authorize(context, use_case, None)?;
         self.limits.rate(context, UseCase::GetWorkflow, 1)?;
-        let owner = owner_for(context, run.kept.owner)?;
-        let name = run.kept.name;
+        let action = match run.execute {
+            true => Action::TaskExecute,
+            false => Action::TaskCreate,
+        };
+        let (asked, name) = (run.kept.owner, run.kept.name);
+        let owner = self.owner_of_change(context, action, (asked, Some(&name)))?;
         let caller = context.caller.actor();
         let key = context.idempotency.as_ref().map(|it| &*it.key);
         let Some(pinned) = self.pinned(context, &owner, &name, run.version).await? else {
@@ -360,8 +364,9 @@ impl Service {
     ) -> Result<Result<TaskList, UnfitWorkflow>, Error> {
         self.access.authorize(context, UseCase::StartRun, None)?;
         self.limits.rate(context, UseCase::GetWorkflow, 1)?;
-        let owner = owner_for(context, run.kept.owner)?;
-        let name = run.kept.name;
+        let (asked, name) = (run.kept.owner, run.kept.name);
+        let change = (asked, Some(&name));
+        let owner = self.owner_of_change(context, Action::TaskExecute, change)?;
         let Some(pinned) = self.pinned(context, &owner, &name, run.version).await? else {
             return Ok(Err(UnfitWorkflow::Absent("name")));
         };

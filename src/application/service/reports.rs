@@ -1,14 +1,14 @@
 //! The addresses to which runs are reported. They are stored beside the log, so any node answers.
 
 use super::Service;
-use super::audited::Audited;
+use super::audited::{Audited, host_of};
 use super::auth::Access;
 use crate::application::api::Error;
 use crate::application::api::webhooks::{Callback, Page, Receiver};
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
 use crate::webhooks::reports::OfRun;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_auth::Action;
 use taskledger_domain::RunId;
@@ -31,7 +31,10 @@ impl Service {
         if let Some(owner) = owner.as_ref().filter(|_| !row.stage.is_end()) {
             self.one_more_callback(context, owner).await?;
         }
-        let audited = self.audited_report(context, &row).await?;
+        let given = callback.reported.as_ref();
+        let name = given.and_then(|it| it.name.as_deref());
+        let detail = json!({"change": "set", "name": name, "host": host_of(&callback.url)});
+        let audited = self.audited_report(context, &row, detail).await?;
         let reported = self.webhooks.report(of(&row), callback, owner).await;
         let reported = audited.ended(reported.map_err(Error::from)).await?;
         // What is sent there shows its results.
@@ -84,7 +87,8 @@ impl Service {
     ) -> Result<(), Error> {
         self.admit(context, UseCase::ReportRun)?;
         let row = self.app.run_row(context, run).await?;
-        let audited = self.audited_report(context, &row).await?;
+        let detail = json!({"change": "removed", "name": name});
+        let audited = self.audited_report(context, &row, detail).await?;
         let unreported = self.webhooks.unreport(run, name).await;
         audited.ended(unreported.map_err(Error::from)).await
     }
@@ -94,9 +98,10 @@ impl Service {
         &'a self,
         context: &'a Context,
         row: &RunRow,
+        mut detail: Value,
     ) -> Result<Audited<'a>, Error> {
         let (of, object) = ((&self.access, context), Arc::from(row.run.to_string()));
-        let detail = json!({"owner": row.owner});
+        detail["owner"] = json!(row.owner);
         let mut audited = Audited::new(of, Action::RunReport, Some(object), detail);
         if Access::reads_of_others(context, row.owner.as_deref()) {
             audited.begin().await?;

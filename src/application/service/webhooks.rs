@@ -1,7 +1,7 @@
 //! Webhooks. They are stored beside the log, so any node answers.
 
 use super::Service;
-use super::audited::{Audited, changed};
+use super::audited::{Audited, changed, host_of};
 use super::auth::{ALL, Access};
 use crate::application::api::webhooks::{
     Deliveries, DeliveryFilter, EndpointId, Listed, NewWebhook, Page, Recover, Secret, Secrets,
@@ -44,7 +44,8 @@ impl Service {
         let id = new.id.unwrap_or_else(|| EndpointId(self.app.clock.uuid()));
         new.id = Some(id);
         let user = new.filter.user.clone();
-        self.audited_change(context, (change, id), json!({"user_id": user}), async {
+        let detail = json!({"user_id": user, "host": host_of(&new.url)});
+        self.audited_change(context, (change, id), detail, async {
             Ok(self.webhooks.create(new).await?)
         })
         .await
@@ -104,6 +105,9 @@ impl Service {
         let mut detail = json!({"changed": changed_fields(&change)});
         if let Some(user) = &change.user {
             detail["user_id"] = json!(user);
+        }
+        if let Some(url) = &change.url {
+            detail["host"] = json!(host_of(url));
         }
         let made = (UseCase::UpdateWebhook, id);
         let view = self.audited_change(context, made, detail, async {

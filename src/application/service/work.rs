@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Caller, Scope};
+use taskledger_auth::{Action, Caller, Scope};
 use taskledger_domain::{Payload, Violation};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -72,7 +72,9 @@ impl Service {
             Wanted::Methods(methods) => methods,
             Wanted::Task(_) | Wanted::Left(_) => &[],
         };
-        allowed(&context.caller, methods, "methods")?;
+        let refused_as = (Action::TaskClaim, None);
+        let is_allowed = allowed(&context.caller, methods, "methods");
+        self.access.noted(context, refused_as.clone(), is_allowed)?;
         let asks = Asks {
             worker: &worker,
             principal,
@@ -84,7 +86,7 @@ impl Service {
         self.workers.asked(&asks).map_err(|error| unasked(&error))?;
         let claims = self.claim_as(context, claim, &asks, news).await;
         connected.answered();
-        claims
+        self.access.noted(context, refused_as, claims)
     }
 
     async fn claim_as(

@@ -14,7 +14,7 @@ use crate::application::api::views::TaskRow;
 use crate::application::api::work::{
     Claim, Complete, Connection, Fail, LeaseLoss, Output, Renew, Wanted,
 };
-use crate::application::api::{Cancel, Consistency, Error, Reply, Request};
+use crate::application::api::{Cancel, Consistency, Error, Reply, Request, UseCase};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
 use taskledger_domain::contract::TooLarge;
@@ -272,7 +272,8 @@ impl Bus {
         }
         name_of(task_id, "task_id", ID_CHARS_MAX)?;
         name_of(executor, "executor_agent_id", KEY_CHARS_MAX)?;
-        self.speaks_for(context, executor, "executor_agent_id")
+        let saying = ("executor_agent_id", UseCase::CompleteTask);
+        self.speaks_for(context, executor, saying)
     }
 
     /// Claims a task that its agent speaks of without holding it: one that nobody works on.

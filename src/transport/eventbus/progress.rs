@@ -82,7 +82,7 @@ struct Telling {
 impl Telling {
     async fn run(mut self, mut notices: Notices) {
         let _counted = self.bus.clone().figures().stream(Topic::Progress);
-        match self.inbox.running().await {
+        match self.bus.service.running_in_inbox(&self.inbox).await {
             Ok(running) => {
                 for one in running {
                     self.send(one).await;
@@ -137,7 +137,8 @@ impl Telling {
         let worker = match self.workers.get(&attempt) {
             Some(known) => known.clone(),
             None => {
-                let worker = self.inbox.worker_of(attempt).await?;
+                let service = &self.bus.service;
+                let worker = service.worker_in_inbox(&self.inbox, attempt).await?;
                 if self.workers.len() >= KNOWN_MAX {
                     self.workers.clear();
                 }

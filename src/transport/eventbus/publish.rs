@@ -6,7 +6,7 @@ use super::{Bus, patterns, status};
 use crate::application::Context;
 use crate::application::api::broker::{ID_BYTES_MAX, KEY_BYTES, PublishedIds};
 use crate::application::api::views::TaskRow;
-use crate::application::api::{Cancel, Error, Execute, IdCheck, Refused, Request, Target};
+use crate::application::api::{Cancel, Error, Execute, IdCheck, Refused, Request, Target, UseCase};
 use prost_types::value::Kind;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -212,7 +212,8 @@ impl Bus {
 
     async fn accepted(&self, context: &Context, message: TaskMessage) -> Result<Accepted, Status> {
         let method = named(&message)?;
-        self.speaks_for(context, &message.requester_agent_id, "requester_agent_id")?;
+        let publishing = ("requester_agent_id", UseCase::ExecuteTasks);
+        self.speaks_for(context, &message.requester_agent_id, publishing)?;
         let has_deadline = message.deadline.is_some();
         let ids = self.service.published_ids(context).await;
         let ids = ids.map_err(|error| status::of(&*self.clock, error))?;

@@ -9,8 +9,8 @@ use super::published::NOBODY;
 use super::values::{invalid, name_of, struct_of, timestamp_of};
 use super::{Bus, Sent, Topic, ended, status, wire};
 use crate::application::Context;
-use crate::application::api::Error;
 use crate::application::api::broker::{Blocked, End, Ended, Hindrance, Inbox, NAMES_MAX, Outcome};
+use crate::application::api::{Error, UseCase};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -62,7 +62,8 @@ impl Bus {
             "requester_agent_id",
             KEY_CHARS_MAX,
         )?;
-        self.speaks_for(context, &given.requester_agent_id, "requester_agent_id")?;
+        let reading = ("requester_agent_id", UseCase::ReadInbox);
+        self.speaks_for(context, &given.requester_agent_id, reading)?;
         if given.task_ids.len() > NAMES_MAX {
             let reason = format!(
                 "{} ids; at most {NAMES_MAX} are accepted",
@@ -202,7 +203,9 @@ impl Results {
         while self.unsettled.len() >= UNSETTLED_MAX {
             sleep(PAUSE).await;
         }
-        let ended = self.answer(|| self.inbox.end_of(outcome)).await;
+        let ended = self
+            .answer(|| self.bus.service.end_in_inbox(&self.inbox, outcome))
+            .await;
         // What has left the log is told to nobody any more.
         let Some(ended) = ended else { return Ok(()) };
         let bytes_max = self.bus.message_bytes_max;

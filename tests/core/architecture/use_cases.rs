@@ -26,6 +26,10 @@ pub(super) const NO_USE_CASE: &[(&str, &str)] = &[
     ("note_holders", "the server does it by itself"),
     ("pause", "is about when a call is read, before it is known"),
     (
+        "speaks_for",
+        "is a further question about a call that asks for its use case itself",
+    ),
+    (
         "taken",
         "takes calls of nodes, and asks `authorize` with the caller that they bring",
     ),

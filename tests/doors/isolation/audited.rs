@@ -252,7 +252,8 @@ async fn webhooks_that_may_tell_of_others_are_noted() {
             continue;
         }
         assert_eq!(created[0]["object"], made["id"]);
-        assert_eq!(created[0]["detail"], json!({"user_id": null}));
+        let host = "receiver.example.com";
+        assert_eq!(created[0]["detail"], json!({"user_id": null, "host": host}));
         assert_eq!(updated[0]["object"], made["id"]);
         let changed = json!(["description", "user_id"]);
         let detail = json!({"changed": changed, "user_id": "bob"});

@@ -41,7 +41,7 @@ async fn refusals(world: &World, name: &str) -> (u64, BTreeSet<String>) {
 }
 
 /// Has the audit log take rows, or not.
-async fn takes_rows(world: &World, takes: bool) {
+pub(super) async fn takes_rows(world: &World, takes: bool) {
     let file = world.folder.path().join("auth.db");
     let url = format!("sqlite://{}", file.display());
     let mut db = SqliteConnection::connect(&url).await.unwrap();

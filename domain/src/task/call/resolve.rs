@@ -18,6 +18,15 @@ pub enum Fresh {
     Below,
 }
 
+/// Where the tasks of a call go, however they are ordered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Place<'a> {
+    /// Into a new flow, whose root is this task.
+    Root(&'a TaskFields),
+    /// Into the flow of this stored task.
+    Below(TaskId),
+}
+
 /// How a reference of the call was understood.
 enum Target {
     /// A task of the call.
@@ -63,6 +72,26 @@ impl Unresolved {
 }
 
 impl TaskList {
+    /// Where the tasks go, as [`Self::resolve`] decides it; `None` only for a list that it refuses. Of a list that it
+    /// refuses for having both a root and a stored parent, the root. Cost: O(tasks).
+    #[must_use]
+    pub fn place(&self) -> Option<Place<'_>> {
+        let mut tops = self.fields().filter(|(_, around)| around.is_none());
+        if let Some((root, _)) = tops.find(|(task, _)| task.parent.is_none()) {
+            return Some(Place::Root(root));
+        }
+        let (names, _) = Names::of(&self.tasks);
+        let mut tasks = self.tasks.iter().enumerate();
+        tasks.find_map(|(i, task)| {
+            let of = CallTask::Index(i);
+            let parent = task.parent.as_ref().filter(|_| self.around[i].is_none())?;
+            match names.find(parent, ReferenceAt::Parent { of }) {
+                Ok(Target::Stored(id)) => Some(Place::Below(id)),
+                Ok(Target::Local(_) | Target::Untold) | Err(_) => None,
+            }
+        })
+    }
+
     /// Gives ids to the tasks (`mint` makes fresh ones), resolves references within the call, and
     /// orders parents before children. Cost: O(tasks + dependencies).
     ///
