@@ -193,7 +193,7 @@ use_cases! {
     /// Give a webhook a new secret.
     RotateWebhookSecret = "webhooks.rotate_secret" needs Some(Scope::Webhooks), costs Cost::Write;
     /// Read the secrets of a webhook.
-    ReadWebhookSecret = "webhooks.secret" needs Some(Scope::Webhooks), costs Cost::Read;
+    ReadWebhookSecret = "webhooks.secret" needs Some(Scope::Webhooks), costs Cost::Write;
     /// Send a test to a webhook.
     TestWebhook = "webhooks.test" needs Some(Scope::Webhooks), costs Cost::Write;
     /// Read what was sent to webhooks.

@@ -1,7 +1,7 @@
 //! `workers.drain`.
 
 use super::super::super::reader::{BOOLEAN, Parameters, Reader};
-use super::super::work::kinds::NameText;
+use super::super::work::kinds::NewName;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
@@ -18,7 +18,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let worker = reader.required(
             "worker",
-            NameText,
+            NewName,
             "The worker, as it names itself; it need not be there.",
         );
         let about = "Whether it is drained; `false` lets it have work again.";

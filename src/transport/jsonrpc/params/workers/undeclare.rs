@@ -2,7 +2,7 @@
 
 use super::super::super::reader::{Parameters, Reader};
 use super::super::owner::OwnerKind;
-use super::super::work::kinds::NameText;
+use super::super::work::kinds::NewName;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
@@ -17,7 +17,7 @@ pub struct Params {
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
-        let method = reader.required("method", NameText, "The declared method.");
+        let method = reader.required("method", NewName, "The declared method.");
         let owner = reader.optional(
             "owner",
             OwnerKind,
