@@ -39,8 +39,8 @@ pub fn is_jwt(credential: &str) -> bool {
     credential.bytes().filter(|byte| *byte == b'.').count() == 2
 }
 
-/// Whether a text is a JWT in compact serialization, as far as it shows: three parts in base64url of which the first is a JSON object, the
-/// signature possibly empty. Names with two dots are none. Cost: O(length).
+/// Whether a text is a JWT in compact serialization, as far as it shows: three parts in base64url of which the first is
+/// a JSON object, the signature possibly empty. Names with two dots are none. Cost: O(length).
 #[must_use]
 pub fn is_compact(text: &str) -> bool {
     let is_part = |part: &str| {

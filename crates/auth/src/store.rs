@@ -3,8 +3,9 @@
 //! Owns: connections, schema, and the rows of tokens, of JWTs that are refused, of sealed secrets, of the server's own
 //! keys and of the audit log.
 //! May not: decide who may do what, or see a secret (it gets digests and sealed values). Whoever changes something
-//! calls [`AuthStore::change`], writes, adds its row to the audit log in the same transaction ([`AuthStore::append`]) and
-//! commits: then nothing changes without a row. It cannot be made again from the log, so it is never thrown away.
+//! calls [`AuthStore::change`], writes, adds its row to the audit log in the same transaction
+//! ([`AuthStore::append`]) and commits: then nothing changes without a row. It cannot be made again from the log, so
+//! it is never thrown away.
 
 mod audit;
 mod connect;

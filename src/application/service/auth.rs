@@ -371,7 +371,8 @@ impl Access {
     }
 }
 
-/// Refuses a credential in place of a name or claim: it denies nothing, and would be kept and shown. It is not repeated.
+/// Refuses a credential in place of a name or claim: it denies nothing, and would be kept and shown. It is not
+/// repeated.
 fn no_credential(issuer: &str, what: &DeniedJwt) -> Result<(), Error> {
     let (value, expected) = match what {
         DeniedJwt::Id(value) => (value, "the claim `jti` of the token, not the token itself"),

@@ -84,15 +84,10 @@ impl Service {
     ) -> Result<(), Error> {
         self.admit(context, UseCase::ReportRun)?;
         let row = self.app.run_row(context, run).await?;
-        // Where there is none, nothing is changed: it has no row.
-        if self.webhooks.receiver(run, name).await?.is_none() {
-            return Ok(());
-        }
         let audited = self.audited_report(context, &row).await?;
         let unreported = self.webhooks.unreport(run, name).await;
         let is_gone = audited.ended(unreported.map_err(Error::from)).await?;
         if !is_gone {
-            // Somebody else was faster.
             audited.refused().await;
         }
         Ok(())
