@@ -310,11 +310,12 @@ async fn a_row_names_the_credential_that_was_used_and_the_call_as_the_server_doe
         }
         let counts: Vec<_> = counts.into_iter().collect();
         // Reads that came behind the first row of a minute are still counted in memory.
-        let is_all = |(id, count): &(Value, u64)| match action {
-            "flow.read" => counts
-                .iter()
-                .any(|(of, n)| *of == id.to_string() && n <= count),
-            _ => counts.contains(&(id.to_string(), *count)),
+        let is_all = |(id, count): &(Value, u64)| {
+            let id = id.to_string();
+            match action {
+                "flow.read" => counts.iter().any(|(of, n)| *of == id && n <= count),
+                _ => counts.contains(&(id, *count)),
+            }
         };
         assert!(counts.len() == 2 && expected.iter().all(is_all), "{audit}");
     }

@@ -235,9 +235,10 @@ impl AuditLog {
         (action, object): (Action, Arc<str>),
         refusal: Refusal,
     ) {
-        let why = match refusal {
-            Refusal::Scope(scope) => Why::Scope(scope),
-            rule => Why::Rule(rule),
+        let why = if let Refusal::Scope(scope) = refusal {
+            Why::Scope(scope)
+        } else {
+            Why::Rule(refusal)
         };
         self.deny(By::call(caller, origin), (action, Some(object)), why);
     }

@@ -69,7 +69,7 @@ async fn refusals_about_tokens_are_counted_by_caller_action_and_reason(world: Wo
         assert!(rotated.unwrap().is_err());
     }
     let rows = world.audit().await.split_off(1);
-    let mut told: Vec<_> = rows.iter().map(|row| counted(row)).collect();
+    let mut told: Vec<_> = rows.iter().map(counted).collect();
     told.sort();
     assert_eq!(
         told,

@@ -49,4 +49,12 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_name_that_could_not_be_shown_is_refused() {
+        for name in ["z\u{1b}[2J", "a\u{202e}b", " a"] {
+            let found = faults(Params::read(&map(json!({"worker": name}))));
+            assert_eq!((found.len(), &*found[0].0), (1, "worker"), "{name}");
+        }
+    }
 }
