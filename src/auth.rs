@@ -42,8 +42,8 @@ pub trait Failures: Send + Sync + fmt::Debug + 'static {
     /// Wrong ones came from there.
     fn failed(&self, from: IpAddr, why: Denied);
 
-    /// A revoked one came from there, which nobody guesses: it does not slow down others of the address.
-    fn revoked(&self, _from: IpAddr, _bearer: &str) {}
+    /// One that held once came from there, which nobody guesses: it does not slow down others of the address.
+    fn ended(&self, _from: IpAddr, _why: Denied, _bearer: &str) {}
 }
 
 /// Authentication that is on.
@@ -78,11 +78,10 @@ impl Authenticator {
                 Denied::Malformed | Denied::Unknown => failures.failed(from, *denied),
                 // Nobody guesses who shows nothing, or what held once: such clients must not keep others of
                 // their address out.
-                Denied::Revoked => failures.revoked(from, bearer.unwrap_or_default()),
-                Denied::Missing
-                | Denied::Expired
-                | Denied::Limited { .. }
-                | Denied::Unavailable => {}
+                Denied::Expired | Denied::Revoked => {
+                    failures.ended(from, *denied, bearer.unwrap_or_default());
+                }
+                Denied::Missing | Denied::Limited { .. } | Denied::Unavailable => {}
             }
         }
         verified

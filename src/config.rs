@@ -4,6 +4,7 @@
 //! and within its bounds. May not touch: anything that runs.
 
 mod a2a;
+mod audited;
 mod auth;
 mod broker;
 mod egress;

@@ -27,7 +27,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::AuditLog;
+use taskledger_auth::{AuditLog, By};
 use taskledger_domain::flow::Rest;
 use taskledger_domain::{FlowId, Position};
 use taskledger_projections::ReadModels;
@@ -85,6 +85,8 @@ pub struct Retention {
     pub projections: Projections,
     /// Who else reads the log.
     pub follower: Arc<dyn Follower>,
+    /// Who archives.
+    pub by: By,
     /// Told which file holds what is about to leave; if it cannot be written there, nothing leaves.
     pub audit: Option<Arc<AuditLog>>,
     /// Told of flows that are gone, so that nothing of them is remembered.

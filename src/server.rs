@@ -43,7 +43,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use storage::Opened;
 use taskledger_auth::tokens::FirstError;
-use taskledger_auth::{AdminTokens, Tokens};
+use taskledger_auth::{AdminTokens, By, Tokens};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -258,6 +258,7 @@ impl Server {
         let directory = app.directory.clone();
         let service = retention::Service {
             retention: retention::Retention {
+                by: By::server(),
                 store: app.store.clone(),
                 flows: app.flows.clone(),
                 queries: app.queries.clone(),

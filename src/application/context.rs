@@ -23,6 +23,8 @@ pub struct Context {
     pub address: Option<IpAddr>,
     /// The id of the request; kept by everything that follows from it.
     pub correlation: Arc<str>,
+    /// The server's own id of the request, where the caller has chosen the correlation. Not sent to other nodes.
+    pub own_id: Option<Arc<str>>,
     /// A valid W3C `traceparent`, if the request had one.
     pub trace: Option<Arc<str>>,
     /// Makes a repetition of a state-changing call harmless.
@@ -49,6 +51,7 @@ impl Context {
             caller,
             address: None,
             correlation,
+            own_id: None,
             trace: None,
             idempotency: None,
             deadline: None,

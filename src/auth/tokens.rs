@@ -78,9 +78,9 @@ impl Failures for Audited {
         }
     }
 
-    fn revoked(&self, from: IpAddr, bearer: &str) {
+    fn ended(&self, from: IpAddr, why: Denied, bearer: &str) {
         // Access tokens of issuers have none.
         let token = Token::parse(bearer).ok().map(|token| token.id().clone());
-        self.log.login_failed(from, Denied::Revoked.as_str(), token);
+        self.log.login_failed(from, why.as_str(), token);
     }
 }

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_auth::{Action, By, Entry};
 use taskledger_cli::output::Output;
 use taskledger_domain::Position;
 use taskledger_projections::ReadModels;
@@ -58,11 +59,19 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
         access,
     } = args.command;
     let mut progress = Progress::of("events");
+    let entry = Entry::done(By::operator(), Action::Rebuild, None);
     let rebuilt = match url {
         Some(url) => ask_server(&access.api(&url)?, &mut progress).await,
         None => match storage::storage(&storage)? {
-            Storage::Folder(folder) => in_folder(&folder, &mut progress).await,
-            Storage::Database(database) => in_database(&database, &mut progress).await,
+            Storage::Folder(folder) => {
+                let _lock = free(&folder)?;
+                let rebuilt = in_folder(&folder, &mut progress);
+                storage::audited(&storage, entry, rebuilt).await
+            }
+            Storage::Database(database) => {
+                let rebuilt = in_database(&database, &mut progress);
+                storage::audited(&storage, entry, rebuilt).await
+            }
         },
     };
     progress.end();
@@ -132,15 +141,19 @@ async fn rebuilt(
     beside(store.clone(), models, |at, head| progress.at(at, head)).await
 }
 
-/// Rebuilds the read models of a data folder that no server uses.
-async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, CliError> {
+/// Keeps servers from a data folder with a log.
+fn free(folder: &Path) -> Result<DataDirLock, CliError> {
     storage::log_in(folder).map_err(CliError::Failed)?;
-    let _lock = DataDirLock::acquire(folder).map_err(|error| match &error {
+    DataDirLock::acquire(folder).map_err(|error| match &error {
         LockError::Held { .. } => {
             CliError::Failed(format!("{error}; a running server rebuilds with `--url`"))
         }
         LockError::Unusable { .. } => CliError::failed(&error),
-    })?;
+    })
+}
+
+/// Rebuilds the read models of a data folder that no server uses.
+async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, CliError> {
     let store = SqliteStore::open(sqlite::Options::new(folder, storage::clock()));
     let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
     let options = taskledger_projections::Options::new(folder.join(READ_MODELS_FILE));

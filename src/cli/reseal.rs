@@ -10,7 +10,7 @@ use crate::webhooks::store::{Store, WEBHOOKS_FILE};
 use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
-use taskledger_auth::{AuthStore, Vault};
+use taskledger_auth::{Action, AuditLog, AuthStore, By, Entry, Vault};
 use taskledger_cli::output::Output;
 
 /// Encrypt all secrets again with the first key of the key file, so that the other keys can be removed
@@ -82,6 +82,14 @@ async fn reseal(args: &Args, out: &mut Output) -> Result<ExitCode, CliError> {
     };
     let store = opened.map_err(|error| CliError::failed(&error))?;
     let auth = Arc::new(auth.map_err(|error| CliError::failed(&error))?);
+    // Written first: without it nothing is changed.
+    let entry = Entry::done(By::operator(), Action::SecretReseal, None);
+    let audit = AuditLog::new(auth.clone(), clock.clone());
+    if let Err(error) = audit.record(&entry).await {
+        store.close().await;
+        auth.close().await;
+        return Err(CliError::failed(&error));
+    }
     let of_webhooks = store.reseal().await;
     store.close().await;
     let of_tasks = match Vault::new(auth.clone(), keys, clock).await {

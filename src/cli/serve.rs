@@ -285,7 +285,8 @@ async fn open_doors(
     let authenticate = server.authentication(config.auth.mode, is_reachable, issuers);
     let authenticate = authenticate.await.map_err(|e| CliError::failed(&e))?;
     let is_authenticated = authenticate.is_some();
-    server.note_start(config.audited(is_authenticated)).await;
+    let settings = config.audited(is_authenticated, &server.tokens().admin_ids());
+    server.note_start(settings).await;
     let inside = Inside {
         authenticate,
         ..Inside::from(server.service().clone())

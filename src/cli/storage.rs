@@ -15,7 +15,7 @@ use crate::store::transfer::{Source, Target};
 use crate::store::verify::Report;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taskledger_auth::{AuditLog, AuthStore, Entry};
+use taskledger_auth::{AuditLog, AuthStore, Entry, Outcome};
 use taskledger_domain::Position;
 
 /// What the settings name.
@@ -83,7 +83,7 @@ pub(super) async fn target(
 }
 
 /// Writes a row into the audit log beside the log.
-pub(super) async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), CliError> {
+async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), CliError> {
     let store = match storage(config)? {
         Storage::Folder(folder) => AuthStore::of_folder(&folder).await,
         Storage::Database(database) => AuthStore::of_database(&database.log(clock())).await,
@@ -92,6 +92,26 @@ pub(super) async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), 
     let written = AuditLog::new(store.clone(), clock()).record(entry).await;
     store.close().await;
     written.map_err(|e| CliError::failed(&e))
+}
+
+/// Does something that has a row in the audit log, which is written first: without it nothing is done. If nothing was
+/// done after all, a second row says so.
+pub(super) async fn audited<T>(
+    config: &StorageConfig,
+    entry: Entry,
+    work: impl Future<Output = Result<T, CliError>>,
+) -> Result<T, CliError> {
+    let unwritten = |error| format!("nothing was done: the audit log cannot be written: {error}");
+    let written = record(config, &entry).await;
+    written.map_err(|error| CliError::Failed(unwritten(error)))?;
+    let done = work.await;
+    if done.is_err() {
+        let outcome = Outcome::Refused;
+        if let Err(error) = record(config, &Entry { outcome, ..entry }).await {
+            eprintln!("the audit log does not say that nothing was done: {error}");
+        }
+    }
+    done
 }
 
 /// Checks every row of the log, whose hash chain must go through `kept` if that is given.

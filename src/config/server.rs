@@ -6,7 +6,7 @@ use super::{
 };
 use crate::tls::Certificates;
 use crate::transport::http;
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 use ipnet::IpNet;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -197,30 +197,6 @@ impl ServerConfig {
             addresses.map_or(true, |mut all| {
                 all.any(|address| !address.ip().is_loopback())
             })
-        })
-    }
-
-    /// The settings that decide who may call and what may be called, for the audit log. Without secrets: of the proxy,
-    /// whose URL may hold a password, only that there is one. `is_authenticated`: what `--auth` has come to.
-    #[must_use]
-    pub fn audited(&self, is_authenticated: bool) -> serde_json::Value {
-        fn texts<T: ToString>(all: &[T]) -> Vec<String> {
-            all.iter().map(ToString::to_string).collect()
-        }
-        let (egress, mode) = (&self.engine.egress, self.auth.mode.to_possible_value());
-        serde_json::json!({
-            "auth": mode.as_ref().map(clap::builder::PossibleValue::get_name),
-            "authentication": is_authenticated,
-            "listen": self.listen,
-            "broker_listen": self.broker.listen,
-            "issuers": self.oidc.issuers,
-            "allow_command": self.engine.allowed_commands,
-            "trusted_proxies": texts(&self.trusted_proxies),
-            "egress_allow_net": texts(&egress.allow_nets),
-            "egress_allow_host": texts(&egress.allow_hosts),
-            "egress_deny_host": texts(&egress.deny_hosts),
-            "egress_allow_http": egress.allow_http,
-            "egress_proxy": egress.proxy.is_some(),
         })
     }
 

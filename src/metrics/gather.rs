@@ -67,6 +67,9 @@ fn credentials(page: &mut Page, sources: &Sources, slow: &Slow) {
     for (reason, count) in sources.doors.denials() {
         page.add(&t::DENIED, &[reason], count);
     }
+    for (outcome, count) in sources.tokens.store().appended() {
+        page.add(&t::AUDITED, &[outcome.as_str()], count);
+    }
     if let Some(tokens) = &slow.tokens {
         for (state, count) in TokenState::ALL.iter().zip(tokens) {
             page.add(&t::TOKENS, &[state.as_str()], *count);

@@ -96,6 +96,8 @@ table! {
         "Requests that were refused as a whole, before a call was carried out.";
     DENIED = Counter "taskledger_authentication_refused_total" ["reason"]
         "Requests whose credentials were refused, by reason; `limited`: not checked after too many wrong ones from that address.";
+    AUDITED = Counter "taskledger_audit_entries_total" ["outcome"]
+        "Entries that this server has added to the audit log, by their outcome: `done` or `refused`.";
     TOKENS = Gauge "taskledger_tokens" ["state"]
         "Stored tokens, including expired ones that are still listed; of all servers on the database.";
     #[Expiring] TOKEN_EXPIRY = Gauge "taskledger_token_expires_seconds" []

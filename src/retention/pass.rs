@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Action, By, Entry};
+use taskledger_auth::{Action, Entry};
 use taskledger_domain::flow::{Archive, FlowArchived, Rest};
 use taskledger_domain::{FlowId, Position, Timestamp};
 use taskledger_projections as projections;
@@ -227,7 +227,7 @@ impl Retention {
         let Filed { file, flows } = filed;
         if let Some(audit) = &self.audit {
             let object = Arc::from(file.name.as_str());
-            let entry = Entry::done(By::server(), Action::Retention, Some(object));
+            let entry = Entry::done(self.by.clone(), Action::Retention, Some(object));
             let detail = serde_json::json!({"flows": flows.len()});
             audit.record(&entry.with(detail)).await?;
         }

@@ -17,7 +17,7 @@ use crate::webhooks::store::Store as Webhooks;
 use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::AuditLog;
+use taskledger_auth::{AuditLog, By};
 use taskledger_broker::BrokerStore;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{FlowId, Position, TaskId};
@@ -115,6 +115,7 @@ impl Alone {
         flows.set_attempts(Arc::new(Nothing));
         let audit = AuditLog::new(storage.auth.clone(), clock.clone());
         let retention = Retention {
+            by: By::operator(),
             audit: Some(Arc::new(audit)),
             store,
             flows: flows.clone(),

@@ -6,10 +6,13 @@ mod admission;
 mod command_line;
 mod issuers;
 mod modes;
+mod offline;
 mod proxies;
 
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use taskledger_testkit::program::run;
 use taskledger_testkit::server::{Folder, Server};
 
 /// Each test runs with a server whose data is in a folder, and with one whose data is on PostgreSQL.
@@ -241,23 +244,51 @@ async fn no_secret_is_in_the_log_or_in_a_file(folder: Folder) {
 async fn the_row_of_a_start_has_the_settings_of_access_and_no_secret() {
     let folder = Folder::new();
     let proxy = "http://u:canary@127.0.0.1:9";
-    let arguments = ["--egress-proxy", proxy, "--allow-command", "true"];
-    let server = Server::start_with(&folder, &arguments).await;
+    let token = run(["tokens", "generate"]).await.done().trim().to_owned();
+    let [_, id, secret] = *token.split('_').collect::<Vec<_>>() else {
+        panic!("not a token");
+    };
+    let path = folder.path().join("operator.token");
+    std::fs::write(&path, &token).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let arguments = [
+        &["--egress-proxy", proxy, "--allow-command", "true"][..],
+        &["--admin-token-file", path.to_str().unwrap()],
+        &["--admin-listen", "127.0.0.1:0"],
+        &["--broker-metrics-listen", "127.0.0.1:0"],
+        &["--allow-origin", "https://app.example"],
+        &[
+            "--oidc-issuer",
+            "https://login.example",
+            "--oidc-audience",
+            "ledger",
+        ],
+        &["--oidc-scopes", "groups:ops=admin", "--auth", "off"],
+    ];
+    let server = Server::start_with(&folder, &arguments.concat()).await;
     let starts = json!({"action": "server.start"});
     let audit = server.api.call("audit.list", starts).await;
     let rows = audit["entries"].as_array().unwrap();
     assert_eq!(rows.len(), 1, "{audit}");
     for (setting, value) in [
-        ("auth", json!("auto")),
+        ("auth", json!("off")),
         ("authentication", json!(false)),
         ("listen", json!("127.0.0.1:0")),
         ("allow_command", json!(["true"])),
         ("trusted_proxies", json!([])),
         ("egress_proxy", json!(true)),
+        ("admin_listen", json!("127.0.0.1:0")),
+        ("broker_metrics_listen", json!("127.0.0.1:0")),
+        ("allow_origins", json!(["https://app.example"])),
+        ("admin_tokens", json!([id])),
+        ("oidc_audiences", json!(["ledger"])),
+        ("oidc_scopes", json!(["groups:ops=admin"])),
+        ("tls_client_ca", json!(false)),
         ("version", json!(env!("CARGO_PKG_VERSION"))),
     ] {
         assert_eq!(rows[0]["detail"][setting], value, "{setting}: {audit}");
     }
     assert!(!audit.to_string().contains("canary"), "{audit}");
+    assert!(!audit.to_string().contains(secret), "{audit}");
     server.stop().await;
 }

@@ -18,6 +18,8 @@ pub(crate) const OTHERS: &str = "others";
 const MEANS: &str = "means";
 /// On the data folder or the database itself.
 const ON_THE_STORE: &str = "store";
+/// The member of `detail` with the id that the caller has chosen for the call.
+const CLIENT_REQUEST: &str = "client_request_id";
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -122,6 +124,8 @@ words! {
         SecretDelete = "secret.delete",
         /// Somebody with `users:any` read the names of secrets of somebody else; the object is `*`.
         SecretRead = "secret.read",
+        /// Stored secrets were encrypted again under another key.
+        SecretReseal = "secret.reseal",
         /// A secret was shown: that of a webhook endpoint, which is the object.
         SecretShown = "secret.shown",
         /// A schedule was made; the object is its name, as of the next four.
@@ -178,8 +182,10 @@ pub struct By {
     pub token: Option<Arc<str>>,
     /// The address of the connection.
     pub address: Option<Arc<str>>,
-    /// The id of the call.
+    /// The id of the call, which the server has made.
     pub request: Option<Arc<str>>,
+    /// The id that the caller has chosen for it. Anybody may choose any.
+    pub client_request: Option<Arc<str>>,
 }
 
 /// The origin of a call, as far as that is known.
@@ -187,8 +193,10 @@ pub struct By {
 pub struct Origin {
     /// The address of the connection.
     pub address: Option<Arc<str>>,
-    /// The id of the call.
+    /// The id of the call, which the server has made.
     pub request: Option<Arc<str>>,
+    /// The id that the caller has chosen for it.
+    pub client_request: Option<Arc<str>>,
 }
 
 impl By {
@@ -200,6 +208,7 @@ impl By {
             token: caller.credential().cloned(),
             address: origin.address.clone(),
             request: origin.request.clone(),
+            client_request: origin.client_request.clone(),
         }
     }
 
@@ -220,12 +229,13 @@ impl By {
         Self::named(OTHERS)
     }
 
-    fn named(principal: &str) -> Self {
+    pub(crate) fn named(principal: &str) -> Self {
         Self {
             principal: Arc::from(principal),
             token: None,
             address: None,
             request: None,
+            client_request: None,
         }
     }
 }
@@ -277,9 +287,13 @@ impl Entry {
         self
     }
 
-    /// What is kept as more about it: of what an operator did also by what means.
+    /// What is kept as more about it: of what an operator did also by what means, and the id that the caller has
+    /// chosen for the call.
     pub(crate) fn kept_detail(&self) -> Option<serde_json::Value> {
         let mut detail = self.detail.clone();
+        if let Some(id) = &self.by.client_request {
+            detail.get_or_insert_with(|| serde_json::json!({}))[CLIENT_REQUEST] = (&**id).into();
+        }
         if &*self.by.principal == OPERATOR {
             detail.get_or_insert_with(|| serde_json::json!({}))[MEANS] = ON_THE_STORE.into();
         }

@@ -39,6 +39,20 @@ pub fn is_jwt(credential: &str) -> bool {
     credential.bytes().filter(|byte| *byte == b'.').count() == 2
 }
 
+/// Whether a text is a JWT in compact serialization, as far as it shows: three parts in base64url of which the first is
+/// a JSON object, the signature possibly empty. Names with two dots are none. Cost: O(length).
+#[must_use]
+pub fn is_compact(text: &str) -> bool {
+    let is_part = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'='))
+    };
+    let mut parts = text.trim().split('.');
+    let header = parts.next().unwrap_or_default();
+    // `{"` and what is left of a third byte.
+    is_jwt(text) && header.starts_with("ey") && is_part(header) && parts.all(is_part)
+}
+
 /// The issuers that are trusted, with their present keys. Keys are refreshed in the background until the
 /// value is dropped.
 #[derive(Debug)]

@@ -29,3 +29,9 @@ pub use store::{AuthStore, DeniedJwt};
 pub use token::{Digest, ID_CHARS, Malformed, PREFIX, TOKEN_CHARS, Token, TokenId};
 pub use tokens::{AdminTokens, Denial, Tokens};
 pub use vault::{Vault, VaultError};
+
+/// Whether a text looks like a whole credential: a token of this server, or a JWT. Cost: O(length).
+#[must_use]
+pub fn is_credential(text: &str) -> bool {
+    text.starts_with(PREFIX) || jwt::is_compact(text)
+}

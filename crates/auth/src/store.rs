@@ -3,8 +3,9 @@
 //! Owns: connections, schema, and the rows of tokens, of JWTs that are refused, of sealed secrets, of the server's own
 //! keys and of the audit log.
 //! May not: decide who may do what, or see a secret (it gets digests and sealed values). Whoever changes something
-//! calls [`AuthStore::change`], writes, adds its row to the audit log in the same transaction ([`append`]) and commits:
-//! then nothing changes without a row. It cannot be made again from the log, so it is never thrown away.
+//! calls [`AuthStore::change`], writes, adds its row to the audit log in the same transaction
+//! ([`AuthStore::append`]) and commits: then nothing changes without a row. It cannot be made again from the log, so
+//! it is never thrown away.
 
 mod audit;
 mod connect;
@@ -13,7 +14,7 @@ mod own_keys;
 pub(crate) mod secrets;
 mod tokens;
 
-pub use audit::{AuditFilter, AuditRow, append};
+pub use audit::{AuditFilter, AuditRow};
 pub use connect::{AUTH_FILE, STEPS};
 pub use denied::{DENIED_MAX, DeniedJwt, DeniedRow};
 pub(crate) use denied::{count_denied, deny};
@@ -22,8 +23,10 @@ pub use secrets::{SecretOwner, SecretRow};
 pub use tokens::{NewToken, Owner, TOKENS_MAX, TokenRow, TokenState};
 pub(crate) use tokens::{count, hold, insert, revoke, rotate};
 
+use crate::audit::Outcome;
 use taskledger_beside::{Connections, store_error, store_shell, store_write};
 use taskledger_domain::Timestamp;
+use taskledger_meters::Counter;
 use taskledger_sql::{Columns, Tx, in_slices};
 
 store_error!("tokens");
@@ -31,6 +34,8 @@ store_error!("tokens");
 /// The tables in one place. Lasts as long as the server; `close` lets go of the connections.
 pub struct AuthStore {
     connections: Connections,
+    /// Rows that were added to the audit log, by their outcome.
+    audited: [Counter; Outcome::ALL.len()],
 }
 
 store_shell!(pub AuthStore, "tokens");
@@ -38,7 +43,10 @@ store_write!(pub AuthStore);
 
 impl AuthStore {
     fn new(connections: Connections) -> Self {
-        Self { connections }
+        Self {
+            connections,
+            audited: std::array::from_fn(|_| Counter::default()),
+        }
     }
 
     /// The same, and all servers forget what they know within a second of its commit.

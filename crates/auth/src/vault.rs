@@ -6,7 +6,7 @@
 
 use crate::audit::{Action, By, Entry};
 use crate::secret::{SECRET_BYTES, SECRETS_PER_OWNER_MAX, SecretName};
-use crate::store::{self, AuthStore, OwnKey, SecretOwner, SecretRow, append, secrets};
+use crate::store::{self, AuthStore, OwnKey, SecretOwner, SecretRow, secrets};
 use serde_json::json;
 use std::sync::Arc;
 use taskledger_clock::SharedClock;
@@ -103,7 +103,9 @@ impl Vault {
                 return Ok(None);
             }
             let row = secrets::put(&mut tx, owner, name, sealed, now).await?;
-            append(&mut tx, &entry(by, Action::SecretSet, owner, name), now).await?;
+            self.store
+                .append(&mut tx, &entry(by, Action::SecretSet, owner, name), now)
+                .await?;
             tx.commit().await?;
             Ok(Some(row))
         };
@@ -156,7 +158,9 @@ impl Vault {
             let mut tx = self.store.write().await?;
             let existed = secrets::remove(&mut tx, owner, name).await?;
             if existed {
-                append(&mut tx, &entry(by, Action::SecretDelete, owner, name), now).await?;
+                self.store
+                    .append(&mut tx, &entry(by, Action::SecretDelete, owner, name), now)
+                    .await?;
             }
             tx.commit().await?;
             Ok(existed)

@@ -29,6 +29,24 @@ macro_rules! store_error {
             Damaged(String),
         }
 
+        impl Error {
+            /// Whether a change was certainly not made: the database has said so, or was not reached. When its answer
+            /// was lost, nobody knows.
+            #[must_use]
+            pub const fn is_undone(&self) -> bool {
+                use $crate::named::DatabaseError;
+                match self {
+                    Self::Database(error) => matches!(
+                        error,
+                        DatabaseError::Database(_)
+                            | DatabaseError::PoolTimedOut
+                            | DatabaseError::PoolClosed
+                    ),
+                    Self::Late | Self::Damaged(_) => false,
+                }
+            }
+        }
+
         impl ::std::fmt::Display for Error {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 match self {
@@ -161,5 +179,18 @@ mod tests {
         let damaged = taskledger_sql::Error::Damaged("a hole".to_owned());
         let told = "the store of stamps is damaged: a hole".to_owned();
         assert_eq!(shown(damaged.into()), (told, false));
+    }
+
+    #[test]
+    fn a_change_is_undone_for_certain_unless_its_answer_was_lost() {
+        let lost = sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into());
+        for (error, is_undone) in [
+            (Error::from(sqlx::Error::PoolTimedOut), true),
+            (Error::from(lost), false),
+            (Error::Late, false),
+            (Error::Damaged(String::new()), false),
+        ] {
+            assert_eq!(error.is_undone(), is_undone, "{error}");
+        }
     }
 }

@@ -58,6 +58,7 @@ mod tests {
             Action::FlowOwner,
             // No use case.
             Action::LoginFailed,
+            Action::SecretReseal,
             Action::Retention,
             Action::Import,
             Action::Start,

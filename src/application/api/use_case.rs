@@ -226,7 +226,7 @@ use_cases! {
     RotateWebhookSecret = "webhooks.rotate_secret" needs Some(Scope::Webhooks), costs Cost::Write,
         leaves Always(Action::WebhookRotate);
     /// Read the secrets of a webhook.
-    ReadWebhookSecret = "webhooks.secret" needs Some(Scope::Webhooks), costs Cost::Read,
+    ReadWebhookSecret = "webhooks.secret" needs Some(Scope::Webhooks), costs Cost::Write,
         leaves Always(Action::SecretShown);
     /// Send a test to a webhook.
     TestWebhook = "webhooks.test" needs Some(Scope::Webhooks), costs Cost::Write, leaves OfOthers(Action::WebhookTest);

@@ -13,6 +13,7 @@ use taskledger_auth::store::Owner;
 use taskledger_auth::tokens::{New, Refusal};
 use taskledger_auth::{
     Action, By, Caller, DeniedJwt, Entry, Kind, Name, Origin, Reach, Scope, Seen, TokenId, Tokens,
+    is_credential,
 };
 use taskledger_domain::{FlowId, Violation};
 
@@ -25,7 +26,14 @@ pub(super) fn origin(context: &Context) -> Origin {
         address: context
             .address
             .map(|address| Arc::from(address.to_string())),
-        request: Some(context.correlation.clone()),
+        request: Some(
+            context
+                .own_id
+                .as_ref()
+                .unwrap_or(&context.correlation)
+                .clone(),
+        ),
+        client_request: context.own_id.as_ref().map(|_| context.correlation.clone()),
     }
 }
 
@@ -245,6 +253,7 @@ impl Access {
         what: DeniedJwt,
     ) -> Result<DeniedView, Error> {
         self.admit(context, UseCase::DenyJwt)?;
+        no_credential(&issuer, &what)?;
         if let Some(trusted) = &self.issuers
             && !trusted.contains(&issuer)
         {
@@ -348,20 +357,6 @@ impl Access {
         }
     }
 
-    /// Writes into the audit log what the caller is about to do.
-    ///
-    /// # Errors
-    /// [`Error`]: it is not written, so it must not be done.
-    pub(super) async fn audited(
-        &self,
-        context: &Context,
-        action: Action,
-        object: Option<Arc<str>>,
-    ) -> Result<(), Error> {
-        self.note(context, |by| Entry::done(by, action, object))
-            .await
-    }
-
     /// Writes a row of the caller into the audit log.
     ///
     /// # Errors
@@ -374,6 +369,29 @@ impl Access {
         let by = By::call(&context.caller, &origin(context));
         Ok(self.tokens.audit().record(&entry(by)).await?)
     }
+}
+
+/// Refuses a credential in place of a name or claim: it denies nothing, and would be kept and shown. It is not
+/// repeated.
+fn no_credential(issuer: &str, what: &DeniedJwt) -> Result<(), Error> {
+    let (value, expected) = match what {
+        DeniedJwt::Id(value) => (value, "the claim `jti` of the token, not the token itself"),
+        DeniedJwt::Subject(value) => (value, "the claim `sub` of the token, not the token itself"),
+    };
+    let issuer = (
+        "issuer",
+        issuer,
+        "the claim `iss` of the token, not the token itself",
+    );
+    let faults = [issuer, ("value", value, expected)]
+        .into_iter()
+        .filter(|(_, text, _)| is_credential(text))
+        .map(|(field, _, expected)| Violation::of(field, "a credential", expected, &"***".into()));
+    let faults: Vec<_> = faults.collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(faults))
 }
 
 /// Tokens of this issuer are not accepted. Told only to those who may refuse tokens: they see the settings.

@@ -90,7 +90,11 @@ impl Service {
         let detail = json!({"change": "removed", "name": name});
         let audited = self.audited_report(context, &row, detail).await?;
         let unreported = self.webhooks.unreport(run, name).await;
-        audited.ended(unreported.map_err(Error::from)).await
+        let is_gone = audited.ended(unreported.map_err(Error::from)).await?;
+        if !is_gone {
+            audited.refused().await;
+        }
+        Ok(())
     }
 
     /// A change of where a run is reported, whose row is written if the run is somebody else's.

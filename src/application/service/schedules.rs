@@ -10,6 +10,7 @@ mod starting;
 mod tasks;
 mod ticking;
 
+use self::audited::{found, stored};
 use self::defining::{Fit, changed, checked, dropped, due, has_other_times, never};
 pub(super) use self::run_ends::RunEnds;
 use super::Service;
@@ -94,7 +95,7 @@ impl Service {
         let named = (&new.owner, &new.name);
         let mut audited = self.audited(context, Action::ScheduleCreate, named);
         audited.begin().await?;
-        match self.schedules.create(&new).await? {
+        match stored(&audited, self.schedules.create(&new).await).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
                 Ok(Ok(shown(schedule, Vec::new(), at)))
@@ -178,7 +179,8 @@ impl Service {
         let mut audited = self.audited_update(context, &changes, of);
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
-            let seen = match self.seen(&owner, &named.name, expected_version).await? {
+            let seen = self.seen(&owner, &named.name, expected_version).await;
+            let seen = match found(&audited, seen).await? {
                 Ok(seen) => seen,
                 Err(unfit) => return Ok(audited.refusal(unfit).await),
             };
@@ -207,7 +209,8 @@ impl Service {
                 Some((version, work)) if work == new.definition.work => version,
                 Some(_) | None => {
                     let work = (&owner, &new.definition.work, &new.actor, &new.scopes);
-                    match Box::pin(self.check_work(work, (new.id, &new.name, at))).await? {
+                    let checked = Box::pin(self.check_work(work, (new.id, &new.name, at))).await;
+                    match found(&audited, checked).await? {
                         Ok(version) => version,
                         Err(unfit) => return Ok(audited.refusal(unfit).await),
                     }
@@ -215,7 +218,8 @@ impl Service {
             };
             checked_version = Some((new.work_version, new.definition.work.clone()));
             audited.begin().await?;
-            if let Some(kept) = self.schedules.replace(&seen, &new, at).await? {
+            let replaced = self.schedules.replace(&seen, &new, at).await;
+            if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
                 return Ok(Ok(shown(kept, Vec::new(), at)));
             }
@@ -240,7 +244,8 @@ impl Service {
         let mut audited = self.audited(context, action, (&owner, &named.name));
         for _ in 0..ROUNDS_MAX {
             let at = self.app.clock.now();
-            let seen = match self.seen(&owner, &named.name, None).await? {
+            let seen = self.seen(&owner, &named.name, None).await;
+            let seen = match found(&audited, seen).await? {
                 Ok(seen) => seen,
                 Err(unfit) => return Ok(audited.refusal(unfit).await),
             };
@@ -261,7 +266,8 @@ impl Service {
                 new.definition.next(&calendar, new.cursor, started)
             });
             plan(&mut new, next);
-            if let Some(kept) = self.schedules.replace(&seen, &new, at).await? {
+            let replaced = self.schedules.replace(&seen, &new, at).await;
+            if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
                 return Ok(Ok(shown(kept, Vec::new(), at)));
             }
@@ -292,7 +298,7 @@ impl Service {
             let deleted = self
                 .schedules
                 .delete(&owner, &named.name, expected_version, at);
-            match deleted.await? {
+            match stored(&audited, deleted.await).await? {
                 Ok(Deleted::Gone) => return Ok(Ok(true)),
                 Ok(Deleted::Absent) => {
                     audited.refused().await;
@@ -334,7 +340,9 @@ impl Service {
             self.lets_run(context, &schedule, &audited).await?;
             audited.begin().await?;
             let of_version = (schedule.id, schedule.version);
-            let done = self.run_by_hand(of_version, &key, overlap).await;
+            let done = self
+                .run_by_hand(of_version, (&key, overlap), &audited)
+                .await;
             // The look may have left something to do, also where it failed.
             self.schedules_changed.notify_one();
             if let Some(run) = done? {
@@ -345,7 +353,8 @@ impl Service {
                 let root = TaskId(run.flow);
                 return Ok(Ok(RunByHand { run, root }));
             }
-            schedule = match self.schedules.schedule(&owner, &named.name).await? {
+            let newest = self.schedules.schedule(&owner, &named.name).await;
+            schedule = match found(&audited, newest.map_err(Error::from)).await? {
                 Some(newest) => newest,
                 None => return Ok(audited.refusal(UnfitSchedule::Absent).await),
             };
@@ -366,11 +375,11 @@ impl Service {
         audited: &Audited<'_>,
     ) -> Result<(), Error> {
         // Boxed: it is large, and seldom asked.
-        let may = Box::pin(self.may_have_run(context, schedule)).await;
-        if may.is_err() {
-            audited.refused().await;
-        }
-        may
+        found(
+            audited,
+            Box::pin(self.may_have_run(context, schedule)).await,
+        )
+        .await
     }
 
     async fn seen(

@@ -1,6 +1,7 @@
 //! Health, executors and other information about the server.
 
 use super::Service;
+use super::audited::Audited;
 use crate::application::api::{
     Check, Deliveries, Draining, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare,
     Rebuild, SlotUsage,
@@ -10,7 +11,7 @@ use crate::application::context::Context;
 use crate::application::ports::Standing;
 use crate::subscription::rebuild::Status;
 use crate::subscription::runner::State;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskledger_auth::{Action, Entry};
@@ -133,8 +134,15 @@ impl Service {
     /// [`Error`]; `Busy` while one is under way.
     pub async fn rebuild_read_models(&self, context: &Context) -> Result<Position, Error> {
         self.admit(context, UseCase::RebuildReadModels)?;
-        self.access.audited(context, Action::Rebuild, None).await?;
-        self.app.rebuild_read_models().await
+        let (of, action) = ((&self.access, context), Action::Rebuild);
+        let mut audited = Audited::new(of, action, None, Value::Null);
+        audited.begin().await?;
+        let begun = self.app.rebuild_read_models().await;
+        // One that has an error has not begun.
+        if begun.is_err() {
+            audited.refused().await;
+        }
+        begun
     }
 
     /// Has this server begin nothing any more, or again; what is under way goes on. Until it is said otherwise, or

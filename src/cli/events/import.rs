@@ -46,16 +46,11 @@ pub(super) struct Args {
 pub(super) async fn import(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let input = Lines::open(&args.file)?;
     let (target, lock) = storage::target(&args.storage).await?;
-    let taken = take_in(input, target, &args).await;
+    let taken = Box::pin(take_in(input, target, &args)).await;
     if let (Err(_), Some(lock)) = (&taken, lock) {
         lock.undo();
     }
     let taken = taken?;
-    let by = By::operator();
-    let entry = Entry::done(by, Action::Import, None).with(serde_json::json!(taken));
-    if let Err(error) = storage::record(&args.storage, &entry).await {
-        eprintln!("imported, but the audit log does not say so: {error}");
-    }
     if out.is_json() {
         out.value(&serde_json::json!(taken))?;
     } else {
@@ -95,7 +90,9 @@ async fn take_in(
             "the stored events differ from the export ({stored}; {given}); nothing is imported"
         )));
     }
-    target.finish().await.map_err(|e| CliError::failed(&e))?;
+    let entry = Entry::done(By::operator(), Action::Import, None).with(serde_json::json!(taken));
+    let finished = async { target.finish().await.map_err(|e| CliError::failed(&e)) };
+    storage::audited(&args.storage, entry, finished).await?;
     Ok(taken)
 }
 

@@ -73,13 +73,15 @@ pub(super) fn is_empty(page: &Value) -> bool {
     list(page, "entries").is_empty()
 }
 
-const COLUMNS: [Column<'static>; 7] = [
+const COLUMNS: [Column<'static>; 9] = [
     Column::whole("TIME"),
     Column::short("BY"),
+    Column::short("TOKEN").extra(),
     Column::short("ADDRESS").extra(),
     Column::whole("ACTION"),
     Column::short("OBJECT"),
     Column::whole("OUTCOME"),
+    Column::short("REQUEST").extra(),
     Column::wraps("DETAIL"),
 ];
 
@@ -101,10 +103,12 @@ fn row(entry: &Value, out: &Output) -> Vec<Text> {
     vec![
         time(out, entry, "at"),
         text("principal"),
+        text("token"),
         text("address"),
         text("action"),
         text("object"),
         Text::of(style, outcome),
+        text("request"),
         Text::of(Style::Dim, member(entry, "detail")),
     ]
 }

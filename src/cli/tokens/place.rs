@@ -36,7 +36,7 @@ pub(super) struct Opened {
     api: Box<dyn Api>,
     /// The options of another command for the same place, each behind a blank.
     options: String,
-    store: Option<(Arc<AuthStore>, Option<DataDirLock>)>,
+    store: Option<(Arc<AuthStore>, Arc<AuditLog>, Option<DataDirLock>)>,
 }
 
 impl Place {
@@ -86,13 +86,18 @@ impl Place {
         };
         let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
         let audit = Arc::new(AuditLog::new(store.clone(), clock.clone()));
-        let tokens = Tokens::new(store.clone(), audit, clock.clone(), AdminTokens::default());
+        let tokens = Tokens::new(
+            store.clone(),
+            audit.clone(),
+            clock.clone(),
+            AdminTokens::default(),
+        );
         let access = Arc::new(Access::new(Arc::new(tokens), clock.clone()));
         let dispatcher = Dispatcher::new(access, methods::access(), clock.clone());
         Ok(Opened {
             api: Box::new(LocalApi::of_operator(Arc::new(dispatcher), clock)),
             options,
-            store: Some((store, lock)),
+            store: Some((store, audit, lock)),
         })
     }
 }
@@ -110,7 +115,11 @@ impl Opened {
 
     /// Lets go of it.
     pub(super) async fn close(self) {
-        if let Some((store, _lock)) = self.store {
+        if let Some((store, audit, _lock)) = self.store {
+            // What was refused is counted first.
+            if let Err(error) = audit.flush().await {
+                eprintln!("the audit log does not say what was refused: {error}");
+            }
             store.close().await;
         }
     }

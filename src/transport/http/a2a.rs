@@ -9,7 +9,7 @@ mod written;
 pub(super) use received::Received;
 pub(super) use reshaped::{names_version, reshaped, reshaped_under};
 
-use super::call_context::{REQUEST_ID, context};
+use super::call_context::{REQUEST_ID, RequestId, context};
 use super::connection::KeptAlive;
 use super::door::Door;
 use super::json::parse;
@@ -87,7 +87,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         head: &Parts,
         envelope: Envelope,
         received: Received,
-        correlation: Arc<str>,
+        correlation: RequestId,
     ) -> Response {
         let mut counting = self.counting(a2a, Binding::A2aRpc);
         let (id, meant) = match jsonrpc::spoken(envelope, a2a.serves_v03()) {
@@ -156,7 +156,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         head: &Parts,
         bytes: Bytes,
         received: Received,
-        correlation: Arc<str>,
+        correlation: RequestId,
     ) -> Result<Response, Error> {
         let path = head.uri.path();
         let (method, path) = (
@@ -224,7 +224,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         path: &str,
         bytes: Bytes,
         received: Received,
-        correlation: Arc<str>,
+        correlation: RequestId,
     ) -> Response {
         let known = match bytes.is_empty() {
             true => Ok(()),
@@ -288,7 +288,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         head: &Parts,
         (operation, call): (Operation, Call),
         received: Received,
-        correlation: Arc<str>,
+        correlation: RequestId,
         written: &Written,
     ) -> Result<Response, Error> {
         let Received {

@@ -13,10 +13,37 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
+/// The id of a request.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId {
+    correlation: Arc<str>,
+    /// The server's own, where the caller has chosen the correlation.
+    own: Option<Arc<str>>,
+}
+
+impl RequestId {
+    /// One that the caller has chosen, and that of the server.
+    pub(super) fn chosen(correlation: &str, own: Arc<str>) -> Self {
+        Self {
+            correlation: Arc::from(correlation),
+            own: Some(own),
+        }
+    }
+
+    /// One that the server has made.
+    pub(super) const fn made(correlation: Arc<str>) -> Self {
+        Self {
+            correlation,
+            own: None,
+        }
+    }
+}
+
 /// What a use case knows of a request and its caller.
-pub(super) fn context(head: &Parts, caller: Arc<Caller>, correlation: Arc<str>) -> Context {
+pub(super) fn context(head: &Parts, caller: Arc<Caller>, id: RequestId) -> Context {
     let trace = head.headers.get(TRACEPARENT);
-    let mut context = Context::of(caller, correlation);
+    let mut context = Context::of(caller, id.correlation);
+    context.own_id = id.own;
     context.address = head.extensions.get::<Peer>().map(|peer| peer.0);
     context.trace = trace
         .and_then(|value| value.to_str().ok())

@@ -3,7 +3,7 @@
 use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;
 use super::body;
-use super::call_context::{REQUEST_ID, context};
+use super::call_context::{REQUEST_ID, RequestId, context};
 use super::grpc::Grpc;
 use super::health::Probe;
 use super::hosts::Hosts;
@@ -209,7 +209,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         head: Parts,
         body: Body,
         deadline: Instant,
-        correlation: Arc<str>,
+        correlation: RequestId,
     ) -> Result<Admitted, Box<Response>> {
         let headers = &head.headers;
         if let Err(refused) = refusal::unless_json(headers) {
@@ -358,8 +358,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         refusal
     }
 
-    /// The caller's own request id if it is harmless, else a fresh one.
-    pub(super) fn correlation(&self, headers: &HeaderMap) -> (Arc<str>, HeaderValue) {
+    /// The caller's own request id if it is harmless, beside one of the server, else a fresh one.
+    pub(super) fn correlation(&self, headers: &HeaderMap) -> (RequestId, HeaderValue) {
         let given = headers.get(REQUEST_ID).filter(|value| {
             let bytes = value.as_bytes();
             (1..=REQUEST_ID_BYTES_MAX).contains(&bytes.len())
@@ -368,15 +368,20 @@ impl<C: Send + Sync + 'static> Door<C> {
                     .all(|b| b.is_ascii_alphanumeric() || b"-_.:/+=@".contains(b))
         });
         match given.and_then(|value| Some((value.to_str().ok()?, value))) {
-            Some((text, value)) => (Arc::from(text), value.clone()),
+            Some((text, value)) => (RequestId::chosen(text, self.fresh_id().0), value.clone()),
             None => {
-                let id = self.clock.uuid();
-                let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
-                let text = id.as_hyphenated().encode_lower(&mut buffer);
-                let value = HeaderValue::from_str(text).expect("a UUID is a valid header value");
-                (Arc::from(&*text), value)
+                let (id, value) = self.fresh_id();
+                (RequestId::made(id), value)
             }
         }
+    }
+
+    fn fresh_id(&self) -> (Arc<str>, HeaderValue) {
+        let id = self.clock.uuid();
+        let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+        let text = id.as_hyphenated().encode_lower(&mut buffer);
+        let value = HeaderValue::from_str(text).expect("a UUID is a valid header value");
+        (Arc::from(&*text), value)
     }
 }
 

@@ -48,6 +48,7 @@ fn reader(at: Position) -> Arc<Reader> {
 fn retention(w: &World, follower: Arc<Reader>) -> Retention {
     let directory = w.app.directory.clone();
     Retention {
+        by: taskledger_auth::By::server(),
         audit: None,
         store: w.app.store.clone(),
         flows: w.app.flows.clone(),

@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "crates/auth",
         &[
-            "beside", "clock", "domain", "log", "net", "private", "sealing", "sql",
+            "beside", "clock", "domain", "log", "meters", "net", "private", "sealing", "sql",
         ],
     ),
     ("crates/beside", &["log", "private", "sql"]),

@@ -272,3 +272,36 @@ async fn webhooks_that_may_tell_of_others_are_noted() {
     }
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_not_reported_is_taken_back_by_nobody_and_one_rebuild_is_done_at_a_time() {
+    let world = World::start().await;
+    let hers = given_object(&world, "ann").await;
+    world.known.put("auditor", user("auditor", Scopes::all()));
+    let outcomes = |rows: Vec<Value>| {
+        let told = rows.iter().map(|row| row["outcome"].as_str().unwrap());
+        told.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let asked = rows(UseCase::ReportRun, &hers, &hers);
+    for asked in &asked {
+        if shown(asked).contains("DeleteTaskPushNotificationConfig") {
+            let (status, text) = answer(&world, Some("auditor"), asked).await;
+            assert!(shows(status, &text, asked), "{text}");
+        }
+    }
+    // Each is asked in every binding.
+    let told = outcomes(audited(&world, "auditor", "run.report").await);
+    let refused = told.iter().filter(|it| *it == "refused").count();
+    assert!(refused > 0, "{told:?}");
+    assert_eq!(told.len(), 2 * refused, "{told:?}");
+
+    let none = json!({});
+    let rebuild = || world.ask(Some("chief"), "system.rebuild", &none);
+    let answers = tokio::join!(rebuild(), rebuild(), rebuild(), rebuild());
+    let answers = format!("{answers:?}");
+    let told = outcomes(audited(&world, "chief", "rebuild").await);
+    let busy = answers.matches("-32013").count();
+    let refused = told.iter().filter(|it| *it == "refused").count();
+    assert_eq!((told.len(), refused), (4 + busy, busy), "{answers}");
+    world.close().await;
+}

@@ -137,6 +137,9 @@ async fn refused_credentials_and_tokens_are_counted_and_strangers_make_no_series
             "{state}"
         );
     }
+    let done = |found: &Scrape| found.sum("taskledger_audit_entries_total", &[("outcome", "done")]);
+    // Four tokens were made, and one was revoked.
+    assert_eq!(done(&found) - done(&before), 5.0, "{}", found.text);
     // The one that is over is none that ends next.
     let left = found.sum(EXPIRY, &[]);
     let range = f64::from(LONG_S) - 600.0..=f64::from(LONG_S);

@@ -269,3 +269,119 @@ async fn reads_of_flows_of_others_are_in_the_audit_log() {
     }
     world.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_names_the_credential_that_was_used_and_the_call_as_the_server_does() {
+    let world = World::start().await;
+    let new = json!({"name": "ops", "scopes": ["tasks:read", "users:any"]});
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        tokens.push(world.call(&world.first, "tokens.create", new.clone()).await);
+    }
+    let hers = json!({"name": "a", "user_id": "ann"});
+    let hers = world.call(&world.first, "tasks.create", hers).await;
+    let of_it = json!({"task_id": hers["id"]});
+    let chosen = "11111111-1111-4111-8111-111111111111";
+    let mut expected = Vec::new();
+    for (n, made) in [0, 1, 1, 0, 1].map(|n| (n, &tokens[n])) {
+        let token = made["token"].as_str().unwrap();
+        for (method, params) in [("tasks.get", &of_it), ("tasks.delete", &of_it)] {
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            let request = world.client.post(&world.url).json(&body);
+            let request = request.bearer_auth(token).header("x-request-id", chosen);
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.headers()["x-request-id"], chosen);
+        }
+        expected.push((made["id"].clone(), [2, 3][n]));
+    }
+    expected.truncate(2);
+    expected.sort_by_key(|(id, _)| id.to_string());
+    world.server.tokens().audit().flush().await.unwrap();
+    for action in ["flow.read", "task.delete"] {
+        let filter = json!({"principal": "user:ops", "action": action});
+        let audit = world.call(&world.first, "audit.list", filter).await;
+        let mut counts = std::collections::BTreeMap::new();
+        for row in audit["entries"].as_array().unwrap() {
+            *counts.entry(row["token"].to_string()).or_insert(0) +=
+                row["detail"]["count"].as_u64().unwrap();
+            assert_eq!(row["detail"]["client_request_id"], chosen, "{row}");
+            let own = row["request"].as_str().unwrap();
+            assert!(own.len() == 36 && own != chosen, "{row}");
+        }
+        let counts: Vec<_> = counts.into_iter().collect();
+        // Reads that came behind the first row of a minute are still counted in memory.
+        let is_all = |(id, count): &(Value, u64)| {
+            let id = id.to_string();
+            match action {
+                "flow.read" => counts.iter().any(|(of, n)| *of == id && n <= count),
+                _ => counts.contains(&(id, *count)),
+            }
+        };
+        assert!(counts.len() == 2 && expected.iter().all(is_all), "{audit}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_token_is_a_failed_login_and_keeps_nobody_out() {
+    let world = World::start().await;
+    let new = json!({"name": "ann", "scopes": ["tasks:read"]});
+    let made = world.call(&world.first, "tokens.create", new).await;
+    let replaced = json!({"id": made["id"], "grace_seconds": 0});
+    world.call(&world.first, "tokens.rotate", replaced).await;
+    for _ in 0..20 {
+        let token = made["token"].as_str().unwrap();
+        assert_eq!(world.ask(token, "system.whoami", json!({})).await.0, 401);
+    }
+    let filter = json!({"action": "login.failed"});
+    let audit = world.call(&world.first, "audit.list", filter).await;
+    let rows = audit["entries"].as_array().unwrap();
+    let count = |row: &Value| row["detail"]["count"].as_u64().unwrap();
+    assert_eq!(rows.iter().map(count).sum::<u64>(), 20, "{audit}");
+    assert!(rows.len() <= 2, "{audit}");
+    for row in rows {
+        assert_eq!(row["detail"]["reason"], "expired", "{audit}");
+        assert_eq!(row["token"], made["id"], "{audit}");
+        assert_eq!(row["address"], "127.0.0.1", "{audit}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_of_tokens_is_counted_and_a_credential_is_no_claim() {
+    let world = World::start().await;
+    let new = json!({"name": "mon", "scopes": ["metrics"]});
+    let made = world.call(&world.first, "tokens.create", new).await;
+    let token = made["token"].as_str().unwrap();
+    for n in 0..40 {
+        let id = format!("aaaaaaaaaaaaaa{}a", char::from(b'a' + n % 26));
+        let revoke = world.ask(token, "tokens.revoke", json!({"id": id})).await;
+        assert_eq!(revoke.1["error"]["code"], -32602, "{revoke:?}");
+    }
+    let filter = json!({"action": "token.revoke"});
+    let audit = world.call(&world.first, "audit.list", filter).await;
+    let rows = audit["entries"].as_array().unwrap();
+    // The first is written at once; the clock may begin another minute meanwhile.
+    assert!(rows.len() <= 3, "{audit}");
+    let jwt = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl";
+    let (unsigned, own) = ("eyJhbGciOiJub25lIn0.e30.", made["token"].as_str().unwrap());
+    for (member, credential) in [
+        ("value", jwt),
+        ("value", unsigned),
+        ("value", own),
+        ("issuer", jwt),
+    ] {
+        for claim in ["jti", "sub"] {
+            let mut deny =
+                json!({"issuer": "https://login.example.com", "claim": claim, "value": "v"});
+            deny[member] = json!(credential);
+            let (_, answer) = world.ask(&world.first, "tokens.deny", deny).await;
+            let faults = answer["error"]["data"].to_string();
+            assert!(faults.contains(&format!("\"{member}\"")), "{answer}");
+            let meant = if member == "issuer" { "iss" } else { claim };
+            assert!(faults.contains(&format!("`{meant}`")), "{answer}");
+            assert!(!answer.to_string().contains(credential), "{answer}");
+        }
+    }
+    world.close().await;
+}

@@ -57,8 +57,14 @@ async fn a_server_is_asked(folder: Folder) {
     let who = run(with(&["whoami"])).await.done();
     assert!(who.starts_with("principal        anonymous\n"), "{who}");
     let audit = run(with(&["audit", "--object", id])).await.done();
-    for action in ["token.create", "token.rotate", "token.revoke"] {
-        assert!(audit.contains(action), "{audit}");
+    for told in [
+        "token.create",
+        "token.rotate",
+        "token.revoke",
+        "TOKEN",
+        "REQUEST",
+    ] {
+        assert!(audit.contains(told), "{audit}");
     }
     let refused = run(with(&["audit", "--action", "token.made"])).await;
     let refused = refused.refused(2);

@@ -14,6 +14,7 @@ taskledger_testkit::on_both_backends!(
     what_is_left_of_a_log_is_sound_and_serves,
     a_server_archives_what_is_old_enough_while_it_serves,
     archiving_that_is_killed_at_any_moment_loses_nothing_and_goes_on,
+    who_archives_without_a_server_is_the_operator,
 );
 
 /// Age of what the tests archive.
@@ -352,4 +353,15 @@ async fn an_archive_that_was_cut_off_is_refused() {
     let refused = import_file(&cut, &Folder::new()).await.refused(2);
 
     assert!(refused.contains("line "), "{refused}");
+}
+
+async fn who_archives_without_a_server_is_the_operator(folder: Folder) {
+    given_old_flows(&folder, 1).await;
+    archive(&folder, &folder.path().join("archive"), &[]).await;
+    let words = ["--json", "audit", "--action", "retention"].map(str::to_owned);
+    let said = run(words.into_iter().chain(folder.storage())).await.done();
+    let audit: Value = serde_json::from_str(&said).unwrap();
+    let rows = audit["entries"].as_array().unwrap();
+    assert_eq!(rows.len(), 1, "{audit}");
+    assert_eq!(rows[0]["principal"], "operator", "{audit}");
 }

@@ -5,8 +5,9 @@ use super::throttle::Throttle;
 use super::{Action, By, Entry, OTHERS, Origin};
 use crate::caller::{ANONYMOUS, Caller};
 use crate::scopes::Scope;
-use crate::store::{AuditFilter, AuditRow, AuthStore, Error, append};
+use crate::store::{AuditFilter, AuditRow, AuthStore, Error};
 use crate::token::TokenId;
+use crate::tokens::Refusal;
 use serde_json::json;
 use std::mem;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,40 +15,92 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskledger_clock::SharedClock;
 use taskledger_domain::Timestamp;
 
-/// Addresses, with a reason each, whose failed logins are counted apart within a minute.
-const FAILURES_MAX: usize = 1_000;
-/// Flows whose reads by others are counted apart within a minute.
-const READS_MAX: usize = 10_000;
-/// Callers, with an action each, whose refusals are counted apart within a minute.
-const DENIED_MAX: usize = 1_000;
+/// Addresses, with a reason and a token each, whose failed logins are counted apart within a minute; beyond the first,
+/// without the token.
+const FAILURES_MAX: [usize; 2] = [1_000, 2_000];
+/// Flows, and who reads them, whose reads by others are counted apart within a minute; beyond the first, all that
+/// somebody reads together, beyond the second, whatever their credentials and addresses.
+const READS_MAX: [usize; 3] = [10_000, 11_000, 12_000];
+/// Callers, with an action and a reason each, whose refusals are counted apart within a minute; beyond the first,
+/// whatever their credentials and addresses.
+const DENIED_MAX: [usize; 2] = [1_000, 2_000];
 
-/// What is told of a failed login.
-#[derive(Debug, Clone)]
-struct Failure {
-    reason: &'static str,
-    token: Option<TokenId>,
+/// An address, why its credentials did not hold, and the token, if its secret was shown: many failures for one reason
+/// or of one token do not hide others.
+type FailureKey = (Arc<str>, &'static str, Option<TokenId>);
+
+/// Whose rows are one. What somebody does with another credential, or from another network, has its own: nobody hides
+/// behind somebody else.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Who {
+    /// A caller, with this credential, from this network.
+    With {
+        actor: Arc<str>,
+        token: Option<Arc<str>>,
+        network: Option<Arc<str>>,
+    },
+    /// A caller, whatever the credential and the address: too many are counted to tell them apart.
+    Any(Arc<str>),
+    /// So many callers are counted that none of them is named.
+    Others,
 }
 
-/// An address, and why its credentials did not hold: many failures for one reason do not hide one for another.
-type FailureKey = (Arc<str>, &'static str);
+impl Who {
+    fn of(by: &By) -> Self {
+        Self::With {
+            actor: by.principal.clone(),
+            token: by.token.clone(),
+            network: by.address.as_ref().map(network_of),
+        }
+    }
 
-/// A caller, and what it read; no caller: of reads beyond [`READS_MAX`].
+    /// The caller alone.
+    fn alone(&self) -> Self {
+        match self {
+            Self::With { actor, .. } | Self::Any(actor) => Self::Any(actor.clone()),
+            Self::Others => Self::Others,
+        }
+    }
+
+    /// Who is named, by whose `last` call.
+    fn named(&self, last: &By) -> By {
+        match self {
+            Self::With { .. } => last.clone(),
+            Self::Any(actor) => By::named(actor),
+            Self::Others => By::others(),
+        }
+    }
+}
+
+/// A caller, and what it read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ReadKey {
-    actor: Option<Arc<str>>,
+    who: Who,
     seen: Seen,
 }
 
-/// A caller, and what it may not do; no caller: of those beyond [`DENIED_MAX`].
-type DeniedKey = (Option<Arc<str>>, Action);
+/// A caller, and what it may not do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct DeniedKey {
+    who: Who,
+    action: Action,
+    why: Why,
+}
 
-/// What is told of a refusal.
+/// Why something was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Why {
+    /// The credentials lack it.
+    Scope(Scope),
+    /// A rule of tokens.
+    Rule(Refusal),
+}
+
+/// The last of several that were refused.
 #[derive(Debug, Clone)]
 struct Denied {
     by: By,
-    action: Action,
     object: Option<Arc<str>>,
-    scope: Scope,
 }
 
 /// Something of somebody else that a caller with `users:any` has read.
@@ -63,11 +116,12 @@ pub struct Seen {
 
 /// The audit log of a server. Events that change nothing are counted in memory and never hold up a call. The first of
 /// an address and reason, of a caller and what it read, or of a caller and what it may not do, is written within a
-/// second, later ones together: a row a minute, and what was refused also when somebody reads the log.
+/// second, later ones together: a row a minute, and what was refused also when somebody reads the log. A caller is told
+/// apart by credential and network.
 pub struct AuditLog {
     store: Arc<AuthStore>,
     clock: SharedClock,
-    failures: Mutex<Throttle<FailureKey, Failure>>,
+    failures: Mutex<Throttle<FailureKey, ()>>,
     reads: Mutex<Throttle<ReadKey, By>>,
     denied: Mutex<Throttle<DeniedKey, Denied>>,
     /// Held from taking counts until they are written, so that each is in memory or in the table for whoever reads.
@@ -77,7 +131,7 @@ pub struct AuditLog {
 /// Counts that were taken to be written. Unless they are, they go back: also when nobody waits for it any more.
 struct Taken<'a> {
     log: &'a AuditLog,
-    failures: Vec<(FailureKey, u64, Failure)>,
+    failures: Vec<(FailureKey, u64, ())>,
     reads: Vec<(ReadKey, u64, By)>,
     denied: Vec<(DeniedKey, u64, Denied)>,
 }
@@ -85,12 +139,13 @@ struct Taken<'a> {
 impl Taken<'_> {
     fn entries(&self) -> Vec<Entry> {
         let failures = self.failures.iter();
-        let failures =
-            failures.map(|((address, _), count, failure)| failed(address, *count, failure));
+        let failures = failures.map(|((address, reason, token), count, ())| {
+            failed(address, *count, (*reason, token.as_ref()))
+        });
         let reads = self.reads.iter();
         let reads = reads.map(|(key, count, by)| seen(key, *count, by));
         let denied = self.denied.iter();
-        let denied = denied.map(|((actor, _), count, last)| refused(actor.is_some(), *count, last));
+        let denied = denied.map(|(key, count, last)| refused(key, *count, last));
         failures.chain(reads).chain(denied).collect()
     }
 
@@ -103,8 +158,8 @@ impl Taken<'_> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        for (key, count, failure) in mem::take(&mut self.failures) {
-            self.log.failures().again(key, count, failure);
+        for (key, count, ()) in mem::take(&mut self.failures) {
+            self.log.failures().again(key, count, ());
         }
         for (key, count, by) in mem::take(&mut self.reads) {
             self.log.reads().again(key, count, by);
@@ -125,14 +180,12 @@ impl AuditLog {
     /// The audit log of a store.
     #[must_use]
     pub fn new(store: Arc<AuthStore>, clock: SharedClock) -> Self {
-        let of_address = |(_, reason): &FailureKey| (Arc::from(OTHERS), *reason);
-        let of_caller = |(_, action): &DeniedKey| (None, *action);
         Self {
             store,
             clock,
-            failures: Mutex::new(Throttle::new(FAILURES_MAX, of_address)),
-            reads: Mutex::new(Throttle::new(READS_MAX, of_others)),
-            denied: Mutex::new(Throttle::new(DENIED_MAX, of_caller)),
+            failures: Mutex::new(Throttle::new(&FAILURES_MAX, broader_failure)),
+            reads: Mutex::new(Throttle::new(&READS_MAX, broader_read)),
+            denied: Mutex::new(Throttle::new(&DENIED_MAX, broader_denied)),
             writing: tokio::sync::Mutex::new(()),
         }
     }
@@ -145,7 +198,7 @@ impl AuditLog {
         let now = self.clock.now();
         let work = async {
             let mut tx = self.store.write().await?;
-            append(&mut tx, entry, now).await?;
+            self.store.append(&mut tx, entry, now).await?;
             Ok(tx.commit().await?)
         };
         self.store.order(work).await
@@ -154,15 +207,14 @@ impl AuditLog {
     /// Notes that credentials were refused; `reason` is a word such as `unknown`, and `token` the id of the token, if
     /// its secret was shown. IPv6 addresses are counted by their network (/64). Cost: O(1).
     pub fn login_failed(&self, from: IpAddr, reason: &'static str, token: Option<TokenId>) {
-        let failure = Failure { reason, token };
-        self.failures().note((network(from), reason), failure);
+        self.failures().note((network(from), reason, token), ());
     }
 
     /// Notes that a caller with `users:any` read something of somebody else. Cost: O(1).
     pub fn read(&self, caller: &Caller, origin: &Origin, seen: Seen) {
-        let actor = Some(caller.actor().clone());
         let by = By::call(caller, origin);
-        self.reads().note(ReadKey { actor, seen }, by);
+        let who = Who::of(&by);
+        self.reads().note(ReadKey { who, seen }, by);
     }
 
     /// Notes that a caller was refused something because its credentials lack a scope. Cost: O(1).
@@ -170,17 +222,32 @@ impl AuditLog {
         &self,
         caller: &Caller,
         origin: &Origin,
-        (action, object): (Action, Option<Arc<str>>),
+        change: (Action, Option<Arc<str>>),
         scope: Scope,
     ) {
-        let denied = Denied {
-            by: By::call(caller, origin),
-            action,
-            object,
-            scope,
+        self.deny(By::call(caller, origin), change, Why::Scope(scope));
+    }
+
+    /// Notes that a caller was refused something about tokens. Cost: O(1).
+    pub(crate) fn unfit_token(
+        &self,
+        caller: &Caller,
+        origin: &Origin,
+        (action, object): (Action, Arc<str>),
+        refusal: Refusal,
+    ) {
+        let why = if let Refusal::Scope(scope) = refusal {
+            Why::Scope(scope)
+        } else {
+            Why::Rule(refusal)
         };
-        let key = (Some(caller.actor().clone()), action);
-        self.denied().note(key, denied);
+        self.deny(By::call(caller, origin), (action, Some(object)), why);
+    }
+
+    fn deny(&self, by: By, (action, object): (Action, Option<Arc<str>>), why: Why) {
+        let who = Who::of(&by);
+        let key = DeniedKey { who, action, why };
+        self.denied().note(key, Denied { by, object });
     }
 
     /// Writes what was noted and is due. Returns how many rows.
@@ -230,12 +297,12 @@ impl AuditLog {
     async fn write_all(&self, entries: &[Entry], now: Timestamp) -> Result<(), Error> {
         let mut tx = self.store.write().await?;
         for entry in entries {
-            append(&mut tx, entry, now).await?;
+            self.store.append(&mut tx, entry, now).await?;
         }
         Ok(tx.commit().await?)
     }
 
-    fn failures(&self) -> MutexGuard<'_, Throttle<FailureKey, Failure>> {
+    fn failures(&self) -> MutexGuard<'_, Throttle<FailureKey, ()>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -278,10 +345,21 @@ fn admits_failures(filter: &AuditFilter) -> bool {
         && filter.object.is_none()
 }
 
-/// As what a read is counted beyond [`READS_MAX`]: reads of each kind stay apart.
-fn of_others(key: &ReadKey) -> ReadKey {
+fn broader_failure((address, reason, _): &FailureKey, place: usize) -> FailureKey {
+    match place {
+        0 => (address.clone(), *reason, None),
+        _ => (Arc::from(OTHERS), *reason, None),
+    }
+}
+
+/// Reads of each kind stay apart.
+fn broader_read(key: &ReadKey, place: usize) -> ReadKey {
     ReadKey {
-        actor: None,
+        who: match place {
+            0 => key.who.clone(),
+            1 => key.who.alone(),
+            _ => Who::Others,
+        },
         seen: Seen {
             action: key.seen.action,
             object: Some(Arc::from(OTHERS)),
@@ -290,36 +368,55 @@ fn of_others(key: &ReadKey) -> ReadKey {
     }
 }
 
-fn failed(address: &Arc<str>, count: u64, failure: &Failure) -> Entry {
-    let by = By {
-        principal: Arc::from(ANONYMOUS),
-        token: failure.token.as_ref().map(|id| id.as_str().clone()),
-        address: Some(address.clone()),
-        request: None,
+/// Refusals of each kind stay apart.
+fn broader_denied(key: &DeniedKey, place: usize) -> DeniedKey {
+    let who = match place {
+        0 => key.who.alone(),
+        _ => Who::Others,
     };
-    Entry::refused(by, Action::LoginFailed, None)
-        .with(json!({"count": count, "reason": failure.reason}))
+    DeniedKey { who, ..key.clone() }
 }
 
-fn seen(ReadKey { actor, seen }: &ReadKey, count: u64, last: &By) -> Entry {
+fn failed(
+    address: &Arc<str>,
+    count: u64,
+    (reason, token): (&'static str, Option<&TokenId>),
+) -> Entry {
+    let by = By {
+        token: token.map(|id| id.as_str().clone()),
+        address: Some(address.clone()),
+        ..By::named(ANONYMOUS)
+    };
+    let detail = json!({"count": count, "reason": reason});
+    Entry::refused(by, Action::LoginFailed, None).with(detail)
+}
+
+fn seen(ReadKey { who, seen }: &ReadKey, count: u64, last: &By) -> Entry {
     let mut detail = json!({"count": count});
     if let Some(owner) = &seen.owner {
         detail["owner"] = json!(owner);
     }
-    let by = match actor {
-        Some(_) => last.clone(),
-        None => By::others(),
-    };
-    Entry::done(by, seen.action, seen.object.clone()).with(detail)
+    Entry::done(who.named(last), seen.action, seen.object.clone()).with(detail)
 }
 
-fn refused(is_of_one: bool, count: u64, last: &Denied) -> Entry {
-    let (by, object) = match is_of_one {
-        true => (last.by.clone(), last.object.clone()),
-        false => (By::others(), Some(Arc::from(OTHERS))),
+fn refused(DeniedKey { who, action, why }: &DeniedKey, count: u64, last: &Denied) -> Entry {
+    let object = match who {
+        Who::With { .. } | Who::Any(_) => last.object.clone(),
+        Who::Others => Some(Arc::from(OTHERS)),
     };
-    Entry::refused(by, last.action, object)
-        .with(json!({"count": count, "scope": last.scope.as_str()}))
+    let detail = match why {
+        Why::Scope(scope) => json!({"count": count, "scope": scope.as_str()}),
+        Why::Rule(refusal) => json!({"count": count, "reason": refusal.to_string()}),
+    };
+    Entry::refused(who.named(&last.by), *action, object).with(detail)
+}
+
+/// What the address of a call is counted as.
+fn network_of(address: &Arc<str>) -> Arc<str> {
+    match address.parse() {
+        Ok(parsed @ IpAddr::V6(_)) => network(parsed),
+        Ok(IpAddr::V4(_)) | Err(_) => address.clone(),
+    }
 }
 
 /// What an address is counted as.

@@ -22,29 +22,30 @@ struct Window<V> {
 #[derive(Debug)]
 pub(super) struct Throttle<K, V> {
     windows: HashMap<K, Window<V>>,
-    max: usize,
-    /// As what a key is counted that comes when there are `max` keys already. It gives few different ones.
-    overflow: fn(&K) -> K,
+    /// Rising. A new key that comes when there are so many already is counted as a broader one.
+    maxes: &'static [usize],
+    /// The broader key of one that finds no room at this place of `maxes`. The last place gives few different ones.
+    broader: fn(&K, usize) -> K,
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Throttle<K, V> {
-    /// For at most `max` keys; what comes beyond them is counted as `overflow` says.
-    pub(super) fn new(max: usize, overflow: fn(&K) -> K) -> Self {
+    /// For at most `maxes` keys, each of those beyond one of them counted as `broader` says.
+    pub(super) fn new(maxes: &'static [usize], broader: fn(&K, usize) -> K) -> Self {
         Self {
             windows: HashMap::new(),
-            max,
-            overflow,
+            maxes,
+            broader,
         }
     }
 
     /// Counts one. Cost: O(1).
-    pub(super) fn note(&mut self, key: K, about: V) {
-        let is_new = !self.windows.contains_key(&key);
-        let key = if is_new && self.windows.len() >= self.max {
-            (self.overflow)(&key)
-        } else {
-            key
-        };
+    pub(super) fn note(&mut self, mut key: K, about: V) {
+        for (place, max) in self.maxes.iter().enumerate() {
+            if self.windows.len() < *max || self.windows.contains_key(&key) {
+                break;
+            }
+            key = (self.broader)(&key, place);
+        }
         self.again(key, 1, about);
     }
 
@@ -104,7 +105,7 @@ mod tests {
 
     /// Two are counted, behind one that was taken at once.
     fn counted() -> Throttle<&'static str, i32> {
-        let mut throttle = Throttle::new(10, |_| "more");
+        let mut throttle = Throttle::new(&[10], |_, _| "more");
         throttle.note("a", 1);
         assert_eq!(throttle.take(at(0)), [("a", 1, 1)]);
         throttle.note("a", 2);
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_number_of_keys_is_bounded_and_nothing_is_lost() {
-        let mut throttle = Throttle::new(2, |key: &i32| -(key % 2));
+        let mut throttle = Throttle::new(&[2], |key: &i32, _| -(key % 2));
         for key in 1..=100 {
             throttle.note(key, ());
         }
@@ -143,6 +144,29 @@ mod tests {
             taken,
             [(-1, 49, ()), (0, 49, ()), (1, 1, ()), (2, 1, ())],
             "odd and even ones stay apart"
+        );
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_as_broadly_as_it_must_be() {
+        let mut throttle = Throttle::new(&[2, 4], |key: &i32, place| match place {
+            0 => key / 10 * 10,
+            _ => 0,
+        });
+        for key in [11, 12, 13, 14, 21, 31, 12] {
+            throttle.note(key, ());
+        }
+        let mut taken = throttle.take(Timestamp(0));
+        taken.sort_unstable();
+        assert_eq!(
+            taken,
+            [
+                (0, 1, ()),
+                (10, 2, ()),
+                (11, 1, ()),
+                (12, 2, ()),
+                (20, 1, ()),
+            ]
         );
     }
 }

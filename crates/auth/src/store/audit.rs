@@ -1,7 +1,7 @@
 //! The audit log as a table: rows are added and, when they are old, removed.
 
 use super::{AuthStore, Error};
-use crate::audit::Entry;
+use crate::audit::{Entry, Outcome};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_sql::{Columns, Row, Tx};
@@ -49,27 +49,40 @@ pub struct AuditFilter {
     pub until: Option<Timestamp>,
 }
 
-/// Adds a row to the audit log, within the transaction of what it is about.
-///
-/// # Errors
-/// [`Error`]: then nothing of the transaction may be committed.
-pub async fn append(tx: &mut Tx<'_>, entry: &Entry, now: Timestamp) -> Result<(), Error> {
-    let mut args = tx.args();
-    args.time(now);
-    args.text(entry.by.principal.clone());
-    args.text(entry.by.token.clone());
-    args.text(entry.by.address.clone());
-    args.text(entry.by.request.clone());
-    args.name(entry.action.as_str());
-    args.text(entry.object.clone());
-    args.name(entry.outcome.as_str());
-    let detail = entry.kept_detail();
-    args.text(detail.map(|detail| Arc::from(detail.to_string())));
-    tx.execute(APPEND, args).await?;
-    Ok(())
-}
-
 impl AuthStore {
+    /// Adds a row to the audit log, within the transaction of what it is about.
+    ///
+    /// # Errors
+    /// [`Error`]: then nothing of the transaction may be committed.
+    pub async fn append(
+        &self,
+        tx: &mut Tx<'_>,
+        entry: &Entry,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let mut args = tx.args();
+        args.time(now);
+        args.text(entry.by.principal.clone());
+        args.text(entry.by.token.clone());
+        args.text(entry.by.address.clone());
+        args.text(entry.by.request.clone());
+        args.name(entry.action.as_str());
+        args.text(entry.object.clone());
+        args.name(entry.outcome.as_str());
+        let detail = entry.kept_detail();
+        args.text(detail.map(|detail| Arc::from(detail.to_string())));
+        tx.execute(APPEND, args).await?;
+        self.audited[entry.outcome as usize].increment();
+        Ok(())
+    }
+
+    /// How many rows this server has added to the audit log, by their outcome. One whose transaction failed at its
+    /// end counts too.
+    #[must_use]
+    pub fn appended(&self) -> [(Outcome, u64); Outcome::ALL.len()] {
+        std::array::from_fn(|n| (Outcome::ALL[n], self.audited[n].get()))
+    }
+
     /// Rows with a number below `before` (`None`: all), the newest first, at most `limit`.
     /// Cost: O(limit) by the index of the first filter that is given; others are compared row by row.
     ///

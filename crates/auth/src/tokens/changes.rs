@@ -5,7 +5,7 @@ use super::{Tokens, rules};
 use crate::audit::{Action, By, Entry, Origin};
 use crate::caller::{Caller, Kind, Name};
 use crate::scopes::{Scope, Scopes};
-use crate::store::{self, Error, NewToken, Owner, TOKENS_MAX, TokenRow, append};
+use crate::store::{self, Error, NewToken, Owner, TOKENS_MAX, TokenRow};
 use crate::token::{Token, TokenId};
 use serde_json::json;
 use std::sync::Arc;
@@ -71,9 +71,8 @@ impl Tokens {
         let expires_at = match allowed {
             Ok(expires_at) => expires_at,
             Err(refusal) => {
-                let object = Arc::from(shown(&owner));
-                self.refused(caller, origin, Action::TokenCreate, object, refusal)
-                    .await;
+                let change = (Action::TokenCreate, Arc::from(shown(&owner)));
+                self.audit.unfit_token(caller, origin, change, refusal);
                 return Ok(Err(refusal));
             }
         };
@@ -122,7 +121,7 @@ impl Tokens {
             "agents": new.agents,
             "expires_at": new.expires_at,
         });
-        append(&mut tx, &entry.with(detail), now).await?;
+        self.store.append(&mut tx, &entry.with(detail), now).await?;
         let row = store::hold(&mut tx, &new.id).await?;
         tx.commit().await?;
         row.map(Ok)
@@ -186,7 +185,7 @@ impl Tokens {
                 "previous_until": until,
                 "expires_at": expires_at,
             });
-            append(&mut tx, &entry.with(detail), now).await?;
+            self.store.append(&mut tx, &entry.with(detail), now).await?;
             let row = store::hold(&mut tx, id).await?;
             tx.commit().await?;
             row.map(Ok)
@@ -197,9 +196,8 @@ impl Tokens {
         match changed? {
             Ok(row) => Ok(Ok(Created { row, token })),
             Err(refusal) => {
-                let object = id.as_str().clone();
-                self.refused(caller, origin, Action::TokenRotate, object, refusal)
-                    .await;
+                let change = (Action::TokenRotate, id.as_str().clone());
+                self.audit.unfit_token(caller, origin, change, refusal);
                 Ok(Err(refusal))
             }
         }
@@ -233,7 +231,7 @@ impl Tokens {
             let by = By::call(caller, origin);
             let entry = Entry::done(by, Action::TokenRevoke, Some(id.as_str().clone()));
             let detail = json!({"owner": shown(&held.owner)});
-            append(&mut tx, &entry.with(detail), now).await?;
+            self.store.append(&mut tx, &entry.with(detail), now).await?;
             tx.commit().await?;
             Ok(Ok(held))
         };
@@ -241,9 +239,8 @@ impl Tokens {
         self.forget_unless_refused(&changed);
         let changed = changed?;
         if let Err(refusal) = &changed {
-            let object = id.as_str().clone();
-            self.refused(caller, origin, Action::TokenRevoke, object, *refusal)
-                .await;
+            let change = (Action::TokenRevoke, id.as_str().clone());
+            self.audit.unfit_token(caller, origin, change, *refusal);
         }
         Ok(changed)
     }
@@ -253,22 +250,6 @@ impl Tokens {
     fn forget_unless_refused<T>(&self, changed: &Result<Result<T, Refusal>, Error>) {
         if !matches!(changed, Ok(Err(_))) {
             self.forget();
-        }
-    }
-
-    /// Notes what a caller was refused. Nothing changed, so the answer does not depend on it.
-    async fn refused(
-        &self,
-        caller: &Caller,
-        origin: &Origin,
-        action: Action,
-        object: Arc<str>,
-        refusal: Refusal,
-    ) {
-        let entry = Entry::refused(By::call(caller, origin), action, Some(object));
-        let entry = entry.with(json!({"reason": refusal.to_string()}));
-        if let Err(error) = self.audit.record(&entry).await {
-            tracing::warn!(%error, "a refusal is missing in the audit log");
         }
     }
 }

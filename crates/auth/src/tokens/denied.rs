@@ -5,7 +5,7 @@ use crate::audit::{Action, By, Entry, Origin};
 use crate::caller::Caller;
 use crate::jwt::{DeniedTokens, DenyList, DenyListUnavailable, LEEWAY_SECONDS, Revocable};
 use crate::scopes::Scope;
-use crate::store::{self, AuthStore, DENIED_MAX, DeniedJwt, DeniedRow, Error, append};
+use crate::store::{self, AuthStore, DENIED_MAX, DeniedJwt, DeniedRow, Error};
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -148,7 +148,9 @@ impl Tokens {
             };
             let entry = Entry::done(By::call(caller, origin), action, Some(object.clone()));
             let detail = json!({"issuer": row.issuer});
-            append(&mut tx, &entry.with(detail), row.denied_at).await?;
+            self.store
+                .append(&mut tx, &entry.with(detail), row.denied_at)
+                .await?;
             tx.commit().await?;
             Ok(Ok(row))
         };

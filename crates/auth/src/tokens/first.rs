@@ -127,6 +127,12 @@ impl AdminTokens {
         self.0.is_empty()
     }
 
+    /// Their ids.
+    fn ids(&self) -> Vec<Arc<str>> {
+        let ids = self.0.iter().map(|(token, _)| token.id().as_str().clone());
+        ids.collect()
+    }
+
     /// Finds the caller that a presented token belongs to.
     pub(super) fn find(&self, shown: &Token) -> Option<Arc<Caller>> {
         let found = self
@@ -138,6 +144,12 @@ impl AdminTokens {
 }
 
 impl Tokens {
+    /// The ids of the tokens of the operator, which no list shows.
+    #[must_use]
+    pub fn admin_ids(&self) -> Vec<Arc<str>> {
+        self.admins.ids()
+    }
+
     /// Whether anybody could be let in: there is a token, or there was one.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ const OF_FLOWS: [Scope; 6] = [
 ];
 
 /// Why a token is not made, rotated or revoked; the caller can act on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
     /// The caller may not do it without this scope.
     #[error("it needs the scope `{0}`")]

@@ -5,6 +5,7 @@
 mod access;
 mod audit;
 mod changes;
+mod counted;
 mod denied;
 mod first;
 mod kill;

@@ -112,11 +112,11 @@ impl Webhooks {
         })
     }
 
-    /// Has a run not reported there any more.
+    /// Has a run not reported there any more; says whether it was.
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn unreport(&self, run: RunId, name: &Arc<str>) -> Result<(), Error> {
+    pub async fn unreport(&self, run: RunId, name: &Arc<str>) -> Result<bool, Error> {
         Ok(self.store.delete_receiver(run, name, self.now()).await?)
     }
 }

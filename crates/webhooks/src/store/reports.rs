@@ -172,7 +172,7 @@ impl Store {
         self.order(work).await
     }
 
-    /// Forgets a receiver with its secrets; what waits for it is not sent. Nothing happens if there is none.
+    /// Forgets a receiver with its secrets; what waits for it is not sent. Says whether there was one.
     ///
     /// # Errors
     /// [`Error`].
@@ -181,13 +181,13 @@ impl Store {
         run: RunId,
         name: &Arc<str>,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let work = async {
             let mut tx = self.write().await?;
             hold_state(&mut tx).await?;
             let Some(id) = found(&mut tx, run, name).await? else {
                 tx.rollback().await?;
-                return Ok(());
+                return Ok(false);
             };
             raise_generation(&mut tx).await?;
             if let Some(held) = hold(&mut tx, id).await? {
@@ -196,11 +196,11 @@ impl Store {
                 remove(&mut tx, held.no).await?;
             }
             tx.commit().await?;
-            Ok(())
+            Ok(true)
         };
-        self.order(work).await?;
+        let deleted = self.order(work).await?;
         self.now_wanted();
-        Ok(())
+        Ok(deleted)
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use taskledger_auth::Action;
 use taskledger_beside::Owner;
+use taskledger_schedules::Error as Stored;
 
 impl Service {
     /// Makes a schedule.
@@ -124,6 +125,31 @@ impl Service {
         let (of, object) = ((&self.access, context), Some(name.clone()));
         Audited::new(of, Action::ScheduleUpdate, object, detail)
     }
+}
+
+/// What was found out before anything was changed: behind an error, nothing is.
+///
+/// # Errors
+/// The same.
+pub(super) async fn found<T>(audited: &Audited<'_>, found: Result<T, Error>) -> Result<T, Error> {
+    if found.is_err() {
+        audited.refused().await;
+    }
+    found
+}
+
+/// What the store answered to a change; that it was certainly not made is noted.
+///
+/// # Errors
+/// The same, as callers are told.
+pub(super) async fn stored<T>(
+    audited: &Audited<'_>,
+    answer: Result<T, Stored>,
+) -> Result<T, Error> {
+    if answer.as_ref().is_err_and(Stored::is_undone) {
+        audited.refused().await;
+    }
+    Ok(answer?)
 }
 
 /// The members that a change names, as callers write them.

@@ -4,6 +4,8 @@
 //! between the decision and the start is found by the next look, here or on another node, and started then.
 
 use super::super::Service;
+use super::super::audited::Audited;
+use super::audited::{found, stored};
 use super::look::Look;
 use super::run_ends::Follow;
 use crate::application::api::Error;
@@ -177,17 +179,19 @@ impl Service {
     pub(super) async fn run_by_hand(
         &self,
         (id, version): (Uuid, u32),
-        key: &Arc<str>,
-        overlap: Option<Overlap>,
+        (key, overlap): (&Arc<str>, Option<Overlap>),
+        audited: &Audited<'_>,
     ) -> Result<Option<Run>, Error> {
-        if let Some(before) = self.schedules.run(id, key).await?
+        let before = self.schedules.run(id, key).await.map_err(Error::from);
+        if let Some(before) = found(audited, before).await?
             && before.state != State::Starting
         {
             return Ok(Some(before));
         }
         let now = self.app.clock.now();
         let until = now.plus_ms(LEASE_MS);
-        let Some(turn) = self.schedules.take(id, now, until).await? else {
+        let taken = self.schedules.take(id, now, until).await;
+        let Some(turn) = stored(audited, taken).await? else {
             return Ok(None);
         };
         let is_other = turn.schedule.version != version;

@@ -8,6 +8,7 @@ use taskledger_testkit::server::{Api, Folder, Server};
 on_both_backends!(
     every_change_has_a_row_and_what_changes_nothing_has_none,
     nothing_changes_without_its_row,
+    what_the_store_does_not_take_has_a_second_row,
 );
 
 /// `action outcome` of each row of this schedule, the oldest first.
@@ -129,5 +130,61 @@ async fn nothing_changes_without_its_row(folder: Folder) {
     let flows = api.call("tasks.list", json!({})).await;
     assert_eq!(flows["total"], 0);
     assert_eq!(rows(api, "kept").await, ["schedule.create done"]);
+    server.stop().await;
+}
+
+/// Has the store of schedules take changes, or not; it can be read all the time.
+async fn takes_changes(folder: &Folder, takes: bool) {
+    if folder.url().is_some() {
+        folder
+            .execute(match takes {
+                true => "DROP FUNCTION full_up CASCADE",
+                false => {
+                    "CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END';
+                     CREATE TRIGGER full_up BEFORE INSERT OR UPDATE OR DELETE ON taskledger_schedules.schedules
+                     FOR EACH ROW EXECUTE FUNCTION full_up()"
+                }
+            })
+            .await;
+        return;
+    }
+    let url = format!("sqlite://{}", folder.data().join("schedules.db").display());
+    let mut db = SqliteConnection::connect(&url).await.unwrap();
+    for change in ["INSERT", "UPDATE", "DELETE"] {
+        let statement = match takes {
+            true => format!("DROP TRIGGER full_up_{change}"),
+            false => format!(
+                "CREATE TRIGGER full_up_{change} BEFORE {change} ON schedules
+                 BEGIN SELECT RAISE(ABORT, 'full'); END"
+            ),
+        };
+        db.execute(sqlx::AssertSqlSafe(statement)).await.unwrap();
+    }
+    db.close().await.unwrap();
+}
+
+async fn what_the_store_does_not_take_has_a_second_row(folder: Folder) {
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    api.call("schedules.create", new("kept")).await;
+    takes_changes(&folder, false).await;
+    for (method, params) in [
+        ("schedules.create", new("another")),
+        (
+            "schedules.update",
+            json!({"name": "kept", "overlap": "allow"}),
+        ),
+        ("schedules.pause", json!({"name": "kept"})),
+        ("schedules.run_now", json!({"name": "kept"})),
+        ("schedules.delete", json!({"name": "kept"})),
+    ] {
+        let refusal = api.refusal(method, params).await;
+        assert_eq!(refusal.code, -32013, "{method}: {refusal:?}");
+    }
+    takes_changes(&folder, true).await;
+    let both = |action: &str| ["done", "refused"].map(|it| format!("schedule.{action} {it}"));
+    assert_eq!(rows(api, "another").await, both("create"));
+    let changes = ["update", "pause", "run_now", "delete"].map(both);
+    assert_eq!(rows(api, "kept").await[1..], changes.concat());
     server.stop().await;
 }

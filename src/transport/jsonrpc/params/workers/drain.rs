@@ -1,7 +1,7 @@
 //! `workers.drain`.
 
 use super::super::super::reader::{BOOLEAN, Parameters, Reader};
-use super::super::work::kinds::NameText;
+use super::super::work::kinds::NewName;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
@@ -18,7 +18,7 @@ impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
         let worker = reader.required(
             "worker",
-            NameText,
+            NewName,
             "The worker, as it names itself; it need not be there.",
         );
         let about = "Whether it is drained; `false` lets it have work again.";
@@ -48,5 +48,13 @@ mod tests {
                 ("drain".into(), "not a boolean".into())
             ]
         );
+    }
+
+    #[test]
+    fn a_name_that_could_not_be_shown_is_refused() {
+        for name in ["z\u{1b}[2J", "a\u{202e}b", " a"] {
+            let found = faults(Params::read(&map(json!({"worker": name}))));
+            assert_eq!((found.len(), &*found[0].0), (1, "worker"), "{name}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::reader::{Parameters, Reader};
 use super::super::owner::OwnerKind;
-use super::super::work::kinds::NameText;
+use super::super::work::kinds::NewName;
 use std::sync::Arc;
 use taskledger_domain::Violation;
 
@@ -17,7 +17,7 @@ pub struct Params {
 
 impl Parameters for Params {
     fn ask(mut reader: Reader<'_>) -> Result<Self, Vec<Violation>> {
-        let method = reader.required("method", NameText, "The declared method.");
+        let method = reader.required("method", NewName, "The declared method.");
         let owner = reader.optional(
             "owner",
             OwnerKind,
@@ -49,5 +49,13 @@ mod tests {
         let given = json!({"method": "m", "owner": 1});
         let expected = [("owner".into(), "not a string".into())];
         assert_eq!(faults(Params::read(&map(given))), expected);
+    }
+
+    #[test]
+    fn a_name_that_could_not_be_shown_is_refused() {
+        for name in ["z\u{1b}[2J", "a\u{202e}b", " a"] {
+            let found = faults(Params::read(&map(json!({"method": name}))));
+            assert_eq!((found.len(), &*found[0].0), (1, "method"), "{name}");
+        }
     }
 }
