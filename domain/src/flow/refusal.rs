@@ -127,9 +127,9 @@ impl Refusals {
     pub fn of(all: impl IntoIterator<Item = Refusal>) -> Option<Self> {
         let mut found: Vec<Refusal> = Vec::new();
         for refusal in all {
-            let rest = found.iter_mut().try_fold(refusal, |refusal, other| {
-                other.absorb(refusal).map_or(Err(()), Ok)
-            });
+            let rest = found
+                .iter_mut()
+                .try_fold(refusal, |refusal, other| other.absorb(refusal).ok_or(()));
             found.extend(rest.ok());
         }
         found.sort_by_key(Refusal::kind);

@@ -54,6 +54,7 @@ impl App {
         if !references.is_empty() {
             refusals.push(Refusal::Invalid(references));
         }
+        let understood = understood.map(|understood| *understood);
         self.refused_tasks(context, names, refusals, understood, joining)
             .await
     }
@@ -143,16 +144,15 @@ impl App {
 }
 
 /// Without what was told before: ids that are taken, and several roots.
-fn untold(refusal: Refusal) -> Option<Refusal> {
-    match refusal {
-        Refusal::Invalid(mut faults) => {
-            faults.retain(|fault| matches!(fault, Fault::FlowTooLarge { .. }));
-            (!faults.is_empty()).then_some(Refusal::Invalid(faults))
-        }
-        Refusal::InvalidTree(mut faults) => {
-            faults.retain(|fault| !matches!(fault, TreeFault::SecondRoot { .. }));
-            (!faults.is_empty()).then_some(Refusal::InvalidTree(faults))
-        }
-        other => Some(other),
-    }
+fn untold(mut refusal: Refusal) -> Option<Refusal> {
+    let is_empty = if let Refusal::Invalid(faults) = &mut refusal {
+        faults.retain(|fault| matches!(fault, Fault::FlowTooLarge { .. }));
+        faults.is_empty()
+    } else if let Refusal::InvalidTree(faults) = &mut refusal {
+        faults.retain(|fault| !matches!(fault, TreeFault::SecondRoot { .. }));
+        faults.is_empty()
+    } else {
+        false
+    };
+    (!is_empty).then_some(refusal)
 }

@@ -189,22 +189,24 @@ async fn an_agent_of_the_broker_that_may_not_wait_gets_tasks_all_the_same() {
         };
         let subscribe = with(&world, Some("ann"), subscribe);
         let stream = client.subscribe_to_tasks(subscribe).await.unwrap();
-        let task = Some(TaskMessage {
+        let task = TaskMessage {
             task_id: SystemClock::default().uuid().to_string(),
             task_type: KIND.to_owned(),
             requester_agent_id: "ann".to_owned(),
             created_at: Some(NOW),
             ..TaskMessage::default()
-        });
+        };
         let publish = with(
             &world,
             Some("ann"),
-            PublishTaskRequest { task: task.clone() },
+            PublishTaskRequest {
+                task: Some(task.clone()),
+            },
         );
         client.publish_task(publish).await.unwrap();
         let told = timeout(PATIENCE, stream.into_inner().message()).await;
         let told = told.expect("a task").unwrap().unwrap();
-        assert_eq!(told.task_id, task.unwrap().task_id);
+        assert_eq!(told.task_id, task.task_id);
         assert!(one_more().await.1.contains("waiting_claims"));
     };
     tokio::select! {

@@ -28,15 +28,12 @@ async fn whoever_speaks_for_the_agent_of_another_is_noted() {
         (UseCase::FailTask, "task.work"),
         (UseCase::ReadInbox, "flow.read"),
     ] {
-        let asked = match case {
-            UseCase::ReadInbox => {
-                let rows = inboxes::rows(&hers.agent, &hers.agent, &hers.published);
-                rows.into_iter().map(Asked::Inbox).next()
-            }
-            case => {
-                let rows = bus::rows(case, &hers, &hers);
-                rows.into_iter().map(Asked::Bus).next()
-            }
+        let asked = if case == UseCase::ReadInbox {
+            let rows = inboxes::rows(&hers.agent, &hers.agent, &hers.published);
+            rows.into_iter().map(Asked::Inbox).next()
+        } else {
+            let rows = bus::rows(case, &hers, &hers);
+            rows.into_iter().map(Asked::Bus).next()
         };
         let asked = asked.unwrap();
         let name = format!("mallory-{case:?}").to_lowercase();

@@ -43,10 +43,13 @@ impl Flow {
         });
         match self.decide(&command, now, capacity) {
             Ok(_) => Again::Accepted,
-            Err(Rejection::Refused(refusals)) => match refusals.first {
-                Refusal::AlreadyExecuting(_) => Again::AfterRun,
-                refusal => Again::Refused(refusal),
-            },
+            Err(Rejection::Refused(refusals)) => {
+                let refusal = refusals.first;
+                match matches!(refusal, Refusal::AlreadyExecuting(_)) {
+                    true => Again::AfterRun,
+                    false => Again::Refused(refusal),
+                }
+            }
             Err(Rejection::Outdated(what)) => {
                 unreachable!("a run rests on nothing that was read before: {what:?}")
             }

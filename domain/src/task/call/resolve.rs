@@ -56,7 +56,7 @@ pub struct Unresolved {
     /// tasks have the same id, so nothing more can be said of references.
     ///
     /// [`Flow::refusals_of_new`]: crate::flow::Flow::refusals_of_new
-    pub understood: Option<ResolvedTasks>,
+    pub understood: Option<Box<ResolvedTasks>>,
 }
 
 impl Unresolved {
@@ -239,7 +239,7 @@ impl TaskList {
         if refusals.is_empty() {
             return Ok(resolved);
         }
-        let understood = (!is_ambiguous).then_some(resolved);
+        let understood = (!is_ambiguous).then(|| Box::new(resolved));
         Err(Unresolved {
             refusals,
             understood,
