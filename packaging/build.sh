@@ -74,7 +74,7 @@ compiler() {
 last_step() {
     local target=$1 linkers
     # Less is copied between crates, and of what asks to be copied (docs/decisions/0230-packages-copy-less-between-crates.md).
-    printf '%s\n' -Cllvm-args=-import-instr-limit=40 -Cllvm-args=-inlinehint-threshold=100
+    printf '%s\n' -Cllvm-args=-import-instr-limit=35 -Cllvm-args=-inlinehint-threshold=100
     linkers=$(rustc --print sysroot)/lib/rustlib/$host/bin/gcc-ld
     if [ -x "$linkers/ld.lld" ]; then
         printf '%s\n' -Clink-arg=-fuse-ld=lld "-Clink-arg=-B$linkers" \
@@ -96,6 +96,8 @@ build() {
     # Less is copied into its callers than LLVM would: a fifth less program for one to five per cent more instructions
     # (docs/decisions/0154-what-is-packaged-is-inlined-less.md).
     flags+=(-Cllvm-args=-inline-threshold=60)
+    # Tables for unwinding are a third smaller, and profilers see who called (docs/decisions/0231-packages-have-frame-pointers.md).
+    flags+=(-Cforce-frame-pointers=yes)
     case $target in # musl-gcc takes a static program that can lie anywhere for a dynamic one, which crashes at its start
         *-musl) flags+=(-Crelocation-model=static) ;;
     esac
