@@ -393,9 +393,9 @@ impl App {
         let joining = Joining::Nothing;
         let resolved = self.resolve(context, owner.as_deref(), list, faults, joining);
         let (mut resolved, names) = resolved.await?;
-        let wrong = Flow::default().refusals_of_new(&resolved.tasks);
-        if !wrong.is_empty() {
-            let refused = self.refused_tasks(context, names, wrong, Some(resolved), joining);
+        let is_fit = Flow::default().refusals_of_new(&resolved.tasks).is_empty();
+        if !is_fit {
+            let refused = self.refused_tasks(context, names, Vec::new(), Some(resolved), joining);
             return Err(refused.await);
         }
         self.admit(context, &mut resolved.tasks)

@@ -267,6 +267,14 @@ async fn faults_of_every_family_are_told_in_one_answer() {
             assert_eq!(told(&error), (json!(code), paths), "{method} {params}");
         }
     }
+    // Tasks of a schedule are looked at when it is made.
+    let tasks = json!([{"id": "r", "name": "r"}, x1, x2]);
+    let schedule = json!({"name": "loop", "cron": "@yearly", "tasks": tasks});
+    let error = refusal(&world, "schedules.create", schedule).await;
+    let path = BTreeSet::from(["tasks.1.dependencies".to_owned()]);
+    assert_eq!(told(&error), (json!(-32002), path), "{error}");
+    let listed = error["data"]["errors"].as_array().unwrap();
+    assert_eq!(listed.len(), 1, "{error}");
     let root = world.call("tasks.create", json!({"name": "r"})).await;
     let child =
         json!({"name": "c", "parent_id": root["id"], "schemas": {"method": "echo_executor"}});
