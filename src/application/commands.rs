@@ -435,8 +435,9 @@ impl App {
                 let names = names.resolved(&mut resolved);
                 return Ok((resolved, names));
             }
-            Ok(resolved) => {
+            Ok(mut resolved) => {
                 let found = vec![Refusal::Invalid(faults)];
+                let names = names.resolved(&mut resolved);
                 self.refused_tasks(context, names, found, Some(resolved), joining)
                     .await
             }

@@ -32,7 +32,7 @@ impl TaskRef {
         Self { text }
     }
 
-    /// Whether it is [`Self::unread`]: no reference that was read is empty.
+    /// Whether it stands for a reference that could not be read: no other one is empty.
     #[must_use]
     pub const fn is_unread(&self) -> bool {
         self.text.is_empty()
@@ -132,6 +132,13 @@ impl Updates {
         self.faults.extend(more);
         self.faults.truncate(limits::VIOLATIONS_MAX);
         self
+    }
+
+    /// Whether the list of dependencies was read, if there is one; single ones may be faulty.
+    #[must_use]
+    pub fn are_dependencies_read(&self) -> bool {
+        let of_list = |fault: &Violation| fault.path.get(1) == Some(&"dependencies".into());
+        self.dependencies.is_some() || !self.faults.iter().any(of_list)
     }
 
     /// Whether all members were read that say what the task executes.

@@ -5,6 +5,9 @@ use super::*;
 use taskledger_domain::flow::{Flow, Refusals, TreeFault};
 use taskledger_domain::task::call::Unresolved;
 
+/// What a caller is told to wait whose call met a change, in milliseconds.
+const CHANGED_RETRY_MS: u64 = 100;
+
 impl App {
     /// Why new tasks are refused: `found` before, and what else is wrong with the tasks, as far as they are understood.
     pub(super) async fn refused_tasks(
@@ -15,9 +18,8 @@ impl App {
         understood: Option<ResolvedTasks>,
         joining: Joining,
     ) -> Error {
-        let (mut all, mut names) = (found, names);
-        if let Some(mut understood) = understood {
-            names = names.resolved(&mut understood);
+        let mut all = found;
+        if let Some(understood) = understood {
             match self.wrong_where_they_go(context, understood, joining).await {
                 Ok(more) => all.extend(more),
                 Err(error) => return error,
@@ -25,7 +27,11 @@ impl App {
         }
         match Refusals::of(all) {
             Some(refusals) => Error::from(refusals).with_names(&names),
-            None => Failure::Broken("tasks are refused for nothing".to_owned()).into(),
+            // What was wrong when it was looked at first is there by now.
+            None => Error::Busy {
+                reason: "the flow was changed meanwhile".to_owned(),
+                retry_after_ms: CHANGED_RETRY_MS,
+            },
         }
     }
 
@@ -54,7 +60,10 @@ impl App {
         if !references.is_empty() {
             refusals.push(Refusal::Invalid(references));
         }
-        let understood = understood.map(|understood| *understood);
+        let (mut names, mut understood) = (names, understood.map(|understood| *understood));
+        if let Some(understood) = &mut understood {
+            names = names.resolved(understood);
+        }
         self.refused_tasks(context, names, refusals, understood, joining)
             .await
     }
@@ -70,6 +79,12 @@ impl App {
         let tasks = Arc::new(tasks);
         let alone = || Flow::default().refusals_of_new(&tasks);
         let found = match (joins, joining) {
+            // All of them may be meant for a flow that cannot be told, and what they name would be there.
+            (None, Joining::StoredParent) if tasks.iter().all(|task| task.parent.is_some()) => {
+                let mut found = alone();
+                found.retain(|refusal| refusal.kind() == Kind::Circular);
+                found
+            }
             (None, _) => alone(),
             (Some(parent), Joining::Nothing) => {
                 let mut found = alone();

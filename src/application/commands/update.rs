@@ -71,13 +71,15 @@ impl App {
             Err(error) => return error,
         };
         let mut update = update;
+        // Without its dependencies nothing can be said of what is wired to them.
+        let depends = update.updates.are_dependencies_read();
         if update.updates.is_specified() && respecifies(&update.updates) {
             match self.specification(context, flow, update.task).await {
                 Ok((version, current, owner)) => {
                     let merged = current.clone().updated(&update.updates);
                     let found = self.wrong_specification(owner.as_deref(), merged).await;
                     faults.extend(found.into_iter().map(Fault::from));
-                    update.current = Some((version, current));
+                    update.current = depends.then_some((version, current));
                 }
                 Err(Error::Refused(_)) => return Error::invalid(faults),
                 Err(error) => return error,

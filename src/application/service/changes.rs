@@ -220,6 +220,9 @@ impl Service {
         let Some(action) = request.use_case().recorded().change() else {
             return Ok(only_own());
         };
+        if is_faulty(request) {
+            return Ok(only_own());
+        }
         // It changes nothing again; if it does after all, because the key has just expired, the flow refuses it.
         if self.app.is_repeated(context, request.use_case()).await? {
             return Ok(only_own());
@@ -358,4 +361,15 @@ fn changed_fields(updates: &Updates) -> Vec<&'static str> {
         (status.is_some(), "status"),
         (labels.is_some(), "labels"),
     ])
+}
+
+/// Whether a request is refused for certain, because of what was read: nothing is changed by it.
+fn is_faulty(request: &Request) -> bool {
+    if let Request::Update(update) = request {
+        return !update.updates.faults.is_empty();
+    }
+    match Changed::by(request) {
+        Changed::New(list) => list.is_faulty(),
+        Changed::Task(_) | Changed::Copy { .. } | Changed::Run(_) | Changed::Nothing => false,
+    }
 }

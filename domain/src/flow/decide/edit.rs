@@ -277,7 +277,7 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
     let mut targets = Vec::with_capacity(dependencies.len());
     for (index, dependency) in dependencies.iter().enumerate() {
         match flow.live(dependency.id) {
-            Some(target) => targets.push(target),
+            Some(target) => targets.push((index, target)),
             // Why it cannot be told was said already.
             None if dependency.id == TaskId::UNTOLD => {}
             None => {
@@ -294,24 +294,25 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
     if !missing.is_empty() {
         return Err(Refusal::DependenciesNotFound(missing));
     }
-    if let Some(index) = targets.iter().position(|&t| t == i) {
+    if let Some(&(index, _)) = targets.iter().find(|(_, target)| *target == i) {
         return Err(Refusal::SelfDependency(vec![SelfDependency {
             task,
             index,
         }]));
     }
-    if let Some((k, path)) = path_back(flow, i, &targets) {
+    let ordinals: Vec<u32> = targets.iter().map(|(_, target)| *target).collect();
+    if let Some((k, path)) = path_back(flow, i, &ordinals) {
         let tasks = path.iter().map(|&t| flow.at(t).id);
-        return Err(Refusal::cycle(tasks, Some(k)));
+        return Err(Refusal::cycle(tasks, Some(targets[k].0)));
     }
     let run = flow.at(i).run;
     if run != NONE {
         let present: HashSet<u32> = flow.at(i).dependencies.iter().map(|e| e.task).collect();
-        let stray = targets.iter().position(|t| {
+        let stray = targets.iter().find(|(_, t)| {
             let target = flow.at(*t);
             !present.contains(t) && target.run != run && target.status != Status::Completed
         });
-        if let Some(index) = stray {
+        if let Some(&(index, _)) = stray {
             return Err(busy(RunConflict::DependencyNotCovered {
                 task,
                 index,

@@ -156,8 +156,8 @@ impl TaskList {
             let (list, wrong) = resolve_dependencies(of, &task.dependencies, |reference, at| {
                 names.find(reference, at).map(|target| target.id(&ids))
             });
+            are_told &= wrong.is_empty() && list.iter().all(|it| it.id != TaskId::UNTOLD);
             dependencies.push(list);
-            are_told &= wrong.is_empty();
             wrong
                 .into_iter()
                 .for_each(|fault| report(&mut faults, fault));
