@@ -1,7 +1,6 @@
-//! Checks that run before a caller's command is decided in the flow's turn: that the flow is the caller's, that its owner
-//! is the one whom the audit log names, that the credentials allow the executors that would run or the method that is
-//! claimed, and that retried tasks stay within the
-//! quotas.
+//! Checks that run before a caller's command is decided in the flow's turn: that the flow is the caller's, that its
+//! owner is the one whom the audit log names, that the credentials allow the executors that would run or the method
+//! that is claimed, and that retried tasks stay within the quotas.
 //!
 //! Checked in the turn, so that no change of owner slips in between.
 

@@ -3,7 +3,6 @@
 //! The entry is written before the command is sent, by an owner who was looked up then. The turn compares: what became
 //! somebody else's in between is not changed without an entry about that user.
 
-use super::context::Context;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::flow::{Command, Flow};
@@ -16,11 +15,8 @@ pub struct Noted(Arc<[Option<Arc<str>>]>);
 
 impl Noted {
     /// The caller's own flows, and those of these users.
-    pub(super) fn of(
-        context: &Context,
-        others: impl IntoIterator<Item = Option<Arc<str>>>,
-    ) -> Self {
-        let own = Some(context.caller.owner().clone());
+    pub(super) fn of(own: &Arc<str>, others: impl IntoIterator<Item = Option<Arc<str>>>) -> Self {
+        let own = Some(own.clone());
         Self(std::iter::once(own).chain(others).collect())
     }
 

@@ -1,6 +1,6 @@
-//! The list of use cases, with the scope that each needs, its cost and what it leaves in the audit log; a use case without
-//! them does not compile. The list is closed, so that a matrix of who may do what can be made from it and checked for
-//! gaps.
+//! The list of use cases, with the scope that each needs, its cost and what it leaves in the audit log; a use case
+//! without them does not compile. The list is closed, so that a matrix of who may do what can be made from it and
+//! checked for gaps.
 //!
 //! Costs are in units of the rate: a read 1, a change 5 and 1 for each further task; of a copy too, whose tasks are
 //! counted when it is known how many there are (`copying.rs`). Workers call often and take load away: looking for work

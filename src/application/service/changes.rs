@@ -214,7 +214,7 @@ impl Service {
         request: &Request,
     ) -> Result<Noticed<'a>, Error> {
         let only_own = || Noticed {
-            noted: Noted::of(context, []),
+            noted: Noted::of(context.caller.owner(), []),
             audited: None,
         };
         let Some(action) = request.use_case().recorded().change() else {
@@ -259,7 +259,8 @@ impl Service {
         let object = object.map(|id| Arc::from(id.to_string()));
         let mut audited = Audited::new(of, action, object, detail);
         audited.begin().await?;
-        let noted = Noted::of(context, owners.into_iter().map(|(_, owner)| owner));
+        let owners = owners.into_iter().map(|(_, owner)| owner);
+        let noted = Noted::of(context.caller.owner(), owners);
         Ok(Noticed {
             noted,
             audited: Some(audited),
@@ -276,8 +277,8 @@ impl Service {
         Ok(flow.is_some_and(|flow| flow.root() == task))
     }
 
-    /// The owners of the flows that are changed, each with the member of the row that names it; none for a flow that does
-    /// not exist, which is not changed.
+    /// The owners of the flows that are changed, each with the member of the row that names it; none for a flow that
+    /// does not exist, which is not changed.
     async fn owners_of(
         &self,
         context: &Context,

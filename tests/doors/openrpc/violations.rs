@@ -213,6 +213,34 @@ async fn faults_of_every_family_are_told_in_one_answer() {
             -32602,
             &["tasks.0.inputs.q", "parent_id"],
         ),
+        // A stored parent, where none may be named, or that is not there.
+        (
+            &["tasks.execute"],
+            json!([{"id": "r", "name": "r", "parent_id": unknown}, x1, x2]),
+            -32010,
+            &["tasks.0.parent_id", "tasks.1.dependencies"],
+        ),
+        (
+            create,
+            json!([{"id": "r", "name": "r", "parent_id": unknown}, x1, x2]),
+            -32010,
+            &["parent_id", "tasks.1.dependencies"],
+        ),
+        // What they name that is stored may be in a flow that cannot be told.
+        (
+            create,
+            json!([{"name": "a", "parent_id": 7, "dependencies": on(unknown)}]),
+            -32602,
+            &["tasks.0.parent_id"],
+        ),
+        // What is wired to a dependency that cannot be read.
+        (
+            execute,
+            json!([{"id": "a", "name": "a"}, {"name": "b", "parent_id": "a", "dependencies": ["a"],
+                "schemas": {"method": "echo_executor", "wiring": {"x": "a.r"}}}]),
+            -32602,
+            &["tasks.1.dependencies.0"],
+        ),
         // Two roots, two cycles, a stored reference, a schema.
         (
             execute,
@@ -289,6 +317,16 @@ async fn faults_of_every_family_are_told_in_one_answer() {
                 "updates.dependencies.0.id",
                 "updates.dependencies.1.id",
             ][..],
+        ),
+        (
+            json!({"dependencies": [{"id": "no id"}, {"id": child["id"]}]}),
+            -32602,
+            &["updates.dependencies.0.id", "updates.dependencies.1.id"],
+        ),
+        (
+            json!({"dependencies": 7, "schemas": {"method": "echo_executor", "wiring": {"x": format!("{unknown}.r")}}}),
+            -32602,
+            &["updates.dependencies"],
         ),
         (
             json!({"schemas": wants_q, "dependencies": on(unknown), "priority": 9}),

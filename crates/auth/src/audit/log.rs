@@ -7,7 +7,6 @@ use crate::caller::{ANONYMOUS, Caller};
 use crate::scopes::Scope;
 use crate::store::{AuditFilter, AuditRow, AuthStore, Error};
 use crate::token::TokenId;
-use crate::tokens::Refusal;
 use serde_json::json;
 use std::mem;
 use std::net::{IpAddr, Ipv6Addr};
@@ -88,12 +87,12 @@ struct DeniedKey {
 }
 
 /// Why something was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Why {
     /// The credentials lack it.
     Scope(Scope),
-    /// A rule of tokens.
-    Rule(Refusal),
+    /// A rule, in words.
+    Rule(Arc<str>),
 }
 
 /// The last of several that were refused.
@@ -228,20 +227,15 @@ impl AuditLog {
         self.deny(By::call(caller, origin), change, Why::Scope(scope));
     }
 
-    /// Notes that a caller was refused something about tokens. Cost: O(1).
-    pub(crate) fn unfit_token(
+    /// Notes that a caller was refused something by a rule, whose words are few. Cost: O(1).
+    pub(crate) fn denied_by(
         &self,
         caller: &Caller,
         origin: &Origin,
-        (action, object): (Action, Arc<str>),
-        refusal: Refusal,
+        change: (Action, Option<Arc<str>>),
+        rule: &str,
     ) {
-        let why = if let Refusal::Scope(scope) = refusal {
-            Why::Scope(scope)
-        } else {
-            Why::Rule(refusal)
-        };
-        self.deny(By::call(caller, origin), (action, Some(object)), why);
+        self.deny(By::call(caller, origin), change, Why::Rule(Arc::from(rule)));
     }
 
     fn deny(&self, by: By, (action, object): (Action, Option<Arc<str>>), why: Why) {
@@ -406,7 +400,7 @@ fn refused(DeniedKey { who, action, why }: &DeniedKey, count: u64, last: &Denied
     };
     let detail = match why {
         Why::Scope(scope) => json!({"count": count, "scope": scope.as_str()}),
-        Why::Rule(refusal) => json!({"count": count, "reason": refusal.to_string()}),
+        Why::Rule(rule) => json!({"count": count, "reason": rule}),
     };
     Entry::refused(who.named(&last.by), *action, object).with(detail)
 }

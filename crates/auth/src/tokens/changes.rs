@@ -72,7 +72,7 @@ impl Tokens {
             Ok(expires_at) => expires_at,
             Err(refusal) => {
                 let change = (Action::TokenCreate, Arc::from(shown(&owner)));
-                self.audit.unfit_token(caller, origin, change, refusal);
+                self.note_refusal(caller, origin, change, refusal);
                 return Ok(Err(refusal));
             }
         };
@@ -197,7 +197,7 @@ impl Tokens {
             Ok(row) => Ok(Ok(Created { row, token })),
             Err(refusal) => {
                 let change = (Action::TokenRotate, id.as_str().clone());
-                self.audit.unfit_token(caller, origin, change, refusal);
+                self.note_refusal(caller, origin, change, refusal);
                 Ok(Err(refusal))
             }
         }
@@ -240,13 +240,30 @@ impl Tokens {
         let changed = changed?;
         if let Err(refusal) = &changed {
             let change = (Action::TokenRevoke, id.as_str().clone());
-            self.audit.unfit_token(caller, origin, change, *refusal);
+            self.note_refusal(caller, origin, change, *refusal);
         }
         Ok(changed)
     }
 
     /// Forgets what is known, unless nothing was changed for certain: else callers could slow down all others
     /// with orders that are refused.
+    /// Has the audit log count a refusal.
+    fn note_refusal(
+        &self,
+        caller: &Caller,
+        origin: &Origin,
+        (action, object): (Action, Arc<str>),
+        refusal: Refusal,
+    ) {
+        let change = (action, Some(object));
+        if let Refusal::Scope(scope) = refusal {
+            self.audit.denied_for(caller, origin, change, scope);
+        } else {
+            let rule = refusal.to_string();
+            self.audit.denied_by(caller, origin, change, &rule);
+        }
+    }
+
     fn forget_unless_refused<T>(&self, changed: &Result<Result<T, Refusal>, Error>) {
         if !matches!(changed, Ok(Err(_))) {
             self.forget();
