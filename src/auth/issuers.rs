@@ -63,6 +63,7 @@ const fn denied(reason: jwt::Denied) -> Denied {
         jwt::Denied::WrongAlgorithm
         | jwt::Denied::CriticalHeader
         | jwt::Denied::WrongType
+        | jwt::Denied::Bound
         | jwt::Denied::UnknownIssuer
         | jwt::Denied::UnknownKey
         | jwt::Denied::BadSignature

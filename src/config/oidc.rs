@@ -75,6 +75,15 @@ pub struct OidcConfig {
         env = "TASKLEDGER_OIDC_LOOPBACK_HTTP"
     )]
     pub loopback_http: bool,
+
+    /// Accept tokens that are bound to a key (`cnf`: DPoP, mutual TLS) as if they were not: the server checks no proof of
+    /// the key
+    #[arg(
+        id = "oidc_accept_bound_tokens",
+        long = "oidc-accept-bound-tokens",
+        env = "TASKLEDGER_OIDC_ACCEPT_BOUND_TOKENS"
+    )]
+    pub accept_bound_tokens: bool,
 }
 
 /// Settings of issuers that cannot be; the operator can mend them.
@@ -143,6 +152,7 @@ impl OidcConfig {
             audiences: Vec::new(),
             algorithms: Vec::new(),
             loopback_http: self.loopback_http,
+            accepts_bound: self.accept_bound_tokens,
             ..IssuerOptions::new(url, "")
         };
         let mut issuers: Vec<_> = self.issuers.iter().map(issuer).collect();

@@ -24,6 +24,10 @@ const READS_MAX: [usize; 3] = [10_000, 11_000, 12_000];
 /// whatever their credentials and addresses.
 const DENIED_MAX: [usize; 2] = [1_000, 2_000];
 
+/// Rows of one transaction: a slow database writes them well within the time that the store has for one order, however
+/// many are due.
+const ROWS_MAX: usize = 500;
+
 /// An address, why its credentials did not hold, and the token, if its secret was shown: many failures for one reason
 /// or of one token do not hide others.
 type FailureKey = (Arc<str>, &'static str, Option<TokenId>);
@@ -148,11 +152,17 @@ impl Taken<'_> {
         failures.chain(reads).chain(denied).collect()
     }
 
-    fn written(mut self) {
-        self.failures.clear();
-        self.reads.clear();
-        self.denied.clear();
+    /// The first `rows` of [`Self::entries`] are written.
+    fn written(&mut self, mut rows: usize) {
+        rows -= remove_first(&mut self.failures, rows);
+        rows -= remove_first(&mut self.reads, rows);
+        remove_first(&mut self.denied, rows);
     }
+}
+
+/// Removes up to `count` of the first elements. Returns how many.
+fn remove_first<T>(all: &mut Vec<T>, count: usize) -> usize {
+    all.drain(..count.min(all.len())).count()
 }
 
 impl Drop for Taken<'_> {
@@ -247,7 +257,7 @@ impl AuditLog {
     /// Writes what was noted and is due. Returns how many rows.
     ///
     /// # Errors
-    /// [`Error`]: nothing is written, and all of it is still noted.
+    /// [`Error`]: what is not written is still noted.
     pub async fn flush(&self) -> Result<usize, Error> {
         let _writing = self.writing.lock().await;
         let now = self.clock.now();
@@ -278,13 +288,12 @@ impl AuditLog {
         self.write_taken(taken, now).await
     }
 
-    async fn write_taken(&self, taken: Taken<'_>, now: Timestamp) -> Result<usize, Error> {
+    async fn write_taken(&self, mut taken: Taken<'_>, now: Timestamp) -> Result<usize, Error> {
         let entries = taken.entries();
-        if entries.is_empty() {
-            return Ok(0);
+        for rows in entries.chunks(ROWS_MAX) {
+            self.store.order(self.write_all(rows, now)).await?;
+            taken.written(rows.len());
         }
-        self.store.order(self.write_all(&entries, now)).await?;
-        taken.written();
         Ok(entries.len())
     }
 

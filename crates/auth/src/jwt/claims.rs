@@ -12,6 +12,10 @@ use std::sync::Arc;
 pub const LEEWAY_SECONDS: i64 = 60;
 /// The last second of the year 9999: later ones are no times.
 const LAST_SECOND: f64 = 253_402_300_799.0;
+/// The same in milliseconds, up to its end.
+const LAST_MS: i64 = 253_402_300_799_999;
+/// The claim that names the key whose holder alone may use the token (RFC 7800).
+const BOUND_TO: &str = "cnf";
 /// Claims that only ID tokens have (OpenID Connect Core 2 and 3.3.2.11).
 const OF_ID_TOKENS: [&str; 3] = ["nonce", "at_hash", "c_hash"];
 /// Claims whose text is a list of words (RFC 8693 4.2; `scp` of some issuers).
@@ -65,8 +69,12 @@ pub(super) fn believe(
     if OF_ID_TOKENS.iter().any(|claim| claims.contains_key(*claim)) {
         return Err(Denied::WrongType);
     }
-    let expires_ms = check_times(&claims, now_ms)?;
     let options = issuer.options();
+    // No proof of the key is checked (RFC 8705, RFC 9449), so a stolen token would be as good as its owner's.
+    if claims.contains_key(BOUND_TO) && !options.accepts_bound {
+        return Err(Denied::Bound);
+    }
+    let expires_ms = check_times(&claims, now_ms)?;
     let fits = |audience: &str| options.audiences.iter().any(|own| own == audience);
     if !texts(claims.get("aud")).any(fits) {
         return Err(Denied::WrongAudience);
@@ -95,7 +103,7 @@ pub(super) fn believe(
 fn check_times(claims: &Claims, now_ms: i64) -> Result<i64, Denied> {
     let leeway_ms = LEEWAY_SECONDS * 1000;
     let expires = seconds(claims, "exp")?.ok_or(Denied::Malformed)?;
-    let expires_ms = expires * 1000 + leeway_ms;
+    let expires_ms = (expires * 1000 + leeway_ms).min(LAST_MS);
     if now_ms >= expires_ms {
         return Err(Denied::Expired);
     }

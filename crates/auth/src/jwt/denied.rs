@@ -18,6 +18,9 @@ pub enum Denied {
     /// It is no access token: `typ` is another one, or it is an ID token.
     #[error("the token is not an access token")]
     WrongType,
+    /// It is bound to a key (`cnf`), and no proof of the key is checked.
+    #[error("the token is bound to a key, and proofs of keys are not supported")]
+    Bound,
     /// Its issuer is not trusted.
     #[error("the token's issuer is not trusted")]
     UnknownIssuer,
@@ -66,6 +69,7 @@ impl Denied {
             Self::WrongAlgorithm => "wrong_algorithm",
             Self::CriticalHeader => "critical_header",
             Self::WrongType => "wrong_type",
+            Self::Bound => "bound",
             Self::UnknownIssuer => "unknown_issuer",
             Self::UnknownKey => "unknown_key",
             Self::BadSignature => "bad_signature",

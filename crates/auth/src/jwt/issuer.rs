@@ -33,6 +33,8 @@ pub struct IssuerOptions {
     pub algorithms: Vec<Algorithm>,
     /// `http` to this machine is accepted, for tests and development.
     pub loopback_http: bool,
+    /// Tokens that are bound to a key (`cnf`) are accepted without a proof that their sender has it.
+    pub accepts_bound: bool,
 }
 
 impl IssuerOptions {
@@ -47,6 +49,7 @@ impl IssuerOptions {
             grants: Vec::new(),
             algorithms: Algorithm::ALL.to_vec(),
             loopback_http: false,
+            accepts_bound: false,
         }
     }
 }
@@ -254,13 +257,13 @@ impl Issuer {
         Err(refusal)
     }
 
-    /// The name of a user whom the issuer calls so.
+    /// The name of a user whom the issuer calls so; `None` if no user may have it.
     pub(super) fn name(&self, text: &str) -> Option<Name> {
         let name = format!("{}{text}", self.options.user_prefix);
         if text.is_empty() || self.reserved.iter().any(|other| name.starts_with(other)) {
             return None;
         }
-        Name::new(&name).ok()
+        Name::new(&name).ok().filter(|name| !name.is_reserved())
     }
 }
 

@@ -276,7 +276,7 @@ fn allowed(caller: &Caller, new: &New) -> Result<(), Refusal> {
     if !caller.may(Scope::Admin) {
         return Err(Refusal::Scope(Scope::Admin));
     }
-    if rules::is_reserved(new.name.as_str()) {
+    if new.name.is_reserved() {
         return Err(Refusal::Reserved);
     }
     if new.scopes == Scopes::NONE {

@@ -1,6 +1,6 @@
 //! The rules of tokens: pure, on rows and callers.
 
-use crate::caller::{ANONYMOUS, Caller, Kind, OPERATOR};
+use crate::caller::{Caller, Kind};
 use crate::scopes::{Scope, Scopes};
 use crate::store::{Owner, TokenRow};
 use std::sync::Arc;
@@ -71,7 +71,9 @@ pub enum Refusal {
     #[error("a token names between 1 and {AGENTS_MAX} agents")]
     Named,
     /// Its holder would have a name by which the server calls itself.
-    #[error("`anonymous`, `engine`, `operator` and `server` are names of the server's own")]
+    #[error(
+        "`anonymous`, `engine`, `operator`, `server` and names that look like them are the server's own"
+    )]
     Reserved,
     /// It would allow nothing.
     #[error("a token needs at least one scope")]
@@ -86,14 +88,6 @@ pub enum Refusal {
         "{0} JWTs are refused, and no more can be stored: remove their issuer from the settings instead"
     )]
     DeniedFull(i64),
-}
-
-/// Names by which histories and the audit log call the server itself and callers without credentials.
-const RESERVED: [&str; 4] = [ANONYMOUS, "engine", OPERATOR, "server"];
-
-/// Whether somebody would be taken for the server by this name, in whichever case it is written.
-pub(super) fn is_reserved(name: &str) -> bool {
-    RESERVED.iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
 /// Names that a token has, if it has any.
