@@ -29,4 +29,5 @@ mod schedules;
 mod scopes;
 mod spoken;
 mod turns;
+mod webhooks;
 pub(crate) mod world;

@@ -155,7 +155,7 @@ impl Webhooks {
             self.exists(flow).await?;
         }
         if let Some(secret) = &new.secret {
-            self.is_its_own(secret).await?;
+            self.is_its_own(secret, new.owner.as_ref()).await?;
         }
         let clock = self.store.clock();
         let secret = new
@@ -314,7 +314,7 @@ impl Webhooks {
             None => Signature::Shared,
         };
         if let Some(own) = &own {
-            self.is_its_own(own).await?;
+            self.is_its_own(own, before.owner.as_ref()).await?;
         }
         let secret = own.unwrap_or_else(|| secret::fresh(self.store.clock(), signature));
         let now = self.now();

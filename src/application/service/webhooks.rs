@@ -32,6 +32,8 @@ impl Service {
         self.admit(context, UseCase::CreateWebhook)?;
         let change = UseCase::CreateWebhook;
         if let Some(owner) = context.caller.reach().owner() {
+            let chosen = no_chosen_id(new.id);
+            self.noted(context, change, None, chosen)?;
             let used = self.webhooks.count_of(owner).await?;
             self.limits.one_more_webhook(context, used)?;
             new.owner = Some(owner.clone());
@@ -378,6 +380,18 @@ fn changed_fields(change: &WebhookChange) -> Vec<&'static str> {
         (schedule.is_some(), "schedule"),
         (headers.is_some(), "headers"),
     ])
+}
+
+/// Ids of webhooks are unique over all owners, so only a caller who sees all webhooks may choose one: others would learn
+/// from the refusal which ids exist.
+fn no_chosen_id(chosen: Option<EndpointId>) -> Result<(), Error> {
+    match chosen {
+        None => Ok(()),
+        Some(_) => Err(Error::Forbidden {
+            scope: Scope::UsersAny,
+            field: Some(Cow::from("id")),
+        }),
+    }
 }
 
 /// The user whose flows a webhook may be about, if its caller sees only their own.

@@ -48,8 +48,7 @@ pub(super) fn prepare<C>(
                 idempotency = Some(given);
             }
             Changes::Webhooks => {
-                let instead =
-                    "none; `webhooks.create` takes an `id`, `webhooks.redeliver` a `request_key`";
+                let instead = "none; `webhooks.create` takes a `secret` that no other webhook of its owner has, `webhooks.redeliver` a `request_key`";
                 return Err(keeps_no_keys(&key, instead));
             }
             Changes::Claims => {

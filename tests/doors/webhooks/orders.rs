@@ -158,11 +158,15 @@ async fn a_secret_is_known_to_be_in_use_under_every_key(world: World) {
         Secret(Arc::from("whsec_b3RoZXItb3RoZXItb3RoZXItb3RoZXItb3RoZXI=")),
     );
     let used = async |store: &Store, secret: &Secret| {
-        let used = store.is_in_use(secret, world.now()).await;
+        let used = store.is_in_use(secret, None, world.now()).await;
         used.unwrap()
     };
     assert!(used(&world.store, &own).await);
     assert!(!used(&world.store, &other).await);
+    // Endpoints of others do not count.
+    let ann = Some(Arc::from("ann"));
+    let of_ann = world.store.is_in_use(&own, ann.as_ref(), world.now());
+    assert!(!of_ann.await.unwrap());
     world.store.close().await;
 
     let both = world.again(&format!("{OTHER_KEY}\n{KEY}")).await.unwrap();

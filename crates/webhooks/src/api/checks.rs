@@ -45,14 +45,18 @@ impl Webhooks {
         Ok(())
     }
 
-    /// A receiver that knows the secret of another endpoint could sign for it.
-    pub(super) async fn is_its_own(&self, secret: &Secret) -> Result<(), Error> {
-        if self.store.is_in_use(secret, self.now()).await? {
-            let expected = "one that no webhook signs with, or none: then one is made";
+    /// A receiver that knows the secret of another endpoint of the owner could sign for it.
+    pub(super) async fn is_its_own(
+        &self,
+        secret: &Secret,
+        owner: Option<&Arc<str>>,
+    ) -> Result<(), Error> {
+        if self.store.is_in_use(secret, owner, self.now()).await? {
+            let expected = "one that none of your webhooks signs with, or none: then one is made";
             // It is never repeated.
             let fault = Violation::of(
                 "secret",
-                "a webhook signs with it already",
+                "another webhook of yours signs with it",
                 expected,
                 &Value::Null,
             );

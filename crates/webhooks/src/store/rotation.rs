@@ -5,6 +5,7 @@ use super::endpoints::one;
 use super::{Error, Store};
 use crate::delivery::{Key, Secret};
 use crate::endpoint::{Endpoint, EndpointId};
+use std::sync::Arc;
 use taskledger_domain::Timestamp;
 use taskledger_sql::Columns;
 
@@ -102,11 +103,17 @@ impl Store {
         self.order(work).await
     }
 
-    /// Whether a lasting endpoint signs with this secret at `now`. Cost: O(keys of the server).
+    /// Whether a lasting endpoint of `owner` (`None`: without an owner) signs with this secret at `now`. Endpoints of
+    /// others do not count, so that no caller learns of them. Cost: O(keys of the server).
     ///
     /// # Errors
     /// [`Error`].
-    pub async fn is_in_use(&self, secret: &Secret, now: Timestamp) -> Result<bool, Error> {
+    pub async fn is_in_use(
+        &self,
+        secret: &Secret,
+        owner: Option<&Arc<str>>,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
         let work = async {
             let mut tx = self.read().await?;
             let mut found = false;
@@ -114,6 +121,8 @@ impl Store {
                 let mut args = tx.args();
                 args.bytes(digest);
                 args.time(now);
+                // No owner has an empty name.
+                args.text(Some(owner.cloned().unwrap_or_default()));
                 found |= tx.fetch_optional(SAME_SECRET, args).await?.is_some();
             }
             tx.commit().await?;
@@ -131,4 +140,7 @@ const LET_EXPIRE: &str = "UPDATE endpoint_keys SET expires_at = $2
 const ERASE_EXPIRED: &str = "DELETE FROM endpoint_keys WHERE endpoint = $1 AND expires_at <= $2";
 // By `endpoint_keys_digest`. Callbacks have no digest: callers give many executions the same secret.
 const SAME_SECRET: &str = "SELECT 1 FROM endpoint_keys
-    WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2) LIMIT 1";
+    INNER JOIN endpoints ON endpoints.no = endpoint_keys.endpoint
+    WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)
+        AND COALESCE(owner, '') = $3
+    LIMIT 1";

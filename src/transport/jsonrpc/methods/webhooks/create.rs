@@ -66,7 +66,7 @@ impl Parameters for Params {
         let secret = reader.optional(
             "secret",
             OwnSecret,
-            "A secret of your own, `whsec_` with 24 to 64 bytes in base64, that no other webhook signs with; without it one is made.",
+            "A secret of your own, `whsec_` with 24 to 64 bytes in base64, that no other webhook of yours signs with; without it one is made.",
         );
         let signature = reader.with_default(
             "signature",
@@ -74,7 +74,11 @@ impl Parameters for Params {
             Signature::default(),
             "How a secret that is made signs: `v1` HMAC-SHA256, `v1a` ed25519.",
         );
-        let id = reader.optional("id", Id, "An id of your own, that no webhook has.");
+        let id = reader.optional(
+            "id",
+            Id,
+            "An id of your own, that no webhook has. Needs the scope `users:any`.",
+        );
         let labels = reader.optional(
             "labels",
             Labels,
