@@ -16,11 +16,13 @@ mod credentials;
 mod door;
 mod early_turn;
 mod forwarded;
+mod frames;
 mod grpc;
 mod health;
 mod hosts;
 mod inside;
 mod json;
+mod metered;
 mod options;
 mod origins;
 mod pacing;
@@ -230,7 +232,6 @@ impl<C: Send + Sync + 'static> Service<C> {
             tls: (options.tls.as_ref()).map(|shown| TlsAcceptor::from(shown.server_config())),
             draining: shutdown.clone(),
             cut: door.cut.clone(),
-            names_peers: door.authenticate.is_some(),
             proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         };
         let all = router::router(Arc::clone(&door), &options.allowed_origins);

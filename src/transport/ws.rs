@@ -30,7 +30,7 @@ pub(crate) use sockets::{Heard, MESSAGE_BYTES_MAX, Sockets};
 use std::sync::Arc;
 use std::time::Duration;
 use subscriptions::Subscriptions;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use waiting::Waiting;
 use work::Windows;
@@ -42,6 +42,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(25);
 const PONG_WAIT: Duration = Duration::from_secs(10);
 /// The code with which a socket is closed whose credentials do not hold any more.
 const CLOSE_UNAUTHORIZED: u16 = 4401;
+/// Bytes of [`Overhead`](crate::transport::overhead::Overhead) that a control frame costs beside its own.
+const CONTROL_FRAME_BYTES: u32 = 256;
+/// Times by which a message may be larger in transfer than its text: in fragments, each with a header.
+const FRAGMENTS_TIMES: u32 = 2;
 /// What a peer gets to take the last messages and to close its side.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
@@ -56,6 +60,7 @@ enum End {
 impl<C: Send + Sync + 'static> Sockets<C> {
     /// Serves one socket to its end.
     pub(crate) async fn serve(self: Arc<Self>, socket: WebSocket) {
+        self.overhead.count_bytes();
         let (sink, mut incoming) = socket.split();
         let (out, outgoing) = Outbox::new();
         let figures = self.dispatcher.figures();
@@ -116,6 +121,8 @@ impl<C: Send + Sync + 'static> Sockets<C> {
         let mut subscriptions = Subscriptions::new(figures.clone(), own, out.clone(), windows);
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A ping that is not written yet, and until when it must be answered then.
+        let mut ping: Option<oneshot::Receiver<()>> = None;
         let mut pong_by: Option<Instant> = None;
         loop {
             tokio::select! {
@@ -128,19 +135,30 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                     figures.stream_ended(StreamEnd::Revoked, own.get());
                     return End::Close(CLOSE_UNAUTHORIZED, "the credentials do not hold any more");
                 }
+                () = self.overhead.exhausted() => {
+                    let reason = "too many control frames or fragments";
+                    return End::Close(close_code::POLICY, reason);
+                }
                 message = incoming.next(), if !calls.is_full() => {
                     pong_by = None;
                     self.heard.now();
                     let text = match message {
                         None => return End::Gone,
                         Some(Ok(Message::Close(_))) => return End::Close(close_code::NORMAL, ""),
-                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                            // Once it is exhausted, the socket is closed above.
+                            let _ = self.overhead.spend(CONTROL_FRAME_BYTES);
+                            continue;
+                        }
                         Some(Ok(Message::Binary(_))) => {
                             return End::Close(close_code::UNSUPPORTED, "text messages only");
                         }
                         Some(Ok(Message::Text(text))) => text,
                         Some(Err(error)) => return of_error(&error),
                     };
+                    let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+                    let earned = CONTROL_FRAME_BYTES.saturating_add(bytes.saturating_mul(FRAGMENTS_TIMES));
+                    self.overhead.earn(earned);
                     if let Some(read) = self.read(text, &waiting, || calls.place()) {
                         calls.begin(read, &mut subscriptions).await;
                     }
@@ -156,19 +174,31 @@ impl<C: Send + Sync + 'static> Sockets<C> {
                 () = subscriptions.ended() => {}
                 // Whoever does not answer gets no work, and is not given up for it.
                 () = self.heard.asked() => {
-                    out.try_tell(Message::Ping(axum::body::Bytes::new()));
+                    let _ = out.try_ping();
                 }
                 _ = pings.tick() => {
                     // Written behind what waits; a peer that takes nothing is given up by the writer.
-                    if pong_by.is_none() && out.try_tell(Message::Ping(axum::body::Bytes::new())) {
-                        pong_by = Some(Instant::now() + PONG_WAIT);
+                    if pong_by.is_none() && ping.is_none() {
+                        ping = out.try_ping();
                     }
+                }
+                () = ended(&mut ping), if ping.is_some() => {
+                    ping = None;
+                    pong_by = Some(Instant::now() + PONG_WAIT);
                 }
                 () = sleep_until(pong_by.unwrap_or_else(Instant::now)), if pong_by.is_some() && !calls.is_full() => {
                     return End::Gone;
                 }
             }
         }
+    }
+}
+
+/// Waits until the ping was written.
+async fn ended(ping: &mut Option<oneshot::Receiver<()>>) {
+    if let Some(ping) = ping {
+        // Nothing is sent: the other end is dropped.
+        let _ = ping.await;
     }
 }
 

@@ -7,6 +7,7 @@ mod calls;
 mod clients;
 mod connections;
 mod fake;
+mod floods;
 mod forwarding;
 mod harness;
 mod http;

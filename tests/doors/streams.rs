@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod doors;
+mod floods;
 mod limits;
 mod resuming;
 mod runs;

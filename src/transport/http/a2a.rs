@@ -9,12 +9,13 @@ mod written;
 pub(super) use received::Received;
 pub(super) use reshaped::{names_version, reshaped, reshaped_under};
 
-use super::call_context::{REQUEST_ID, RequestId, context};
+use super::call_context::{REQUEST_ID, RequestId, context, holder};
 use super::connection::KeptAlive;
 use super::door::Door;
-use super::json::parse;
+use super::json::{parse, unless_too_many_values};
 use super::{body, refusal, streams};
 use crate::application::api::Caller;
+use crate::runtime::unblocking;
 use crate::transport::a2a::v03::rest as v03_rest;
 use crate::transport::a2a::{A2a, Heard, Outcome, artifacts, jsonrpc, keyed, out_of_time, rest};
 use crate::transport::figures::{Binding, Carrier};
@@ -63,15 +64,16 @@ impl<C: Send + Sync + 'static> Door<C> {
         let mut response = match caller {
             Ok(Ok(caller)) => match self.a2a_received(caller, &head, body, deadline).await {
                 Ok((received, bytes)) => {
+                    let body_bytes = bytes.len();
                     let envelope = parse(bytes).await;
-                    self.a2a_call(&a2a, &head, envelope, received, correlation)
-                        .await
+                    let answer = self.a2a_call(&a2a, &head, envelope, received, correlation);
+                    unblocking(body_bytes, answer).await
                 }
                 Err(it) => refused(it),
             },
             Ok(Err(denied)) => {
                 let edition = a2a.edition();
-                let answer = self.stranger_of_a2a(denied, &head.headers, body, deadline, edition);
+                let answer = self.stranger_of_a2a(denied, &head, body, deadline, edition);
                 self.counted(answer.await)
             }
             Err(it) => refused(it),
@@ -135,12 +137,17 @@ impl<C: Send + Sync + 'static> Door<C> {
             Ok(caller) => self.a2a_received(caller, &head, body, deadline).await,
             Err(refused) => Err(refused),
         };
+        let received = received.and_then(|(received, bytes)| {
+            unless_too_many_values(&bytes)?;
+            Ok((received, bytes))
+        });
         let mut response = match received {
             Ok((received, bytes)) => {
                 let mut counting = self.counting(&a2a, Binding::A2aRest);
-                let answered = self
-                    .a2a_resource((&a2a, &mut counting), &head, bytes, received, correlation)
-                    .await;
+                let asked = (&a2a, &mut counting);
+                let body_bytes = bytes.len();
+                let answer = self.a2a_resource(asked, &head, bytes, received, correlation);
+                let answered = unblocking(body_bytes, answer).await;
                 counting.answered(&answered);
                 answered.unwrap_or_else(|error| Written::Rest.failed(&error, a2a.edition()))
             }
@@ -270,8 +277,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             )));
         };
         let bytes_max = self.body_bytes_max;
-        let (bytes, share) =
-            body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await?;
+        let share = self.in_hand.share(holder(head, &caller));
+        let (bytes, share) = body::receive(share, &head.headers, body, bytes_max, deadline).await?;
         let turn = self.turn_to_read(&caller, bytes.len(), deadline).await?;
         let received = Received {
             caller,

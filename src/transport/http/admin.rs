@@ -120,7 +120,6 @@ impl Admin {
             tls: None,
             draining: stop.clone(),
             cut: stop.clone(),
-            names_peers: false,
             proxies: TrustedProxies::default(),
         });
         let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));

@@ -1,7 +1,7 @@
 //! Receives request bodies within limits.
 
 use super::refusal;
-use crate::transport::budget::{Budget, Full, Share};
+use crate::transport::budget::{Full, Share};
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, EXPECT, HeaderMap};
 use axum::response::Response;
@@ -18,17 +18,17 @@ const RESERVE_BYTES_MAX: usize = 1024 * 1024;
 /// Why no body could be received.
 enum Trouble {
     TooLarge,
-    NoRoom,
+    NoRoom(Full),
     Broken,
 }
 
-/// The whole body, of at most `bytes_max`, and its part of the bytes in hand, to be kept until the request is answered.
-/// A body that arrives in one piece is not copied.
+/// The whole body, of at most `bytes_max`, and its part of the bytes in hand, which begins as `share` and is to be kept
+/// until the request is answered. A body that arrives in one piece is not copied.
 ///
 /// # Errors
 /// The refusal: 413, 503 (too much is being received), 408 (deadline), 400 (broken transfer).
 pub(super) async fn receive(
-    in_hand: &Budget,
+    mut share: Share,
     headers: &HeaderMap,
     body: Body,
     bytes_max: usize,
@@ -46,7 +46,6 @@ pub(super) async fn receive(
         }
         return Err(Box::new(refusal::too_large(bytes_max)));
     }
-    let mut share = in_hand.share();
     let collected = collect(&mut stream, &mut share, bytes_max, announced);
     let trouble = match tokio::time::timeout_at(deadline, collected).await {
         Ok(Ok(bytes)) => return Ok((bytes, share)),
@@ -59,7 +58,10 @@ pub(super) async fn receive(
             drain(stream, deadline);
             refusal::too_large(bytes_max)
         }
-        Trouble::NoRoom => refusal::too_busy("the server is receiving too much"),
+        Trouble::NoRoom(Full::All) => refusal::too_busy("the server is receiving too much"),
+        Trouble::NoRoom(Full::Holder) => {
+            refusal::too_busy("the server is receiving as much of this caller as it takes at once")
+        }
         Trouble::Broken => refusal::broken(),
     }))
 }
@@ -78,7 +80,7 @@ async fn collect(
         if received > bytes_max {
             return Err(Trouble::TooLarge);
         }
-        share.take(piece.len()).map_err(|Full| Trouble::NoRoom)?;
+        share.take(piece.len()).map_err(Trouble::NoRoom)?;
         if first.is_empty() && all.is_empty() {
             first = piece;
             continue;

@@ -5,21 +5,20 @@
 //! under way), and at once when the grace of the shutdown is over.
 
 use super::forwarded::TrustedProxies;
+use super::frames::REQUEST_EARNS_BYTES;
 use super::hosts::Hosts;
+use super::metered::{MeteredSocket, Traffic};
 use super::tls::{Socket, handshake};
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::header::UPGRADE;
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use std::io;
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
@@ -58,8 +57,6 @@ pub(super) struct Connections {
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) draining: CancellationToken,
     pub(super) cut: CancellationToken,
-    /// Whether requests carry the address of their [`Peer`].
-    pub(super) names_peers: bool,
     /// The proxies whose headers about the client's address are trusted.
     pub(super) proxies: TrustedProxies,
 }
@@ -71,7 +68,7 @@ impl Connections {
         // Tokens of its own, so that connections do not meet at one lock each time they wake up.
         let draining = self.draining.child_token();
         let cut = self.cut.child_token();
-        let peer = stream.peer_addr().ok().filter(|_| self.names_peers);
+        let peer = stream.peer_addr().ok();
         let socket = match &self.tls {
             None => Socket::Plain(stream),
             Some(acceptor) => {
@@ -85,14 +82,15 @@ impl Connections {
             }
         };
         let activity = Arc::new(Activity::default());
-        let io = Watched {
-            io: TokioIo::new(socket),
-            activity: Arc::clone(&activity),
-        };
+        let io = MeteredSocket::new(socket, Arc::clone(&activity.traffic));
+        let io = TokioIo::new(io);
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             let running = Running::start(&activity);
+            let overhead = &activity.traffic.overhead;
+            overhead.earn(REQUEST_EARNS_BYTES);
             if request.headers().contains_key(UPGRADE) {
                 request.extensions_mut().insert(place.clone());
+                request.extensions_mut().insert(Arc::clone(overhead));
             }
             if let Some(peer) = peer {
                 let client = self.proxies.client(peer.ip(), request.headers());
@@ -168,10 +166,10 @@ impl Connections {
 struct Activity {
     /// Requests begun.
     requests: AtomicU64,
-    /// Bytes written.
-    bytes: AtomicU64,
     /// Requests that are being handled.
     running: AtomicUsize,
+    /// What was written.
+    traffic: Arc<Traffic>,
 }
 
 /// [`Activity`] at one moment.
@@ -186,7 +184,7 @@ impl Activity {
     fn seen(&self) -> Seen {
         Seen {
             requests: self.requests.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
+            bytes: self.traffic.written_bytes.load(Ordering::Relaxed),
             running: self.running.load(Ordering::Relaxed),
         }
     }
@@ -229,61 +227,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The socket; counts what is written, so that a large answer that is still being sent counts as life.
-struct Watched {
-    io: TokioIo<Socket>,
-    activity: Arc<Activity>,
-}
-
-impl Watched {
-    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = &written {
-            self.activity
-                .bytes
-                .fetch_add(*bytes as u64, Ordering::Relaxed);
-        }
-        written
-    }
-}
-
-impl Read for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buffer)
-    }
-}
-
-impl Write for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.note(written)
-    }
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write_vectored(cx, pieces);
-        self.note(written)
-    }
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Reads credentials from the headers of a request, and authenticates its caller.
 
 use super::a2a::{names_version, reshaped, reshaped_under};
-use super::connection::Peer;
+use super::call_context::address;
 use super::door::Door;
 use super::json::parse;
 use super::{body, refusal};
 use crate::application::api::{Caller, Denied, Session};
 use crate::transport::a2a::jsonrpc as a2a_rpc;
+use crate::transport::budget::Holder;
 use crate::transport::jsonrpc::envelope::Envelope;
 use crate::transport::jsonrpc::{RpcError, failure_body, working};
 use axum::body::Body;
@@ -55,7 +56,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             return Err(Denied::Malformed);
         }
         let bearer = bearer(&head.headers)?;
-        let from = head.extensions.get::<Peer>().map(|peer| peer.0);
+        let from = address(head);
         let known = bearer.and_then(|bearer| authenticate.remembered(bearer, from));
         match known {
             Some(caller) => Ok(caller),
@@ -126,15 +127,15 @@ impl<C: Send + Sync + 'static> Door<C> {
     pub(super) async fn stranger(
         &self,
         denied: Denied,
-        headers: &HeaderMap,
+        head: &Parts,
         body: Body,
         deadline: Instant,
     ) -> Response {
-        let Some(envelope) = self.said_by_stranger(denied, headers, body, deadline).await else {
+        let Some(envelope) = self.said_by_stranger(denied, head, body, deadline).await else {
             return refusal::denied_unread(denied);
         };
         if let Some(a2a) = &self.a2a
-            && a2a_rpc::is_meant(&envelope, names_version(headers), a2a.serves_v03())
+            && a2a_rpc::is_meant(&envelope, names_version(&head.headers), a2a.serves_v03())
         {
             let id = a2a_rpc::id_of(&envelope);
             return reshaped_under(refusal::denied(denied), id, a2a.edition(), true);
@@ -152,12 +153,12 @@ impl<C: Send + Sync + 'static> Door<C> {
     pub(super) async fn stranger_of_a2a(
         &self,
         denied: Denied,
-        headers: &HeaderMap,
+        head: &Parts,
         body: Body,
         deadline: Instant,
         edition: Edition,
     ) -> Response {
-        match self.said_by_stranger(denied, headers, body, deadline).await {
+        match self.said_by_stranger(denied, head, body, deadline).await {
             Some(envelope) => {
                 let id = a2a_rpc::id_of(&envelope);
                 reshaped_under(refusal::denied(denied), id, edition, true)
@@ -170,7 +171,7 @@ impl<C: Send + Sync + 'static> Door<C> {
     async fn said_by_stranger(
         &self,
         denied: Denied,
-        headers: &HeaderMap,
+        head: &Parts,
         body: Body,
         deadline: Instant,
     ) -> Option<Envelope> {
@@ -182,8 +183,9 @@ impl<C: Send + Sync + 'static> Door<C> {
             | Denied::Expired
             | Denied::Revoked => {}
         }
-        let room = &self.in_hand_of_strangers;
-        let received = body::receive(room, headers, body, STRANGER_BODY_BYTES_MAX, deadline).await;
+        let share = self.in_hand_of_strangers.share(Holder::at(address(head)));
+        let bytes_max = STRANGER_BODY_BYTES_MAX;
+        let received = body::receive(share, &head.headers, body, bytes_max, deadline).await;
         let (bytes, _share) = received.ok()?;
         Some(parse(bytes).await)
     }

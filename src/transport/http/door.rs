@@ -3,7 +3,7 @@
 use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;
 use super::body;
-use super::call_context::{REQUEST_ID, RequestId, context};
+use super::call_context::{REQUEST_ID, RequestId, context, holder};
 use super::grpc::Grpc;
 use super::health::Probe;
 use super::hosts::Hosts;
@@ -18,6 +18,7 @@ use super::{early_turn, refusal, sending};
 use crate::application::Service;
 use crate::application::api::{Authenticate, Cut};
 use crate::clock::SharedClock;
+use crate::runtime::unblocking;
 use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::working;
@@ -224,9 +225,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let caller = match self.caller(&head).await {
             Ok(caller) => caller,
             Err(denied) => {
-                return Err(Box::new(
-                    self.stranger(denied, headers, body, deadline).await,
-                ));
+                return Err(Box::new(self.stranger(denied, &head, body, deadline).await));
             }
         };
         let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
@@ -234,9 +233,12 @@ impl<C: Send + Sync + 'static> Door<C> {
                 "the server has too many requests",
             )));
         };
+        let holder = holder(&head, &caller);
+        let share = self.in_hand.share(holder.clone());
         let (bytes, share) =
-            body::receive(&self.in_hand, headers, body, self.body_bytes_max, deadline).await?;
-        let turn = self.turn_to_read(&caller, bytes.len(), deadline).await?;
+            body::receive(share, headers, body, self.body_bytes_max, deadline).await?;
+        let body_bytes = bytes.len();
+        let turn = self.turn_to_read(&caller, body_bytes, deadline).await?;
         let envelope = parse(bytes).await;
         if let Some(a2a) = &self.a2a
             && a2a_rpc::is_meant(&envelope, names_version(headers), a2a.serves_v03())
@@ -249,7 +251,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             };
             // Boxed: calls of this server's own would hold room for it.
             let answer = self.a2a_call(a2a, &head, envelope, received, correlation);
-            return Ok(Admitted::Other(Box::new(Box::pin(answer).await)));
+            let answer = unblocking(body_bytes, Box::pin(answer)).await;
+            return Ok(Admitted::Other(Box::new(answer)));
         }
         let deadline = deadline + working::wait(&envelope);
         let mut context = context(&head, caller, correlation).until(Some(deadline));
@@ -266,8 +269,9 @@ impl<C: Send + Sync + 'static> Door<C> {
         let door = Arc::clone(self);
         // Boxed at once: whoever waits for it in one of three ways would hold room for it three times.
         let work: BoxFuture<'static, Answered> = Box::pin(async move {
-            let mut room = door.answers.share();
-            let answer = door.dispatcher.answer(envelope, context, &mut room).await;
+            let mut room = door.answers.share(holder);
+            let answer = door.dispatcher.answer(envelope, context, &mut room);
+            let answer = unblocking(body_bytes, answer).await;
             drop(share);
             (answer, Kept { permit, room })
         });
@@ -327,7 +331,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         };
         let deadline = Instant::now() + self.request_timeout;
         let bytes_max = self.body_bytes_max.saturating_mul(FORWARDED_BODY_TIMES);
-        let room = &self.in_hand_of_peers;
+        let room = self.in_hand_of_peers.share_of_all();
         let received = body::receive(room, &head.headers, body, bytes_max, deadline).await;
         let (bytes, share) = match received {
             Ok(received) => received,
@@ -336,7 +340,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         let work = async move {
             let answer = nodes.take(bytes, deadline).await;
             drop(share);
-            let room = Budget::unlimited().share();
+            let room = Budget::unlimited().share_of_all();
             (answer.map(Answer::Whole), Kept { permit, room })
         };
         let (answer, kept) = Detaching {

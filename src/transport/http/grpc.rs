@@ -5,11 +5,12 @@ mod calls;
 mod held;
 mod services;
 
-use super::call_context::context;
+use super::call_context::{context, holder};
 use super::connection::KeptAlive;
 use super::door::Door;
 use super::{body, streams};
 use crate::application::api::{Denied, EarlyTurn, Error as Failed};
+use crate::runtime::unblocking;
 use crate::transport::a2a::{A2a, grpc as a2a};
 use crate::transport::eventbus::{Came, undecodable};
 use axum::body::{Body, Bytes};
@@ -126,12 +127,14 @@ impl<C: Send + Sync + 'static> Door<C> {
         // What lasts is cut off only by who calls. One that is too far away to be a time is none.
         let cut_off = given.and_then(|it| arrived.checked_add(it));
         let bytes_max = message_bytes_max + PREFIX_BYTES;
-        let received = body::receive(&self.in_hand, &head.headers, body, bytes_max, deadline).await;
+        let share = self.in_hand.share(holder(&head, &caller));
+        let received = body::receive(share, &head.headers, body, bytes_max, deadline).await;
         let (bytes, share) = match received {
             Ok(received) => received,
             Err(refusal) => return refused(&unreceived(refusal.status(), message_bytes_max)),
         };
-        let turn = match self.turn(&caller, bytes.len(), deadline).await {
+        let body_bytes = bytes.len();
+        let turn = match self.turn(&caller, body_bytes, deadline).await {
             Ok(turn) => turn.map(EarlyTurn::of).unwrap_or_default(),
             Err(error) => return refused(&turned_away(&error)),
         };
@@ -166,7 +169,11 @@ impl<C: Send + Sync + 'static> Door<C> {
             came.context = came.context.until(Some(deadline));
             head.extensions.insert(came);
             let request = Request::from_parts(head, Body::from(bytes));
-            let answer = tokio::time::timeout_at(deadline, answered(&mut service, request)).await;
+            let answer = tokio::time::timeout_at(
+                deadline,
+                unblocking(body_bytes, answered(&mut service, request)),
+            )
+            .await;
             drop((permit, share));
             let answer = answer.map(explained);
             return answer.unwrap_or_else(|_| {
@@ -189,7 +196,7 @@ impl<C: Send + Sync + 'static> Door<C> {
         if lasting == Lasting::Waits {
             // It waits for as long as a run: what it has sent is not counted meanwhile, and dropped once it is decoded.
             drop((permit, share));
-            let answer = answered(&mut service, request);
+            let answer = unblocking(body_bytes, answered(&mut service, request));
             let response = match cut_off {
                 None => explained(answer.await),
                 Some(cut_off) => match tokio::time::timeout_at(cut_off, answer).await {
@@ -202,7 +209,7 @@ impl<C: Send + Sync + 'static> Door<C> {
             drop((place, watched));
             return response;
         }
-        let begun = answered(&mut service, request);
+        let begun = unblocking(body_bytes, answered(&mut service, request));
         let begun = match cut_off {
             None => Ok(begun.await),
             Some(cut_off) => tokio::time::timeout_at(cut_off, begun).await,

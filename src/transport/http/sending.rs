@@ -45,7 +45,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_is_read_arrives_whole_and_gives_back_its_share() {
         let budget = Budget::of(1 << 20);
-        let mut share = budget.share();
+        let mut share = budget.share_of_all();
         share.take(1 << 20).expect("all of it");
         let answer: Vec<u8> = (0..300_000_u32).map(|n| n.to_le_bytes()[0]).collect();
         let mut body = body(answer.clone(), share, ()).into_data_stream();
@@ -55,19 +55,19 @@ mod tests {
         }
         assert!(got == answer);
         tokio::task::yield_now().await;
-        assert_eq!(budget.share().take(1 << 20), Ok(()));
+        assert_eq!(budget.share_of_all().take(1 << 20), Ok(()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_nobody_reads_is_freed_and_cut_off() {
         let budget = Budget::of(1 << 20);
-        let mut share = budget.share();
+        let mut share = budget.share_of_all();
         share.take(1 << 20).expect("all of it");
         let mut body = body(vec![b'1'; 1 << 20], share, ()).into_data_stream();
         assert!(body.next().await.expect("a first piece").is_ok());
-        assert_eq!(budget.share().take(1), Err(Full));
+        assert_eq!(budget.share_of_all().take(1), Err(Full::All));
         tokio::time::sleep(PIECE_TIME_MAX + Duration::from_millis(1)).await;
-        assert_eq!(budget.share().take(1 << 20), Ok(()));
+        assert_eq!(budget.share_of_all().take(1 << 20), Ok(()));
         let mut pieces = Vec::new();
         while let Some(piece) = body.next().await {
             pieces.push(piece.is_ok());

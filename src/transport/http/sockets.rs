@@ -1,8 +1,10 @@
 //! Upgrades a request to a WebSocket.
 
-use super::connection::{Peer, Place};
+use super::call_context::address;
+use super::connection::Place;
 use super::door::Door;
 use super::{refusal, streams};
+use crate::transport::overhead::Overhead;
 use crate::transport::ws::{MESSAGE_BYTES_MAX, Sockets};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -42,11 +44,15 @@ impl<C: Send + Sync + 'static> Door<C> {
             service: self.service.clone(),
             clock: self.clock.clone(),
             caller,
-            address: head.extensions.get::<Peer>().map(|peer| peer.0),
+            address: address(&head),
             session: self.session(&head),
             heard: Arc::new(crate::transport::ws::Heard::new()),
             requests: self.requests.clone(),
             answers: self.answers.clone(),
+            overhead: head
+                .extensions
+                .remove::<Arc<Overhead>>()
+                .unwrap_or_default(),
             request_timeout: self.request_timeout,
             draining: self.draining.clone(),
             cut: self.cut.clone(),

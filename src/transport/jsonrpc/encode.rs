@@ -5,13 +5,13 @@ use super::text::{NotWhole, Text};
 use crate::application::api::work::Release;
 use crate::application::api::{Pieces, Run};
 use crate::subscription::stream::Notices;
-use crate::transport::budget::{Full, Share};
+use crate::transport::budget::Share;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 /// Bytes of one answer that is made in memory, a batch's together, unless set otherwise: about four
 /// times a tree of 100,000 tasks. Long answers to single calls are never in memory as a whole.
-pub const WHOLE_ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+pub const WHOLE_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// Bytes of an answer that no budget is asked for: most answers, and every refusal.
 const FREE_BYTES: usize = 64 * 1024;
@@ -40,10 +40,9 @@ impl Room<'_> {
             self.share.cover_always(counted);
             return Ok(());
         }
-        self.share.cover(counted).map_err(|Full| {
-            let reason = "too many answers wait to be read by their clients; ask for less at once";
-            RpcError::busy(reason, RETRY_AFTER_ANSWERS_MS)
-        })
+        self.share
+            .cover(counted)
+            .map_err(|full| RpcError::busy(full.reason_for_answers(), RETRY_AFTER_ANSWERS_MS))
     }
 }
 

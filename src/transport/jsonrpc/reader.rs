@@ -26,6 +26,7 @@ pub use labels::{Labels, OwnLabels};
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use taskledger_domain::Violation;
+use taskledger_domain::limits::VIOLATIONS_MAX;
 use taskledger_domain::suggestion::suggestion;
 
 /// One parameter, as the code that reads it declares it.
@@ -229,21 +230,26 @@ impl<'a> Reader<'a> {
 
     /// Adds a violation of the member `name`.
     pub fn report(&mut self, name: &str, fault: Fault, actual: &Value) {
-        let violation = Violation::of(name, fault.reason, fault.expected, actual);
-        self.violations.push(violation);
+        Violation::report(&mut self.violations, || {
+            Violation::of(name, fault.reason, fault.expected, actual)
+        });
     }
 
     /// The value that `build` makes of what was read, if nothing was wrong. `build` may use `?` on
     /// what [`Self::required`] returned.
     ///
     /// # Errors
-    /// Every violation found, unknown members included, in the order of the questions.
+    /// Every violation found, unknown members included, in the order of the questions; at most [`VIOLATIONS_MAX`] of
+    /// members, because a caller may send a million of them.
     pub fn finish<T>(mut self, build: impl FnOnce() -> Option<T>) -> Result<T, Vec<Violation>> {
         if self.described.is_some() {
             return Err(Vec::new());
         }
         let map = self.map;
         for (name, value) in map {
+            if self.violations.len() >= VIOLATIONS_MAX {
+                break;
+            }
             if self.asked.contains(&name.as_str()) {
                 continue;
             }

@@ -10,7 +10,7 @@ use super::work::{self, Windows};
 use crate::application::Context;
 use crate::application::api::work::Release;
 use crate::application::api::{Pieces, Watching};
-use crate::transport::budget::{Full, Share};
+use crate::transport::budget::Share;
 use crate::transport::figures::{Entrance, Reason};
 use crate::transport::jsonrpc::envelope::{self, Element, Envelope, Params};
 use crate::transport::jsonrpc::reader::Parameters;
@@ -204,7 +204,7 @@ impl<C: Send + Sync + 'static> Calls<C> {
             let is_claim = working::is_claim(&envelope);
             let context = sockets.context().until(Some(deadline));
             let max = WHOLE_ANSWER_BYTES_MAX;
-            let mut counted = sockets.answers.share();
+            let mut counted = sockets.answers.share(sockets.holder());
             let dispatcher = &sockets.dispatcher;
             let answer =
                 dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut counted);
@@ -448,10 +448,9 @@ async fn whole(
             let error = RpcError::internal_answer(reason);
             return Err(error.with("limit_bytes", ANSWERS_BYTES_MAX));
         }
-        counted.take(piece.len()).map_err(|Full| {
-            let reason = "too many answers wait to be read by their clients";
-            RpcError::busy(reason, RETRY_AFTER_MS)
-        })?;
+        counted
+            .take(piece.len())
+            .map_err(|full| RpcError::busy(full.reason_for_answers(), RETRY_AFTER_MS))?;
         head.extend(piece);
     }
     head.append(&mut tail);

@@ -4,9 +4,10 @@
 //! socket share their bytes: a peer that asks much and takes nothing stops its own calls.
 
 use crate::transport::budget::Share as Counted;
+use axum::body::Bytes;
 use axum::extract::ws::Message;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Messages that wait to be written, of all subscriptions and calls of a socket. Who produces more
 /// waits; what happens meanwhile stays in the log.
@@ -42,6 +43,8 @@ pub(super) struct Outgoing {
     _share: Option<OwnedSemaphorePermit>,
     /// Its part of the bytes of all connections.
     _counted: Option<Counted>,
+    /// Dropped when the message was written and flushed.
+    _flushed: Option<oneshot::Sender<()>>,
 }
 
 impl Outgoing {
@@ -97,15 +100,18 @@ impl Outbox {
         self.put(message, Some(unwritten), (None, None)).await
     }
 
-    /// Hands over a message if there is room at once.
-    pub(super) fn try_tell(&self, message: Message) -> bool {
+    /// Hands over a ping if there is room at once. The result ends when the ping was written, or cannot be.
+    pub(super) fn try_ping(&self) -> Option<oneshot::Receiver<()>> {
+        let (flushed, on_flushed) = oneshot::channel();
         let outgoing = Outgoing {
-            message,
+            message: Message::Ping(Bytes::new()),
             unwritten: None,
             _share: None,
             _counted: None,
+            _flushed: Some(flushed),
         };
-        self.queue.try_send(Box::new(outgoing)).is_ok()
+        let sent = self.queue.try_send(Box::new(outgoing));
+        sent.is_ok().then_some(on_flushed)
     }
 
     /// Hands over an answer, when there is room. A socket that is gone gets none.
@@ -173,6 +179,7 @@ impl Outbox {
             unwritten,
             _share: share,
             _counted: counted,
+            _flushed: None,
         };
         let sent = self.queue.send(Box::new(outgoing)).await;
         sent.map_err(|_| Closed)

@@ -3,8 +3,9 @@
 use crate::application::Service;
 use crate::application::api::{Caller, Session};
 use crate::clock::SharedClock;
-use crate::transport::budget::Budget;
+use crate::transport::budget::{Budget, Holder};
 use crate::transport::jsonrpc::Dispatcher;
+use crate::transport::overhead::Overhead;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(crate) struct Sockets<C> {
     pub(crate) requests: Arc<Semaphore>,
     /// Bytes of answers, shared with all other connections.
     pub(crate) answers: Budget,
+    /// Control frames and fragments that its peer may still send.
+    pub(crate) overhead: Arc<Overhead>,
     /// What one call may take.
     pub(crate) request_timeout: Duration,
     /// Cancelled when the server stops accepting.
@@ -43,6 +46,13 @@ pub(crate) struct Sockets<C> {
     pub(crate) cut: CancellationToken,
     /// Calls, which go on without their socket.
     pub(crate) tracker: TaskTracker,
+}
+
+impl<C> Sockets<C> {
+    /// The caller for whom answers are counted.
+    pub(super) fn holder(&self) -> Holder {
+        Holder::of(&self.caller, self.address)
+    }
 }
 
 /// When something was last heard.

@@ -215,14 +215,26 @@ const DOORS: Listed = &[
     (
         "http",
         &[
-            "a2a", "budget", "eventbus", "figures", "jsonrpc", "sse", "ws",
+            "a2a",
+            "budget",
+            "eventbus",
+            "figures",
+            "json_size",
+            "jsonrpc",
+            "overhead",
+            "sse",
+            "ws",
         ],
     ),
+    // How much memory the values of a body take.
+    ("json_size", &[]),
     ("jsonrpc", &["budget", "figures", "openrpc"]),
     ("openrpc", &["jsonrpc", "ws"]),
+    // What a connection may send that is part of no request.
+    ("overhead", &[]),
     ("sse", &["figures"]),
     ("transport", &[]),
-    ("ws", &["budget", "figures", "jsonrpc", "sse"]),
+    ("ws", &["budget", "figures", "jsonrpc", "overhead", "sse"]),
 ];
 
 /// `src/engine/executor/run.rs` belongs to `engine`, `src/server.rs` to `server`.

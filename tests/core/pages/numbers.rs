@@ -31,12 +31,36 @@ const LIMITS: &str = "docs/reference/limits.md";
 const WORKERS: &str = "docs/guides/workers.md";
 const BROKER: &str = "docs/guides/agent-broker.md";
 
-const NUMBERS: [Number; 26] = [
+const NUMBERS: [Number; 30] = [
     number(
         LIMITS,
         "| body of a request | 16 MiB |",
         "domain/src/limits.rs",
         "pub const REQUEST_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;",
+    ),
+    number(
+        LIMITS,
+        "| memory of the JSON values of a body | 256 MiB,",
+        "src/transport/json_size.rs",
+        "pub(crate) const VALUES_BYTES_MAX: usize = 256 * 1024 * 1024;",
+    ),
+    number(
+        LIMITS,
+        "| one answer, a batch's together | 128 MiB |",
+        "src/transport/jsonrpc/encode.rs",
+        "pub const WHOLE_ANSWER_BYTES_MAX: usize = 128 * 1024 * 1024;",
+    ),
+    number(
+        LIMITS,
+        "part of no request or message | 256 KiB at once and",
+        "src/transport/overhead.rs",
+        "pub(crate) const OVERHEAD_BYTES_MAX: u32 = 256 * 1024;",
+    ),
+    number(
+        LIMITS,
+        "at once and 8 KiB a second.",
+        "src/transport/overhead.rs",
+        "pub(crate) const OVERHEAD_BYTES_PER_SECOND: u32 = 8 * 1024;",
     ),
     number(
         LIMITS,

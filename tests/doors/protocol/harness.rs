@@ -5,13 +5,13 @@ use axum::body::{Body, Bytes};
 use hyper::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use taskledger::clock::SystemClock;
 use taskledger::transport::http::{Handle, Inside, Options, Peers, Service};
 use taskledger::transport::jsonrpc::Dispatcher;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -128,6 +128,18 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) async fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The same as a client at the address `from`, which is one of this machine.
+    pub(crate) async fn connect_from(from: IpAddr, addr: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let stream = socket.connect(addr).await.unwrap();
         stream.set_nodelay(true).unwrap();
         Self {
             stream,

@@ -1,8 +1,9 @@
 //! J-12 and what else HTTP itself refuses or serves.
 
 use crate::protocol::fake::Fake;
-use crate::protocol::harness::{Answer, Server, request};
+use crate::protocol::harness::{Answer, Client, Server, request};
 use serde_json::{Value, json};
+use std::net::IpAddr;
 use std::time::Duration;
 use taskledger::transport::http::Options;
 use tokio::time::timeout;
@@ -177,17 +178,17 @@ async fn answers_that_nobody_reads_are_bounded_over_all_connections_and_freed_so
     // More than the system takes for a client that does not read.
     const LARGE: usize = 7_000_000;
     let options = Options {
-        answers_bytes_max: 10_000_000,
+        answers_bytes_max: 20_000_000,
         ..Options::default()
     };
     let server = Server::with(options, Fake::default()).await;
     let text = "x".repeat(LARGE);
     let large =
         format!(r#"[{{"jsonrpc":"2.0","method":"test.echo","params":{{"b":"{text}"}},"id":1}}]"#);
-    // given: a client that reads nothing of its answer
+    // given: a client that reads nothing of its answer, and whose address may have one in memory
     let mut silent = server.connect().await;
     silent.send(request("/", "", &large)).await;
-    // when: others ask for as much
+    // when: others at that address ask for as much
     let refused = async || {
         let answer = server.call(&large).await;
         let code = &answer[0]["error"]["code"];
@@ -209,6 +210,39 @@ async fn answers_that_nobody_reads_are_bounded_over_all_connections_and_freed_so
     assert_eq!(server.call(ECHO).await["id"], 1);
     wait_for(false).await;
     assert_eq!(server.call(ECHO).await["id"], 1);
+}
+
+#[tokio::test]
+async fn who_reads_no_answers_is_refused_and_clients_at_other_addresses_are_not() {
+    const LARGE: usize = 7_000_000;
+    let options = Options {
+        answers_bytes_max: 30_000_000,
+        ..Options::default()
+    };
+    let server = Server::with(options, Fake::default()).await;
+    let text = "x".repeat(LARGE);
+    let large =
+        format!(r#"[{{"jsonrpc":"2.0","method":"test.echo","params":{{"b":"{text}"}},"id":1}}]"#);
+    let greedy = IpAddr::from([127, 0, 0, 2]);
+    // given: clients at one address that read nothing, until an answer to that address is refused
+    let mut silent = Vec::new();
+    let refused = loop {
+        let mut client = Client::connect_from(greedy, server.addr()).await;
+        client.send(request("/", "", &large)).await;
+        silent.push(client);
+        let mut client = Client::connect_from(greedy, server.addr()).await;
+        let mut answer = client.post("/", &large).await.ok();
+        if answer[0]["result"].is_null() {
+            break answer[0]["error"].take();
+        }
+    };
+    assert_eq!(refused["code"], -32013);
+    let reason = refused["data"]["reason"].as_str().unwrap();
+    assert!(reason.contains("by this caller"), "{refused}");
+    // then: a client at another address gets as large an answer
+    let mut other = Client::connect_from(IpAddr::from([127, 0, 0, 3]), server.addr()).await;
+    assert_eq!(other.post("/", &large).await.ok()[0]["result"]["b"], text);
+    drop(silent);
 }
 
 #[tokio::test]

@@ -304,6 +304,7 @@ impl Reader<'_> {
             for key in object
                 .keys()
                 .filter(|k| !DEPENDENCY_MEMBERS.contains(&k.as_str()))
+                .take(limits::VIOLATIONS_MAX)
             {
                 let expected = match suggestion(key, DEPENDENCY_MEMBERS.into_iter()) {
                     Some(near) => format!("a known field; did you mean `{near}`?"),

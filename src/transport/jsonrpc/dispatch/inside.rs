@@ -10,7 +10,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     /// Reads and answers a body, whole. `None`: there is nothing to answer. For callers inside the
     /// process, who take no long answers.
     pub async fn answer_bytes(&self, body: &[u8], context: Context) -> Option<Vec<u8>> {
-        let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share());
+        let (mut buffer, mut share) = (Vec::new(), Budget::unlimited().share_of_all());
         let (max, entrance) = (self.answer_bytes_max, Entrance::Process);
         match envelope::parse(body) {
             Envelope::Refused(error) => return Some(self.refusal(&error, entrance)),
@@ -34,7 +34,7 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
         context: Context,
     ) -> Option<(Vec<u8>, Option<Notices>)> {
         let (envelope, max) = (envelope::parse(body), self.answer_bytes_max);
-        let mut share = Budget::unlimited().share();
+        let mut share = Budget::unlimited().share_of_all();
         let answered = self.answer_within(envelope, context, Entrance::Process, max, &mut share);
         Some(match answered.await?.body {
             Body::Whole(answer) | Body::Limited(answer, _) => (answer, None),

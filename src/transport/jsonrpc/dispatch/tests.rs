@@ -83,7 +83,7 @@ async fn what_was_claimed_comes_beside_the_answer_to_one_call_or_to_a_batch() {
     ] {
         let envelope = envelope::parse(body.as_bytes());
         let context = Context::anonymous(Arc::from("r"));
-        let (max, mut share) = (4096, Budget::unlimited().share());
+        let (max, mut share) = (4096, Budget::unlimited().share_of_all());
         let answer = dispatcher.answer_within(envelope, context, Entrance::Socket, max, &mut share);
         let answer = answer.await.expect("an answer");
         assert_eq!(answer.claimed.len(), claimed, "{body}");

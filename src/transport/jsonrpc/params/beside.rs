@@ -9,6 +9,7 @@ use super::super::stream_request::STREAM;
 use crate::application::api::webhooks::Callback;
 use serde_json::{Map, Value};
 use taskledger_domain::Violation;
+use taskledger_domain::limits::VIOLATIONS_MAX;
 
 /// The member of a call.
 const CONFIGURATION: &str = "configuration";
@@ -37,7 +38,7 @@ pub fn read(
         None | Some(Value::Null) => {}
         Some(Value::Object(members)) => {
             let unknown = members.keys().filter(|name| *name != callback::MEMBER);
-            faults.extend(unknown.map(|name| {
+            faults.extend(unknown.take(VIOLATIONS_MAX).map(|name| {
                 let path = [CONFIGURATION.into(), name.as_str().into()];
                 let expected = format!("only `{}`", callback::MEMBER);
                 // It may be a secret under a name that we do not know.

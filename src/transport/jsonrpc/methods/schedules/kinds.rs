@@ -6,7 +6,7 @@ use crate::transport::jsonrpc::params::owner::OwnerKind;
 use crate::transport::jsonrpc::params::work::kinds::NameText;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use taskledger_domain::limits::KEY_CHARS_MAX;
+use taskledger_domain::limits::{KEY_CHARS_MAX, VIOLATIONS_MAX};
 use taskledger_domain::task::call;
 use taskledger_domain::{PathSegment, Violation};
 
@@ -100,6 +100,7 @@ impl Kind for WorkflowKind {
         for (key, value) in object
             .iter()
             .filter(|(key, _)| !MEMBERS.contains(&key.as_str()))
+            .take(VIOLATIONS_MAX)
         {
             let expected = format!("one of {}", MEMBERS.join(", "));
             faults.push(at(key, "Unknown field", &expected, value));
