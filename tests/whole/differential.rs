@@ -37,7 +37,7 @@ const SEED_ON_POSTGRES: u64 = 1001;
 /// Steps of a script: enough for several flows to get into each other's way.
 const STEPS: usize = 45;
 /// What the server may need on a busy machine until it has done what a step asks for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The same while a script is made shorter: many tries fail, each of them this slowly.
 const PATIENCE_SHRINKING: Duration = Duration::from_millis(1500);
 

@@ -2,11 +2,12 @@
 //! repetition.
 
 use super::binding::all;
+use super::pieces::{Held, begun};
 use super::wire::{JSON, VERSION, call};
 use super::{message, question, runs};
 use crate::webhooks::in_both_places;
 use serde_json::{Value, json};
-use taskledger_a2a::Operation::{GetTask, SendMessage, SubscribeToTask};
+use taskledger_a2a::Operation::{SendMessage, SubscribeToTask};
 use taskledger_testkit::cluster::Cluster;
 use taskledger_testkit::server::{Folder, Server};
 
@@ -188,19 +189,9 @@ async fn a_subscription_goes_on_after_a_kill_on_every_binding(folder: Folder) {
 async fn a_task_that_was_running_is_told_to_its_end_after_a_kill(folder: Folder) {
     let server = Server::start(&folder).await;
     let mut bindings = all(&server.api.url).await;
-    let takes_time = json!({"name": "a", "schemas": {"method": "sleep_executor"},
-        "inputs": {"duration_ms": 1500}});
-    let mut send = runs(json!([takes_time]));
-    send["configuration"] = json!({"returnImmediately": true});
-    let begun = bindings[0].ask(SendMessage, send).await.unwrap();
-    let task = begun["task"]["id"].clone();
-    let read = json!({"id": task});
-    loop {
-        let read = bindings[0].ask(GetTask, read.clone()).await.unwrap();
-        if read["status"]["state"] == "TASK_STATE_WORKING" {
-            break;
-        }
-    }
+    // A worker has the task, so that it runs until the worker says so, however slow the machine is.
+    let task = begun(bindings[0].as_mut()).await;
+    let held = Held::claim(&server.api).await;
     let mut places = Vec::new();
     for is_rpc in WITH_IDS {
         let mut stream = Subscription::open(&server, &task, is_rpc, None).await;
@@ -208,9 +199,13 @@ async fn a_task_that_was_running_is_told_to_its_end_after_a_kill(folder: Folder)
     }
     server.kill().await;
     let server = Server::start(&folder).await;
-    let mut told = Vec::new();
+    let mut streams = Vec::new();
     for (is_rpc, place) in &places {
-        let stream = Subscription::open(&server, &task, *is_rpc, Some(place)).await;
+        streams.push(Subscription::open(&server, &task, *is_rpc, Some(place)).await);
+    }
+    held.completes(&server.api, json!({"written": true})).await;
+    let mut told = Vec::new();
+    for stream in streams {
         told.push(stream.all().await);
     }
     assert_eq!(

@@ -25,7 +25,8 @@ pub(crate) struct Held {
 impl Held {
     /// Claims the only task of `write` that is ready.
     pub(crate) async fn claim(api: &Api) -> Self {
-        let claim = json!({"worker": "w", "methods": ["write"], "wait_seconds": 30});
+        let claim =
+            json!({"worker": "w", "methods": ["write"], "wait_seconds": 30, "lease_seconds": 600});
         let mut claimed = api.call("tasks.claim", claim).await["claims"][0].take();
         Self {
             task: claimed["task"]["id"].take(),
@@ -61,7 +62,7 @@ fn write() -> Value {
         "params": {"retry": {"max_attempts": 3, "initial_delay_ms": 1}}})
 }
 
-async fn begun(binding: &mut dyn Binding) -> Value {
+pub(super) async fn begun(binding: &mut dyn Binding) -> Value {
     let mut send = runs(json!([write()]));
     send["configuration"] = json!({"returnImmediately": true});
     let sent = binding.ask(SendMessage, send).await.unwrap();

@@ -132,7 +132,7 @@ async fn each_operation_has_the_wire_of_0_3_over_json_rpc() {
 
     // A stream ends at a question, which its last item says. It comes while the stream is read.
     let pause = json!({"id": "pause", "name": "pause", "parent_id": "ask",
-        "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 300}});
+        "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 2000}});
     let mut ask = question();
     ask["id"] = json!("ask");
     ask["dependencies"] = json!([{"id": "pause"}]);

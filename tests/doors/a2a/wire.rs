@@ -219,7 +219,7 @@ async fn resources_have_the_statuses_of_their_edition() {
 async fn a_stream_goes_on_behind_its_last_event() {
     let agent = Agent::start(&[]).await;
     // What ends at once would be over before the stream begins.
-    let short = json!({"name": "a", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 300}});
+    let short = json!({"name": "a", "schemas": {"method": "sleep_executor"}, "inputs": {"duration_ms": 2000}});
     let request = runs(json!([short]));
     let stream = agent.http.post(agent.at("/a2a/rest/message:stream"));
     let stream = stream.header(VERSION.0, VERSION.1).header(JSON.0, JSON.1);

@@ -116,7 +116,7 @@ async fn the_run_that_is_on_is_followed_and_not_one_before(folder: Folder) {
     let tree = json!({"name": "root", "children": [
         {"name": "a", "schemas": {"method": "echo_executor"}},
         {"name": "b", "schemas": {"method": "echo_executor"}},
-        {"name": "c", "schemas": slow, "inputs": {"duration_ms": 1500}},
+        {"name": "c", "schemas": slow, "inputs": {"duration_ms": 5000}},
     ]});
     let ids = api.call("tasks.create", tree).await["task_ids"].take();
     let (first, mut sse) = call(api, "tasks.subscribe", json!({"task_id": ids["root"]})).await;

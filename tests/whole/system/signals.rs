@@ -75,7 +75,7 @@ async fn an_idempotent_task_that_was_interrupted_runs_again_after_the_restart(fo
     let server = Server::start(&folder).await;
     let root = given_running(
         &server,
-        one_task("sleep_executor", &json!({"duration_ms": 800})),
+        one_task("sleep_executor", &json!({"duration_ms": 5000})),
     )
     .await;
     server.stop().await;

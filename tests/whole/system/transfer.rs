@@ -42,7 +42,7 @@ async fn given_history(folder: Folder) -> Moved {
     let tree = json!({"tasks": [
         {"id": "r", "name": "root"},
         {"id": "a", "name": "first", "parent_id": "r", "schemas": {"method": "sleep_executor"},
-         "inputs": {"duration_ms": 800}},
+         "inputs": {"duration_ms": 5000}},
         {"id": "b", "name": "second", "parent_id": "r", "schemas": {"method": "echo_executor"},
          "dependencies": [{"id": "a"}]}]});
     let started = server.api.call("tasks.execute", tree).await;
