@@ -14,6 +14,10 @@ pub struct Limits {
     pub event_bytes_max: usize,
 }
 
+/// Bytes of an id. It stays from event to event and each event has a copy, so that a long one would multiply what short
+/// events take.
+pub const ID_BYTES_MAX: usize = 4096;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -160,6 +164,12 @@ impl Parser {
                 }
             }
             "event" => value.clone_into(&mut self.name),
+            "id" if value.len() > ID_BYTES_MAX => {
+                return Err(TooLarge {
+                    what: "an id",
+                    most: ID_BYTES_MAX,
+                });
+            }
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
             "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
                 // Longer than a number can say is longer than anybody waits.
@@ -352,5 +362,13 @@ mod tests {
         assert!(parser.feed(&line, &mut Vec::new()).is_ok());
         let error = parser.feed(&line, &mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "an event has more than 16777216 bytes");
+
+        let mut parser = Parser::new(LIMITS);
+        let id = |bytes| format!("id: {}\n", "x".repeat(bytes));
+        let held = parser.feed(id(ID_BYTES_MAX).as_bytes(), &mut Vec::new());
+        assert!(held.is_ok());
+        let error = parser.feed(id(ID_BYTES_MAX + 1).as_bytes(), &mut Vec::new());
+        let error = error.unwrap_err();
+        assert_eq!(error.to_string(), "an id has more than 4096 bytes");
     }
 }
