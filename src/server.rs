@@ -17,7 +17,8 @@ mod storage;
 
 pub use alone::Alone;
 pub use configured::{
-    egress, executor_faults, executors, limits, oidc_issuers, sharing, stop_left_programs, webhooks,
+    egress, executor_faults, executors, limits, oidc_issuers, sharing, stop_left_programs,
+    webhooks, zones,
 };
 pub use drain::Drain;
 pub use start_error::StartError;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 use storage::Opened;
 use taskledger_auth::tokens::FirstError;
 use taskledger_auth::{AdminTokens, By, Tokens};
+use taskledger_zones::Zones;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -81,6 +83,8 @@ pub struct Options {
     pub certificates: Option<Arc<Certificates>>,
     /// When the audit log has that the server has started.
     pub start_row: StartRow,
+    /// The time zones of schedules.
+    pub zones: Arc<Zones>,
 }
 
 /// When the audit log has that a server has started.
@@ -153,6 +157,7 @@ impl Server {
             issuers,
             certificates,
             start_row,
+            zones,
         } = options;
         let keys = webhooks.secrets_key_file.as_deref();
         let storage = Opened::open(parts, clock.clone(), keys).await?;
@@ -215,6 +220,7 @@ impl Server {
             secrets,
             documents: storage.documents.clone(),
             schedules: storage.schedules.clone(),
+            zones,
             broker: storage.broker.clone(),
             workers: workers.clone(),
             limits,

@@ -29,5 +29,5 @@ pub use ids::{CallbackId, EventId, FlowId, LeaseId, RunId, SuspensionId, TaskId,
 pub use notice::Kind as NoticeKind;
 pub use payload::Payload;
 pub use recorded::{Metadata, Position, Recorded, Version};
-pub use time::Timestamp;
+pub use time::{InvalidTime, Timestamp};
 pub use violation::{PathSegment, Violation};

@@ -1,6 +1,6 @@
 //! Points in time. The domain has no clock; every time arrives with a command or an event.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
@@ -12,12 +12,21 @@ impl Timestamp {
     /// Later than every time that can be written.
     pub const FAR_FUTURE: Self = Self(i64::MAX);
 
-    /// Reads RFC 3339, any offset.
+    /// Reads RFC 3339, any offset. A leap second, 23:59:60 UTC on June 30th or December 31st, is the beginning of the
+    /// next minute.
     ///
     /// # Errors
-    /// The parser's reason.
-    pub fn parse(text: &str) -> Result<Self, chrono::ParseError> {
-        DateTime::parse_from_rfc3339(text).map(|t| Self(t.timestamp_micros()))
+    /// [`InvalidTime`].
+    pub fn parse(text: &str) -> Result<Self, InvalidTime> {
+        // The parser takes other signs than those of ASCII for the one of an offset.
+        if !text.is_ascii() {
+            return Err(InvalidTime::Form);
+        }
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTime::Form)?;
+        match is_second(&time.to_utc()) {
+            true => Ok(Self(time.timestamp_micros())),
+            false => Err(InvalidTime::LeapSecond),
+        }
     }
 
     /// This time plus `ms` milliseconds, ending at [`Self::FAR_FUTURE`].
@@ -37,6 +46,24 @@ impl Timestamp {
         let d = self.0.saturating_sub(earlier.0) / 1000;
         if d < 0 { 0 } else { d as u64 }
     }
+}
+
+/// Why a text is not a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTime {
+    /// It has another form.
+    #[error("not an RFC 3339 time such as 2026-01-31T12:00:00Z")]
+    Form,
+    /// It is a second 60 where no leap second can be.
+    #[error("second 60 exists only at 23:59:60 UTC on June 30th and December 31st")]
+    LeapSecond,
+}
+
+/// Whether a second 60, if the time is one, can be a leap second.
+pub(crate) fn is_second<T: Timelike + Datelike>(utc: &T) -> bool {
+    let is_leap = utc.nanosecond() >= 1_000_000_000;
+    let is_last = matches!((utc.month(), utc.day()), (6, 30) | (12, 31));
+    !is_leap || is_last && (utc.hour(), utc.minute()) == (23, 59)
 }
 
 impl fmt::Display for Timestamp {
@@ -72,6 +99,58 @@ impl<'de> Deserialize<'de> for Timestamp {
             Self::parse(&text).map_err(de::Error::custom)
         } else {
             i64::deserialize(d).map(Self)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InvalidTime, Timestamp};
+
+    #[test]
+    fn a_leap_second_is_read_where_one_can_be() {
+        for (text, same) in [
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+            ("2015-06-30T23:59:60.5Z", "2015-07-01T00:00:00.5Z"),
+            ("2016-12-31T18:59:60-05:00", "2017-01-01T00:00:00Z"),
+            ("2017-01-01T05:29:60+05:30", "2017-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(Timestamp::parse(text), Timestamp::parse(same), "{text}");
+        }
+        for text in [
+            "2026-01-31T12:00:60Z",
+            "2026-01-31T23:59:60Z",
+            "2026-12-31T12:59:60Z",
+            "2026-12-31T23:58:60Z",
+            "2016-12-31T23:59:60-05:00",
+            "2016-03-31T23:59:60Z",
+        ] {
+            assert_eq!(
+                Timestamp::parse(text),
+                Err(InvalidTime::LeapSecond),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_rfc_3339_is_refused() {
+        for text in [
+            "",
+            "2026-01-31",
+            "2026-01-31T12:00:00",
+            "2026-01-31T12:00:61Z",
+            "2026-01-31T24:00:00Z",
+            "2026-02-29T12:00:00Z",
+            "2026-01-31T12:00:00\u{2212}05:00",
+            "2026-01-31T12:00:00\u{ff0b}05:00",
+            "\u{2212}2026-01-31T12:00:00Z",
+            "2026-01-31T12:00:00+24:00",
+            "2026-01-31T12:00:00+01:60",
+            "2026-01-31T12:00:00+0100",
+            "+2026-01-31T12:00:00Z",
+        ] {
+            assert_eq!(Timestamp::parse(text), Err(InvalidTime::Form), "{text}");
         }
     }
 }

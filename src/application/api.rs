@@ -53,7 +53,7 @@ pub use replies::{
 pub use requests::{Cancel, Copy, Delete, Execute, IdCheck, Request, Retry, Update};
 pub use system::{
     COMMAND_EXECUTOR, Check, DRAINING, Deliveries, Draining, ExecutorView, Health, NodeHealth,
-    NodeShare, Rebuild, SlotUsage,
+    NodeShare, Rebuild, SlotUsage, ZoneHealth,
 };
 pub use target::Target;
 pub use taskledger_auth::Caller;

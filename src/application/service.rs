@@ -46,7 +46,7 @@ use crate::webhooks::worker;
 use changes::Refusable;
 use futures_util::FutureExt;
 use presence::Connections;
-use schedules::RunEnds;
+use schedules::{Clocks, RunEnds};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +56,7 @@ use taskledger_broker::BrokerStore;
 use taskledger_documents::DocumentStore;
 use taskledger_schedules::ScheduleStore;
 use taskledger_workers::MethodKey;
+use taskledger_zones::Zones;
 use tokio::sync::{Notify, OnceCell};
 use tokio::time::{Instant, timeout_at};
 
@@ -83,6 +84,8 @@ pub struct Parts {
     pub documents: Arc<DocumentStore>,
     /// The schedules that start runs.
     pub schedules: Arc<ScheduleStore>,
+    /// The time zones of schedules.
+    pub zones: Arc<Zones>,
     /// Tasks that agents have published, and how they ended.
     pub broker: Arc<BrokerStore>,
     /// The workers outside the server.
@@ -106,10 +109,13 @@ pub struct Service {
     secrets: Arc<Vault>,
     documents: Arc<DocumentStore>,
     schedules: Arc<ScheduleStore>,
+    zones: Arc<Zones>,
     /// A schedule was made, changed or run here: the next look may be sooner.
     schedules_changed: Notify,
     /// Runs for whose end a time of a schedule waits.
     schedule_ends: RunEnds,
+    /// The clocks of the machine and of zones, as schedules saw them last.
+    clocks: Clocks,
     broker: Arc<BrokerStore>,
     /// The key from which ids of published tasks are made; absent until one is published.
     ids_key: OnceCell<OwnKey>,
@@ -141,6 +147,7 @@ impl Service {
             secrets,
             documents,
             schedules,
+            zones,
             broker,
             workers,
             forward,
@@ -159,8 +166,10 @@ impl Service {
             secrets,
             documents,
             schedules,
+            zones,
             schedules_changed: Notify::new(),
             schedule_ends: RunEnds::default(),
+            clocks: Clocks::default(),
             broker,
             ids_key: OnceCell::new(),
             workers,

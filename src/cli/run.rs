@@ -183,6 +183,7 @@ async fn open_embedded(engine: Engine, executors: RegistryBuilder) -> Result<Emb
     let egress = server::egress(config);
     // The options of egress cannot be met.
     let egress = egress.map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?;
+    let zones = server::zones(config);
     let webhooks = server::webhooks(config, &egress);
     let registry = server::executors(executors, config, egress).map_err(failed)?;
     if config.storage.database.url.is_some() {
@@ -197,6 +198,7 @@ async fn open_embedded(engine: Engine, executors: RegistryBuilder) -> Result<Emb
     let options = server::Options {
         webhooks,
         sharing: server::sharing(config),
+        zones: zones.map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?,
         ..server::Options::default()
     };
     let server = Server::open_with(folder, registry, clock.clone(), options)

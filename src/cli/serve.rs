@@ -240,6 +240,7 @@ fn options(
     let admins = admins.map(AdminTokens::of_file).transpose();
     let admins = admins.map_err(|e| CliError::Usage(format!("--admin-token-file: {e}")))?;
     let issuers = issuers.iter().map(|issuer| Arc::from(issuer.url()));
+    let zones = server::zones(&config.engine);
     Ok(server::Options {
         webhooks,
         sharing: server::sharing(&config.engine),
@@ -248,6 +249,7 @@ fn options(
         issuers: issuers.collect(),
         certificates: renewal.map(Renewal::certificates),
         start_row: StartRow::WithSettings,
+        zones: zones.map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?,
     })
 }
 

@@ -62,6 +62,11 @@ pub struct EngineConfig {
     #[arg(long = "state-dir", value_name = "DIR", env = "TASKLEDGER_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
 
+    /// Folder with compiled time zones for schedules, as `zic -d` writes them. Default: the zones of the system if they
+    /// are newer than those of the program
+    #[arg(long = "zoneinfo", value_name = "DIR", env = "TASKLEDGER_ZONEINFO")]
+    pub zone_folder: Option<PathBuf>,
+
     /// Which receivers may be called.
     #[command(flatten)]
     pub egress: EgressConfig,

@@ -12,6 +12,7 @@ use crate::webhooks;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuer, Issuers};
+use taskledger_zones::Zones;
 
 /// The client of every outgoing request of a server: one, made at the start.
 ///
@@ -19,6 +20,14 @@ use taskledger_auth::jwt::{DenyList, Documents, GuardedDocuments, Issuer, Issuer
 /// [`StartError`]: certificates, proxy or name servers cannot be used.
 pub fn egress(config: &EngineConfig) -> Result<Arc<Egress>, StartError> {
     Ok(Arc::new(Egress::new(config.egress.options()?)?))
+}
+
+/// The time zones of schedules.
+///
+/// # Errors
+/// [`StartError`]: the folder of `--zoneinfo` cannot be used.
+pub fn zones(config: &EngineConfig) -> Result<Arc<Zones>, StartError> {
+    Ok(Arc::new(Zones::open(config.zone_folder.as_deref())?))
 }
 
 /// The OIDC issuers whose tokens are accepted. Their keys are fetched from now on, by the client of all

@@ -29,6 +29,9 @@ pub enum StartError {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// The time zones of the operator cannot be used.
+    #[error("--zoneinfo: {0}")]
+    Zones(#[from] taskledger_zones::Error),
     /// Another process uses the folder.
     #[error(transparent)]
     Locked(#[from] LockError),

@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Timelike, Utc};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -271,13 +271,11 @@ impl Object<'_> {
     /// Reads a member as an RFC 3339 timestamp; anything else is recorded as a fault.
     pub fn time(&mut self, name: &str) -> Option<DateTime<Utc>> {
         let value = self.take(name)?;
-        let time = value
-            .as_str()
-            .and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+        let time = value.as_str().and_then(rfc_3339);
         if time.is_none() {
             self.fault(name, expected("a time in the form of RFC 3339", &value));
         }
-        time.map(|time| time.with_timezone(&Utc))
+        time
     }
 
     /// Bytes in base64, of either alphabet.
@@ -454,4 +452,13 @@ pub fn snake_of(camel: &str) -> String {
         snake.push(c.to_ascii_lowercase());
     }
     snake
+}
+
+/// Reads RFC 3339, with the signs of ASCII, and with a second 60 only where a leap second can be.
+fn rfc_3339(text: &str) -> Option<DateTime<Utc>> {
+    let time = DateTime::parse_from_rfc3339(text).ok()?.to_utc();
+    let is_leap = time.nanosecond() >= 1_000_000_000;
+    let is_last = matches!((time.month(), time.day()), (6, 30) | (12, 31));
+    let can_be = is_last && (time.hour(), time.minute()) == (23, 59);
+    (text.is_ascii() && (!is_leap || can_be)).then_some(time)
 }

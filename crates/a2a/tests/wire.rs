@@ -363,6 +363,16 @@ fn every_fault_is_told_with_its_path() {
         ),
         (
             ListTasks,
+            json!({"statusTimestampAfter": "2026-01-31T12:00:60Z"}),
+            vec!["statusTimestampAfter"],
+        ),
+        (
+            ListTasks,
+            json!({"statusTimestampAfter": "2026-01-31T12:00:00\u{2212}05:00"}),
+            vec!["statusTimestampAfter"],
+        ),
+        (
+            ListTasks,
             json!({"includeArtifacts": "yes"}),
             vec!["includeArtifacts"],
         ),

@@ -84,6 +84,22 @@ pub(super) fn of_health(found: &Value) -> Vec<Text> {
         Style::Dim,
         format!("  log at {head}, read models {lag} behind, {resident} in memory"),
     ));
+    if let Some(zones) = found.get("time_zones") {
+        let (edition, source) = (member(zones, "edition"), member(zones, "source"));
+        let line = format!("  time zones of edition {edition}, {source}");
+        lines.push(Text::of(Style::Dim, line));
+        let others: Vec<&str> = list(zones, "other_editions")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        if !others.is_empty() {
+            let line = format!(
+                "  ✗ other servers use the time zones of {}",
+                others.join(", ")
+            );
+            lines.push(Text::of(Style::Bad, line));
+        }
+    }
     lines
 }
 
@@ -123,7 +139,8 @@ mod tests {
     fn health_is_read_at_a_glance() {
         let found = json!({"status": "degraded", "version": "0.1.0",
             "checks": [{"name": "log", "ok": true, "detail": "writes"}, {"name": "disk", "ok": false, "detail": "full"}],
-            "log": {"head": 7}, "projections": {"lag": 2}, "flows": {"resident": 1}});
+            "log": {"head": 7}, "projections": {"lag": 2}, "flows": {"resident": 1},
+            "time_zones": {"edition": "2026f", "source": "bundled", "other_editions": ["2025b"]}});
         assert_eq!(
             letters(&of_health(&found)),
             [
@@ -131,6 +148,8 @@ mod tests {
                 "  ✓ log  writes",
                 "  ✗ disk  full",
                 "  log at 7, read models 2 behind, 1 flow in memory",
+                "  time zones of edition 2026f, bundled",
+                "  ✗ other servers use the time zones of 2025b",
             ]
         );
     }

@@ -3,9 +3,8 @@
 pub use taskledger_terminal::{Column, Look, Output, Style, Text, aligned, grid, printable};
 
 use super::clock;
-use super::when::{Times, When};
+use super::when::{Times, When, local_zone};
 use clap::ValueEnum;
-use jiff::tz::TimeZone;
 use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::Formatter;
@@ -83,7 +82,7 @@ impl Shown {
         When {
             now: clock().now(),
             times: self.time.unwrap_or(usual),
-            zone: TimeZone::system(),
+            zone: local_zone(),
         }
     }
 }

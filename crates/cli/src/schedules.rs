@@ -13,6 +13,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use shown::{listed, owner, run, shown};
 use std::process::ExitCode;
+use taskledger_zones::Zones;
 
 /// Start workflows and tasks at given times
 #[derive(Debug, clap::Args)]
@@ -313,10 +314,7 @@ async fn helped(api: &dyn Api, asked: &Value, error: ApiError) -> ApiError {
     let meant = if code == NOT_FOUND {
         meant_name(api, asked).await
     } else if faults.any(|fault| member(fault, "field") == "time_zone") {
-        let zones: Vec<String> = jiff::tz::db()
-            .available()
-            .map(|it| it.to_string())
-            .collect();
+        let zones = Zones::bundled().names();
         question(
             &member(asked, "time_zone"),
             zones.iter().map(String::as_str),

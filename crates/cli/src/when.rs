@@ -3,12 +3,13 @@
 use super::{CliError, clock};
 use crate::span::span;
 use clap::ValueEnum;
-use jiff::civil::{DateTime, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp as Instant};
 use serde_json::Value;
 use taskledger_domain::Timestamp;
 use taskledger_terminal::Telling;
+use taskledger_zones::{UnknownZone, Zones};
 
 /// What is understood where a time that has passed may stand.
 const UNDERSTOOD: &str = "a span such as `90s`, `15m`, `1h` or `7d` before now, `today`, `yesterday 14:00`, `2026-01-31`, \
@@ -35,7 +36,15 @@ pub(super) enum Times {
 pub struct When {
     pub(super) now: Timestamp,
     pub(super) times: Times,
-    pub(super) zone: TimeZone,
+    /// The zone of the user, or why it is not known.
+    pub(super) zone: Result<TimeZone, UnknownZone>,
+}
+
+/// The zone of the user: the variable `TZ`, else that of the system.
+pub(super) fn local_zone() -> Result<TimeZone, UnknownZone> {
+    let variable = std::env::var_os("TZ");
+    let zone = taskledger_zones::local(&Zones::newest(), variable.as_deref());
+    zone.map(|zone| zone.time_zone().clone())
 }
 
 impl When {
@@ -50,12 +59,13 @@ impl When {
             Times::Age if at > self.now => format!("in {}", span(at.ms_since(self.now))),
             Times::Age => format!("{} ago", span(self.now.ms_since(at))),
             Times::Utc => at.to_string(),
-            Times::Local => match Instant::from_microsecond(at.0) {
-                Ok(instant) => {
-                    let zoned = instant.to_zoned_datetime(self.zone.clone());
+            // Where the zone is not known, UTC, with its `Z`.
+            Times::Local => match (Instant::from_microsecond(at.0), &self.zone) {
+                (Ok(instant), Ok(zone)) => {
+                    let zoned = instant.to_zoned_datetime(zone.clone());
                     zoned.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
                 }
-                Err(_) => at.to_string(),
+                (Ok(_), Err(_)) | (Err(_), _) => at.to_string(),
             },
         }
     }
@@ -74,7 +84,7 @@ impl When {
             let micros = i64::try_from(ms.saturating_mul(1000)).unwrap_or(i64::MAX);
             return Ok(Timestamp(self.now.0.saturating_sub(micros)));
         }
-        self.civil(text)
+        self.civil(text)?
             .ok_or_else(|| format!("`{text}` is not a time; expected {UNDERSTOOD}"))
     }
 
@@ -127,7 +137,8 @@ impl When {
                 .map(Timestamp)
                 .ok_or_else(|| format!("`{text}` is too far away; {EXPECTED}"));
         }
-        let at = self.civil(text).filter(|_| !text.starts_with("yesterday"));
+        let is_past = text.starts_with("yesterday");
+        let at = self.civil(text)?.filter(|_| !is_past);
         let at = at.ok_or_else(|| format!("`{text}` is not a time to come; {EXPECTED}"))?;
         let is_dated = text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('-');
         match at > self.now || is_dated {
@@ -156,29 +167,73 @@ impl When {
         Ok(())
     }
 
-    fn civil(&self, text: &str) -> Option<Timestamp> {
+    /// A day and time by the clock of the user; `None`: the text is another thing.
+    ///
+    /// # Errors
+    /// The zone of the user is not known.
+    fn civil(&self, text: &str) -> Result<Option<Timestamp>, String> {
+        let Some(civil) = civil(text) else {
+            return Ok(None);
+        };
+        let zone = self.zone.as_ref().map_err(|unknown| {
+            format!("`{text}` is a local time, but {unknown}; or write the time as RFC 3339")
+        })?;
+        Ok(self.at(civil, zone))
+    }
+
+    fn at(&self, (day, time): (Day, Time), zone: &TimeZone) -> Option<Timestamp> {
         let now = Instant::from_microsecond(self.now.0).ok()?;
-        let today = now.to_zoned_datetime(self.zone.clone()).date();
-        let (day, time) = match text.split_once([' ', 'T']) {
-            Some((day, time)) => (day, Some(time.trim())),
-            None if text.contains(':') => ("today", Some(text)),
-            None => (text, None),
-        };
+        let today = now.to_zoned_datetime(zone.clone()).date();
         let day = match day {
-            "today" => today,
-            "yesterday" => today.checked_sub(Span::new().days(1)).ok()?,
-            "tomorrow" => today.checked_add(Span::new().days(1)).ok()?,
-            date => date.parse().ok()?,
-        };
-        let time: Time = match time {
-            Some(time) => time.parse().ok()?,
-            None => Time::midnight(),
+            Day::Today => today,
+            Day::Yesterday => today.checked_sub(Span::new().days(1)).ok()?,
+            Day::Tomorrow => today.checked_add(Span::new().days(1)).ok()?,
+            Day::Date(date) => date,
         };
         let zoned = DateTime::from_parts(day, time)
-            .to_zoned_datetime(self.zone.clone())
+            .to_zoned_datetime(zone.clone())
             .ok()?;
         Some(Timestamp(zoned.timestamp().as_microsecond()))
     }
+}
+
+/// A day as people write it.
+enum Day {
+    Today,
+    Yesterday,
+    Tomorrow,
+    Date(Date),
+}
+
+/// A day, or a time, or both; midnight without a time.
+fn civil(text: &str) -> Option<(Day, Time)> {
+    let (day, time) = match text.split_once([' ', 'T']) {
+        Some((day, time)) => (day, Some(time.trim())),
+        None if text.contains(':') => ("today", Some(text)),
+        None => (text, None),
+    };
+    let day = match day {
+        "today" => Day::Today,
+        "yesterday" => Day::Yesterday,
+        "tomorrow" => Day::Tomorrow,
+        // No sign before the year.
+        date if date.starts_with(|c: char| c.is_ascii_digit()) => Day::Date(date.parse().ok()?),
+        _ => return None,
+    };
+    let time = match time {
+        // The parser takes second 60 for 59.
+        Some(time)
+            if time
+                .split(':')
+                .nth(2)
+                .is_some_and(|it| it.starts_with("60")) =>
+        {
+            return None;
+        }
+        Some(time) => time.parse().ok()?,
+        None => Time::midnight(),
+    };
+    Some((day, time))
 }
 
 impl Telling for When {
@@ -243,7 +298,7 @@ fn given_on(
     let when = When {
         now: clock().now(),
         times: Times::Utc,
-        zone: TimeZone::system(),
+        zone: local_zone(),
     };
     let at = read(&when, text)?;
     match Timestamp::parse(text) {
@@ -264,7 +319,7 @@ pub(super) fn moment(text: &str) -> Result<Value, String> {
     let when = When {
         now: clock().now(),
         times: Times::Utc,
-        zone: TimeZone::system(),
+        zone: local_zone(),
     };
     let at = when.parse_past(text);
     let at = at.map_err(|why| format!("{why}, or a position of the log"))?;
@@ -315,7 +370,7 @@ pub(super) mod tests {
         When {
             now: Timestamp::parse(NOW).unwrap(),
             times,
-            zone: TimeZone::fixed(jiff::tz::offset(1)),
+            zone: Ok(TimeZone::fixed(jiff::tz::offset(1))),
         }
     }
 
@@ -393,6 +448,8 @@ pub(super) mod tests {
             "1y",
             "-1h",
             "2026-13-01",
+            "2026-01-15 14:00:60",
+            "\u{2212}2026-01-15",
             "25:00",
             "99999999999999999999d",
         ] {
@@ -472,5 +529,30 @@ pub(super) mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn a_local_time_in_a_zone_that_is_not_known_is_refused() {
+        let when = When {
+            zone: Err(UnknownZone::Variable("Europe/Berln".to_owned())),
+            ..at_noon(Times::Local)
+        };
+        for text in ["2026-02-15 14:00", "2026-02-15", "18:00", "tomorrow"] {
+            for refused in [when.parse(text), when.parse_future(text)] {
+                let refused = refused.unwrap_err();
+                assert!(
+                    refused.contains("`TZ=Europe/Berln` is not known"),
+                    "{refused}"
+                );
+            }
+        }
+        // These name a moment without the zone.
+        for text in ["10m", "2026-02-15T14:00:00Z"] {
+            assert!(when.parse_future(text).is_ok(), "{text}");
+        }
+        let wrong = when.parse("soon").unwrap_err();
+        assert!(wrong.contains("is not a time"), "{wrong}");
+        let at = Timestamp::parse(NOW).unwrap();
+        assert_eq!(when.show(at), "2026-01-31T12:00:00.000000Z");
     }
 }

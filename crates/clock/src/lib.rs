@@ -19,6 +19,12 @@ pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     fn wall(&self) -> Timestamp {
         self.now()
     }
+    /// The time by which schedules go: [`Self::now`], unless the machine's clock was set back by hours. Then it is the
+    /// machine's, so that a clock that was a day ahead for a while does not stop schedules for a day. It may run
+    /// backwards, so a stored one can be in the future.
+    fn civil(&self) -> Timestamp {
+        self.now()
+    }
     /// A fresh random UUID v4.
     fn uuid(&self) -> Uuid;
     /// Random bytes that are fit for keys.
@@ -50,6 +56,8 @@ fn fresh_uuid() -> Uuid {
 #[derive(Debug)]
 pub struct ManualClock {
     micros: AtomicI64,
+    /// By how much the machine's clock is behind, as schedules see it.
+    back: AtomicI64,
 }
 
 impl ManualClock {
@@ -58,6 +66,7 @@ impl ManualClock {
     pub const fn at(start: Timestamp) -> Self {
         Self {
             micros: AtomicI64::new(start.0),
+            back: AtomicI64::new(0),
         }
     }
 
@@ -68,9 +77,21 @@ impl ManualClock {
     }
 }
 
+impl ManualClock {
+    /// Sets the machine's clock `ms` milliseconds back: [`Clock::civil`] follows, [`Clock::now`] never runs back.
+    pub fn set_back_ms(&self, ms: u64) {
+        self.back
+            .fetch_add(i64::try_from(ms).unwrap_or(0) * 1000, Ordering::Relaxed);
+    }
+}
+
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.micros.load(Ordering::Relaxed))
+    }
+
+    fn civil(&self) -> Timestamp {
+        Timestamp(self.now().0 - self.back.load(Ordering::Relaxed))
     }
 
     fn uuid(&self) -> Uuid {

@@ -8,7 +8,7 @@
 
 use super::{Clock, fresh_uuid};
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use taskledger_domain::Timestamp;
@@ -18,6 +18,11 @@ use uuid::Uuid;
 const FOLLOWED_US: u64 = 1_000;
 /// Microseconds of a jump forward that is taken over at once: the machine did not know the time until now.
 const LEAP_US: i64 = 24 * 3_600 * 1_000_000;
+/// Microseconds by which the machine's clock may be behind the answers before schedules follow it back at once. Vixie
+/// cron, too, takes larger changes of the clock for corrections.
+const BACK_US: i64 = 3 * 3_600 * 1_000_000;
+/// Microseconds of a jump that is logged.
+const WARNED_US: u64 = 60 * 1_000_000;
 /// Microseconds between two answers of which at most half is taken over: whoever does not ask for long has not
 /// noticed what happened meanwhile.
 const NOTICED_US: i64 = 1_000_000;
@@ -98,8 +103,19 @@ pub struct SteadyClock<M> {
     latest: AtomicI64,
     /// What answers have more than the machine's running time.
     offset: AtomicI64,
-    /// How long the machine had slept when the offset was last changed. Held by whoever changes it.
-    slept: Mutex<i64>,
+    /// Whether schedules follow the machine's clock, because it was set back by hours.
+    is_back: AtomicBool,
+    /// Held while the offset is changed.
+    known: Mutex<Known>,
+}
+
+/// The state of the machine when the offset was last changed.
+#[derive(Debug)]
+struct Known {
+    /// How long it had slept.
+    slept: i64,
+    /// What its clock had more than its running time.
+    offset: i64,
 }
 
 impl<M> SteadyClock<M> {
@@ -110,7 +126,11 @@ impl<M> SteadyClock<M> {
             machine,
             latest: AtomicI64::new(0),
             offset: AtomicI64::new(UNKNOWN),
-            slept: Mutex::new(0),
+            is_back: AtomicBool::new(false),
+            known: Mutex::new(Known {
+                slept: 0,
+                offset: UNKNOWN,
+            }),
         }
     }
 }
@@ -118,25 +138,33 @@ impl<M> SteadyClock<M> {
 impl<M: Machine> SteadyClock<M> {
     /// The time while the machine's own one is another than the one before led to expect.
     fn adjusted(&self, reading: Reading) -> i64 {
-        let mut slept = self.slept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut offset, wanted) = (
             self.offset.load(Ordering::Relaxed),
             reading.wall_us - reading.running_us,
         );
         let slept_us = self.machine.slept_us();
-        let more_us = slept_us - *slept;
+        let more_us = slept_us - known.slept;
         if offset == UNKNOWN || wanted - offset > LEAP_US {
+            warn_of_jump(known.offset, wanted, true);
+            known.slept = slept_us;
             offset = wanted;
-            *slept = slept_us;
         } else {
             if more_us >= SLEPT_US {
                 // The machine slept for this long, as far as the clock agrees.
-                offset += more_us.min((wanted - offset).max(0));
-                *slept = slept_us;
+                let slept_us_agreed = more_us.min((wanted - offset).max(0));
+                offset += slept_us_agreed;
+                known.offset = known.offset.saturating_add(slept_us_agreed);
+                known.slept = slept_us;
             }
+            warn_of_jump(known.offset, wanted, false);
             let passed = reading.running_us + offset - self.latest.load(Ordering::Relaxed);
             let most = passed.clamp(0, NOTICED_US) / 2;
             offset += (wanted - offset).clamp(-most, most);
+        }
+        known.offset = wanted;
+        if offset - wanted > BACK_US {
+            self.is_back.store(true, Ordering::Relaxed);
         }
         self.offset.store(offset, Ordering::Relaxed);
         let micros = reading.running_us + offset;
@@ -160,6 +188,7 @@ impl<M: Machine> Clock for SteadyClock<M> {
         let micros = if jumped {
             self.adjusted(reading)
         } else {
+            self.is_back.store(false, Ordering::Relaxed);
             reading.wall_us
         };
         Timestamp(self.latest.fetch_max(micros, Ordering::Relaxed).max(micros))
@@ -169,9 +198,30 @@ impl<M: Machine> Clock for SteadyClock<M> {
         Timestamp(self.machine.read().wall_us)
     }
 
+    fn civil(&self) -> Timestamp {
+        let now = self.now();
+        match self.is_back.load(Ordering::Relaxed) {
+            true => self.wall(),
+            false => now,
+        }
+    }
+
     fn uuid(&self) -> Uuid {
         fresh_uuid()
     }
+}
+
+/// Logs that the machine's clock has jumped, if it has: what it has more than the machine's running time has changed.
+fn warn_of_jump(before: i64, after: i64, is_followed: bool) {
+    if before == UNKNOWN || before.abs_diff(after) < WARNED_US {
+        return;
+    }
+    let seconds = (i128::from(after) - i128::from(before)) / 1_000_000;
+    let follows = if is_followed { "at once" } else { "gradually" };
+    tracing::warn!(
+        clock.jump_seconds = %seconds,
+        "the clock of this machine jumped; the time of the server follows {follows}"
+    );
 }
 
 #[cfg(test)]
@@ -288,6 +338,31 @@ mod tests {
         assert_eq!(clock.now(), Timestamp(BEGIN + 25 * HOUR));
         machine.jumps(-25 * HOUR);
         assert_eq!(passed(&clock, &machine, SECOND), SECOND / 2);
+    }
+
+    #[test]
+    fn schedules_follow_a_clock_that_comes_back_from_another_day_at_once() {
+        let (clock, machine) = clock();
+        machine.jumps(25 * HOUR);
+        assert_eq!(clock.civil(), Timestamp(BEGIN + 25 * HOUR));
+        machine.passes(60 * SECOND);
+        machine.jumps(-25 * HOUR);
+        assert_eq!(clock.civil(), Timestamp(BEGIN + 60 * SECOND));
+        assert!(
+            clock.now() >= Timestamp(BEGIN + 25 * HOUR),
+            "it never runs back"
+        );
+        machine.passes(HOUR);
+        assert_eq!(clock.civil(), Timestamp(BEGIN + 60 * SECOND + HOUR));
+        // Both are the same again once the other one has come there too.
+        passed(&clock, &machine, 52 * HOUR);
+        assert_eq!(clock.civil(), clock.now());
+        assert_eq!(clock.now(), Timestamp(machine.read().wall_us));
+        machine.jumps(-HOUR);
+        assert!(
+            clock.civil() > Timestamp(machine.read().wall_us),
+            "an hour is slewed"
+        );
     }
 
     #[test]

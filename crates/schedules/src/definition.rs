@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
+use taskledger_zones::Zones;
 
 /// Seconds within which a missed time is made up unless the schedule says otherwise.
 pub const CATCH_UP_SECONDS_DEFAULT: u64 = 60;
@@ -98,17 +99,16 @@ impl Definition {
     ///
     /// # Errors
     /// [`Invalid`].
-    pub fn calendar(&self, created_at: Timestamp) -> Result<Calendar, Invalid> {
-        Calendar::of(&self.timing, self.start_at.unwrap_or(created_at))
+    pub fn calendar(&self, created_at: Timestamp, zones: &Zones) -> Result<Calendar, Invalid> {
+        Calendar::of(&self.timing, self.start_at.unwrap_or(created_at), zones)
     }
 
-    /// Where its times begin: the first one is later than this.
-    #[must_use]
-    pub fn begins_after(&self, now: Timestamp) -> Timestamp {
-        match self.start_at {
-            Some(start) if start > now => Timestamp(start.0 - 1),
-            Some(_) | None => now,
-        }
+    /// After which moment the times after `after` come: none is before `start_at`.
+    fn begins_after(&self, after: Timestamp) -> Timestamp {
+        let start = self
+            .start_at
+            .map(|start| Timestamp(start.0.saturating_sub(1)));
+        start.map_or(after, |start| start.max(after))
     }
 
     /// The first of its times after `after` of which `started` have had their run.
@@ -117,7 +117,7 @@ impl Definition {
         if self.max_runs.is_some_and(|max| started >= max) {
             return None;
         }
-        let next = calendar.next_after(after)?;
+        let next = calendar.next_after(self.begins_after(after))?;
         self.end_at.is_none_or(|end| next <= end).then_some(next)
     }
 
@@ -131,7 +131,7 @@ impl Definition {
         mut counts: impl FnMut(Timestamp) -> bool,
     ) -> (u64, Option<Timestamp>) {
         let (mut count, mut last) = (0, None);
-        let times = calendar.after(after);
+        let times = calendar.after(self.begins_after(after));
         for at in times.take_while(|at| self.end_at.is_none_or(|end| *at <= end)) {
             if count >= max || !counts(at) {
                 break;

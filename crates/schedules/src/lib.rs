@@ -1,12 +1,15 @@
 //! Schedules: when they are due, and their store beside the log.
 //!
 //! Owns the tables, on SQLite (`schedules.db` in the data folder) or PostgreSQL, under one code, and the times of cron
-//! expressions and recurrence rules (`timing`, pure). A server that looks at a schedule holds its lease; what it
+//! expressions and recurrence rules (`timing`, `cron` and `recurrence`, pure). A server that looks at a schedule holds its lease; what it
 //! decides is recorded before it is done, and only under the newest lease. May not: start anything, or decide who may
 //! do what. It cannot be made again from the log, so it is never thrown away.
 
 mod changing;
 mod connect;
+mod corrections;
+mod cron;
+mod days;
 mod definition;
 mod key;
 mod reading;
@@ -17,6 +20,7 @@ mod turns;
 
 pub use changing::{Deleted, Refusal, SCHEDULES_MAX};
 pub use connect::{SCHEDULES_FILE, STEPS};
+pub use corrections::{AHEAD_MS, EDITION_NOTED_MS, Editions};
 pub use definition::{
     CATCH_UP_SECONDS_DEFAULT, CATCH_UP_SECONDS_MAX, CATCH_UP_SECONDS_MIN, Definition,
     JITTER_SECONDS_MAX, MAX_RUNS_MAX, Overlap, Work,

@@ -17,7 +17,7 @@ pub struct Counters {
     pub started_by_hand: u64,
     /// Times skipped because a run was in progress.
     pub skipped: u64,
-    /// Times missed because no server ran in time.
+    /// Times that no server looked at within `catch_up_seconds`.
     pub missed: u64,
     /// Runs that could not be started.
     pub failed: u64,

@@ -1,49 +1,20 @@
 //! The times of a schedule: a cron expression, a recurrence rule or a period, as written and as computed.
 //!
-//! Pure. Times come from the crates `croner` and `rrule` and the bundled IANA database of `chrono-tz`.
+//! Pure: the zones come with each call. Every search for a time has a bound.
 
+use crate::cron::Cron;
 use crate::recurrence::Recurrence;
-use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
-use croner::Cron;
-use croner::parser::{CronParser, Seconds, Year};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use taskledger_domain::Timestamp;
+use taskledger_zones::{Zone, Zones};
 
 /// Characters of a cron expression or a recurrence rule.
 pub const EXPRESSION_CHARS_MAX: usize = 1_000;
 /// Seconds of a period (`every_seconds`) at most: a leap year.
 pub const EVERY_SECONDS_MAX: u64 = 366 * 24 * 3600;
 
-/// What a cron expression is, for messages.
-const CRON_EXPECTED: &str = "5 fields `minute hour day-of-month month day-of-week`, such as `0 2 * * *` or `*/15 8-17 * * MON-FRI`, or one of @hourly, @daily, @weekly, @monthly, @yearly";
-/// What stands for a whole expression, for messages.
-const CRON_NAMES: &str = "@hourly, @daily, @weekly, @monthly or @yearly";
-/// The fields of a cron expression, and what each may be.
-const CRON_FIELDS: [(&str, &str); 5] = [
-    (
-        "minute",
-        "`*`, or minutes from 0 to 59: `30`, `0,30`, `10-20`, `*/15`",
-    ),
-    (
-        "hour",
-        "`*`, or hours from 0 to 23: `9`, `9,17`, `8-17`, `*/2`",
-    ),
-    (
-        "day of month",
-        "`*`, or days from 1 to 31: `1`, `1,15`, `1-7`, `*/2`, `L` for the last one, `15W` for the weekday nearest to the 15th",
-    ),
-    (
-        "month",
-        "`*`, or months from 1 to 12 or JAN to DEC: `1`, `JAN,JUL`, `4-9`, `*/3`",
-    ),
-    (
-        "day of week",
-        "`*`, or days from 0 to 7 (0 and 7 are Sunday) or SUN to SAT: `1`, `MON-FRI`, `FRI#2` for the second Friday, `FRI#L` for the last one",
-    ),
-];
 /// What a time zone is, for messages.
 const ZONE_EXPECTED: &str =
     "a name of the IANA time zone database, such as `Europe/Berlin` or `UTC`";
@@ -120,24 +91,25 @@ pub struct Calendar(Times);
 
 #[derive(Debug)]
 enum Times {
-    Cron(Box<Cron>, Tz),
+    Cron(Box<Cron>, Zone),
     Rrule(Box<Recurrence>),
     Every { anchor: i64, period: i64 },
 }
 
 impl Calendar {
     /// Of a timing that counts from `anchor`: what a period counts from, and a rule without `DTSTART`. Cost: that of
-    /// reading the text.
+    /// reading the text; for a rule with `COUNT`, some milliseconds at most.
     ///
     /// # Errors
     /// [`Invalid`].
-    pub fn of(timing: &Timing, anchor: Timestamp) -> Result<Self, Invalid> {
+    pub fn of(timing: &Timing, anchor: Timestamp, zones: &Zones) -> Result<Self, Invalid> {
         Ok(Self(match timing {
             Timing::Cron { cron, time_zone } => {
-                Times::Cron(Box::new(parsed_cron(cron)?), zone(time_zone)?)
+                Times::Cron(Box::new(Cron::parse(cron)?), zone(time_zone, zones)?)
             }
             Timing::Rrule { rrule, time_zone } => {
-                Times::Rrule(Box::new(Recurrence::of(rrule, zone(time_zone)?, anchor)?))
+                let zone = zone(time_zone, zones)?;
+                Times::Rrule(Box::new(Recurrence::of(rrule, zone, zones, anchor)?))
             }
             Timing::Every { seconds } => {
                 if !(1..=EVERY_SECONDS_MAX).contains(seconds) {
@@ -159,7 +131,7 @@ impl Calendar {
     }
 
     /// The first time after `after`; `None`: there is none. Cost: O(1) for a period; for the others that of a search,
-    /// which the crates bound.
+    /// which is bounded: some 100 µs for a cron expression, some milliseconds for a rule.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.0 {
@@ -168,17 +140,13 @@ impl Calendar {
                 let at = passed.max(0).checked_mul(*period)?.checked_add(*anchor)?;
                 Some(Timestamp(at))
             }
-            Times::Cron(cron, zone) => {
-                let after = DateTime::<Utc>::from_timestamp_micros(after.0)?;
-                let next = cron.find_next_occurrence(&after.with_timezone(zone), false);
-                Some(Timestamp(next.ok()?.timestamp_micros()))
-            }
+            Times::Cron(cron, zone) => cron.next_after(after, zone),
             Times::Rrule(rule) => rule.after(after).next(),
         }
     }
 
-    /// The times after `after`, in their order. Cost of `n` of them: O(n), in one pass. A rule may end early, after
-    /// tens of thousands of its occurrences: what follows then is found from the last one.
+    /// The times after `after`, in their order. Cost of each: that of [`Self::next_after`] at most; a rule finds them in
+    /// one pass.
     pub fn after(&self, after: Timestamp) -> Box<dyn Iterator<Item = Timestamp> + '_> {
         match &self.0 {
             Times::Rrule(rule) => Box::new(rule.after(after)),
@@ -204,76 +172,8 @@ impl Calendar {
     }
 }
 
-fn parsed_cron(text: &str) -> Result<Cron, Invalid> {
-    if text.chars().count() > EXPRESSION_CHARS_MAX {
-        let expected = format!("at most {EXPRESSION_CHARS_MAX} characters");
-        return Err(Invalid::of("cron", "too long", expected, text));
-    }
-    let alias = text.trim().starts_with('@');
-    let fields = text.split_whitespace().count();
-    if !alias && fields != 5 {
-        let reason = format!("{fields} fields instead of 5");
-        return Err(Invalid::of("cron", reason, CRON_EXPECTED, text));
-    }
-    parser().parse(text).map_err(|error| {
-        if let Some((name, field, expected)) = unfit_field(text).filter(|_| !alias) {
-            let reason = format!("the {name} `{field}` is not understood");
-            return Invalid::of("cron", reason, format!("{name}: {expected}"), text);
-        }
-        if alias {
-            return Invalid::of("cron", "not a name that is known", CRON_NAMES, text);
-        }
-        let reason = error.to_string();
-        Invalid::of("cron", reason.trim_end_matches('.'), CRON_EXPECTED, text)
-    })
-}
-
-fn parser() -> CronParser {
-    CronParser::builder()
-        .seconds(Seconds::Optional)
-        .year(Year::Optional)
-        .build()
-}
-
-/// The first field that is not understood by itself: its name, what it is, and what it may be.
-fn unfit_field(text: &str) -> Option<(&'static str, &str, &'static str)> {
-    let fields = text.split_whitespace().zip(CRON_FIELDS).enumerate();
-    fields
-        .filter(|(at, (field, _))| {
-            let mut alone = ["*"; CRON_FIELDS.len()];
-            alone[*at] = field;
-            parser().parse(&alone.join(" ")).is_err()
-        })
-        .map(|(_, (field, (name, expected)))| (name, field, expected))
-        .next()
-}
-
 /// A zone by its name, which is case-sensitive.
-pub(crate) fn zone(name: &str) -> Result<Tz, Invalid> {
-    name.parse()
-        .map_err(|_| Invalid::of("time_zone", "unknown time zone", ZONE_EXPECTED, name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_message_says_would_be_accepted_is() {
-        for (at, (name, expected)) in CRON_FIELDS.iter().enumerate() {
-            let examples: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
-            assert!(examples.len() > 3, "{name}");
-            for example in examples {
-                let mut fields = ["*"; CRON_FIELDS.len()];
-                fields[at] = example;
-                let parsed = parsed_cron(&fields.join(" "));
-                assert!(parsed.is_ok(), "{name} {example}: {parsed:?}");
-            }
-        }
-        let examples: Vec<&str> = CRON_EXPECTED.split('`').skip(3).step_by(2).collect();
-        assert_eq!(examples.len(), 2);
-        for example in examples {
-            parsed_cron(example).unwrap();
-        }
-    }
+pub(crate) fn zone(name: &str, zones: &Zones) -> Result<Zone, Invalid> {
+    let unknown = || Invalid::of("time_zone", "unknown time zone", ZONE_EXPECTED, name);
+    zones.zone(name).ok_or_else(unknown)
 }

@@ -3,11 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 use taskledger_domain::Timestamp;
-use taskledger_schedules::{Calendar, Timing, flow_of, jitter_ms};
+use taskledger_schedules::{Calendar, Invalid, Timing, flow_of, jitter_ms};
+use taskledger_zones::Zones;
 use uuid::Uuid;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
+}
+
+fn calendar(timing: &Timing, anchor: Timestamp) -> Result<Calendar, Invalid> {
+    Calendar::of(timing, anchor, &Zones::bundled())
 }
 
 fn cron(cron: &str, time_zone: &str) -> Timing {
@@ -30,7 +35,7 @@ fn times(timing: &Timing, after: &str, count: usize) -> Vec<String> {
 }
 
 fn from(timing: &Timing, anchor: &str, after: &str, count: usize) -> Vec<String> {
-    let calendar = Calendar::of(timing, at(anchor)).unwrap();
+    let calendar = calendar(timing, at(anchor)).unwrap();
     let times = calendar.upcoming(at(after), None, count);
     times
         .iter()
@@ -133,7 +138,7 @@ fn a_rule_keeps_its_period_however_late_it_is_asked() {
         "DTSTART:19990101T000007\nRRULE:FREQ=MINUTELY;INTERVAL=45",
         "UTC",
     );
-    let calendar = Calendar::of(&minutes, at("2026-01-01T00:00:00Z")).unwrap();
+    let calendar = calendar(&minutes, at("2026-01-01T00:00:00Z")).unwrap();
     let next = calendar.next_after(at("2026-06-01T00:00:00Z")).unwrap();
     let passed = next.0 - at("1999-01-01T00:00:07Z").0;
     assert_eq!(passed % (45 * 60 * 1_000_000), 0);
@@ -152,7 +157,7 @@ fn every_time_of_a_rule_is_found_from_any_time_before_it() {
     ];
     for text in rules {
         let text = format!("DTSTART:20160229T103000\nRRULE:{text}");
-        let calendar = Calendar::of(&rule(&text, "America/New_York"), at("2016-01-01T00:00:00Z"));
+        let calendar = calendar(&rule(&text, "America/New_York"), at("2016-01-01T00:00:00Z"));
         let calendar = calendar.unwrap();
         let all = calendar.upcoming(at("2016-01-01T00:00:00Z"), None, 40);
         for pair in all.windows(2) {
@@ -206,7 +211,7 @@ fn a_rule_ends_with_its_count_or_until() {
 #[test]
 fn a_period_counts_from_its_anchor() {
     let every = Timing::Every { seconds: 90 };
-    let calendar = Calendar::of(&every, at("2026-01-01T00:00:00Z")).unwrap();
+    let calendar = calendar(&every, at("2026-01-01T00:00:00Z")).unwrap();
     for (after, next) in [
         ("2025-12-31T00:00:00Z", "2026-01-01T00:00:00Z"),
         ("2026-01-01T00:00:00Z", "2026-01-01T00:01:30Z"),
@@ -258,7 +263,7 @@ fn what_cannot_be_understood_is_named_with_what_would_be() {
             "out of range",
         ),
     ] {
-        let invalid = Calendar::of(&timing, at("2026-01-01T00:00:00Z")).unwrap_err();
+        let invalid = calendar(&timing, at("2026-01-01T00:00:00Z")).unwrap_err();
         assert_eq!(invalid.field, field, "{timing:?}: {invalid:?}");
         assert!(invalid.reason.contains(reason), "{timing:?}: {invalid:?}");
         assert!(!invalid.expected.is_empty(), "{timing:?}");
@@ -273,7 +278,7 @@ fn a_time_that_never_comes_is_none_soon() {
         rule("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", "UTC"),
         rule("FREQ=HOURLY;BYMONTH=2;BYMONTHDAY=30", "UTC"),
     ] {
-        let calendar = Calendar::of(&timing, now).unwrap();
+        let calendar = calendar(&timing, now).unwrap();
         assert_eq!(calendar.next_after(now), None, "{timing:?}");
     }
 }
@@ -308,7 +313,7 @@ fn one_pass_finds_the_times_that_are_found_one_by_one() {
     // Through the gap of the clock.
     let anchor = at("2026-03-27T12:00:00Z");
     for timing in timings {
-        let calendar = Calendar::of(&timing, anchor).unwrap();
+        let calendar = calendar(&timing, anchor).unwrap();
         let one_by_one = std::iter::successors(calendar.next_after(anchor), |last| {
             calendar.next_after(*last)
         });

@@ -195,6 +195,10 @@ fn creation_and_update_times_are_accepted_when_they_are_iso_8601() {
                 json!(""),
                 json!(1),
                 json!("2025-13-15T10:30:00Z"),
+                json!("2025-01-15T10:30:60Z"),
+                json!("2025-01-15T10:30:60"),
+                json!("+2025-01-15T10:30:00"),
+                json!("2025-01-15T10:30:00\u{2212}02:00"),
             ],
         );
     }

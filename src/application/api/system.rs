@@ -58,8 +58,21 @@ pub struct Health {
     pub watchers: usize,
     /// What was sent to webhooks since the start.
     pub deliveries: Deliveries,
+    /// The time zones of schedules.
+    pub zones: ZoneHealth,
     /// This server among those that share the log; absent when it is alone.
     pub node: Option<NodeHealth>,
+}
+
+/// The time zone database of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneHealth {
+    /// Its edition, such as `2026a`.
+    pub edition: Arc<str>,
+    /// `bundled`, or the folder.
+    pub source: String,
+    /// The editions that other servers of the database use, which may compute other times.
+    pub other_editions: Vec<Arc<str>>,
 }
 
 impl Health {

@@ -2,6 +2,7 @@
 
 mod acting;
 mod audited;
+mod corrections;
 mod defining;
 mod following;
 mod look;
@@ -11,7 +12,8 @@ mod tasks;
 mod ticking;
 
 use self::audited::{found, stored};
-use self::defining::{Fit, changed, checked, dropped, due, has_other_times, never};
+pub(super) use self::corrections::Clocks;
+use self::defining::{Fit, changed, checked, compute, dropped, due, has_other_times, never};
 pub(super) use self::run_ends::RunEnds;
 use super::Service;
 use super::audited::Audited;
@@ -58,13 +60,12 @@ impl Service {
         create: CreateSchedule,
     ) -> Result<Fit<ShownSchedule>, Error> {
         let owner = owner_for(context, create.named.owner.clone())?;
-        let at = self.app.clock.now();
+        let at = self.app.clock.civil();
         let definition = create.definition;
-        let calendar = match checked(&definition, at) {
+        let calendar = match checked(&definition, at, &self.zones) {
             Ok(calendar) => calendar,
             Err(unfit) => return Ok(Err(UnfitSchedule::Invalid(unfit))),
         };
-        let cursor = definition.begins_after(at);
         let new = NewSchedule {
             id: self.app.clock.uuid(),
             name: create.named.name,
@@ -72,7 +73,7 @@ impl Service {
             scopes: scopes_for(context, &owner),
             paused: create.is_paused.then_some(create.note),
             at,
-            cursor,
+            cursor: at,
             next_at: None,
             due_at: None,
             work_version: None,
@@ -98,7 +99,7 @@ impl Service {
         match stored(&audited, self.schedules.create(&new).await).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
-                Ok(Ok(shown(schedule, Vec::new(), at)))
+                Ok(Ok(self.shown(schedule, Vec::new(), at)))
             }
             Err(refusal) => {
                 audited.refused().await;
@@ -109,7 +110,8 @@ impl Service {
 
     /// A new schedule with its first time.
     fn timed(&self, mut new: NewSchedule, calendar: &Calendar) -> Fit<NewSchedule> {
-        let first = new.definition.next(calendar, new.cursor, 0);
+        let first = || new.definition.next(calendar, new.cursor, 0);
+        let first = compute(&new.definition.timing, first);
         let Some(first) = first else {
             return Err(UnfitSchedule::Invalid(never(&new.definition)));
         };
@@ -162,7 +164,7 @@ impl Service {
                 run.stage = self.stage_of(&schedule, run, None).await?.shown();
             }
         }
-        Ok(Ok(shown(schedule, runs, self.app.clock.now())))
+        Ok(Ok(self.shown(schedule, runs, self.app.clock.civil())))
     }
 
     /// What `update_schedule` does.
@@ -178,7 +180,7 @@ impl Service {
         let of = (&owner, &named.name);
         let mut audited = self.audited_update(context, &changes, of);
         for _ in 0..ROUNDS_MAX {
-            let at = self.app.clock.now();
+            let at = self.app.clock.civil();
             let seen = self.seen(&owner, &named.name, expected_version).await;
             let seen = match found(&audited, seen).await? {
                 Ok(seen) => seen,
@@ -186,7 +188,7 @@ impl Service {
             };
             let mut new = seen.clone();
             let calendar = changed(&mut new.definition, &changes)
-                .and_then(|()| checked(&new.definition, seen.created_at));
+                .and_then(|()| checked(&new.definition, seen.created_at, &self.zones));
             let calendar = match calendar {
                 Ok(calendar) => calendar,
                 Err(invalid) => return Ok(audited.refusal(UnfitSchedule::Invalid(invalid)).await),
@@ -194,11 +196,12 @@ impl Service {
             new.actor = context.caller.actor().clone();
             new.scopes = scopes_for(context, &owner);
             if has_other_times(&seen.definition, &new.definition) {
-                new.counters.missed += dropped(&seen, at);
-                new.cursor = new.definition.begins_after(at).max(seen.cursor.min(at));
+                new.counters.missed += dropped(&seen, at, &self.zones);
+                new.cursor = at;
             }
             let started = new.counters.started;
-            match new.definition.next(&calendar, new.cursor, started) {
+            let first = || new.definition.next(&calendar, new.cursor, started);
+            match compute(&new.definition.timing, first) {
                 None => {
                     let never = UnfitSchedule::Invalid(never(&new.definition));
                     return Ok(audited.refusal(never).await);
@@ -221,7 +224,7 @@ impl Service {
             let replaced = self.schedules.replace(&seen, &new, at).await;
             if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
-                return Ok(Ok(shown(kept, Vec::new(), at)));
+                return Ok(Ok(self.shown(kept, Vec::new(), at)));
             }
             sleep(ROUND_PAUSE).await;
         }
@@ -243,7 +246,7 @@ impl Service {
         let owner = owner_for(context, named.owner.clone())?;
         let mut audited = self.audited(context, action, (&owner, &named.name));
         for _ in 0..ROUNDS_MAX {
-            let at = self.app.clock.now();
+            let at = self.app.clock.civil();
             let seen = self.seen(&owner, &named.name, None).await;
             let seen = match found(&audited, seen).await? {
                 Ok(seen) => seen,
@@ -258,18 +261,18 @@ impl Service {
             new.note = note.clone();
             // Pausing twice, or resuming what runs, loses no time.
             if seen.is_paused {
-                new.cursor = new.definition.begins_after(at).max(seen.cursor.min(at));
+                new.cursor = at;
             }
-            let calendar = new.definition.calendar(seen.created_at);
-            let next = calendar.ok().and_then(|calendar| {
+            let next = compute(&new.definition.timing, || {
+                let calendar = new.definition.calendar(seen.created_at, &self.zones);
                 let started = new.counters.started;
-                new.definition.next(&calendar, new.cursor, started)
+                new.definition.next(&calendar.ok()?, new.cursor, started)
             });
             plan(&mut new, next);
             let replaced = self.schedules.replace(&seen, &new, at).await;
             if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
-                return Ok(Ok(shown(kept, Vec::new(), at)));
+                return Ok(Ok(self.shown(kept, Vec::new(), at)));
             }
             sleep(ROUND_PAUSE).await;
         }
@@ -294,7 +297,7 @@ impl Service {
         let mut audited = self.audited(context, Action::ScheduleDelete, of);
         audited.begin().await?;
         for _ in 0..ROUNDS_MAX {
-            let at = self.app.clock.now();
+            let at = self.app.clock.civil();
             let deleted = self
                 .schedules
                 .delete(&owner, &named.name, expected_version, at);
@@ -382,6 +385,28 @@ impl Service {
         .await
     }
 
+    fn shown(&self, schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
+        let definition = &schedule.definition;
+        let next = schedule.next_at.map_or_else(Vec::new, |first| {
+            let left = definition.max_runs.map_or(NEXT_SHOWN, |max| {
+                let left = max.saturating_sub(schedule.counters.started);
+                usize::try_from(left).unwrap_or(NEXT_SHOWN).min(NEXT_SHOWN)
+            });
+            // Times that have passed and are about to be started are not shown as coming.
+            let after = Timestamp(first.0 - 1).max(now);
+            compute(&definition.timing, || {
+                let calendar = definition.calendar(schedule.created_at, &self.zones);
+                let upcoming = |it: Calendar| it.upcoming(after, definition.end_at, left);
+                calendar.map_or_else(|_| Vec::new(), upcoming)
+            })
+        });
+        ShownSchedule {
+            schedule,
+            next,
+            runs,
+        }
+    }
+
     async fn seen(
         &self,
         owner: &Owner,
@@ -405,29 +430,6 @@ fn plan(schedule: &mut Schedule, next: Option<Timestamp>) {
     let next = next.filter(|_| !schedule.is_paused);
     schedule.next_at = next;
     schedule.due_at = next.map(|next| due(schedule.id, &schedule.definition, next));
-}
-
-fn shown(schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
-    let next = match (
-        &schedule.next_at,
-        schedule.definition.calendar(schedule.created_at),
-    ) {
-        (Some(first), Ok(calendar)) => {
-            let left = schedule.definition.max_runs.map_or(NEXT_SHOWN, |max| {
-                let left = max.saturating_sub(schedule.counters.started);
-                usize::try_from(left).unwrap_or(NEXT_SHOWN).min(NEXT_SHOWN)
-            });
-            // Times that have passed and are about to be started are not shown as coming.
-            let after = Timestamp(first.0 - 1).max(now);
-            calendar.upcoming(after, schedule.definition.end_at, left)
-        }
-        _ => Vec::new(),
-    };
-    ShownSchedule {
-        schedule,
-        next,
-        runs,
-    }
 }
 
 /// What a schedule may do that this caller makes or changes.

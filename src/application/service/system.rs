@@ -4,7 +4,7 @@ use super::Service;
 use super::audited::Audited;
 use crate::application::api::{
     Check, Deliveries, Draining, Error, ExecutorView, Failure, Health, NodeHealth, NodeShare,
-    Rebuild, SlotUsage,
+    Rebuild, SlotUsage, ZoneHealth,
 };
 use crate::application::authorize::UseCase;
 use crate::application::context::Context;
@@ -47,6 +47,11 @@ impl Service {
                 failed: counts.failed,
                 dead: counts.dead,
                 open_breakers: counts.open_breakers,
+            },
+            zones: ZoneHealth {
+                edition: self.zones.edition(),
+                source: self.zones.source().to_string(),
+                other_editions: self.clocks.other_editions(),
             },
             node: self.node(),
         })

@@ -10,6 +10,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 use taskledger_auth::AdminTokens;
 use taskledger_sealing::Keyring;
+use taskledger_zones::UNKNOWN_EDITION;
 
 /// How long the proxy may take to accept a connection: it is near, or of no use.
 const PROXY_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
@@ -18,8 +19,31 @@ const PROXY_ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 /// and closed again.
 pub(super) fn findings(config: &ServerConfig, executors: RegistryBuilder) -> Vec<Finding> {
     let mut findings = of_outgoing(&config.engine, executors);
+    findings.push(of_zones(&config.engine));
     findings.extend(of_files(config));
     findings
+}
+
+/// The time zones of schedules.
+fn of_zones(engine: &EngineConfig) -> Finding {
+    match server::zones(engine) {
+        Ok(zones) => {
+            let (edition, source) = (zones.edition(), zones.source());
+            let found = format!("edition {edition}, {source}");
+            match *edition == *UNKNOWN_EDITION {
+                false => Finding::good("time zones", found),
+                true => {
+                    let advice = "add a file `+VERSION` with the edition, so that servers can compare theirs";
+                    Finding::new("time zones", Verdict::Warning, found, advice)
+                }
+            }
+        }
+        Err(error) => {
+            let text = CliError::failed(&error).to_string();
+            let advice = "give --zoneinfo a folder with compiled zones, or leave it out";
+            Finding::new("time zones", Verdict::Bad, text, advice)
+        }
+    }
 }
 
 /// Outgoing requests, and the executors, some of which make such.

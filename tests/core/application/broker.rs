@@ -118,6 +118,7 @@ impl Broker {
             secrets: Arc::new(vault.await.unwrap()),
             documents: Arc::new(documents.unwrap()),
             schedules: Arc::new(schedules.unwrap()),
+            zones: Arc::default(),
             broker: Arc::new(broker.unwrap()),
             workers: workers.await.unwrap(),
             forward,

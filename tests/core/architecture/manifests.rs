@@ -43,7 +43,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/sealing", &["clock", "private"]),
     ("crates/broker", &["beside", "domain", "log", "sql"]),
     ("crates/documents", &["beside", "domain", "log", "sql"]),
-    ("crates/schedules", &["beside", "domain", "log", "sql"]),
+    (
+        "crates/schedules",
+        &["beside", "domain", "log", "sql", "zones"],
+    ),
+    ("crates/zones", &[]),
     ("crates/a2a", &["protobuf-values"]),
     ("crates/a2a-client", &["a2a", "event-stream"]),
     // A client: it knows the protocols of a server, and nothing of what is behind them.
@@ -61,6 +65,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "process",
             "terminal",
             "workflows",
+            "zones",
         ],
     ),
     ("crates/event-stream", &[]),

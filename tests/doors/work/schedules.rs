@@ -128,6 +128,20 @@ async fn what_is_wrong_is_named(api: &Api) {
     for (more, field) in [
         (json!({"cron": "0 25 * * *", "tasks": task}), "cron"),
         (json!({"cron": "0 0 30 2 *", "tasks": task}), "cron"),
+        (json!({"cron": ", * * * *", "tasks": task}), "cron"),
+        (json!({"cron": "* * * * ,", "tasks": task}), "cron"),
+        (
+            json!({"rrule": "FREQ=WEEKLY;BYDAY=1MO", "tasks": task}),
+            "rrule",
+        ),
+        (
+            json!({"rrule": "FREQ=MONTHLY;BYMONTHDAY=31;BYMONTH=2", "tasks": task}),
+            "rrule",
+        ),
+        (
+            json!({"every_seconds": 60, "start_at": "2030-01-31T12:00:60Z", "tasks": task}),
+            "start_at",
+        ),
         (
             json!({"cron": "0 2 * * *", "time_zone": "Mars", "tasks": task}),
             "time_zone",
@@ -181,6 +195,20 @@ async fn what_is_wrong_is_named(api: &Api) {
         let (code, told) = violation(api.try_call("schedules.create", params.clone(), None).await);
         assert_eq!((code, told.as_str()), (-32602, field), "{params}");
     }
+    let kept = json!({"name": "kept", "cron": "0 9 * * *", "time_zone": "America/Vancouver",
+        "start_at": "2027-01-11T00:00:00Z", "tasks": task});
+    let kept = api.call("schedules.create", kept).await;
+    assert_eq!(kept["next"][0], "2027-01-11T16:00:00.000000Z");
+    for rule in [
+        json!({"cron": "1,,2 * * * *"}),
+        json!({"rrule": "FREQ=DAILY;INTERVAL=0"}),
+    ] {
+        let mut update = rule.clone();
+        update["name"] = json!("kept");
+        let (code, _) = violation(api.try_call("schedules.update", update, None).await);
+        assert_eq!(code, -32602, "{rule}");
+    }
+    api.call("schedules.delete", json!({"name": "kept"})).await;
     let absent = json!({"name": "x", "every_seconds": 60, "workflow": {"name": "none"}});
     let absent = api.try_call("schedules.create", absent, None).await;
     assert_eq!(violation(absent), (-31012, "workflow.name".to_owned()));

@@ -7,8 +7,9 @@ use crate::ids::parse_uuid_v4;
 use crate::limits;
 use crate::suggestion::suggestion;
 use crate::task::{Labels, Priority, Status};
+use crate::time::{Timestamp, is_second};
 use crate::violation::{PathSegment, Violation};
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use chrono::{NaiveDate, NaiveDateTime};
 use serde_json::{Map, Value};
 
 /// What is said of a dependency.
@@ -355,8 +356,14 @@ impl Reader<'_> {
 
 /// Date and time, with or without an offset, or a date. spec: validation / Timestamp Validation
 fn is_iso_8601(text: &str) -> bool {
-    DateTime::parse_from_rfc3339(text).is_ok()
-        || NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f").is_ok()
-        || NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").is_ok()
-        || NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok()
+    let has_form = |form| {
+        let time = NaiveDateTime::parse_from_str(text, form);
+        time.is_ok_and(|time| is_second(&time))
+    };
+    // A year has no sign.
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && (Timestamp::parse(text).is_ok()
+            || has_form("%Y-%m-%dT%H:%M:%S%.f")
+            || has_form("%Y-%m-%d %H:%M:%S%.f")
+            || NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok())
 }

@@ -6,6 +6,7 @@ use crate::application::api::schedules::{
 use crate::runtime::maybe_block_in_place;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{Calendar, jitter_ms};
+use taskledger_zones::Zones;
 
 /// Times that are counted as missed when a schedule gets other ones.
 const DROPPED_MAX: u64 = 10_000;
@@ -18,8 +19,21 @@ pub(super) fn due(id: uuid::Uuid, definition: &Definition, at: Timestamp) -> Tim
     at.plus_ms(jitter_ms(id, at, definition.jitter_seconds * 1000))
 }
 
+/// Computes times. Those of a recurrence rule can take some milliseconds, so they do not keep a runtime thread.
+pub(super) fn compute<T>(timing: &Timing, work: impl FnOnce() -> T) -> T {
+    let size = match timing {
+        Timing::Rrule { .. } => usize::MAX,
+        Timing::Cron { .. } | Timing::Every { .. } => 0,
+    };
+    maybe_block_in_place(size, work)
+}
+
 /// The times of a definition without faults.
-pub(super) fn checked(definition: &Definition, created_at: Timestamp) -> Result<Calendar, Invalid> {
+pub(super) fn checked(
+    definition: &Definition,
+    created_at: Timestamp,
+    zones: &Zones,
+) -> Result<Calendar, Invalid> {
     if let (Some(start), Some(end)) = (definition.start_at, definition.end_at)
         && end < start
     {
@@ -30,7 +44,9 @@ pub(super) fn checked(definition: &Definition, created_at: Timestamp) -> Result<
             actual: end.to_string(),
         });
     }
-    definition.calendar(created_at)
+    compute(&definition.timing, || {
+        definition.calendar(created_at, zones)
+    })
 }
 
 /// The refusal of a schedule that would never be due.
@@ -107,17 +123,18 @@ pub(super) fn has_other_times(before: &Definition, after: &Definition) -> bool {
 }
 
 /// How many times of a schedule are due, or overdue, and are dropped as its times change.
-pub(super) fn dropped(schedule: &Schedule, now: Timestamp) -> u64 {
+pub(super) fn dropped(schedule: &Schedule, now: Timestamp, zones: &Zones) -> u64 {
     let definition = &schedule.definition;
     let left = definition.max_runs.map_or(DROPPED_MAX, |max| {
         max.saturating_sub(schedule.counters.started)
     });
-    let Ok(calendar) = definition.calendar(schedule.created_at) else {
-        return 0;
-    };
     if schedule.is_paused {
         return 0;
     }
+    let calendar = || definition.calendar(schedule.created_at, zones);
+    let Ok(calendar) = compute(&definition.timing, calendar) else {
+        return 0;
+    };
     let is_due = |at| due(schedule.id, definition, at) <= now;
     let max = left.min(DROPPED_MAX);
     let count = || definition.passed(&calendar, schedule.cursor, max, is_due);

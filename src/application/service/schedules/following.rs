@@ -28,7 +28,7 @@ impl Service {
         // First: a look that goes on now follows the run again, and finds its end.
         self.schedule_ends.ended(&follow);
         for _ in 0..HELD_MAX {
-            let now = self.app.clock.now();
+            let now = self.app.clock.civil();
             match self.schedules.wake(follow.schedule, now).await {
                 Ok(true) => break,
                 Ok(false) => sleep(HELD).await,

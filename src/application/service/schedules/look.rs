@@ -1,17 +1,19 @@
-//! One look at one schedule, under its lease: each decision is recorded before it is carried out.
+//! One look at one schedule, under its lease: each decision is recorded before it is carried out. Above 500 lines,
+//! because all decisions of a look change the same few lists of runs.
 
 use super::super::Service;
-use super::due;
 use super::starting::Standing;
+use super::{compute, due};
 use crate::application::api::Error;
-use crate::application::api::schedules::{Overlap, Run, Schedule, State, Timing};
+use crate::application::api::schedules::{Overlap, Run, Schedule, State};
 use crate::application::figures::TimeOfSchedule;
 use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{
-    Calendar, LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn, flow_of, key_of_time,
+    AHEAD_MS, Calendar, LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn, flow_of,
+    key_of_time,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -79,11 +81,14 @@ impl<'a> Look<'a> {
     }
 
     fn now(&self) -> Timestamp {
-        self.service.app.clock.now()
+        self.service.app.clock.civil()
     }
 
     fn calendar(&self) -> Option<Calendar> {
-        let calendar = self.schedule.definition.calendar(self.schedule.created_at);
+        let (schedule, zones) = (&self.schedule, &self.service.zones);
+        let definition = &schedule.definition;
+        let calendar = || definition.calendar(schedule.created_at, zones);
+        let calendar = compute(&definition.timing, calendar);
         calendar
             .inspect_err(|invalid| {
                 tracing::error!(schedule.id = %self.schedule.id, reason = %invalid, "a schedule has no times any more");
@@ -99,13 +104,9 @@ impl<'a> Look<'a> {
         match schedule.is_paused {
             true => None,
             false => {
-                // Some rules take long to find a time.
-                let is_rule = matches!(schedule.definition.timing, Timing::Rrule { .. });
-                let next = || {
-                    let (definition, cursor) = (&schedule.definition, schedule.cursor);
-                    definition.next(calendar, cursor, started)
-                };
-                maybe_block_in_place(if is_rule { usize::MAX } else { 0 }, next)
+                let definition = &schedule.definition;
+                let next = || definition.next(calendar, schedule.cursor, started);
+                compute(&definition.timing, next)
             }
         }
     }
@@ -119,6 +120,7 @@ impl<'a> Look<'a> {
     }
 
     async fn go(&mut self) -> Result<(), Error> {
+        self.correct_cursor().await?;
         let until = Instant::now() + RETRY;
         if timeout_at(until, self.finish()).await.is_err() {
             self.failure.get_or_insert(late());
@@ -138,6 +140,27 @@ impl<'a> Look<'a> {
         }
         self.note_ended().await?;
         self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes back that times are dealt with which are still to come: a clock that was ahead has noted them. Of those that
+    /// have had their run none starts another one, as the id of its flow follows from the time.
+    async fn correct_cursor(&mut self) -> Result<(), Error> {
+        let now = self.now();
+        let noted = self.schedule.cursor;
+        if noted <= now.plus_ms(AHEAD_MS) {
+            return Ok(());
+        }
+        let step = Step {
+            cursor: Some(now),
+            ..Step::default()
+        };
+        if self.service.schedules.decide(&self.schedule, &step).await? {
+            self.schedule.cursor = now;
+            tracing::warn!(schedule.id = %self.schedule.id, schedule.name = %self.schedule.name, %noted, "a schedule goes on from now: a clock that was ahead had dealt with its times up to then");
+        } else {
+            self.is_lost = true;
+        }
+        Ok(())
     }
 
     /// Decides the times that are due, and starts what is to be started at them.
@@ -285,7 +308,8 @@ impl<'a> Look<'a> {
         if self.service.schedules.decide(&self.schedule, &step).await? {
             self.schedule.cursor = cursor;
             self.count(TimeOfSchedule::Missed, missed);
-            tracing::warn!(schedule.id = %self.schedule.id, schedule.name = %self.schedule.name, missed, "a schedule has missed times: no server ran");
+            let reason = self.service.clocks.why_missed(cursor);
+            tracing::warn!(schedule.id = %self.schedule.id, schedule.name = %self.schedule.name, missed, reason, "a schedule has missed times");
         } else {
             self.is_lost = true;
         }
@@ -333,6 +357,8 @@ impl<'a> Look<'a> {
     async fn begin(&mut self, run: Run) -> Result<(), Error> {
         let (service, until) = (self.service, self.until);
         if self.is_lost || !self.may_start(&run).await? {
+            // It may have had its run, while a clock was ahead.
+            self.starting.retain(|it| it.key != run.key);
             return Ok(());
         }
         if self.schedule.is_paused && run.decided_at < self.schedule.updated_at {

@@ -152,7 +152,7 @@ impl Service {
             return Ok(());
         }
         let of = (schedule.id, &schedule.name);
-        let run = (flow_of(schedule.id, "check"), self.app.clock.now());
+        let run = (flow_of(schedule.id, "check"), self.app.clock.civil());
         let (owner, work) = (&schedule.owner, &schedule.definition.work);
         // What cannot be read starts nothing, and the run says why.
         let Ok((version, tasks)) = self.tasks_for(owner, work, of, run).await? else {

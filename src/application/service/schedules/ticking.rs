@@ -41,6 +41,9 @@ impl Service {
         let poll = self.poll();
         let mut ends = FuturesUnordered::new();
         loop {
+            if let Err(error) = self.correct_times().await {
+                tracing::warn!(%error, "the times of schedules are not corrected");
+            }
             let looked = {
                 let looking = self.look_at_schedules();
                 tokio::pin!(looking);
@@ -135,7 +138,7 @@ impl Service {
             return Ok((Vec::new(), None));
         }
         loop {
-            let now = self.app.clock.now();
+            let now = self.app.clock.civil();
             let soonest = self.schedules.soonest(now).await?;
             if soonest.is_none_or(|soonest| soonest > now) || self.drains() {
                 return Ok((Vec::new(), soonest));
@@ -158,7 +161,7 @@ impl Service {
 
     fn until(&self, soonest: Option<Timestamp>, poll: Duration) -> Duration {
         soonest.map_or(poll, |soonest| {
-            let us = soonest.0.saturating_sub(self.app.clock.now().0).max(0);
+            let us = soonest.0.saturating_sub(self.app.clock.civil().0).max(0);
             Duration::from_micros(us.unsigned_abs()).min(poll)
         })
     }
@@ -188,7 +191,7 @@ impl Service {
         {
             return Ok(Some(before));
         }
-        let now = self.app.clock.now();
+        let now = self.app.clock.civil();
         let until = now.plus_ms(LEASE_MS);
         let taken = self.schedules.take(id, now, until).await;
         let Some(turn) = stored(audited, taken).await? else {

@@ -35,6 +35,11 @@ pub(in crate::transport::jsonrpc) fn health(health: &Health) -> Box<RawValue> {
             "dead": health.deliveries.dead,
             "open_breakers": health.deliveries.open_breakers,
         },
+        "time_zones": {
+            "edition": health.zones.edition,
+            "source": health.zones.source,
+            "other_editions": health.zones.other_editions,
+        },
         "node": health.node.as_ref().map(node),
     }))
 }

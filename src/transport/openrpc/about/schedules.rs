@@ -37,7 +37,7 @@ pub(in crate::transport) fn schedule(more: Value) -> Value {
             "started": count("Runs started at its times."),
             "started_by_hand": count("Runs started by `schedules.run_now`."),
             "skipped": count("Times skipped because a run was in progress."),
-            "missed": count("Times missed because no server ran."),
+            "missed": count("Times that no server looked at within `catch_up_seconds`: none ran, or its clock jumped."),
             "failed": count("Runs that could not be started."),
         })),
         "last_error": text_or_null("Why a run could not be started, the last time."),

@@ -157,3 +157,67 @@ async fn a_rule_of_minutes_goes_on_after_a_month_without_a_server() {
     assert_eq!((started + missed, skipped, failed), (month, 0, 0));
     assert!(started <= 2, "{started} were within the window");
 }
+
+#[tokio::test]
+async fn a_clock_that_comes_back_from_another_day_stops_no_schedule() {
+    const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
+    let b = served().await;
+    create(&b, overlapping(Overlap::Allow)).await;
+    soon(b.service.correct_times()).await.unwrap();
+    pass(&b, MINUTE_MS).await;
+    b.w.clock.advance_ms(DAY_MS);
+    soon(b.service.correct_times()).await.unwrap();
+    pass(&b, 0).await;
+    let ahead = get(&b).await;
+    assert_eq!(
+        ahead.schedule.counters.started, 3,
+        "the last two are made up"
+    );
+    assert_eq!(ahead.schedule.counters.missed, 24 * 60 - 2);
+    assert!(ahead.next[0] > minute(24 * 60));
+    // The machine has its own day again.
+    b.w.clock.set_back_ms(DAY_MS);
+    soon(b.service.correct_times()).await.unwrap();
+    pass(&b, 0).await;
+    let back = get(&b).await;
+    assert_eq!(back.next[0], minute(2));
+    pass(&b, MINUTE_MS).await;
+    pass(&b, MINUTE_MS).await;
+    let shown = get(&b).await;
+    assert_eq!(shown.schedule.counters.started, 5);
+    assert_eq!(shown.schedule.counters.missed, 24 * 60 - 2);
+    assert_eq!(shown.next[0], minute(4));
+    let begun = begun(&b).await;
+    let times: Vec<String> = [1, 24 * 60, 24 * 60 + 1, 2, 3]
+        .map(|n| minute(n).to_string())
+        .to_vec();
+    assert_eq!(begun, times);
+}
+
+#[tokio::test]
+async fn a_time_that_had_its_run_while_the_clock_was_ahead_has_no_other_one() {
+    const HOUR_MS: u64 = 60 * MINUTE_MS;
+    let b = served().await;
+    let hourly = Definition {
+        timing: Timing::Every { seconds: 3_600 },
+        catch_up_seconds: 7_200,
+        ..overlapping(Overlap::Allow)
+    };
+    create(&b, hourly).await;
+    soon(b.service.correct_times()).await.unwrap();
+    b.w.clock.advance_ms(HOUR_MS);
+    pass(&b, 0).await;
+    assert_eq!(begun(&b).await, [minute(60).to_string()]);
+    b.w.clock.set_back_ms(HOUR_MS);
+    soon(b.service.correct_times()).await.unwrap();
+    pass(&b, 0).await;
+    assert_eq!(get(&b).await.next[0], minute(60));
+    pass(&b, HOUR_MS).await;
+    assert_eq!(get(&b).await.schedule.counters.started, 1);
+    pass(&b, HOUR_MS).await;
+    assert_eq!(
+        begun(&b).await,
+        [minute(60).to_string(), minute(120).to_string()]
+    );
+    assert_eq!(get(&b).await.schedule.counters.started, 2);
+}

@@ -69,7 +69,7 @@ pub(super) fn changes(reader: &mut Reader<'_>, is_new: bool) -> ScheduleChanges 
     let catch_up_seconds = reader.optional(
         "catch_up_seconds",
         integer(CATCH_UP_SECONDS_MIN..=CATCH_UP_SECONDS_MAX),
-        "A time that passed while no server ran is made up within so many seconds (60 unless said otherwise); older ones are counted as missed.",
+        "A time that no server looked at when it came is made up within so many seconds (60 by default); older ones are counted as missed.",
     );
     let jitter_seconds = reader.optional(
         "jitter_seconds",

@@ -64,6 +64,15 @@ fn about() -> About {
         },
     });
     let limit = json!({"type": ["integer", "null"], "minimum": 0, "description": "Null: as many as workers claim."});
+    let zones = object(json!({
+        "edition": {"type": "string", "description": "Edition of the time zone database that schedules use, such as `2026a`."},
+        "source": {"type": "string", "description": "`bundled`, or the folder that it is read from."},
+        "other_editions": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Editions that other servers of the database use: they may compute other times.",
+        },
+    }));
     let slots = object(json!({"running": number(), "limit": limit}));
     About {
         description: "Shows whether the parts of the server work, and figures about them.",
@@ -85,6 +94,7 @@ fn about() -> About {
                 "dead": number(),
                 "open_breakers": number(),
             })),
+            "time_zones": zones,
             "node": node,
         })),
         errors: &[],
@@ -102,6 +112,7 @@ fn about() -> About {
                 "executors": {"echo_executor": {"running": 0, "limit": 256}},
                 "streams": {"watchers": 0},
                 "webhooks": {"attempts": 0, "delivered": 0, "failed": 0, "dead": 0, "open_breakers": 0},
+                "time_zones": {"edition": "2026f", "source": "bundled", "other_editions": []},
                 "node": null,
             }),
         }],
