@@ -1,7 +1,7 @@
 //! The text of `--version`, and the features that the program was built with.
 
 use std::sync::LazyLock;
-use taskledger_zones::Zones;
+use taskledger_zones::newest_edition;
 
 /// The release and, if whoever built it said so in `TASKLEDGER_BUILD`, the commit and its date. No git is asked: a
 /// build from a tarball is like any other.
@@ -34,7 +34,7 @@ fn features() -> String {
         || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         str::to_owned,
     );
-    let zones = Zones::newest();
+    let (edition, source) = newest_edition();
     let profile = if cfg!(debug_assertions) {
         "debug"
     } else {
@@ -46,7 +46,7 @@ fn features() -> String {
         "protocols: JSON-RPC over HTTP, server-sent events, WebSocket, EventBus over\n           gRPC, A2A"
             .to_owned(),
         "tls:       rustls, 1.2 and 1.3".to_owned(),
-        format!("zones:     {}, {}", zones.edition(), zones.source()),
+        format!("zones:     {edition}, {source}"),
     ]
     .join("\n")
 }

@@ -127,8 +127,9 @@ impl Zones {
             return None;
         }
         let zone = self.chosen().database.get(name).ok()?;
-        // The database ignores case, and so would depend on the file system.
-        (zone.iana_name() == Some(name)).then(|| Zone::of(zone))
+        // The database ignores case, and has a zone for those that are not known.
+        let is_named = zone.iana_name() == Some(name) && !zone.is_unknown();
+        is_named.then(|| Zone::of(zone))
     }
 
     /// The names of all zones, in order.
@@ -162,15 +163,19 @@ impl Zones {
     /// Chooses again, since files change while a server runs; whether the edition is another one now. Files that cannot
     /// be used leave everything as it was. Cost: reading one short file for each folder.
     pub fn refresh(&self) -> bool {
+        let (edition, source) = match &self.folder {
+            Some(folder) => (edition_in(folder), Source::Folder(folder.clone())),
+            None => newest_edition(),
+        };
+        let current = self.chosen();
+        if *current.edition == *edition && current.source == source {
+            return false;
+        }
         let Ok(chosen) = choose(self.folder.as_deref()) else {
             return false;
         };
-        let mut current = self.chosen.write().unwrap_or_else(PoisonError::into_inner);
-        let is_other = current.edition != chosen.edition || current.source != chosen.source;
-        if is_other {
-            *current = Arc::new(chosen);
-        }
-        is_other
+        *self.chosen.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(chosen);
+        true
     }
 
     fn chosen(&self) -> Arc<Chosen> {
@@ -202,19 +207,31 @@ fn choose(folder: Option<&Path>) -> Result<Chosen, Error> {
 
 /// The database of the system, if it is newer than the program's.
 fn of_system() -> Option<Chosen> {
+    let (folder, edition) = newer_of_system()?;
+    let database = TimeZoneDatabase::from_dir(folder).ok();
+    let database = database.filter(|it| !it.is_definitively_empty())?;
+    Some(Chosen {
+        database,
+        source: Source::System(folder.to_owned()),
+        edition: Arc::from(edition),
+    })
+}
+
+/// The folder of the system with an edition that is newer than the program's.
+fn newer_of_system() -> Option<(&'static Path, String)> {
     SYSTEM_FOLDERS.iter().map(Path::new).find_map(|folder| {
         let edition = edition_of(folder)?;
-        if !edition::is_newer(&edition, BUNDLED_EDITION) {
-            return None;
-        }
-        let database = TimeZoneDatabase::from_dir(folder).ok();
-        let database = database.filter(|it| !it.is_definitively_empty())?;
-        Some(Chosen {
-            database,
-            source: Source::System(folder.to_owned()),
-            edition: Arc::from(edition),
-        })
+        edition::is_newer(&edition, BUNDLED_EDITION).then_some((folder, edition))
     })
+}
+
+/// The edition that [`Zones::newest`] has, and where it comes from. Cost: reading one short file for each folder.
+#[must_use]
+pub fn newest_edition() -> (String, Source) {
+    newer_of_system().map_or_else(
+        || (BUNDLED_EDITION.to_owned(), Source::Bundled),
+        |(folder, edition)| (edition, Source::System(folder.to_owned())),
+    )
 }
 
 fn in_folder(folder: &Path) -> Result<Chosen, Error> {
@@ -225,12 +242,16 @@ fn in_folder(folder: &Path) -> Result<Chosen, Error> {
     if database.is_definitively_empty() || database.available().next().is_none() {
         return Err(Error::Empty(folder.to_owned()));
     }
-    let edition = edition_of(folder).unwrap_or_else(|| UNKNOWN_EDITION.to_owned());
     Ok(Chosen {
         database,
         source: Source::Folder(folder.to_owned()),
-        edition: Arc::from(edition),
+        edition: Arc::from(edition_in(folder)),
     })
+}
+
+/// The edition of a folder that the operator named.
+fn edition_in(folder: &Path) -> String {
+    edition_of(folder).unwrap_or_else(|| UNKNOWN_EDITION.to_owned())
 }
 
 #[cfg(test)]
@@ -278,6 +299,7 @@ mod tests {
             "../UTC",
             "localtime",
             "right/UTC",
+            "Etc/Unknown",
         ] {
             assert!(zones.zone(name).is_none(), "{name}");
         }

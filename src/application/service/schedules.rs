@@ -99,7 +99,7 @@ impl Service {
         match stored(&audited, self.schedules.create(&new).await).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
-                Ok(Ok(self.shown(schedule, Vec::new(), at)))
+                Ok(Ok(self.schedule_view(schedule, Vec::new(), at)))
             }
             Err(refusal) => {
                 audited.refused().await;
@@ -164,7 +164,11 @@ impl Service {
                 run.stage = self.stage_of(&schedule, run, None).await?.shown();
             }
         }
-        Ok(Ok(self.shown(schedule, runs, self.app.clock.civil())))
+        Ok(Ok(self.schedule_view(
+            schedule,
+            runs,
+            self.app.clock.civil(),
+        )))
     }
 
     /// What `update_schedule` does.
@@ -224,7 +228,7 @@ impl Service {
             let replaced = self.schedules.replace(&seen, &new, at).await;
             if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
-                return Ok(Ok(self.shown(kept, Vec::new(), at)));
+                return Ok(Ok(self.schedule_view(kept, Vec::new(), at)));
             }
             sleep(ROUND_PAUSE).await;
         }
@@ -272,7 +276,7 @@ impl Service {
             let replaced = self.schedules.replace(&seen, &new, at).await;
             if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
-                return Ok(Ok(self.shown(kept, Vec::new(), at)));
+                return Ok(Ok(self.schedule_view(kept, Vec::new(), at)));
             }
             sleep(ROUND_PAUSE).await;
         }
@@ -385,7 +389,7 @@ impl Service {
         .await
     }
 
-    fn shown(&self, schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
+    fn schedule_view(&self, schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
         let definition = &schedule.definition;
         let next = schedule.next_at.map_or_else(Vec::new, |first| {
             let left = definition.max_runs.map_or(NEXT_SHOWN, |max| {
