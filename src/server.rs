@@ -23,7 +23,7 @@ pub use configured::{
 pub use drain::Drain;
 pub use start_error::StartError;
 pub use storage::{
-    Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn,
+    BACKED_UP_STORES, Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn,
 };
 
 use crate::application::limits::{self as limiting, Limits};

@@ -7,6 +7,7 @@
 
 mod ahead;
 mod alone;
+pub mod backup;
 mod beside;
 mod checkpoint;
 mod committer;
