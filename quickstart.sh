@@ -48,7 +48,7 @@ echo
 cat <<TEXT
 
 The server runs at $url (process $server; data and log in $data).
-  $program tasks list --root-only
+  $program tasks list --root-only --url $url
   curl -s $url -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"tasks.list","params":{"limit":3}}'
 Stop it:  kill $server
 TEXT

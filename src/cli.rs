@@ -4,6 +4,7 @@
 //! `crates/cli`. Answers go to standard output, everything else to standard error.
 //! Exit codes: 0 done, 1 failed, 2 usage or refused, 3 cancelled, 4 no connection.
 
+mod backup;
 mod certificates;
 mod definition;
 mod doctor;
@@ -82,6 +83,8 @@ enum Command {
     Doctor(Box<doctor::Args>),
     Context(context::Args),
     Events(events::Args),
+    Backup(backup::Args),
+    Restore(backup::RestoreArgs),
     Projections(projections::Args),
     Retention(retention::Args),
     Drain(drain::Args),
@@ -147,6 +150,8 @@ impl Cli {
             Command::Doctor(args) => doctor::doctor(*args, executors, &mut out).await,
             Command::Context(args) => context::context(args, &mut out),
             Command::Events(args) => events::events(args, &self.shown.when(), &mut out).await,
+            Command::Backup(args) => backup::backup(args, &mut out).await,
+            Command::Restore(args) => backup::restore(args, &mut out).await,
             Command::Projections(args) => projections::projections(args, &mut out).await,
             Command::Retention(args) => retention::retention(args, &mut out).await,
             Command::Drain(args) => drain::drain(args, &mut out).await,
@@ -259,6 +264,9 @@ mod tests {
             "events export --with-keys --output f --database-url postgres://h/d".to_owned(),
             "events import f --database-url postgres://h/d".to_owned(),
             "events import - --data-dir d".to_owned(),
+            "backup b --data-dir d".to_owned(),
+            "backup verify b --json".to_owned(),
+            "restore b --data-dir d".to_owned(),
             "events tail --task t --types task_failed,task_cancelled --from 7".to_owned(),
             "events tail --flow f --user u --last-event-id AQ-_ --url http://h:1".to_owned(),
             "workflows validate f.yaml --strict".to_owned(),

@@ -9,6 +9,7 @@ mod authentication;
 mod broker;
 mod cluster;
 mod configured;
+mod damage;
 mod drain;
 mod orphans;
 mod reconcile;
@@ -22,7 +23,9 @@ pub use configured::{
 };
 pub use drain::Drain;
 pub use start_error::StartError;
-pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
+pub use storage::{
+    BACKED_UP_STORES, Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn,
+};
 
 use crate::application::limits::{self as limiting, Limits};
 use crate::application::routing::Forward;
@@ -38,6 +41,7 @@ use crate::transport::jsonrpc::{Dispatcher, dispatch, methods};
 use crate::webhooks;
 use crate::webhooks::api::Webhooks;
 use assembly::Assembly;
+use damage::look_at_damage;
 use reconcile::reconcile;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -188,6 +192,7 @@ impl Server {
             ..
         } = assembly;
         services.spawn(reconcile(app.clone(), stop.child_token()));
+        services.spawn(look_at_damage(app.clone(), stop.child_token()));
         let leaving = stop.child_token();
         let (giving, left) = (app.clone(), leaving.clone());
         services.spawn(async move {

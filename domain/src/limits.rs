@@ -52,7 +52,7 @@ pub const TYPE_SCHEMAS_MAX: usize = 16;
 /// Steps (about 15 ns each) that compiling the JSON Schemas in the types of all tasks of one call may take: a second
 /// and a half of one thread.
 pub const TYPE_SCHEMA_STEPS_PER_CALL_MAX: u64 = 100_000_000;
-/// What a JSON Schema costs of them that is refused: at most a few milliseconds, for the meta-schema's violations.
+/// Steps that are charged for a JSON Schema that is refused: listing its faults takes a few milliseconds.
 pub const REFUSED_SCHEMA_STEPS: u64 = 100_000;
 /// Values in one `enum` of a type: those that are no texts are compared one by one.
 pub const ENUM_VALUES_MAX: usize = 1_000;

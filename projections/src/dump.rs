@@ -8,7 +8,7 @@ use std::fmt::Write;
 use taskledger_sql::{Columns, Engine, Row, Tx, Values, original};
 
 /// Each table with the order of its rows.
-const TABLES: [(&str, &str); 15] = [
+const TABLES: [(&str, &str); 16] = [
     ("tasks", "created_position"),
     ("task_bodies", "created_position"),
     ("task_labels", "task_no, term"),
@@ -26,6 +26,7 @@ const TABLES: [(&str, &str); 15] = [
         "user_key, role, bucket, status, priority, is_root",
     ),
     ("created_buckets", "bucket"),
+    ("damaged_flows", "flow"),
     ("checkpoints", "name"),
 ];
 

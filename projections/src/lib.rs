@@ -7,6 +7,7 @@
 //! comes back from the log.
 
 mod checkpoint;
+mod damage;
 mod dump;
 mod error;
 mod past;
@@ -17,6 +18,7 @@ mod task_row;
 mod tasks;
 mod view;
 
+pub use damage::{DAMAGED_FLOWS_MAX, DamagedFlow, DamagedFlows};
 pub use error::Error;
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;

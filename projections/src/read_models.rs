@@ -22,7 +22,7 @@ pub use options::{Options, Place, Postgres, READERS_MIN, SCHEMA_DEFAULT};
 pub use rebuild::Rebuild;
 
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector};
+use crate::{DamagedFlow, DamagedFlows, Error, Projector, damage};
 use conn::Conn;
 use sqlx::postgres::PgPool;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
 use taskledger_sql::Tx;
 use taskledger_sql::readers::Readers as FileReaders;
-use tokio::sync::{Mutex, RwLock};
+use tokio::sync::{Mutex, RwLock, watch};
 use tokio::time::timeout;
-use writer::{Way, Writer};
+use writer::{Page, Way, Writer};
 
 /// How long a server may take to close connections: nothing depends on it.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
@@ -45,6 +45,7 @@ pub struct ReadModels {
     reader_count: u32,
     writer: Arc<Mutex<Writer>>,
     rebuilding: Arc<Mutex<()>>,
+    damaged: watch::Sender<Arc<DamagedFlows>>,
     /// Whether the rows are of another version.
     foreign: AtomicBool,
 }
@@ -110,13 +111,15 @@ impl ReadModels {
                 (readers, Writer::new(way, None, projector), found)
             }
         };
+        let damaged = watch::channel(Arc::default()).0;
         let models = Self {
             foreign: AtomicBool::new(matches!(found, Found::Foreign(_))),
             place,
             readers,
             reader_count,
-            writer: Arc::new(Mutex::new(writer)),
+            writer: Arc::new(Mutex::new(writer.showing(damaged.clone()))),
             rebuilding: Arc::new(Mutex::new(())),
+            damaged,
         };
         Ok((models, found))
     }
@@ -212,20 +215,59 @@ impl ReadModels {
         self.foreign.store(false, Ordering::Release);
     }
 
-    /// Folds `events`, in order of position, and moves the checkpoint to the last of them, in one
-    /// transaction. Events at or below the checkpoint are passed over. Returns the new checkpoint.
-    /// Cost: O(events) and the rows they touch. Dropping the future undoes the batch or lets it end;
-    /// [`Self::checkpoint`] waits for that and tells which.
+    /// Folds `events` as [`Self::apply_page`] does, and moves the checkpoint to the last of them.
     ///
     /// # Errors
-    /// [`Error::Poison`]: the events before the one named are folded and committed, it and the
-    /// ones behind it are not. [`Error::CheckpointMoved`], [`Error::Unavailable`]: nothing is.
+    /// As [`Self::apply_page`].
     pub async fn apply(&self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
-        let events = events.to_vec();
+        self.apply_to(Page::of(events)).await
+    }
+
+    /// Folds `events`, in order of position, and moves the checkpoint to `to`, in one transaction. Events at or below
+    /// the checkpoint are passed over. Of `damaged` flows, and of those in which an event cannot be folded, nothing is
+    /// folded from the damaged event on; [`Self::damaged_flows`] names them. Returns the new checkpoint.
+    /// Cost: O(events) and the rows they touch. Dropping the future undoes the batch or lets it end;
+    /// [`Self::checkpoint`] waits for that and shows which.
+    ///
+    /// # Errors
+    /// [`Error::Poison`]: more than [`crate::DAMAGED_FLOWS_MAX`] flows are damaged; the events before the one named are
+    /// folded and committed. [`Error::CheckpointMoved`], [`Error::Unavailable`]: nothing is.
+    pub async fn apply_page(
+        &self,
+        events: Vec<Arc<Recorded>>,
+        damaged: Vec<DamagedFlow>,
+        to: Position,
+    ) -> Result<Position, Error> {
+        let page = Page {
+            events,
+            damaged,
+            to,
+        };
+        self.apply_to(page).await
+    }
+
+    async fn apply_to(&self, page: Page) -> Result<Position, Error> {
         writer::with(&self.writer, |mut writer| async move {
-            writer.apply_or_name(&events).await
+            writer.apply_or_leave_out(page).await
         })
         .await
+    }
+
+    /// The flows whose rows are folded no further, as this server knows them.
+    #[must_use]
+    pub fn damaged_flows(&self) -> Arc<DamagedFlows> {
+        self.damaged.borrow().clone()
+    }
+
+    /// Reads them again, where another server folds. Cost: O(damaged flows).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn read_damaged_flows(&self) -> Result<(), Error> {
+        let mut tx = self.read().await?;
+        let found = damage::load(&mut tx).await?;
+        self.damaged.send_replace(Arc::new(found));
+        Ok(())
     }
 
     /// Empties all tables and goes back to position 0. Readers see the old rows or none.

@@ -12,7 +12,7 @@ use taskledger_domain::{FlowId, Recorded};
 use taskledger_projections::{Error, Found, Options, ReadModels, TaskProjector};
 
 taskledger_testkit::on_both_engines!(
-    an_event_that_makes_no_sense_stops_the_projection_before_it,
+    an_event_that_makes_no_sense_leaves_out_its_flow_from_there_on,
     an_event_that_the_tables_refuse_is_found_in_its_batch,
     a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task,
     a_second_writer_is_refused_and_changes_nothing,
@@ -191,19 +191,44 @@ fn poisoned(mut world: World) -> (Vec<Arc<Recorded>>, u64) {
     (world.log, bad.position)
 }
 
-async fn an_event_that_makes_no_sense_stops_the_projection_before_it(engine: Engine) {
+async fn an_event_that_makes_no_sense_leaves_out_its_flow_from_there_on(engine: Engine) {
     let (log, bad) = poisoned(world(7, 60));
-    let (models, _folder) = empty(engine).await;
-    let error = models.apply(&log).await.unwrap_err();
-    assert!(
-        matches!(error, Error::Poison { position, .. } if position == bad),
-        "{error}"
+    let flow = log[bad as usize - 1].flow;
+    let (models, ground) = empty(engine).await;
+    assert_eq!(models.apply(&log).await.unwrap(), log.len() as u64);
+    let damaged = models.damaged_flows();
+    let named: Vec<_> = damaged.values().map(|it| (it.flow, it.position)).collect();
+    assert_eq!(named, [(flow, bad)]);
+    let others: Vec<_> = log
+        .iter()
+        .filter(|it| it.flow != flow || it.position < bad)
+        .cloned()
+        .collect();
+    let (expected, _other) = fed(engine, &others, 10).await;
+    let rows = |dump: String| {
+        let rows = dump
+            .lines()
+            .filter(|line| !line.starts_with("checkpoints") && !line.starts_with("damaged_flows"));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows(models.dump().await.unwrap()),
+        rows(expected.dump().await.unwrap())
     );
-    assert_eq!(models.checkpoint().await.unwrap(), bad - 1);
-    let (expected, _other) = fed(engine, &log[..bad as usize - 1], 10).await;
-    assert_eq!(models.dump().await.unwrap(), expected.dump().await.unwrap());
-    let again = models.apply(&log[bad as usize - 1..]).await.unwrap_err();
-    assert!(matches!(again, Error::Poison { position, .. } if position == bad));
+    // The next start knows it too, and folds nothing more of it.
+    models.close().await.unwrap();
+    let models = ground.open().await;
+    assert_eq!(models.checkpoint().await.unwrap(), log.len() as u64);
+    models.read_damaged_flows().await.unwrap();
+    assert_eq!(models.damaged_flows(), damaged);
+    let mut more = Recorded::clone(&log[bad as usize - 1]);
+    more.position = log.len() as u64 + 1;
+    let before = rows(models.dump().await.unwrap());
+    assert_eq!(
+        models.apply(&[Arc::new(more)]).await.unwrap(),
+        log.len() as u64 + 1
+    );
+    assert_eq!(rows(models.dump().await.unwrap()), before);
 }
 
 async fn an_event_that_the_tables_refuse_is_found_in_its_batch(engine: Engine) {
@@ -224,12 +249,10 @@ async fn an_event_that_the_tables_refuse_is_found_in_its_batch(engine: Engine) {
     world.push_quick(root.flow_id, again);
     let bad = world.log.len() as u64;
     let models = ground.open().await;
-    let error = models.apply(&world.log[seen..]).await.unwrap_err();
-    assert!(
-        matches!(error, Error::Poison { position, .. } if position == bad),
-        "{error}"
-    );
-    assert_eq!(models.checkpoint().await.unwrap(), bad - 1);
+    assert_eq!(models.apply(&world.log[seen..]).await.unwrap(), bad);
+    let damaged = models.damaged_flows();
+    let named: Vec<_> = damaged.values().map(|it| (it.flow, it.position)).collect();
+    assert_eq!(named, [(root.flow_id, bad)]);
 }
 
 async fn a_flow_that_loses_its_root_first_is_forgotten_with_its_last_task(engine: Engine) {

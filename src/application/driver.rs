@@ -443,15 +443,11 @@ impl<'a> Driver<'a> {
             }
             // Its owner wakes it.
             None if matches!(error, Error::Elsewhere(_)) => {}
+            // What is damaged stays damaged, and the log has named it: the reconciler looks now and then.
+            None if error.is_damage() => {}
             None => {
                 tracing::warn!(flow.id = %self.mailbox.flow, error = %error, "a wake-up of the flow is put off");
-                // What is damaged stays damaged: the reconciler looks now and then.
-                if !matches!(
-                    error,
-                    Error::Failed(Failure::Store(store::Error::Corrupt { .. }))
-                ) {
-                    self.wake_later();
-                }
+                self.wake_later();
             }
         }
     }

@@ -176,6 +176,14 @@ impl Failure {
             Self::Store(store::Error::NotWritable(_)) => Some(
                 "the log cannot be written (is the disk full?); nothing was changed".to_owned(),
             ),
+            Self::Store(store::Error::Corrupt {
+                position,
+                flow: Some(flow),
+                ..
+            }) => Some(format!(
+                "flow `{flow}` is damaged: its event at position {position} of the log cannot be read or applied; see \
+                 `taskledger events verify`"
+            )),
             Self::Store(store::Error::Corrupt { position, .. }) => Some(format!(
                 "the log is damaged at position {position}; see `taskledger events verify`"
             )),
@@ -197,6 +205,14 @@ impl Failure {
 }
 
 impl Error {
+    /// Whether an event of the log is damaged.
+    pub(super) const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Failed(Failure::Store(store::Error::Corrupt { .. }))
+        )
+    }
+
     /// A refusal for values that are not acceptable in themselves.
     #[must_use]
     pub fn invalid(faults: impl IntoIterator<Item = impl Into<Fault>>) -> Self {

@@ -7,6 +7,7 @@ use super::error::{Error, Failure};
 use super::ownership::Place;
 use super::readings::{Encoded, READ_WAIT, failed};
 use super::rows::Cached;
+use crate::store;
 use crate::subscription::rebuild;
 use taskledger_auth::Reach;
 use taskledger_domain::flow::{Argument, Refusal};
@@ -63,8 +64,31 @@ impl App {
         }
         let flow = self.await_task(Argument::Task, task, consistency).await?;
         match self.queries.get(task).await.map_err(failed)? {
-            Some(view) => seen(view),
-            None => Err(self.missing(context, Argument::Task, task, flow).await),
+            Some(view) => {
+                let view = seen(view)?;
+                self.refuse_damaged(flow)?;
+                Ok(view)
+            }
+            None => {
+                // Whose it is cannot be known.
+                if matches!(reach, Reach::All) {
+                    self.refuse_damaged(flow)?;
+                }
+                Err(self.missing(context, Argument::Task, task, flow).await)
+            }
+        }
+    }
+
+    /// Refuses to show rows that are folded no further, because an event of their flow is damaged.
+    fn refuse_damaged(&self, flow: FlowId) -> Result<(), Error> {
+        match self.queries.damaged_flows().get(&flow) {
+            None => Ok(()),
+            Some(damaged) => Err(Failure::Store(store::Error::Corrupt {
+                position: damaged.position,
+                flow: Some(flow),
+                reason: damaged.reason.to_string(),
+            })
+            .into()),
         }
     }
 
@@ -84,6 +108,7 @@ impl App {
             .await?;
         self.is_seen(context, Argument::Parent, parent, flow)
             .await?;
+        self.refuse_damaged(flow)?;
         let open = || self.queries.children(parent);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),
@@ -104,6 +129,7 @@ impl App {
     ) -> Result<Encoded, Error> {
         let flow = self.await_task(Argument::Task, task, consistency).await?;
         self.is_seen(context, Argument::Task, task, flow).await?;
+        self.refuse_damaged(flow)?;
         let open = || self.queries.tree(task);
         match self.readings.read(open, encoder).await? {
             Some(answer) => Ok(answer),

@@ -22,7 +22,7 @@ pub const WEIGHT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Bytes of the text of a schema that compiles in less than a millisecond.
 const QUICK_BYTES_MAX: usize = 2 * 1024;
-/// What a schema costs that is refused: at most a few milliseconds, for the meta-schema's violations.
+/// Steps that are charged for a schema that is refused: listing its faults takes a few milliseconds.
 const REFUSED_SCHEMA_STEPS: u64 = 100_000;
 
 /// A schema ready for use, or what is wrong with it.

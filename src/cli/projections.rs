@@ -60,6 +60,10 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
     } = args.command;
     let mut progress = Progress::of("events");
     let entry = Entry::done(By::operator(), Action::Rebuild, None);
+    let url = match url {
+        None if access.names_context() => access.url(None)?,
+        url => url,
+    };
     let rebuilt = match url {
         Some(url) => ask_server(&access.api(&url)?, &mut progress).await,
         None => match storage::storage(&storage)? {

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
-use taskledger_cli::given_url;
+use taskledger_cli::following::say;
 use taskledger_cli::http_api::server_url;
 use taskledger_cli::input::{Params, read_workflow};
 use taskledger_cli::output::Output;
@@ -27,8 +27,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[command(after_help = "\
 FILE holds a `tasks.execute` request, its parameters, or just the array of tasks, as JSON or YAML; `-` is
 standard input. Several files run one after the other, until one does not complete. If --url, --context,
-TASKLEDGER_URL, TASKLEDGER_SERVER or TASKLEDGER_CONTEXT names a server, it runs them. Otherwise an engine inside
-this program runs them, and stores nothing unless --data-dir or TASKLEDGER_DATA_DIR names a folder.
+TASKLEDGER_URL, TASKLEDGER_SERVER or the context in use names a server, it runs them. Otherwise an engine inside
+this program runs them, and stores nothing unless --data-dir or TASKLEDGER_DATA_DIR names a folder, which also
+wins over the context in use.
 
 Examples:
   taskledger run workflow.json
@@ -56,7 +57,7 @@ pub(super) struct Args {
     wait: bool,
 
     /// The server that runs it
-    #[arg(long, visible_alias = "server", help_heading = "Server", value_name = "URL", env = "TASKLEDGER_URL", value_parser = server_url)]
+    #[arg(long, visible_alias = "server", help_heading = "Server", value_name = "URL", value_parser = server_url)]
     url: Option<String>,
     #[command(flatten)]
     access: Access,
@@ -86,9 +87,10 @@ pub(super) async fn run(
     for workflow in &mut workflows {
         args.timing.add_to_roots(workflow)?;
     }
-    let url = match given_url(args.url.as_deref())? {
-        Some(url) => Some(url),
-        None => args.access.url_of_named_context()?,
+    // A folder that is named for this call wins over the context in use.
+    let url = match args.engine.names_folder() {
+        true => args.access.url_of_this_call(args.url.as_deref())?,
+        false => args.access.url(args.url.as_deref())?,
     };
     match url {
         Some(url) if args.detach => detached(&args.access.api(&url)?, workflows, out).await,
@@ -121,6 +123,12 @@ pub(super) async fn run(
             };
             drop(api);
             close.await;
+            if matches!(place, Place::Passing(_)) {
+                say(
+                    "nothing was kept: no server ran it; name a folder with --data-dir, or a server with --url, to keep \
+                     tasks and results",
+                );
+            }
             drop(place);
             outcome
         }

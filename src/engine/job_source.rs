@@ -294,6 +294,7 @@ fn at(events: &[Arc<Recorded>], k: usize) -> Result<&Arc<Recorded>, store::Error
 fn corrupt(event: &Recorded, expected: &str) -> store::Error {
     store::Error::Corrupt {
         position: event.position,
+        flow: Some(event.flow),
         reason: format!("the event does not hold {expected}"),
     }
 }

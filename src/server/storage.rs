@@ -16,22 +16,32 @@ use crate::nodes::{self, Trust};
 use crate::store::postgres::rights::{self, Needs, Rights};
 use crate::store::postgres::{self, Migrated, Steps};
 use crate::tls::Certificates;
-use crate::webhooks::store::STEPS as WEBHOOK_STEPS;
+use crate::webhooks::store::{STEPS as WEBHOOK_STEPS, WEBHOOKS_FILE};
 use sqlx::postgres::PgConnectOptions;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::store::STEPS as AUTH_STEPS;
-use taskledger_broker::STEPS as BROKER_STEPS;
-use taskledger_documents::STEPS as WORKFLOW_STEPS;
+use taskledger_auth::store::{AUTH_FILE, STEPS as AUTH_STEPS};
+use taskledger_broker::{BROKER_FILE, STEPS as BROKER_STEPS};
+use taskledger_documents::{STEPS as WORKFLOW_STEPS, WORKFLOWS_FILE};
 use taskledger_projections::{self as projections, Place};
-use taskledger_schedules::STEPS as SCHEDULE_STEPS;
-use taskledger_workers::store::STEPS as WORKER_STEPS;
+use taskledger_schedules::{SCHEDULES_FILE, STEPS as SCHEDULE_STEPS};
+use taskledger_workers::store::{STEPS as WORKER_STEPS, WORKERS_FILE};
 
 /// File of the read models in the data folder; may be deleted while no server runs.
 pub const READ_MODELS_FILE: &str = "read_models.db";
+
+/// Files of the stores beside the log in the data folder. The read models are not among them: they are rebuilt.
+pub const BACKED_UP_STORES: [&str; 6] = [
+    AUTH_FILE,
+    WEBHOOKS_FILE,
+    WORKERS_FILE,
+    WORKFLOWS_FILE,
+    SCHEDULES_FILE,
+    BROKER_FILE,
+];
 
 /// How long a command that is given nothing but an address waits for a connection.
 const USUAL_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);

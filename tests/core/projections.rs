@@ -23,8 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 taskledger_testkit::on_both_engines!(
     rows_follow_the_log_from_its_beginning_and_as_it_grows,
-    an_event_that_cannot_be_projected_stops_the_projection_with_its_position,
-    a_damaged_row_of_the_log_stops_the_projection_with_its_position,
+    an_event_that_cannot_be_projected_leaves_out_its_flow_alone,
+    a_damaged_event_of_the_log_leaves_out_its_flow_alone,
     a_store_that_is_away_for_a_while_loses_nothing,
     read_models_from_the_future_are_made_anew,
     empty_rows_behind_a_long_log_are_filled_beside_and_follow_it_then,
@@ -122,62 +122,62 @@ async fn rows_follow_the_log_from_its_beginning_and_as_it_grows(engine: Engine) 
     assert_eq!(models.dump().await.unwrap(), expected);
 }
 
-async fn an_event_that_cannot_be_projected_stops_the_projection_with_its_position(engine: Engine) {
+async fn an_event_that_cannot_be_projected_leaves_out_its_flow_alone(engine: Engine) {
     for fill_from in [u64::MAX, 1] {
-        an_event_that_cannot_be_projected_stops_it(engine, fill_from).await;
+        let log = Log::new(None);
+        log.create(1, Payload::empty());
+        let task_id = TaskId(id(99));
+        let flow = TaskId(id(1)).as_flow();
+        let bad = log.push(flow, Event::TaskDeleted(TaskDeleted { task_id }));
+        log.rename(1);
+        let last = log.create(2, Payload::empty());
+        let ground = Ground::new(engine).await;
+        let running = start_filling(&log, models(&ground).await, fill_from).await;
+        running.handle.wait_for(last, PATIENCE).await.unwrap();
+        assert_eq!(running.handle.state(), State::Running);
+        let damaged = running.models.damaged_flows();
+        let found = damaged.get(&flow).expect("it is named");
+        assert_eq!((found.position, found.is_readable), (bad, true));
+        assert!(found.reason.contains("does not exist"), "{found:?}");
+        let first = running.models.get(TaskId(id(1))).await.unwrap().unwrap();
+        assert_eq!(&*first.row.name, "task 1");
+        assert!(running.models.get(TaskId(id(2))).await.unwrap().is_some());
+        running.stop().await;
     }
 }
 
-async fn an_event_that_cannot_be_projected_stops_it(engine: Engine, fill_from: u64) {
-    let log = Log::new(None);
-    log.create(1, Payload::empty());
-    let task_id = TaskId(id(99));
-    let bad = log.push(
-        TaskId(id(1)).as_flow(),
-        Event::TaskDeleted(TaskDeleted { task_id }),
-    );
-    log.create(2, Payload::empty());
-    let ground = Ground::new(engine).await;
-    let running = start_filling(&log, models(&ground).await, fill_from).await;
-    running.handle.wait_for(bad - 1, PATIENCE).await.unwrap();
-    let lagging = running.handle.wait_for(bad, PATIENCE).await.unwrap_err();
-    let expected = Lagging {
-        checkpoint: bad - 1,
-        wanted: bad,
-        stopped: true,
-    };
-    assert_eq!(lagging, expected);
-    let State::Failed { position, reason } = running.handle.state() else {
-        panic!("{:?}", running.handle.state());
-    };
-    assert_eq!(position, bad);
-    assert!(reason.contains("does not exist"), "{reason}");
-    assert_eq!(running.handle.lag(), 2);
-    assert!(running.models.get(TaskId(id(1))).await.unwrap().is_some());
-    assert!(running.models.get(TaskId(id(2))).await.unwrap().is_none());
-    running.stop().await;
-}
-
-async fn a_damaged_row_of_the_log_stops_the_projection_with_its_position(engine: Engine) {
+async fn a_damaged_event_of_the_log_leaves_out_its_flow_alone(engine: Engine) {
     for fill_from in [u64::MAX, 1] {
-        a_damaged_row_of_the_log_stops_it(engine, fill_from).await;
+        // One in the middle, and the last one: the rows come as far as the log.
+        for corrupt in [4, 8] {
+            let log = Log::new(Some(corrupt));
+            for n in 1..=6 {
+                log.create(n, Payload::empty());
+            }
+            log.rename(4);
+            log.rename(6);
+            let ground = Ground::new(engine).await;
+            let running = start_filling(&log, models(&ground).await, fill_from).await;
+            running.handle.wait_for(8, PATIENCE).await.unwrap();
+            assert_eq!(running.handle.state(), State::Running);
+            assert_eq!(running.handle.lag(), 0);
+            let damaged = running.models.damaged_flows();
+            let named: Vec<_> = damaged
+                .values()
+                .map(|it| (it.position, it.is_readable))
+                .collect();
+            assert_eq!(named, [(corrupt, false)]);
+            for n in [1, 2, 3, 5, 6] {
+                assert!(
+                    running.models.get(TaskId(id(n))).await.unwrap().is_some(),
+                    "{n}"
+                );
+            }
+            let fourth = running.models.get(TaskId(id(4))).await.unwrap();
+            assert_eq!(fourth.is_some(), corrupt != 4);
+            running.stop().await;
+        }
     }
-}
-
-async fn a_damaged_row_of_the_log_stops_it(engine: Engine, fill_from: u64) {
-    let log = Log::new(Some(4));
-    for n in 1..=6 {
-        log.create(n, Payload::empty());
-    }
-    let ground = Ground::new(engine).await;
-    let running = start_filling(&log, models(&ground).await, fill_from).await;
-    let lagging = running.handle.wait_for(6, PATIENCE).await.unwrap_err();
-    assert_eq!((lagging.checkpoint, lagging.stopped), (3, true));
-    assert!(matches!(
-        running.handle.state(),
-        State::Failed { position: 4, .. }
-    ));
-    running.stop().await;
 }
 
 async fn a_store_that_is_away_for_a_while_loses_nothing(engine: Engine) {

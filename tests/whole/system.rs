@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 
 mod a2a_cli;
+mod backup;
 mod bad_bodies;
 mod bad_calls;
 mod broker;

@@ -33,7 +33,7 @@ Examples:
   taskledger tasks list --context staging
   taskledger context list
 
-The first context that is added is used until `use` names another. --url and TASKLEDGER_URL override it. The
+The first context that is added is used until `use` names another. --url, --context and TASKLEDGER_URL override it. The
 token and certificates of a context are sent to its own server only. Contexts are stored in
 $XDG_CONFIG_HOME/taskledger/contexts.json, or in the file that TASKLEDGER_CONTEXTS names.")]
 pub struct Args {

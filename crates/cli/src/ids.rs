@@ -1,14 +1,18 @@
-//! Ids of tasks as people type them: whole, by a unique beginning, or `@last` and `@root`.
+//! Ids of tasks as people type them: whole, by a unique beginning, `@last` and `@root`, or one of these and the names
+//! of tasks below it: `@last/collect/fetch`.
 
 use super::output::{list, member, short};
 use super::request::Params;
 use super::{Api, CliError};
 use serde_json::{Value, json};
+use taskledger_domain::limits;
 
 /// The flow that was created last.
 const LAST: &str = "@last";
 /// The root of a flow; alone, of the one that was created last.
 const ROOT: &str = "@root";
+/// Stands before the name of a task that is directly below another one.
+const BELOW: char = '/';
 /// Digits of a beginning that a server looks up.
 const DIGITS_MIN: usize = 4;
 /// Tasks that are named when a beginning is that of several.
@@ -27,6 +31,41 @@ pub(super) async fn resolved(api: &dyn Api, given: &str) -> Result<String, CliEr
 
 /// The same; `how`: parameters of the calls that find it.
 async fn resolved_so(api: &dyn Api, given: &str, how: &Params) -> Result<String, CliError> {
+    let mut words = given.split(BELOW);
+    let mut id = resolved_alone(api, words.next().unwrap_or_default(), how).await?;
+    for name in words.take(limits::TREE_DEPTH_MAX) {
+        id = below(api, &id, name, how.clone()).await?;
+    }
+    Ok(id)
+}
+
+/// The task with this name directly below another one.
+async fn below(api: &dyn Api, parent: &str, name: &str, how: Params) -> Result<String, CliError> {
+    let page = how.with("parent_id", parent).with("name", name);
+    let found = api
+        .call("tasks.list", page.with("limit", NAMED_MAX).build())
+        .await?;
+    let tasks = found["tasks"].as_array().map_or(&[][..], Vec::as_slice);
+    match tasks {
+        [] => Err(CliError::Usage(format!(
+            "no task `{name}` is directly below `{parent}`; `taskledger tasks children {parent}{}` lists those that are",
+            api.options()
+        ))),
+        [task] => Ok(member(task, "id")),
+        several => {
+            let ids = several
+                .iter()
+                .map(|task| format!("\n  {}", member(task, "id")));
+            Err(CliError::Usage(format!(
+                "{} tasks below `{parent}` are called `{name}`; name one by its id:{}",
+                member(&found, "total"),
+                ids.collect::<String>()
+            )))
+        }
+    }
+}
+
+async fn resolved_alone(api: &dyn Api, given: &str, how: &Params) -> Result<String, CliError> {
     if let Some(meant) = misspelt(given) {
         return Err(CliError::Usage(format!(
             "`{given}` names no task; did you mean `{meant}`? Expected an id, the first digits of one, `{LAST}`, or one of these followed by `{ROOT}`"
@@ -219,6 +258,15 @@ mod tests {
             if method == "tasks.get" {
                 return Ok(json!({"id": params["task_id"], "root_task_id": B}));
             }
+            if let Some(parent) = params.get("parent_id") {
+                let is_there = parent == B && params["name"] == "fetch";
+                let tasks = if is_there {
+                    json!([{"id": A}])
+                } else {
+                    json!([])
+                };
+                return Ok(json!({"total": 0, "tasks": tasks}));
+            }
             let begins = params["id_prefix"].as_str().unwrap_or(B);
             let all = [(A, "first"), (B, "second")];
             let tasks = all.iter().filter(|(id, _)| id.starts_with(begins));
@@ -270,6 +318,18 @@ mod tests {
             params,
             json!({"task_id": A, "parent_id": B, "name": "0f8fad"})
         );
+    }
+
+    #[tokio::test]
+    async fn a_task_is_found_by_the_names_on_the_way_to_it() {
+        assert_eq!(resolved(&Two, "@last/fetch").await.unwrap(), A);
+        assert_eq!(resolved(&Two, "0f8fad@root/fetch").await.unwrap(), A);
+        for given in ["@last/fetch/again", "@last/", "@last/other"] {
+            let said = resolved(&Two, given).await.unwrap_err().to_string();
+            assert!(said.contains("taskledger tasks children"), "{said}");
+        }
+        let said = resolved(&Two, "@lst/fetch").await.unwrap_err().to_string();
+        assert!(said.contains("did you mean `@last`?"), "{said}");
     }
 
     #[tokio::test]

@@ -56,7 +56,7 @@ pub mod workflows;
 pub use api::{Api, ApiError};
 pub use error::CliError;
 pub use http_api::HttpApi;
-pub use remote::{Access, Remote, URL_DEFAULT, given_url, quoted};
+pub use remote::{Access, Remote, URL_DEFAULT, quoted};
 
 use std::sync::Arc;
 use taskledger_clock::{SharedClock, SystemClock};

@@ -1,5 +1,6 @@
 //! The options that name a server and what is shown to it.
 
+mod place;
 mod quoting;
 mod token;
 mod variables;
@@ -10,6 +11,7 @@ use super::{ApiError, CliError, HttpApi, http_api};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use clap::builder::FalseyValueParser;
+use place::first;
 pub use quoting::quoted;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::ffi::OsString;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use taskledger_net::tls::{Certificates, Files};
 use token::{bearer, no_token, token_in};
 use variables::{
-    HEADER_VARIABLE, HeaderText, PROXY_VARIABLE, SERVER_VARIABLE, TOKEN_FILE_VARIABLE, headers_of,
+    CA_FILE_VARIABLE, HEADER_VARIABLE, HeaderText, PROXY_VARIABLE, TOKEN_FILE_VARIABLE, headers_of,
     set,
 };
 
@@ -42,8 +44,8 @@ struct Origins {
 /// Which server to talk to.
 #[derive(Debug, Clone, Args)]
 pub struct Remote {
-    /// The server; by default that of the context in use, else http://127.0.0.1:8000
-    #[arg(long, visible_alias = "server", global = true, help_heading = SERVER, value_name = "URL", env = "TASKLEDGER_URL", value_parser = http_api::server_url)]
+    /// The server; otherwise that of --context, of TASKLEDGER_URL or of the context in use, else http://127.0.0.1:8000
+    #[arg(long, visible_alias = "server", global = true, help_heading = SERVER, value_name = "URL", value_parser = http_api::server_url)]
     url: Option<String>,
     #[command(flatten)]
     access: Access,
@@ -56,13 +58,8 @@ impl Remote {
     }
 
     fn named_url(&self) -> Result<(String, Named), CliError> {
-        if let Some(url) = given_url(self.url.as_deref())? {
-            return Ok((url, Named::Given));
-        }
-        Ok(match self.access.chosen()? {
-            Some((name, context)) => (context.server, Named::Context(name)),
-            None => (URL_DEFAULT.to_owned(), Named::Default),
-        })
+        let named = self.access.server(self.url.as_deref())?;
+        Ok(named.unwrap_or_else(|| (URL_DEFAULT.to_owned(), Named::Default)))
     }
 
     /// The server, with what is shown to it.
@@ -80,19 +77,6 @@ impl Remote {
     fn options(&self) -> String {
         self.access.options(self.url.as_deref())
     }
-}
-
-/// The address that options name, else the variable with the other name of that option.
-///
-/// # Errors
-/// The variable holds no address.
-pub fn given_url(option: Option<&str>) -> Result<Option<String>, CliError> {
-    let Some(variable) = set(SERVER_VARIABLE).filter(|_| option.is_none()) else {
-        return Ok(option.map(str::to_owned));
-    };
-    let wrong = |why| CliError::Usage(format!("{SERVER_VARIABLE}: {why}"));
-    let url = http_api::server_url(&variable.to_string_lossy());
-    url.map(Some).map_err(wrong)
 }
 
 /// What is shown to a server, and how it proves who it is.
@@ -142,18 +126,17 @@ pub struct Access {
     )]
     client_key: Option<PathBuf>,
 
-    /// Additional certificate authorities (PEM) for connections to the server
+    /// Additional certificate authorities (PEM) for connections to the server; otherwise those of TASKLEDGER_CA_FILE
     #[arg(
         id = "access_ca_file",
         long = "ca-file",
         global = true,
         help_heading = SERVER,
-        value_name = "FILE",
-        env = "TASKLEDGER_CA_FILE"
+        value_name = "FILE"
     )]
     ca_file: Option<PathBuf>,
 
-    /// A named server of `taskledger context`, instead of the one in use
+    /// A named server of `taskledger context`, instead of the one in use; its settings win over variables
     #[arg(
         id = "access_context",
         long = "context",
@@ -164,15 +147,14 @@ pub struct Access {
     )]
     context: Option<String>,
 
-    /// Proxy for requests to the server: http://HOST:PORT; otherwise those of HTTPS_PROXY and NO_PROXY
+    /// Proxy for requests to the server: http://HOST:PORT; otherwise that of TASKLEDGER_PROXY, else those of
+    /// HTTPS_PROXY and NO_PROXY
     #[arg(
         id = "access_proxy",
         long = "proxy",
         global = true,
         help_heading = SERVER,
         value_name = "URL",
-        env = "TASKLEDGER_PROXY",
-        hide_env_values = true,
         value_parser = proxy
     )]
     proxy: Option<reqwest::Url>,
@@ -234,19 +216,6 @@ impl Access {
         self.target_of(url, None)
     }
 
-    /// The address in the context that is named, or else in use.
-    pub(super) fn url_of_context(&self) -> Result<Option<String>, CliError> {
-        Ok(self.chosen()?.map(|(_, context)| context.server))
-    }
-
-    /// The address in the context that is named for this call: the one in use does not count.
-    pub fn url_of_named_context(&self) -> Result<Option<String>, CliError> {
-        match self.context {
-            Some(_) => self.url_of_context(),
-            None => Ok(None),
-        }
-    }
-
     fn chosen(&self) -> Result<Option<(String, Context)>, CliError> {
         let contexts = Contexts::read(Contexts::place().as_deref())?;
         let name = self.context.as_deref().or(contexts.current());
@@ -264,27 +233,39 @@ impl Access {
         let context = chosen.map(|(_, context)| context);
         let context = context.filter(|context| context.server == url);
         let context = context.unwrap_or_default();
-        let proxy = context.proxy();
-        let [client_cert, client_key] = self.certificate_files(&context);
+        // A context that is named for this call wins over variables, the one in use does not.
+        let is_named = self.context.is_some();
+        let path = |name| set(name).map(PathBuf::from);
+        let [client_cert, client_key] = self.certificate_files(&context, is_named);
+        let (proxy, proxy_of) = self.proxy_of(context.proxy(), is_named)?;
+        let mut headers = headers_of(HEADER_VARIABLE);
+        let (variable, token_file_variable) = match is_named && context.token_file.is_some() {
+            true => {
+                headers.retain(|header| !header.is_authorization());
+                (None, None)
+            }
+            false => (variable, path(TOKEN_FILE_VARIABLE)),
+        };
         // A token that was set for this call wins over a file that was named once.
         let has_token = variable.as_ref().is_some_and(|text| !text.is_empty());
-        let named = set(TOKEN_FILE_VARIABLE).map(PathBuf::from);
-        let file = named.or(context.token_file).filter(|_| !has_token);
         let origins = Origins {
-            proxy: self.proxy_of(),
-            token_file: match (&self.token_file, set(TOKEN_FILE_VARIABLE)) {
+            proxy: proxy_of,
+            token_file: match (&self.token_file, &token_file_variable) {
                 (Some(_), _) => "--token-file",
                 (None, Some(_)) => TOKEN_FILE_VARIABLE,
                 (None, None) => "the token file of the context",
             },
         };
-        let (token_file, headers) = self.shown(headers_of(HEADER_VARIABLE), file);
+        let file = token_file_variable.or(context.token_file);
+        let file = file.filter(|_| !has_token);
+        let (token_file, headers) = self.shown(headers, file);
+        let ca_file = first(is_named, context.ca_file, path(CA_FILE_VARIABLE));
         let given = Self {
             token_file,
-            ca_file: self.ca_file.clone().or(context.ca_file),
+            ca_file: self.ca_file.clone().or(ca_file),
             client_cert,
             client_key,
-            proxy: self.proxy.clone().or(proxy),
+            proxy,
             headers,
             ..self.clone()
         };
@@ -308,34 +289,50 @@ impl Access {
         (self.token_file.clone().or(file), headers)
     }
 
-    /// What has named the proxy.
-    fn proxy_of(&self) -> &'static str {
-        let variable = set(PROXY_VARIABLE).and_then(|text| proxy(text.to_str()?).ok());
-        match &self.proxy {
-            Some(given) if variable.as_ref() == Some(given) => PROXY_VARIABLE,
-            Some(_) => "--proxy",
-            None => "the context",
+    /// The proxy, and what has named it.
+    fn proxy_of(
+        &self,
+        of_context: Option<reqwest::Url>,
+        is_named: bool,
+    ) -> Result<(Option<reqwest::Url>, &'static str), CliError> {
+        if let Some(proxy) = &self.proxy {
+            return Ok((Some(proxy.clone()), "--proxy"));
         }
+        let variable = set(PROXY_VARIABLE).map(|text| {
+            let wrong = |why| CliError::Usage(format!("{PROXY_VARIABLE}: {why}"));
+            proxy(&text.to_string_lossy()).map_err(wrong)
+        });
+        let of_context = of_context.map(|proxy| (Some(proxy), "the context"));
+        let of_variable = variable.transpose()?.map(|it| (Some(it), PROXY_VARIABLE));
+        let found = first(is_named, of_context, of_variable);
+        Ok(found.unwrap_or((None, "the context")))
     }
 
-    /// The files of certificate and key: of options, else of variables, else of the context.
-    fn certificate_files(&self, context: &Context) -> [Option<PathBuf>; 2] {
+    /// The files of certificate and key: of options, else of variables, else of the context; of a named context before
+    /// variables.
+    fn certificate_files(&self, context: &Context, is_named: bool) -> [Option<PathBuf>; 2] {
         if self.client_cert.is_some() {
             return [self.client_cert.clone(), self.client_key.clone()];
         }
-        let set = CERTIFICATE_VARIABLES.map(|name| set(name).map(PathBuf::from));
-        match set.iter().all(Option::is_none) {
-            true => [context.client_cert.clone(), context.client_key.clone()],
-            false => set,
-        }
+        let some = |files: [Option<PathBuf>; 2]| files.iter().any(Option::is_some).then_some(files);
+        let of_context = some([context.client_cert.clone(), context.client_key.clone()]);
+        let of_variables = some(CERTIFICATE_VARIABLES.map(|name| set(name).map(PathBuf::from)));
+        first(is_named, of_context, of_variables).unwrap_or_default()
     }
 
     fn target_of(&self, url: &str, variable: Option<OsString>) -> Result<Target, CliError> {
+        let (proxy, proxy_of) = self.proxy_of(None, false)?;
+        let ca_file = set(CA_FILE_VARIABLE).map(PathBuf::from);
+        let given = Self {
+            ca_file: self.ca_file.clone().or(ca_file),
+            proxy,
+            ..self.clone()
+        };
         let origins = Origins {
-            proxy: self.proxy_of(),
+            proxy: proxy_of,
             token_file: "--token-file",
         };
-        self.target_by(url, variable, origins)
+        given.target_by(url, variable, origins)
     }
 
     fn target_by(

@@ -1,6 +1,6 @@
 //! The errors of the log.
 
-use taskledger_domain::Position;
+use taskledger_domain::{FlowId, Position};
 
 /// The store could not do its work. Never a refusal.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -16,6 +16,8 @@ pub enum Error {
     Corrupt {
         /// Position of the damaged row.
         position: Position,
+        /// Its flow, if that is known.
+        flow: Option<FlowId>,
         /// What is wrong with it.
         reason: String,
     },

@@ -5,10 +5,11 @@
 //! not say.
 
 use super::chain::Mark;
+use super::damage::{DamageRegister, Damaged};
 use super::retention::{Dropped, Undropped};
 use super::{Append, ClaimKey, Error, EventStore, NewEvent, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
 use tokio::sync::{oneshot, watch};
@@ -31,6 +32,7 @@ struct Script {
     crashed: bool,
     stalled: bool,
     count: u64,
+    damaged: BTreeSet<Position>,
 }
 
 #[derive(Debug)]
@@ -168,6 +170,41 @@ impl Faults {
         self.script().stalled = stalled;
     }
 
+    /// From now on the event at `position` cannot be read.
+    pub fn damage(&self, position: Position) {
+        self.script().damaged.insert(position);
+    }
+
+    /// The event at `position` can be read again.
+    pub fn mend(&self, position: Position) {
+        self.script().damaged.remove(&position);
+    }
+
+    fn damaged(&self, event: &Recorded) -> Option<Damaged> {
+        let is_damaged = self.script().damaged.contains(&event.position);
+        is_damaged.then(|| Damaged {
+            position: event.position,
+            flow: Some(event.flow),
+            reason: Arc::from("the checksum does not agree"),
+        })
+    }
+
+    /// The events up to the first one that is damaged, as a store of rows gives them.
+    fn sound(&self, mut events: Vec<Arc<Recorded>>) -> Result<Vec<Arc<Recorded>>, Error> {
+        let found = events
+            .iter()
+            .enumerate()
+            .find_map(|(index, event)| Some((index, self.damaged(event)?)));
+        match found {
+            Some((0, damaged)) => Err(Error::from(&damaged)),
+            Some((index, _)) => {
+                events.truncate(index);
+                Ok(events)
+            }
+            None => Ok(events),
+        }
+    }
+
     async fn check_speaks(&self) {
         let stalled = self.script().stalled;
         if stalled {
@@ -217,6 +254,14 @@ impl<S: EventStore> FaultyStore<S> {
     #[must_use]
     pub fn inner(&self) -> &Arc<S> {
         &self.inner
+    }
+
+    /// Registers the damage that a read has met.
+    fn registered<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &read {
+            self.inner.damage().add_error(error);
+        }
+        read
     }
 
     async fn write_foreign(&self, stream: FlowId, events: Vec<NewEvent>) -> Result<(), Error> {
@@ -288,9 +333,8 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         if let Some(gate) = gate {
             gate.pass().await;
         }
-        self.inner
-            .read_stream(stream, after, limit, bytes_max)
-            .await
+        let read = self.inner.read_stream(stream, after, limit, bytes_max);
+        self.registered(self.faults.sound(read.await?))
     }
 
     async fn read_stream_back(
@@ -301,9 +345,10 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         self.faults.check_alive()?;
-        self.inner
-            .read_stream_back(stream, before, limit, bytes_max)
-            .await
+        let read = self
+            .inner
+            .read_stream_back(stream, before, limit, bytes_max);
+        self.registered(self.faults.sound(read.await?))
     }
 
     async fn read_versions_within(
@@ -313,15 +358,37 @@ impl<S: EventStore> EventStore for FaultyStore<S> {
         bytes_max: usize,
     ) -> Result<Vec<Arc<Recorded>>, Error> {
         self.faults.check_alive()?;
-        self.inner
-            .read_versions_within(stream, versions, bytes_max)
-            .await
+        let read = self.inner.read_versions_within(stream, versions, bytes_max);
+        let events = read.await?;
+        let damaged = events.iter().find_map(|event| self.faults.damaged(event));
+        self.registered(damaged.map_or(Ok(events), |it| Err(Error::from(&it))))
     }
 
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
         self.faults.check_alive()?;
         self.faults.check_speaks().await;
-        self.inner.read_all(after, limit).await
+        let (mut after, mut damaged) = (after, Vec::new());
+        loop {
+            let mut page = self.inner.read_all(after, limit).await?;
+            page.events.retain(|event| {
+                let found = self.faults.damaged(event);
+                let is_sound = found.is_none();
+                damaged.extend(found);
+                is_sound
+            });
+            if page.events.is_empty() && !page.at_end && page.next > after {
+                after = page.next;
+                continue;
+            }
+            for damaged in &damaged {
+                self.inner.damage().add(damaged);
+            }
+            return Ok(Page { damaged, ..page });
+        }
+    }
+
+    fn damage(&self) -> &DamageRegister {
+        self.inner.damage()
     }
 
     async fn head(&self) -> Result<Position, Error> {

@@ -9,6 +9,7 @@
 
 pub mod chain;
 mod check;
+pub mod damage;
 mod error;
 pub mod faulty;
 pub mod lock;
@@ -25,6 +26,7 @@ pub use error::Error;
 
 use async_trait::async_trait;
 use chain::Mark;
+use damage::{DamageRegister, Damaged};
 use retention::{Dropped, Undropped};
 use std::fmt;
 use std::sync::Arc;
@@ -153,6 +155,8 @@ pub enum Resolution {
 pub struct Page {
     /// In order of position.
     pub events: Vec<Arc<Recorded>>,
+    /// Events among these that cannot be read, and are stepped over; in order of position.
+    pub damaged: Vec<Damaged>,
     /// Position to continue after.
     pub next: Position,
     /// Whether the log had nothing more when it was read.
@@ -191,11 +195,11 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     /// Up to `limit` events of a stream with versions above `after`, in order; fewer, but at least
     /// one, when their payloads are larger than `bytes_max`, so that only an empty answer says that
     /// nothing follows. Empty for a stream that does not exist. Of an archived stream only the last
-    /// event is certain to be there: what was dropped before it is passed over.
+    /// event is certain to be there: what was dropped before it is passed over. Ends before a damaged event.
     /// Cost: O(events returned).
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::Unavailable`].
+    /// [`Error::Corrupt`]: the first of the events is damaged. [`Error::Unavailable`].
     async fn read_stream(
         &self,
         stream: FlowId,
@@ -244,10 +248,12 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     ) -> Result<Vec<Arc<Recorded>>, Error>;
 
     /// Up to `limit` events of the whole log with positions above `after`, in order. Freshly
-    /// committed ones are shared from memory. Positions of dropped events are passed over.
+    /// committed ones are shared from memory. Positions of dropped events are passed over, and so are damaged events,
+    /// which the page names. A page without events says that nothing follows, unless it names
+    /// [`damage::PAGE_DAMAGED_MAX`] damaged ones.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::Unavailable`].
+    /// [`Error::Unavailable`]. [`Error::Corrupt`]: the database gives no rows at all.
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error>;
 
     /// Position of the last event; 0 for an empty log.
@@ -270,6 +276,9 @@ pub trait EventStore: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`Error::Unavailable`].
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error>;
+
+    /// The damaged events that reads of this process have met.
+    fn damage(&self) -> &DamageRegister;
 
     /// The head as this process knows it: a wake-up, moved after each commit.
     fn watch(&self) -> watch::Receiver<Position>;

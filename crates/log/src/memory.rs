@@ -5,6 +5,7 @@
 
 use super::chain::{Hash, Mark};
 use super::check;
+use super::damage::DamageRegister;
 use super::retention::{Dropped, Undropped, being_dropped, not_archived};
 use super::row::Row;
 use super::{Append, ClaimKey, Error, EventStore, Fence, Outcome, Page, Resolution, Snapshot};
@@ -23,6 +24,7 @@ pub struct MemoryStore {
     state: Mutex<State>,
     head: watch::Sender<Position>,
     clock: SharedClock,
+    damage: DamageRegister,
 }
 
 #[derive(Default)]
@@ -59,6 +61,7 @@ impl MemoryStore {
             state: Mutex::new(State::default()),
             head: watch::channel(0).0,
             clock,
+            damage: DamageRegister::default(),
         }
     }
 
@@ -233,6 +236,7 @@ impl EventStore for MemoryStore {
                     }
                     Some(_) | None => Error::Corrupt {
                         position: last.map_or(0, |e| e.position),
+                        flow: Some(stream),
                         reason: format!("stream `{stream}` has no event with version {version}"),
                     },
                 })
@@ -249,9 +253,14 @@ impl EventStore for MemoryStore {
         let next = events.last().map_or(after, |e| e.position);
         Ok(Page {
             events,
+            damaged: Vec::new(),
             next,
             at_end: next >= state.head,
         })
+    }
+
+    fn damage(&self) -> &DamageRegister {
+        &self.damage
     }
 
     async fn head(&self) -> Result<Position, Error> {

@@ -36,6 +36,7 @@ pub use open::{OpenError, said};
 pub use options::{ACQUIRE_TIMEOUT, CONNECTIONS, LOCK_TIMEOUT, Options, STATEMENT_TIMEOUT};
 
 use super::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
+use super::damage::DamageRegister;
 use super::ring::Ring;
 use super::{Append, Error, Outcome};
 use batch::Waiting;
@@ -58,6 +59,7 @@ pub struct PostgresStore {
     ring: Arc<Ring>,
     head: Arc<Head>,
     commits: Arc<AtomicU64>,
+    damage: DamageRegister,
     /// Payload bytes that may still enter the queue.
     queue_bytes: Arc<Semaphore>,
     /// Ends the task that listens.
@@ -113,6 +115,7 @@ impl PostgresStore {
             ring,
             head,
             commits,
+            damage: DamageRegister::default(),
             queue_bytes: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
             listening: Mutex::new(Some(stop.drop_guard())),
         })

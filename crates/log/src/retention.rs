@@ -45,6 +45,7 @@ pub(super) fn created_task(position: Position, data: &str) -> Result<TaskId, Err
     }
     let created: Created = serde_json::from_str(data).map_err(|e| Error::Corrupt {
         position,
+        flow: None,
         reason: format!("the creation of a task cannot be read: {e}"),
     })?;
     Ok(created.task_id)

@@ -3,6 +3,7 @@
 //! Owns: the form of checksums and of the keys of claims. The backends own columns and the reading of them.
 
 use crate::chain::Hash;
+use crate::damage::Damaged;
 use crate::transfer::ExportedEvent;
 use crate::{ClaimKey, Error, NewEvent};
 use std::sync::Arc;
@@ -41,7 +42,18 @@ impl From<Damage> for Error {
     fn from(d: Damage) -> Self {
         Self::Corrupt {
             position: d.position,
+            flow: d.flow,
             reason: d.reason,
+        }
+    }
+}
+
+impl From<Damage> for Damaged {
+    fn from(d: Damage) -> Self {
+        Self {
+            position: d.position,
+            flow: d.flow,
+            reason: Arc::from(d.reason),
         }
     }
 }

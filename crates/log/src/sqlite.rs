@@ -7,6 +7,7 @@
 
 mod ahead;
 mod alone;
+pub mod backup;
 mod beside;
 mod checkpoint;
 mod committer;
@@ -20,6 +21,7 @@ mod queries;
 mod readers;
 mod retention;
 mod row;
+mod span;
 #[cfg(test)]
 mod tests;
 pub mod verify;
@@ -31,6 +33,7 @@ pub use open::{LEDGER_FILE, OpenError};
 pub use verify::verify;
 
 use super::Error;
+use super::damage::DamageRegister;
 use super::ring::Ring;
 use crate::check::{QUEUE_BYTES_MAX, QUEUE_LEN_MAX, Size};
 use committer::{Committer, Counted, Last, Request, Share, Shared, Write};
@@ -100,6 +103,7 @@ pub struct SqliteStore {
     head: watch::Receiver<Position>,
     commits: Arc<AtomicU64>,
     dropped: KnownDropped,
+    damage: DamageRegister,
     /// Payload bytes that may still enter the queue.
     queue_bytes: Arc<Semaphore>,
 }
@@ -178,6 +182,7 @@ impl SqliteStore {
             head,
             commits,
             dropped: KnownDropped::default(),
+            damage: DamageRegister::default(),
             queue_bytes: Arc::new(Semaphore::new(QUEUE_BYTES_MAX)),
         })
     }

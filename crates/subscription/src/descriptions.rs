@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taskledger_domain::flow::Event;
 use taskledger_domain::task::Labels;
 use taskledger_domain::{FlowId, Recorded, TaskId, Version};
+use taskledger_log::damage::read_stream_over;
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
 /// Bytes of descriptions that are remembered, roughly; those of the flow that was not asked for longest go first.
@@ -157,10 +158,9 @@ impl Descriptions {
             if after >= version {
                 return Ok(());
             }
-            let piece = self
-                .store
-                .read_stream(flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
-                .await?;
+            let store = &*self.store;
+            let piece =
+                read_stream_over(store, flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX).await?;
             if piece.is_empty() {
                 return Ok(());
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, Specification};
 use taskledger_domain::{Payload, Position, Recorded};
-use taskledger_log::{Error, EventStore};
+use taskledger_log::{Error, EventStore, Page};
 use tokio::sync::watch;
 
 /// Events in one batch: enough to share the cost of a transaction, few enough to keep memory and
@@ -54,17 +54,43 @@ impl Feed {
         self.after = after;
     }
 
-    /// The next events, at least one; waits until there are some. Dropping the future loses
-    /// nothing. Cost: O(events).
+    /// The next events, at least one; waits until there are some. Damaged events are stepped over. Dropping the future
+    /// loses nothing. Cost: O(events).
     ///
     /// # Errors
     /// Those of [`EventStore::read_all`]; asking again reads from the same place.
     pub async fn next(&mut self) -> Result<Vec<Arc<Recorded>>, Error> {
         loop {
+            let page = self.next_page().await?;
+            if !page.events.is_empty() {
+                return Ok(page.events);
+            }
+        }
+    }
+
+    /// The next events if there are any now; `None` at the end of the log. Damaged events are stepped over.
+    ///
+    /// # Errors
+    /// Those of [`EventStore::read_all`].
+    pub async fn ready(&mut self) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+        while let Some(page) = self.ready_page().await? {
+            if !page.events.is_empty() {
+                return Ok(Some(page.events));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next page: events, damaged events, or both. Waits as [`Self::next`] does.
+    ///
+    /// # Errors
+    /// Those of [`EventStore::read_all`]; asking again reads from the same place.
+    pub async fn next_page(&mut self) -> Result<Page, Error> {
+        loop {
             // Marked as seen before reading: a commit after this line wakes the wait below.
             self.head.borrow_and_update();
-            if let Some(events) = self.ready().await? {
-                return Ok(events);
+            if let Some(page) = self.ready_page().await? {
+                return Ok(page);
             }
             if self.head.changed().await.is_err() {
                 return Err(Error::Unavailable("the event store has closed".to_owned()));
@@ -72,24 +98,27 @@ impl Feed {
         }
     }
 
-    /// The next events if there are any now; `None` at the end of the log.
+    /// The next page if there is one now; `None` at the end of the log.
     ///
     /// # Errors
     /// Those of [`EventStore::read_all`].
-    pub async fn ready(&mut self) -> Result<Option<Vec<Arc<Recorded>>>, Error> {
+    pub async fn ready_page(&mut self) -> Result<Option<Page>, Error> {
         loop {
             let page = self.store.read_all(self.after, self.limit).await?;
-            if page.events.is_empty() {
-                // A page may hold nothing and still not be the end (positions need not be dense).
-                if page.at_end || page.next <= self.after {
-                    return Ok(None);
-                }
-                self.after = page.next;
-                continue;
+            if page.next <= self.after {
+                return Ok(None);
             }
-            self.limit = next_limit(&page.events, self.limit_max);
             self.after = page.next;
-            return Ok(Some(page.events));
+            if !page.events.is_empty() {
+                self.limit = next_limit(&page.events, self.limit_max);
+            }
+            if !page.events.is_empty() || !page.damaged.is_empty() {
+                return Ok(Some(page));
+            }
+            // A page may hold nothing and still not be the end (positions need not be dense).
+            if page.at_end {
+                return Ok(None);
+            }
         }
     }
 }

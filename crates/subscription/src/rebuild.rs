@@ -3,10 +3,11 @@
 //! Owns the one rebuild that a server may have under way ([`Rebuilds`]), its progress and its end.
 
 use super::feed::Feed;
+use super::runner::damaged_flows;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Position;
-use taskledger_log::EventStore;
+use taskledger_log::{EventStore, Page};
 use taskledger_projections::{Error as ReadError, ReadModels, Rebuild, Swap, with_sources};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -75,11 +76,19 @@ async fn fold_and_swap(
     let head = store.head().await?;
     let mut feed = Feed::new(store.clone(), 0).in_batches_of(BATCH_EVENTS);
     let (mut reached, mut tries) = (0, 0);
-    let mut page = feed.ready().await?;
+    let mut page = feed.ready_page().await?;
     loop {
-        while let Some(events) = page {
+        while let Some(Page {
+            events,
+            damaged,
+            next: to,
+            ..
+        }) = page
+        {
+            let damaged = damaged_flows(&damaged);
             // The next page is read and decoded while this one is folded.
-            let (folded, next) = tokio::join!(rebuild.apply(&events), feed.ready());
+            let (folded, next) =
+                tokio::join!(rebuild.apply_page(events, damaged, to), feed.ready_page());
             (reached, page) = (folded?, next?);
             progress(reached, head.max(reached));
             // Where others append all the time, the end of the log may never be seen.
@@ -90,6 +99,8 @@ async fn fold_and_swap(
         }
         let swapped = rebuild.swap().await?;
         if swapped == Swap::Done {
+            // Else the next page that is folded shows them.
+            let _ = read_models.read_damaged_flows().await;
             return Ok(reached);
         }
         tries += 1;
@@ -103,7 +114,7 @@ async fn fold_and_swap(
             tokio::time::sleep(SWAP_PAUSE).await;
         }
         if page.is_none() {
-            page = feed.ready().await?;
+            page = feed.ready_page().await?;
         }
     }
 }

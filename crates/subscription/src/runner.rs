@@ -1,25 +1,28 @@
 //! Keeps the read models up to date with the log.
 //!
-//! Owns: the loop that reads a batch, folds it and tells everybody how far it is. Transient errors
-//! are retried for ever with growing pauses; an event that cannot be folded, or a damaged row of
-//! the log, stops the projection there, for people to see: it is never skipped.
+//! Owns: the loop that reads a page, folds it and publishes how far it is. Transient errors
+//! are retried for ever with growing pauses. A flow with an event that cannot be read or folded is folded no further,
+//! and named; all other flows go on.
 //!
 //! Of several servers on one database one folds at a time; somebody else decides which. The others
 //! follow what it has done.
 
 mod beside;
+mod damaged;
 mod options;
 mod readers;
 
+pub(crate) use damaged::damaged_flows;
 pub use options::{Gather, Options};
 
 use super::feed::Feed;
+use damaged::name_new;
 use futures_util::StreamExt;
 use readers::Readers;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_domain::{Position, Recorded};
-use taskledger_log::EventStore;
+use taskledger_domain::Position;
+use taskledger_log::{EventStore, Page};
 use taskledger_projections::TaskProjector;
 use taskledger_projections::{self as projections, Error as ReadError, Projector, ReadModels};
 use tokio::sync::watch;
@@ -47,7 +50,7 @@ pub enum State {
         /// The error of the last try, in words for people.
         reason: Arc<str>,
     },
-    /// It has stopped for good before an event that it cannot fold.
+    /// It has stopped before an event that it cannot fold, because too many flows are damaged.
     Failed {
         /// Position of the event that cannot be folded.
         position: Position,
@@ -271,6 +274,9 @@ impl Service {
                 Err(step) => return step,
             }
         }
+        if let Err(error) = self.read_models.read_damaged_flows().await {
+            return unfolded(&error);
+        }
         feed.seek(position);
         self.checkpoint.send_replace(position);
         Step::Done
@@ -290,7 +296,11 @@ impl Service {
             let now = *wanted.borrow_and_update();
             match self.read_models.checkpoint().await {
                 Ok(position) => {
-                    self.reached(position);
+                    if self.reached(position)
+                        && let Err(error) = self.read_models.read_damaged_flows().await
+                    {
+                        tracing::debug!(%error, "the damaged flows could not be read");
+                    }
                     self.show(State::Running);
                 }
                 Err(error) => {
@@ -314,12 +324,13 @@ impl Service {
         }
     }
 
-    fn reached(&self, position: Position) {
+    /// Whether it had not been reached before.
+    fn reached(&self, position: Position) -> bool {
         self.checkpoint.send_if_modified(|shown| {
             let moved = *shown != position;
             *shown = position;
             moved
-        });
+        })
     }
 
     async fn follow(
@@ -334,11 +345,11 @@ impl Service {
             Ok(_) = folds.wait_for(|folds| !folds) => return Step::Done,
             next = async {
                 self.gather(feed.position(), readers).await;
-                feed.next().await
+                feed.next_page().await
             } => next,
         };
         match next {
-            Ok(events) => self.fold(&events).await,
+            Ok(page) => self.fold(page).await,
             Err(error) => unread(&error),
         }
     }
@@ -363,8 +374,13 @@ impl Service {
         }
     }
 
-    async fn fold(&self, events: &[Arc<Recorded>]) -> Step {
-        match self.read_models.apply(events).await {
+    async fn fold(&self, page: Page) -> Step {
+        let before = self.read_models.damaged_flows();
+        let damaged = damaged_flows(&page.damaged);
+        let folded = self.read_models.apply_page(page.events, damaged, page.next);
+        let folded = folded.await;
+        name_new(&before, &self.read_models.damaged_flows());
+        match folded {
             Ok(position) => {
                 self.checkpoint.send_replace(position);
                 Step::Done

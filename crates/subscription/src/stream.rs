@@ -1,9 +1,7 @@
 //! One watcher's stream: history from its cursor on, then what happens, without a gap or a repetition.
 //!
-//! History is the buffer. A stream begins to watch, notes how far everything was published, reads the
-//! log up to there, and goes on with what comes. When more comes than is kept for it, it begins anew at
-//! its place. So a slow reader costs no memory and loses nothing, and nobody waits for it.
-//!
+//! A stream begins to watch, notes how far everything was published, reads the log up to there, and continues with
+//! live chunks. If it falls behind what is kept, it begins anew at its place: a slow reader loses nothing.
 //! [`Reader`] is all of that; doors get it as a [`Notices`], which is a `Stream`.
 
 mod beginning;
@@ -21,6 +19,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::task::Selector;
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Version};
+use taskledger_log::damage::read_stream_over;
 use taskledger_log::retention::Dropped;
 use taskledger_log::{Error, PIECE_BYTES_MAX};
 
@@ -322,13 +321,17 @@ impl Reader {
             events = match (self.source, self.filter.flow) {
                 (Source::FlowLog(after), Some(flow)) => {
                     let after = after.saturating_sub(again);
-                    store
-                        .read_stream(flow, after, PAGE_EVENTS, PIECE_BYTES_MAX)
-                        .await?
+                    read_stream_over(&**store, flow, after, PAGE_EVENTS, PIECE_BYTES_MAX).await?
                 }
                 (Source::Unsought | Source::FlowLog(_) | Source::Log | Source::Live, _) => {
-                    let page = store.read_all(self.place.position - again, PAGE_EVENTS);
-                    page.await?.events
+                    let page = store
+                        .read_all(self.place.position - again, PAGE_EVENTS)
+                        .await?;
+                    if let Some(place) = beginning::behind_damage(&page, self.place.position) {
+                        self.place = place;
+                        return Ok(Batch::Passed);
+                    }
+                    page.events
                 }
             };
         }
@@ -384,10 +387,8 @@ impl Reader {
         // Kept until they are chosen from: who asks may break off, or the log may not answer.
         let chunks = self.pending.clone();
         let end = chunks.last().map_or(self.place, |chunk| chunk.end);
-        let fresh = chunks
-            .first()
-            .and_then(|chunk| chunk.notices.first())
-            .is_none_or(|published| published.cursor > self.place);
+        let first = chunks.first().and_then(|chunk| chunk.notices.first());
+        let fresh = first.is_none_or(|published| published.cursor > self.place);
         if let [only] = chunks.as_slice()
             && fresh
             && self.filter.takes_all()
@@ -395,10 +396,9 @@ impl Reader {
         {
             self.place = self.place.max(end);
             self.pending.clear();
-            return Ok(if only.notices.is_empty() {
-                Batch::Passed
-            } else {
-                Batch::Whole(only.clone())
+            return Ok(match only.notices.is_empty() {
+                true => Batch::Passed,
+                false => Batch::Whole(only.clone()),
             });
         }
         let mut notices = Vec::new();
@@ -477,7 +477,7 @@ impl Reader {
         };
         let (place, store) = (self.place, &self.live.store);
         let at = async |version: Version| {
-            let events = store.read_stream(flow, version - 1, 1, usize::MAX).await?;
+            let events = read_stream_over(&**store, flow, version - 1, 1, usize::MAX).await?;
             Ok::<Option<Arc<Recorded>>, Error>(events.into_iter().next())
         };
         if place.version > 0

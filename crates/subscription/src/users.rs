@@ -72,7 +72,12 @@ impl Users {
             let piece = self
                 .store
                 .read_stream(flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
-                .await?;
+                .await;
+            let piece = match piece {
+                // A later event may name another user: nobody's rather than the wrong one's.
+                Err(Error::Corrupt { .. }) => return Ok(None),
+                piece => piece?,
+            };
             let Some(last) = piece.last() else { break };
             after = last.version;
             let said = |recorded: &Arc<Recorded>| Some((recorded.version, said(recorded)?));

@@ -176,7 +176,8 @@ pub enum Reason {
     Completed,
     /// It has failed.
     Failed {
-        /// For a group: children that failed or were cancelled, without being tolerated.
+        /// For a group: the root causes, tasks below it that failed or were cancelled without being tolerated. Of a
+        /// group below it that failed for other tasks, those are named instead.
         harmed_by: Listed<TaskRef>,
         /// For a group: descendants that are pending still; groups only when no task is.
         not_done: Listed<TaskRef>,
@@ -448,11 +449,32 @@ impl Flow {
         }
     }
 
+    /// The deepest tasks below a group because of which it failed, in order of creation. No recursion.
+    fn root_causes(&self, group: u32) -> Vec<u32> {
+        let harmful = |of: u32| self.children(of).filter(|&c| self.harms_its_group(c));
+        let mut open: Vec<u32> = harmful(group).collect();
+        let mut causes = Vec::new();
+        while let Some(task) = open.pop() {
+            let before = open.len();
+            if self.at(task).is_group() && self.at(task).status == Status::Failed {
+                open.extend(harmful(task));
+            }
+            if open.len() == before {
+                causes.push(task);
+            }
+        }
+        causes.sort_unstable();
+        causes
+    }
+
     fn why_failed(&self, i: u32, now: Timestamp, capacity: &dyn Capacity) -> Reason {
         let group = self.at(i).is_group();
-        let children = self.children(i).filter(|_| group);
-        let harmed = children.filter(|&c| self.harms_its_group(c));
-        let harmed_by = Listed::of(harmed.map(|c| self.task_ref(c)));
+        let harmed = if group {
+            self.root_causes(i)
+        } else {
+            Vec::new()
+        };
+        let harmed_by = Listed::of(harmed.into_iter().map(|c| self.task_ref(c)));
         let mut pending = if group { self.subtree(i) } else { Vec::new() };
         pending.retain(|&t| self.at(t).status == Status::Pending);
         if pending.iter().any(|&t| !self.at(t).is_group()) {

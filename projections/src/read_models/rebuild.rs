@@ -5,10 +5,10 @@
 
 use super::conn::Conn;
 use super::found::Swap;
-use super::writer::{self, Way, Writer};
+use super::writer::{self, Page, Way, Writer};
 use super::{Place, ReadModels, Readers, postgres, sqlite};
-use crate::Error;
 use crate::tasks::TaskProjector;
+use crate::{DamagedFlow, Error};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
@@ -70,9 +70,30 @@ impl Rebuild {
     /// # Errors
     /// As [`ReadModels::apply`]; after any, the rebuild is of no use.
     pub async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
-        let events = events.to_vec();
+        self.apply_to(Page::of(events)).await
+    }
+
+    /// Folds the next page of the log. Returns the new checkpoint.
+    ///
+    /// # Errors
+    /// As [`ReadModels::apply_page`]; after any, the rebuild is of no use.
+    pub async fn apply_page(
+        &mut self,
+        events: Vec<Arc<Recorded>>,
+        damaged: Vec<DamagedFlow>,
+        to: Position,
+    ) -> Result<Position, Error> {
+        let page = Page {
+            events,
+            damaged,
+            to,
+        };
+        self.apply_to(page).await
+    }
+
+    async fn apply_to(&self, page: Page) -> Result<Position, Error> {
         writer::with(&self.writer, |mut writer| async move {
-            writer.apply(&events).await
+            writer.apply_or_leave_out(page).await
         })
         .await
     }

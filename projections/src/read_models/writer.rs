@@ -5,16 +5,20 @@ use super::copier::Copier;
 use super::options::Postgres as Place;
 use super::{postgres, sqlite};
 use crate::tasks::TaskProjector;
-use crate::{Error, Projector, checkpoint, with_sources};
+use crate::{
+    DAMAGED_FLOWS_MAX, DamagedFlow, DamagedFlows, Error, Projector, checkpoint, damage,
+    with_sources,
+};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::{Position, Recorded};
 use taskledger_sql::Engine;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::task::spawn_blocking;
 
 /// How a writer reaches its tables.
@@ -97,6 +101,32 @@ pub(super) struct Writer {
     /// back by itself (a full disk, a lost connection), of which the connection's own count knows
     /// nothing.
     pub(super) unsettled: bool,
+    /// The damaged flows that the rows name.
+    damaged: DamagedFlows,
+    /// Shows them to readers.
+    shown: watch::Sender<Arc<DamagedFlows>>,
+}
+
+/// What is folded at a time.
+#[derive(Debug, Clone)]
+pub(super) struct Page {
+    /// In order of position.
+    pub(super) events: Vec<Arc<Recorded>>,
+    /// Flows that are folded no further, from the positions named on.
+    pub(super) damaged: Vec<DamagedFlow>,
+    /// Where the checkpoint goes.
+    pub(super) to: Position,
+}
+
+impl Page {
+    /// A page of events alone.
+    pub(super) fn of(events: &[Arc<Recorded>]) -> Self {
+        Self {
+            events: events.to_vec(),
+            damaged: Vec::new(),
+            to: events.last().map_or(0, |it| it.position),
+        }
+    }
 }
 
 /// Does something with a writer: one to a file on a thread that may wait. Dropping the future lets
@@ -126,7 +156,15 @@ impl Writer {
             projector,
             position: None,
             unsettled: false,
+            damaged: DamagedFlows::new(),
+            shown: watch::channel(Arc::default()).0,
         }
+    }
+
+    /// Shows damaged flows to readers through this.
+    pub(super) fn showing(mut self, shown: watch::Sender<Arc<DamagedFlows>>) -> Self {
+        self.shown = shown;
+        self
     }
 
     /// A connection without a past, if the last transaction did not end as it should.
@@ -178,6 +216,10 @@ impl Writer {
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
         let found = checkpoint::load_settled::<TaskProjector>(&mut tx).await?;
+        let damaged = match found {
+            Some((TaskProjector::VERSION, _)) => damage::load(&mut tx).await?,
+            Some(_) | None => DamagedFlows::new(),
+        };
         tx.commit().await?;
         self.unsettled = false;
         let position = match found {
@@ -188,51 +230,69 @@ impl Writer {
             }
         };
         self.position = Some(position);
+        if damaged != self.damaged {
+            self.shown.send_replace(Arc::new(damaged.clone()));
+            self.damaged = damaged;
+        }
         Ok(position)
     }
 
-    /// Folds events as [`super::ReadModels::apply`] promises.
-    pub(super) async fn apply_or_name(
-        &mut self,
-        events: &[Arc<Recorded>],
-    ) -> Result<Position, Error> {
-        let error = match self.apply(events).await {
-            Err(error) => error,
-            done => return done,
-        };
-        if let Error::Poison { position, .. } = &error {
-            let before = events.partition_point(|e| e.position < *position);
-            if before < events.len() {
-                self.apply(&events[..before]).await?;
-            }
-            return Err(error);
-        }
-        if !error.is_contradiction() {
-            return Err(error);
-        }
-        // The tables refused some row of the batch. One by one, the event behind it shows itself.
-        let mut checkpoint = self.certain().await?;
-        for recorded in events {
-            checkpoint = match self.apply(std::slice::from_ref(recorded)).await {
-                Err(error) if error.is_contradiction() => {
-                    return Err(Error::Poison {
-                        position: recorded.position,
-                        reason: with_sources(&error),
-                    });
+    /// Folds a page as [`super::ReadModels::apply_page`] promises.
+    pub(super) async fn apply_or_leave_out(&mut self, mut page: Page) -> Result<Position, Error> {
+        loop {
+            let error = match self.apply(&page).await {
+                Err(error) => error,
+                done => return done,
+            };
+            let (position, reason) = match error {
+                Error::Poison { position, reason } => (position, reason),
+                // The tables refused some row of the page.
+                error if error.is_contradiction() => {
+                    (self.refused(&page).await?, with_sources(&error))
                 }
+                error => return Err(error),
+            };
+            let found = page.events.iter().find(|it| it.position == position);
+            let known = self.damaged.len() + page.damaged.len();
+            let (Some(recorded), true) = (found, known < DAMAGED_FLOWS_MAX) else {
+                let before = page.events.partition_point(|it| it.position < position);
+                if before > 0 {
+                    self.apply(&Page::of(&page.events[..before])).await?;
+                }
+                return Err(Error::Poison { position, reason });
+            };
+            page.damaged.push(DamagedFlow {
+                flow: recorded.flow,
+                position,
+                is_readable: true,
+                reason: reason.into(),
+            });
+        }
+    }
+
+    /// Position of the event behind a row that the tables refuse: folded one by one, it shows itself.
+    async fn refused(&mut self, page: &Page) -> Result<Position, Error> {
+        for recorded in &page.events {
+            let one = Page {
+                damaged: page.damaged.clone(),
+                ..Page::of(std::slice::from_ref(recorded))
+            };
+            match self.apply(&one).await {
+                Err(error) if error.is_contradiction() => return Ok(recorded.position),
                 other => other?,
             };
         }
-        Ok(checkpoint)
+        Err(Error::Damaged(
+            "the rows of some events are refused together, and not one by one".to_owned(),
+        ))
     }
 
-    pub(super) async fn apply(&mut self, events: &[Arc<Recorded>]) -> Result<Position, Error> {
+    pub(super) async fn apply(&mut self, page: &Page) -> Result<Position, Error> {
         let from = self.certain().await?;
-        let new = &events[events.partition_point(|e| e.position <= from)..];
-        let Some(last) = new.last() else {
+        if page.to <= from {
             return Ok(from);
-        };
-        let to = last.position;
+        }
+        let new = &page.events[page.events.partition_point(|e| e.position <= from)..];
         let channel = match &self.way {
             Way::File(_) | Way::NextFile(_) => None,
             Way::Postgres { channel, .. } => channel.clone(),
@@ -241,29 +301,67 @@ impl Writer {
         // future is dropped half-way.
         self.position = None;
         let wait = self.way.wait();
-        let written = Way::within(wait, 1, self.write(new, from, to, channel)).await;
+        let damaged: Vec<DamagedFlow> = page
+            .damaged
+            .iter()
+            .filter(|it| !self.damaged.contains_key(&it.flow))
+            .cloned()
+            .collect();
+        let written = self.write(new, &damaged, (from, page.to), channel);
+        let written = Way::within(wait, 1, written).await;
         self.keep_if_done(written)?;
         self.unsettled = false;
-        self.position = Some(to);
-        Ok(to)
+        self.position = Some(page.to);
+        if !damaged.is_empty() {
+            for it in damaged {
+                self.damaged.entry(it.flow).or_insert(it);
+            }
+            self.shown.send_replace(Arc::new(self.damaged.clone()));
+        }
+        Ok(page.to)
     }
 
     async fn write(
         &mut self,
         new: &[Arc<Recorded>],
-        from: Position,
-        to: Position,
+        damaged: &[DamagedFlow],
+        (from, to): (Position, Position),
         channel: Option<String>,
     ) -> Result<(), Error> {
+        let folded = self.folded(new, damaged);
         self.settled().await?;
         self.unsettled = true;
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
         checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
-        self.projector.apply(&mut tx, new).await?;
+        for damaged in damaged {
+            damage::add(&mut tx, damaged).await?;
+        }
+        if !folded.is_empty() {
+            self.projector.apply(&mut tx, &folded).await?;
+        }
         tx.commit().await?;
         conn.committed();
         Ok(())
+    }
+
+    /// The events without those of damaged flows from their damaged event on.
+    fn folded<'e>(
+        &self,
+        events: &'e [Arc<Recorded>],
+        damaged: &[DamagedFlow],
+    ) -> Cow<'e, [Arc<Recorded>]> {
+        if self.damaged.is_empty() && damaged.is_empty() {
+            return Cow::Borrowed(events);
+        }
+        let is_left_out = |recorded: &Recorded| {
+            self.damaged.contains_key(&recorded.flow)
+                || damaged
+                    .iter()
+                    .any(|it| it.flow == recorded.flow && it.position <= recorded.position)
+        };
+        let folded = events.iter().filter(|it| !is_left_out(it));
+        Cow::Owned(folded.cloned().collect())
     }
 
     /// Runs statements without parameters in one transaction.
@@ -309,7 +407,7 @@ impl Writer {
 }
 
 /// Statements of [`CLEAR`], each of which may take its time.
-const CLEAR_STATEMENTS: u32 = 15;
+const CLEAR_STATEMENTS: u32 = 16;
 const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM task_bodies;
     DELETE FROM task_labels;
@@ -324,4 +422,5 @@ const CLEAR: &str = "DELETE FROM tasks;
     DELETE FROM open_runs;
     DELETE FROM task_counts;
     DELETE FROM created_buckets;
+    DELETE FROM damaged_flows;
     DELETE FROM checkpoints;";

@@ -111,7 +111,14 @@ impl<'a> Places<'a> {
                     reader.before(self.at, PIECE_EVENTS_MAX).await?
                 }
                 (None, Order::Ascending) => {
-                    self.store.read_all(self.at, PIECE_EVENTS_MAX).await?.events
+                    let page = self.store.read_all(self.at, PIECE_EVENTS_MAX).await?;
+                    if page.events.is_empty() && page.next > self.at && !page.at_end {
+                        // All of it is damaged.
+                        self.at = page.next;
+                        *budget = budget.saturating_sub(PIECE_EVENTS_MAX);
+                        continue;
+                    }
+                    page.events
                 }
                 (None, Order::Descending) => self.window(budget).await?,
             };

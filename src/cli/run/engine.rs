@@ -20,6 +20,13 @@ pub(super) struct Engine {
     is_folder_given: bool,
 }
 
+impl Engine {
+    /// Whether an option or a variable names the folder.
+    pub(super) const fn names_folder(&self) -> bool {
+        self.is_folder_given
+    }
+}
+
 impl FromArgMatches for Engine {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let source = matches.value_source(DATA_DIR);

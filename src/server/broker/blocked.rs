@@ -4,7 +4,7 @@
 //! what came since; others are made again from the log.
 
 use super::Stopped;
-use crate::store::{EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
+use crate::store::{self, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::panic::catch_unwind;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Looks {
     pub(super) async fn blocked(
         &mut self,
         log: &dyn EventStore,
-        store: &BrokerStore,
+        broker: &BrokerStore,
         events: &[Arc<Recorded>],
     ) -> Result<Vec<Blocked>, Stopped> {
         let asking: HashSet<FlowId> = events
@@ -44,7 +44,7 @@ impl Looks {
         }
         let flows: Vec<FlowId> = asking.iter().copied().collect();
         let mut concerned: HashSet<FlowId> = HashSet::new();
-        concerned.extend(store.flows_with_dependents(&flows).await?);
+        concerned.extend(broker.flows_with_dependents(&flows).await?);
         concerned.extend(events.iter().filter_map(dependent_in));
         concerned.retain(|flow| asking.contains(flow));
         let mut of_flows: BTreeMap<FlowId, Vec<Arc<Recorded>>> = BTreeMap::new();
@@ -54,7 +54,11 @@ impl Looks {
         }
         let mut found = Vec::new();
         for (flow, events) in of_flows {
-            found.extend(self.look(log, flow, &events).await?);
+            match self.look(log, flow, &events).await {
+                // Its state cannot be known, which the store has named; other flows go on.
+                Err(Stopped::Log(store::Error::Corrupt { .. })) => {}
+                look => found.extend(look?),
+            }
         }
         found.sort_by_key(|it| it.told.0);
         Ok(found)

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::mem;
 use std::sync::{Arc, Mutex};
 use taskledger::application::{Consistency, Context, ExecuteOptions, Target};
+use taskledger::store::damage::DamageRegister;
 use taskledger::store::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use taskledger::transport::jsonrpc::tree_json::{ChildrenJson, TreeJson};
 use taskledger_auth::{Caller, Name, Scope, Scopes};
@@ -101,6 +102,9 @@ impl EventStore for Counted {
     async fn stream_head(&self, stream: FlowId) -> Result<Option<(Version, Position)>, Error> {
         self.calls.note("stream_head");
         self.log.stream_head(stream).await
+    }
+    fn damage(&self) -> &DamageRegister {
+        self.log.damage()
     }
     fn watch(&self) -> watch::Receiver<Position> {
         self.log.watch()

@@ -378,10 +378,9 @@ async fn the_database_lets_only_archived_flows_be_deleted_and_not_their_ends() {
 }
 
 async fn corrupt_at(store: &PostgresStore, what: &str) -> Position {
-    match store.read_all(0, 10).await {
-        Err(Error::Corrupt { position, .. }) => position,
-        other => panic!("{what}: {other:?}"),
-    }
+    let page = store.read_all(0, 10).await.unwrap();
+    assert_eq!((page.next, page.at_end), (5, true), "{what}");
+    page.damaged.first().expect(what).position
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -429,7 +428,6 @@ async fn a_damaged_or_missing_row_is_named_by_its_position() {
     }
     for read in [
         store.read_stream(stream, 0, 10, usize::MAX).await,
-        store.read_stream(stream, 2, 3, usize::MAX).await,
         store.read_stream_back(stream, 6, 10, usize::MAX).await,
         store.read_versions(stream, &[3, 4]).await,
     ] {

@@ -90,11 +90,12 @@ async fn a_flipped_bit_is_named_by_verify_and_by_every_read() {
 
     let report = verified(folder.path());
     let s = open(folder.path(), manual_clock());
+    let before = s.read_stream(one, 0, 100, usize::MAX).await.unwrap();
     let errors = [
-        s.read_all(0, 100).await.unwrap_err(),
-        s.read_stream(one, 0, 100, usize::MAX).await.unwrap_err(),
+        s.read_stream(one, 4, 100, usize::MAX).await.unwrap_err(),
         s.read_versions(one, &[5]).await.unwrap_err(),
     ];
+    let page = s.read_all(0, 100).await.unwrap();
 
     assert_eq!(report.events, 7);
     assert_eq!(report.faults.len(), 1);
@@ -103,10 +104,27 @@ async fn a_flipped_bit_is_named_by_verify_and_by_every_read() {
     assert!(fault.reason.contains("checksum"), "{fault}");
     for error in errors {
         assert!(
-            matches!(&error, Error::Corrupt { position: MARKED, reason } if reason.contains("checksum")),
+            matches!(&error, Error::Corrupt { position: MARKED, flow, reason }
+                if *flow == Some(one) && reason.contains("checksum")),
             "{error}"
         );
     }
+    assert_eq!(before.last().map(|it| it.version), Some(4));
+    let others: Vec<_> = page.events.iter().map(|it| it.position).collect();
+    assert_eq!(
+        (others, page.next, page.at_end),
+        (vec![1, 2, 3, 4, 5, 6, 8], 8, true)
+    );
+    let named: Vec<_> = page
+        .damaged
+        .iter()
+        .map(|it| (it.position, it.flow))
+        .collect();
+    assert_eq!(named, [(MARKED, Some(one))]);
+    assert_eq!(s.damage().list(), page.damaged);
+    // Reading on from anywhere gives what follows.
+    let page = s.read_all(6, 1).await.unwrap();
+    assert_eq!(page.events.first().map(|it| it.position), Some(8));
     assert_eq!(
         s.read_stream(two, 0, 100, usize::MAX).await.unwrap().len(),
         2
@@ -144,18 +162,17 @@ async fn every_column_is_under_the_checksum() {
 
         let report = verified(folder.path());
         let s = open(folder.path(), manual_clock());
-        let error = s.read_all(6, 1).await.unwrap_err();
+        let page = s.read_all(6, 1).await.unwrap();
 
         let named = report.faults.iter().any(|f| f.position == Some(MARKED));
         assert!(named, "{change}: {:?}", report.faults);
-        let here = matches!(
-            error,
-            Error::Corrupt {
-                position: MARKED,
-                ..
-            }
+        assert_eq!(page.damaged.len(), 1, "{change}");
+        assert_eq!(page.damaged[0].position, MARKED, "{change}");
+        assert_eq!(
+            page.events.first().map(|it| it.position),
+            Some(8),
+            "{change}"
         );
-        assert!(here, "{change}: {error}");
     }
 }
 
@@ -179,12 +196,16 @@ async fn rows_that_are_missing_are_named() {
         )),
         "{texts:?}"
     );
-    let error = s.read_all(0, 100).await.unwrap_err();
-    assert!(
-        matches!(error, Error::Corrupt { position: 2, .. }),
-        "{error}"
-    );
-    let error = s.read_stream(one, 0, 100, usize::MAX).await.unwrap_err();
+    let page = s.read_all(0, 100).await.unwrap();
+    let named: Vec<_> = page
+        .damaged
+        .iter()
+        .map(|it| (it.position, it.flow))
+        .collect();
+    assert_eq!(named, [(2, None)]);
+    let others: Vec<_> = page.events.iter().map(|it| it.position).collect();
+    assert_eq!(others, [1, 4, 5, 6, 7, 8]);
+    let error = s.read_stream(one, 1, 100, usize::MAX).await.unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
 }
 
@@ -199,7 +220,7 @@ async fn a_log_that_was_cut_off_disagrees_with_its_streams() {
 
     assert_eq!(report.faults.len(), 1, "{:?}", report.faults);
     assert_eq!(report.faults[0].stream, Some(one));
-    let error = s.read_stream(one, 0, 100, usize::MAX).await.unwrap_err();
+    let error = s.read_stream(one, 4, 100, usize::MAX).await.unwrap_err();
     assert!(matches!(error, Error::Corrupt { .. }), "{error}");
     assert_eq!(
         s.read_stream(two, 0, 100, usize::MAX).await.unwrap().len(),
@@ -246,8 +267,16 @@ async fn a_damaged_page_does_not_end_the_walk() {
     let named = report.faults.iter().any(|f| f.position == Some(251));
     assert!(named, "{:?}", report.faults);
     let s = open(folder.path(), manual_clock());
-    let error = s.read_all(245, 100).await.unwrap_err();
-    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    let page = s.read_all(245, 100).await.unwrap();
+    assert!(
+        page.damaged.iter().any(|it| it.position == 251),
+        "{:?}",
+        page.damaged
+    );
+    let behind = page.events.last().expect("other pages are sound").position;
+    assert!(behind > 251, "{behind}");
+    let read = page.events.len() as u64 + page.damaged.len() as u64;
+    assert_eq!(read, page.next - 245, "each is read or named");
 }
 
 #[tokio::test]

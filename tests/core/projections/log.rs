@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use taskledger::store::damage::{DamageRegister, Damaged};
 use taskledger::store::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use taskledger_domain::flow::{Event, Specification, TaskCreated, TaskRenamed};
 use taskledger_domain::task::Priority;
@@ -22,6 +23,7 @@ pub(crate) struct Log {
     /// Reads so far.
     reads: AtomicUsize,
     corrupt_at: Option<Position>,
+    damage: DamageRegister,
 }
 
 impl Log {
@@ -32,6 +34,7 @@ impl Log {
             failures: AtomicUsize::new(0),
             reads: AtomicUsize::new(0),
             corrupt_at,
+            damage: DamageRegister::default(),
         })
     }
 
@@ -150,26 +153,26 @@ impl EventStore for Log {
         {
             return Err(Error::Unavailable("not now".to_owned()));
         }
-        if let Some(position) = self.corrupt_at.filter(|p| *p == after + 1) {
-            let reason = "checksum".to_owned();
-            return Err(Error::Corrupt { position, reason });
-        }
         let all = self.events.lock().unwrap();
-        let end = self
-            .corrupt_at
-            .map_or(all.len(), |p| p as usize - 1)
-            .min(all.len());
-        let events: Vec<_> = all[..end]
-            .iter()
-            .skip(after as usize)
-            .take(limit)
+        let page = all.iter().skip(after as usize).take(limit);
+        let (damaged, events): (Vec<_>, Vec<_>) = page
             .cloned()
-            .collect();
+            .partition(|e| Some(e.position) == self.corrupt_at);
+        let damaged = damaged.into_iter().map(|event| Damaged {
+            position: event.position,
+            flow: Some(event.flow),
+            reason: "checksum".into(),
+        });
+        let next = all.len().min(after as usize + limit);
         Ok(Page {
-            next: events.last().map_or(after, |e| e.position),
-            at_end: after as usize + events.len() == all.len(),
+            next: next as u64,
+            at_end: next == all.len(),
+            damaged: damaged.collect(),
             events,
         })
+    }
+    fn damage(&self) -> &DamageRegister {
+        &self.damage
     }
     async fn head(&self) -> Result<Position, Error> {
         Ok(self.events.lock().unwrap().len() as u64)

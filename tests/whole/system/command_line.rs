@@ -48,7 +48,7 @@ async fn a_printed_command_reaches_the_same_server() {
 async fn a_value_of_a_variable_that_cannot_be_used_is_told_with_its_name() {
     let url = [("TASKLEDGER_URL", "ftp://x")];
     let told = with(&url, &["tasks", "list"]).await.refused(2);
-    let begin = "error: invalid value 'ftp://x' for 'TASKLEDGER_URL': expected http";
+    let begin = "taskledger: TASKLEDGER_URL: expected http";
     assert!(told.starts_with(begin), "{told}");
     // What is written is told as it is written.
     let told = with(&url, &["tasks", "list", "--url", "x"])

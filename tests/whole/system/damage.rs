@@ -89,57 +89,149 @@ async fn a_damaged_row_is_named_and_its_flow_refuses_while_others_go_on() {
     assert!(export.err.contains("position 2"), "{export:?}");
 }
 
+/// Undoes [`damage`].
+fn mend(folder: &Folder, position: u64) {
+    let ledger = rusqlite::Connection::open(folder.ledger()).unwrap();
+    let changed = ledger.execute(
+        "UPDATE events SET data = replace(data, 'previous', 'precious') WHERE position = ?1",
+        [position.cast_signed()],
+    );
+    assert_eq!(changed, Ok(1));
+    ledger.close().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn read_models_are_not_built_past_a_damaged_row() {
+async fn a_flow_that_was_mended_is_served_again_without_a_restart() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let precious = create(&server.api, "precious").await;
+    create(&server.api, "second").await;
+    server.api.caught_up().await;
+    server.stop().await;
+    damage(&folder, 1);
+    std::fs::remove_file(folder.read_models()).unwrap();
+    let server = Server::start(&folder).await;
+    server.api.caught_up().await;
+    let get = json!({"task_id": precious});
+    let refused = server.api.refusal("tasks.get", get.clone()).await;
+    assert_eq!(refused.code, -32603, "{refused:?}");
+
+    mend(&folder, 1);
+    let task = server.api.eventually("it is served again", async || {
+        server
+            .api
+            .try_call("tasks.get", get.clone(), None)
+            .await
+            .ok()
+    });
+    assert_eq!(task.await["name"], "precious");
+    server
+        .api
+        .eventually("health is well again", async || {
+            let health = server.api.call("system.health", json!({})).await;
+            (health["status"] == "ok").then_some(())
+        })
+        .await;
+    server.stop().await;
+}
+
+/// The stream of the whole log from its beginning, up to the notice with this text.
+async fn streamed(api: &Api, text: &str) -> String {
+    let request = api.http.get(format!("{}events?from=beginning", api.url));
+    let mut response = request.send().await.unwrap();
+    let mut all = String::new();
+    while !all.contains(text) {
+        let chunk = response.chunk().await.unwrap();
+        all.push_str(std::str::from_utf8(&chunk.expect("it goes on")).unwrap());
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_reader_of_the_log_steps_over_a_damaged_flow() {
     let folder = Folder::new();
     let server = Server::start(&folder).await;
     let first = create(&server.api, "first").await;
-    create(&server.api, "precious").await;
+    let precious = create(&server.api, "precious").await;
     let third = create(&server.api, "third").await;
     server.api.caught_up().await;
     server.stop().await;
     damage(&folder, 2);
-    std::fs::remove_file(folder.read_models()).unwrap();
+    // The read models and the broker begin before it.
+    for name in ["read_models.db", "broker.db"] {
+        std::fs::remove_file(folder.data().join(name)).unwrap();
+    }
 
     let data = folder.data();
-    let rebuilt = program::run([
+    let rebuild = [
         "projections",
         "rebuild",
         "--data-dir",
         data.to_str().unwrap(),
-    ])
-    .await
-    .refused(1);
-    assert!(rebuilt.contains("position 2"), "{rebuilt}");
-
+    ];
+    program::run(rebuild).await.done();
     let server = Server::start(&folder).await;
-    let health = server
-        .api
-        .eventually("health tells of the damage", async || {
-            let health = server.api.call("system.health", json!({})).await;
-            (health["status"] == "degraded").then_some(health)
+    let api = &server.api;
+    let named = precious.as_str().unwrap();
+    let health = api
+        .eventually("health names the damaged flow", async || {
+            let health = api.call("system.health", json!({})).await;
+            health["checks"]
+                .to_string()
+                .contains(named)
+                .then_some(health)
         })
         .await;
-    assert!(health["checks"].to_string().contains('2'), "{health}");
-    let list = server.api.refusal("tasks.list", json!({})).await;
-    assert_eq!(
-        list.code, -32013,
-        "rows behind the damage are not left out in silence: {list:?}"
-    );
-    for id in [first, third] {
-        let task = server
-            .api
-            .refusal("tasks.get", json!({"task_id": id}))
-            .await;
-        assert_eq!(
-            task.code, -32013,
-            "a task that exists is not called unknown: {task:?}"
-        );
+    assert_eq!(health["status"], "degraded", "{health}");
+    let ready = api
+        .http
+        .get(format!("{}readyz", api.url))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(ready.status(), 200, "the rest is served");
+    for id in [&first, &third] {
+        api.call("tasks.get", json!({"task_id": id})).await;
     }
-    let said = server.stop().await;
+    let refused = api.refusal("tasks.get", json!({"task_id": precious})).await;
+    assert_eq!(refused.code, -32603, "{refused:?}");
+    let reason = refused.data.to_string();
     assert!(
-        said.lines().count() < 100,
-        "a damaged log is no reason to fill the other one: {} lines",
-        said.lines().count()
+        reason.contains(named) && reason.contains("position 2"),
+        "{reason}"
     );
+    let listed = api.call("tasks.list", json!({})).await;
+    assert_eq!(listed["total"], 2, "{listed}");
+    let events = api.call("events.query", json!({})).await;
+    assert!(
+        events.to_string().contains(third.as_str().unwrap()),
+        "{events}"
+    );
+    let fourth = create(api, "fourth").await;
+    let stream = streamed(api, fourth.as_str().unwrap()).await;
+    for id in [&first, &third] {
+        assert!(stream.contains(id.as_str().unwrap()), "{stream}");
+    }
+    let publish = [
+        "broker", "publish", "--type", "t", "--agent", "ann", "--url", &api.url,
+    ];
+    program::run(publish).await.done();
+    let take = [
+        "broker",
+        "subscribe",
+        "--type",
+        "t",
+        "--agent",
+        "bob",
+        "--count",
+        "1",
+    ];
+    let taken = program::run([&take[..], &["--result", "{}", "--url", &api.url]].concat()).await;
+    taken.done();
+
+    let log = server.stop().await;
+    let warnings = log
+        .lines()
+        .filter(|it| it.contains("WARN") && it.contains("damaged"));
+    assert_eq!(warnings.count(), 1, "it is named once: {log}");
 }

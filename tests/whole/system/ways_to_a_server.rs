@@ -151,3 +151,88 @@ async fn a_server_that_asks_for_certificates_takes_nobody_without_one() {
     );
     serving.kill().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn options_win_over_a_named_context_that_over_variables_and_those_over_the_context_in_use() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let (live, dead) = (server.api.url.as_str(), "http://127.0.0.1:1");
+    let file = folder.path().join("contexts.json");
+    let contexts = ("TASKLEDGER_CONTEXTS", file.to_str().unwrap());
+    for (name, url) in [("live", live), ("dead", dead)] {
+        with(&[contexts], &["context", "add", name, "--server", url])
+            .await
+            .done();
+    }
+    let (to_live, to_dead) = (("TASKLEDGER_URL", live), ("TASKLEDGER_URL", dead));
+    let name = |name| ("TASKLEDGER_CONTEXT", name);
+    for (words, variables, is_live) in [
+        // The context in use is `live`.
+        (&["health"][..], &[][..], true),
+        (&["health"], &[to_dead], false),
+        (&["health", "--context", "live"], &[to_dead], true),
+        (&["health", "--context", "dead"], &[to_live], false),
+        (&["health"], &[name("live"), to_dead], true),
+        (&["health", "--context", "live"], &[name("dead")], true),
+        (&["health", "--url", live, "--context", "dead"], &[], true),
+        (&["health", "--url", live], &[name("dead"), to_dead], true),
+    ] {
+        let variables = [&[contexts], variables].concat();
+        let ended = with(&variables, words).await;
+        match is_live {
+            true => assert!(ended.done().contains("✓ ok"), "{words:?} {variables:?}"),
+            false => _ = ended.refused(4),
+        }
+    }
+
+    // `run` follows the context in use, unless a folder is named.
+    let workflow = folder.path().join("one.json");
+    let task = r#"[{"name": "kept on the server", "schemas": {"method": "echo_executor"}}]"#;
+    std::fs::write(&workflow, task).unwrap();
+    let workflow = workflow.to_str().unwrap();
+    let data = folder.path().join("apart");
+    let apart = ["run", workflow, "--data-dir", data.to_str().unwrap()];
+    with(&[contexts], &apart).await.done();
+    let list = ["tasks", "list"];
+    let listed = with(&[contexts], &list).await.done();
+    assert!(!listed.contains("kept on the server"), "{listed}");
+    with(&[contexts], &["run", workflow]).await.done();
+    let listed = with(&[contexts], &list).await.done();
+    assert!(listed.contains("kept on the server"), "{listed}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_named_context_shows_to_its_server_wins_over_variables() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let contexts = path("contexts.json");
+    let contexts = ("TASKLEDGER_CONTEXTS", contexts.as_str());
+    let token = path("token");
+    taskledger_private::create_new(token.as_ref()).unwrap();
+    std::fs::write(&token, "tl_abcdefgh12345678_of-the-context").unwrap();
+    let server = "http://ledger.example";
+    let add = ["context", "add", "far", "--server", server];
+    let add = [
+        &add[..],
+        &["--token-file", &token, "--proxy", "http://192.0.2.1:1"],
+    ]
+    .concat();
+    with(&[contexts], &add).await.done();
+    let variables = [
+        contexts,
+        ("TASKLEDGER_TOKEN", "tl_abcdefgh12345678_of-the-variable"),
+        ("TASKLEDGER_HEADER", "Authorization: Bearer other"),
+        ("TASKLEDGER_PROXY", "http://192.0.2.2:1"),
+    ];
+    // Tokens are not sent in the clear, which shows which one would be.
+    let named = with(&variables, &["health", "--context", "far"])
+        .await
+        .refused(2);
+    assert!(named.contains(&token), "{named}");
+    assert!(!named.contains("TASKLEDGER_"), "{named}");
+    assert!(named.contains("the proxy of the context"), "{named}");
+    let in_use = with(&variables, &["health"]).await.refused(2);
+    assert!(in_use.contains("TASKLEDGER_HEADER is not sent"), "{in_use}");
+    assert!(in_use.contains("the proxy of TASKLEDGER_PROXY"), "{in_use}");
+}

@@ -10,8 +10,10 @@ use std::str::FromStr;
 pub(super) const TOKEN_FILE_VARIABLE: &str = "TASKLEDGER_TOKEN_FILE";
 /// The variable with headers, one a line.
 pub(super) const HEADER_VARIABLE: &str = "TASKLEDGER_HEADER";
-/// The variable for `--server`, as `--url` has TASKLEDGER_URL.
-pub(super) const SERVER_VARIABLE: &str = "TASKLEDGER_SERVER";
+/// The variables with the address of the server, for the two names of the option; the first that is set is used.
+pub(super) const SERVER_VARIABLES: [&str; 2] = ["TASKLEDGER_URL", "TASKLEDGER_SERVER"];
+/// The variable for `--ca-file`.
+pub(super) const CA_FILE_VARIABLE: &str = "TASKLEDGER_CA_FILE";
 /// The variable of `--proxy`.
 pub(super) const PROXY_VARIABLE: &str = "TASKLEDGER_PROXY";
 

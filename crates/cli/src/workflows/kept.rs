@@ -112,7 +112,7 @@ pub(super) struct Delete {
 pub(super) struct Progress {
     #[command(flatten)]
     remote: Remote,
-    /// The run: the id of its root task
+    /// The run: its root task, as other commands name tasks
     #[arg(value_name = "ROOT")]
     root: String,
 }
@@ -202,7 +202,8 @@ pub(super) async fn delete(args: Delete, out: &mut Output) -> Result<ExitCode, C
 }
 
 pub(super) async fn progress(args: Progress, out: &mut Output) -> Result<ExitCode, CliError> {
-    let params = Params::default().with("root_task_id", args.root);
+    let root = crate::ids::resolved(&args.remote.api()?, &args.root).await?;
+    let params = Params::default().with("root_task_id", root);
     answered(&args.remote, ("workflows.progress", params), counts, out).await?;
     Ok(ExitCode::SUCCESS)
 }

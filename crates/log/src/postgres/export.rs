@@ -101,6 +101,7 @@ impl<C: DerefMut<Target = PgConnection> + Send> Export<C> {
                 unchanged(self.dropped, dropped.map_err(fail)?)?;
                 return Err(Error::Corrupt {
                     position: self.after + 1,
+                    flow: None,
                     reason: "the row is missing".to_owned(),
                 });
             }

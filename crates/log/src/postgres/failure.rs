@@ -90,6 +90,7 @@ fn of_code(answer: &PgDatabaseError, after: Position) -> Error {
         ("42501", _) => Error::NotWritable(text),
         ("XX001" | "XX002", _) => Error::Corrupt {
             position: after.saturating_add(1),
+            flow: None,
             reason: format!("the database is damaged here or after: {text}"),
         },
         (_, _) => Error::Unavailable(text),

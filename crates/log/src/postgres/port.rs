@@ -3,16 +3,18 @@
 //! Appends and `resolve` go to the committer, reads to the ring or to the pool.
 
 use super::committer::{Request, Resolve};
-use super::queries::{self, Range, Stopped};
+use super::queries::{self, Range, Span};
 use super::reads::told;
 use super::{PostgresStore, closed, failure, retention};
 use crate::chain::Mark;
 use crate::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX};
+use crate::damage::{DamageRegister, Damaged, PAGE_DAMAGED_MAX};
 use crate::retention::{Dropped, Undropped, being_dropped};
 use crate::row::{claim_columns, snapshot_checksum};
 use crate::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 use std::sync::Arc;
 use taskledger_domain::{EventId, FlowId, Position, Recorded, Timestamp, Version};
 use tokio::sync::{oneshot, watch};
@@ -77,7 +79,7 @@ impl EventStore for PostgresStore {
             }
             read => read,
         };
-        read.map_err(|e| told(e, 0))
+        self.registered(read.map_err(|e| told(e, 0)))
     }
 
     async fn read_stream_back(
@@ -101,7 +103,7 @@ impl EventStore for PostgresStore {
             Err(_) if self.is_archived(stream).await? => queries::prefix(&rows, range),
             read => read,
         };
-        read.map_err(|e| told(e, 0))
+        self.registered(read.map_err(|e| told(e, 0)))
     }
 
     async fn read_versions_within(
@@ -126,7 +128,7 @@ impl EventStore for PostgresStore {
         if read.is_err() && self.is_archived(stream).await? {
             return Err(being_dropped(stream));
         }
-        read.map_err(|e| told(e, 0))
+        self.registered(read.map_err(|e| told(e, 0)))
     }
 
     /// A page that memory can serve ends at the head as this process knows it, and `at_end` speaks
@@ -142,52 +144,65 @@ impl EventStore for PostgresStore {
             let next = events.last().map_or(after, |e| e.position);
             return Ok(Page {
                 events,
+                damaged: Vec::new(),
                 next,
                 at_end: next >= known,
             });
         }
-        let limit = limit as u64;
-        let failed = |e| failure::of_read(&e, after);
-        let mut from = after;
+        let mut page = Page {
+            events: Vec::new(),
+            damaged: Vec::new(),
+            next: after,
+            at_end: false,
+        };
+        // Rows of one statement: halved while the database can give none of so many.
+        let mut limit = limit as u64;
         loop {
+            let from = page.next;
+            let failed = |e| failure::of_read(&e, from);
             let rows = self.reads.rows(|| {
                 sqlx::query(queries::ALL_EVENTS)
                     .bind(number(from))
                     .bind(number(from.saturating_add(limit)))
                     .bind(number(PAGE_BYTES_MAX as u64))
             });
-            let rows = rows.await.map_err(failed)?;
-            let read = match queries::all(&rows, from, limit, 0) {
-                // Perhaps it was dropped. Asked behind the rows, so that it is known by now.
-                Err(Stopped::Row(_)) => {
-                    let dropped = self.reads.dropped().await.map_err(failed)?;
-                    queries::all(&rows, from, limit, dropped.horizon)
+            let span = match rows.await.map_err(failed) {
+                Ok(rows) => self.span(&rows, from, limit).await.map_err(failed)?,
+                Err(Error::Corrupt { .. }) if limit > 1 => {
+                    limit = limit.div_ceil(2);
+                    continue;
                 }
-                read => read,
-            };
-            let (events, head) = read.map_err(|e| told(e, from))?;
-            self.head.note(head);
-            if events.is_empty() && from < head {
-                // All of the span was dropped.
-                let next = self.reads.next_position(from).await.map_err(failed)?;
-                let to = next.map_or(head, |next| next - 1);
-                let dropped = self.reads.dropped().await.map_err(failed)?;
-                if to > dropped.horizon {
-                    return Err(Error::Corrupt {
+                Err(Error::Corrupt { reason, .. }) => Span {
+                    damaged: vec![Damaged {
                         position: from + 1,
-                        reason: "the row is missing".to_owned(),
-                    });
-                }
-                from = to;
+                        flow: None,
+                        reason: Arc::from(reason),
+                    }],
+                    next: from + 1,
+                    head: self.head().await?,
+                    ..Span::default()
+                },
+                Err(error) => return Err(error),
+            };
+            self.head.note(span.head);
+            page.next = span.next;
+            page.events = span.events;
+            page.damaged.extend(span.damaged);
+            let is_full = page.damaged.len() >= PAGE_DAMAGED_MAX;
+            if page.events.is_empty() && page.next < span.head && !is_full {
+                self.pass_dropped(&mut page, span.head).await?;
                 continue;
             }
-            let next = events.last().map_or(from, |e| e.position);
-            return Ok(Page {
-                events,
-                next,
-                at_end: next >= head,
-            });
+            page.at_end = page.next >= span.head;
+            for damaged in &page.damaged {
+                self.damage.add(damaged);
+            }
+            return Ok(page);
         }
+    }
+
+    fn damage(&self) -> &DamageRegister {
+        &self.damage
     }
 
     /// Asks the database, since other servers write as well.
@@ -343,6 +358,40 @@ impl EventStore for PostgresStore {
 }
 
 impl PostgresStore {
+    /// The part of the log in these rows.
+    async fn span(&self, rows: &[PgRow], after: Position, limit: u64) -> Result<Span, sqlx::Error> {
+        let span = queries::all(rows, after, limit, 0)?;
+        if !span.has_gap {
+            return Ok(span);
+        }
+        // Perhaps it was dropped. Read after the rows, so that it is known by now.
+        let dropped = self.reads.dropped().await?;
+        queries::all(rows, after, limit, dropped.horizon)
+    }
+
+    /// Moves a page without events to where the next row is.
+    async fn pass_dropped(&self, page: &mut Page, head: Position) -> Result<(), Error> {
+        let failed = |e| failure::of_read(&e, page.next);
+        let next = self.reads.next_position(page.next).await.map_err(failed)?;
+        let to = next.map_or(head, |next| next - 1);
+        if to > page.next {
+            let dropped = self.reads.dropped().await.map_err(failed)?;
+            if to > dropped.horizon {
+                page.damaged.push(Damaged::missing(page.next + 1));
+            }
+            page.next = to;
+        }
+        Ok(())
+    }
+
+    /// Registers the damage that a read has met.
+    fn registered<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &read {
+            self.damage.add_error(error);
+        }
+        read
+    }
+
     async fn is_archived(&self, stream: FlowId) -> Result<bool, Error> {
         let found = self.reads.is_archived(stream).await;
         found.map_err(|e| failure::of_read(&e, 0))

@@ -8,6 +8,7 @@
 
 use super::row::{self, columns};
 use crate::Error;
+use crate::damage::Damaged;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 use std::sync::Arc;
@@ -208,14 +209,17 @@ pub(super) fn stream_range(
     }
     let mut events = Vec::with_capacity(rows.len());
     for sql in rows {
-        let event = row::read(sql, 3)?.decode()?;
-        if event.version != next {
-            return Err(missing_version(flow, next, event.position));
-        }
+        let event = match row::read(sql, 3).and_then(|row| row.decode()) {
+            Ok(event) if event.version == next => event,
+            // The next read begins with it.
+            Ok(_) | Err(_) if !events.is_empty() => return Ok(events),
+            Ok(event) => return Err(missing_version(flow, next, event.position)),
+            Err(damage) => return Err(damage.into()),
+        };
         next = range.next(next);
         events.push(Arc::new(event));
     }
-    if found != expected {
+    if events.is_empty() && found != expected {
         // Somewhere behind what was bounded in bytes; the next page will meet it, or this was all.
         let all_here = events.len() as u64 == found;
         if all_here {
@@ -237,7 +241,11 @@ pub(super) fn prefix(rows: &[PgRow], range: Range) -> Result<Vec<Arc<Recorded>>,
         return Ok(events);
     }
     for sql in rows {
-        let event = row::read(sql, 3)?.decode()?;
+        let event = match row::read(sql, 3).and_then(|row| row.decode()) {
+            Ok(event) => event,
+            Err(_) if !events.is_empty() => break,
+            Err(damage) => return Err(damage.into()),
+        };
         if event.version != next {
             break;
         }
@@ -277,13 +285,33 @@ pub(super) fn versions(
     Ok(events)
 }
 
-/// The events in the rows of [`ALL_EVENTS`], and the head. Up to `horizon` positions may be missing.
+/// A part of the whole log.
+#[derive(Debug, Default)]
+pub(super) struct Span {
+    pub(super) events: Vec<Arc<Recorded>>,
+    pub(super) damaged: Vec<Damaged>,
+    /// Whether rows are missing; they are among the damaged ones.
+    pub(super) has_gap: bool,
+    /// Up to where it has been read.
+    pub(super) next: Position,
+    /// Position of the last event of the log.
+    pub(super) head: Position,
+}
+
+impl Span {
+    fn miss(&mut self, position: Position) {
+        self.has_gap = true;
+        self.damaged.push(Damaged::missing(position));
+    }
+}
+
+/// The part of the log in the rows of [`ALL_EVENTS`]. Up to `horizon` positions may be missing.
 pub(super) fn all(
     rows: &[PgRow],
     after: Position,
     limit: u64,
     horizon: Position,
-) -> Result<(Vec<Arc<Recorded>>, Position), Stopped> {
+) -> Result<Span, sqlx::Error> {
     let first = rows.first().ok_or(sqlx::Error::RowNotFound)?;
     let head = first.try_get::<i64, _>(0)?.cast_unsigned();
     let found = first
@@ -291,23 +319,36 @@ pub(super) fn all(
         .unwrap_or(0)
         .cast_unsigned();
     let last = after.saturating_add(limit).min(head);
-    let mut events: Vec<Arc<Recorded>> = Vec::with_capacity(rows.len());
-    let mut next = after.saturating_add(1);
+    let mut span = Span {
+        next: after,
+        head,
+        ..Span::default()
+    };
     if found > 0 {
         for sql in rows {
-            let row = row::read(sql, 2)?;
-            if row.position != next && row.position - 1 > horizon {
-                return Err(missing_position(next));
+            let read = row::read(sql, 2).and_then(|row| row.decode());
+            let position = match &read {
+                Ok(event) => event.position,
+                Err(damage) => damage.position,
+            };
+            if position != span.next + 1 && position - 1 > horizon {
+                span.miss(span.next + 1);
             }
-            next = row.position + 1;
-            events.push(Arc::new(row.decode()?));
+            span.next = position;
+            match read {
+                Ok(event) => span.events.push(Arc::new(event)),
+                Err(damage) => span.damaged.push(damage.into()),
+            }
         }
     }
-    // Behind what was bounded in bytes the next page will meet it.
-    if events.len() as u64 == found && next <= last && last > horizon {
-        return Err(missing_position(next));
+    // Else bytes were bounded, and the next page begins with what is left.
+    if found == 0 || rows.len() as u64 == found {
+        if span.next < last && last > horizon {
+            span.miss(span.next + 1);
+        }
+        span.next = span.next.max(last);
     }
-    Ok((events, head))
+    Ok(span)
 }
 
 /// The events of `flow` with these ids, in order of version; `None` unless all are there.
@@ -336,13 +377,7 @@ pub(super) async fn find(
 fn missing_version(flow: FlowId, version: Version, position: Position) -> Stopped {
     Stopped::Row(Error::Corrupt {
         position,
+        flow: Some(flow),
         reason: format!("stream `{flow}` has no event with version {version}"),
-    })
-}
-
-fn missing_position(position: Position) -> Stopped {
-    Stopped::Row(Error::Corrupt {
-        position,
-        reason: "the row is missing".to_owned(),
     })
 }

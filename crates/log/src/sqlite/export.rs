@@ -100,6 +100,7 @@ impl Export {
                 unchanged(self.dropped, dropped)?;
                 return Err(Error::Corrupt {
                     position: self.after + 1,
+                    flow: None,
                     reason: "the row is missing".to_owned(),
                 });
             }
@@ -126,6 +127,7 @@ impl Export {
             if found > expected && found - 1 > retention::read_dropped(&self.connection)?.horizon {
                 return Err(Error::Corrupt {
                     position: expected,
+                    flow: None,
                     reason: "the row is missing".to_owned(),
                 });
             }

@@ -27,6 +27,7 @@ pub(super) fn of_read(error: &rusqlite::Error, position: Position) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Error::Corrupt {
             position: position.saturating_add(1),
+            flow: None,
             reason: format!("the file is damaged here or after: {error}"),
         },
         _ => Error::Unavailable(error.to_string()),

@@ -7,6 +7,7 @@ use super::committer::{Request, Write};
 use super::{SqliteStore, closed, failure};
 use crate::chain::Mark;
 use crate::check::{self, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Size};
+use crate::damage::DamageRegister;
 use crate::retention::{Dropped, Undropped};
 use crate::{Append, ClaimKey, Error, EventStore, Outcome, Page, Resolution, Snapshot};
 use async_trait::async_trait;
@@ -56,9 +57,8 @@ impl EventStore for SqliteStore {
         if let Some(events) = self.ring.read_stream(stream, after, limit, bytes_max) {
             return Ok(events);
         }
-        readers
-            .run(move |q| q.read_stream(stream, after, limit, bytes_max))
-            .await
+        let read = readers.run(move |q| q.read_stream(stream, after, limit, bytes_max));
+        self.registered(read.await)
     }
 
     async fn read_stream_back(
@@ -72,9 +72,8 @@ impl EventStore for SqliteStore {
         if let Some(events) = self.ring.read_stream_back(stream, before, limit, bytes_max) {
             return Ok(events);
         }
-        readers
-            .run(move |q| q.read_stream_back(stream, before, limit, bytes_max))
-            .await
+        let read = readers.run(move |q| q.read_stream_back(stream, before, limit, bytes_max));
+        self.registered(read.await)
     }
 
     async fn read_versions_within(
@@ -88,9 +87,8 @@ impl EventStore for SqliteStore {
             return Ok(events);
         }
         let versions = versions.to_vec();
-        readers
-            .run(move |q| q.read_versions(stream, &versions, bytes_max))
-            .await
+        let read = readers.run(move |q| q.read_versions(stream, &versions, bytes_max));
+        self.registered(read.await)
     }
 
     async fn read_all(&self, after: Position, limit: usize) -> Result<Page, Error> {
@@ -101,26 +99,38 @@ impl EventStore for SqliteStore {
         if last <= after {
             return Ok(Page {
                 events: Vec::new(),
+                damaged: Vec::new(),
                 next: after,
                 at_end: after >= head,
             });
         }
         let count = usize::try_from(last - after).unwrap_or(PAGE_EVENTS_MAX);
-        let events = match self.ring.read(after, count, PAGE_BYTES_MAX) {
-            Some(events) => events,
-            None => {
-                readers
-                    .run(move |q| q.read_all(after, limit, head, PAGE_BYTES_MAX))
-                    .await?
-            }
-        };
-        // Nothing: what was the head has been dropped since, and the new one is on its way here.
-        let next = events.last().map_or(head, |e| e.position);
+        if let Some(events) = self.ring.read(after, count, PAGE_BYTES_MAX) {
+            // Nothing: what was the head has been dropped since, and the new one is on its way here.
+            let next = events.last().map_or(head, |e| e.position);
+            return Ok(Page {
+                events,
+                damaged: Vec::new(),
+                next,
+                at_end: next >= head,
+            });
+        }
+        let span = readers
+            .run(move |q| q.read_all(after, limit, head, PAGE_BYTES_MAX))
+            .await?;
+        for damaged in &span.damaged {
+            self.damage.add(damaged);
+        }
         Ok(Page {
-            events,
-            next,
-            at_end: next >= head,
+            at_end: span.next >= head,
+            events: span.events,
+            damaged: span.damaged,
+            next: span.next,
         })
+    }
+
+    fn damage(&self) -> &DamageRegister {
+        &self.damage
     }
 
     async fn head(&self) -> Result<Position, Error> {
@@ -215,5 +225,15 @@ impl EventStore for SqliteStore {
         let answered = answer.await.map_err(|_| closed())?;
         self.dropped.end();
         answered
+    }
+}
+
+impl SqliteStore {
+    /// Registers the damage that a read has met.
+    fn registered<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &read {
+            self.damage.add_error(error);
+        }
+        read
     }
 }

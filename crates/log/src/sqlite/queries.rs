@@ -6,6 +6,7 @@
 use super::failure::of_read;
 use super::retention;
 use super::row::{self, Row, columns};
+use super::span::ALL_EVENTS;
 use crate::chain::Mark;
 use crate::retention::{Dropped, Undropped, being_dropped};
 use crate::row::{claim_columns, snapshot_checksum};
@@ -33,15 +34,6 @@ const STREAM_EVENTS_BACK: &str = concat!(
       LEFT JOIN streams AS s ON s.number = e.stream
       WHERE e.stream = ?1 AND e.version >= ?2 AND e.version < ?3
       ORDER BY e.version DESC"
-);
-/// By the primary key.
-const ALL_EVENTS: &str = concat!(
-    "SELECT ",
-    columns!(),
-    " FROM events AS e
-      LEFT JOIN streams AS s ON s.number = e.stream
-      WHERE e.position > ?1 AND e.position <= ?2
-      ORDER BY e.position"
 );
 /// By `events_by_stream`, from the newest, since what is looked for was written last.
 const STREAM_IDS: &str = "SELECT version, id FROM events WHERE stream = ?1 ORDER BY version DESC";
@@ -77,7 +69,7 @@ const STATEMENTS: [&str; 7] = [
 /// The questions, asked on one connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queries<'c> {
-    connection: &'c Connection,
+    pub(super) connection: &'c Connection,
 }
 
 impl<'c> Queries<'c> {
@@ -108,7 +100,7 @@ impl<'c> Queries<'c> {
             .optional()
     }
 
-    fn statement(&self, sql: &str) -> Result<CachedStatement<'c>, Error> {
+    pub(super) fn statement(&self, sql: &str) -> Result<CachedStatement<'c>, Error> {
         let statement = self.connection.prepare_cached(sql);
         statement.map_err(|e| of_read(&e, 0))
     }
@@ -160,7 +152,9 @@ impl<'c> Queries<'c> {
         let versions = (first..before).rev();
         let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
         match missing {
-            Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
+            Some(missing) if events.is_empty() && !self.is_archived(stream)? => {
+                Err(missing.of(flow))
+            }
             Some(_) | None => Ok(events),
         }
     }
@@ -207,9 +201,10 @@ impl<'c> Queries<'c> {
         let (events, missing) = checked(rows, versions, stream.last_position, bytes_max)?;
         match missing {
             None => Ok(events),
+            // The next read begins with it.
+            Some(_) if !events.is_empty() => Ok(events),
             Some(missing) if !self.is_archived(stream)? => Err(missing.of(flow)),
-            Some(_) if events.is_empty() => self.read_versions(flow, &[stream.version], usize::MAX),
-            Some(_) => Ok(events),
+            Some(_) => self.read_versions(flow, &[stream.version], usize::MAX),
         }
     }
 
@@ -253,65 +248,6 @@ impl<'c> Queries<'c> {
                 break;
             }
             events.push(Arc::new(row.decode()?));
-        }
-        Ok(events)
-    }
-
-    /// Up to `limit` events with positions in `after + 1 ..= head`, all of which exist unless they
-    /// were dropped; fewer, but at least one, when they are larger than `bytes_max`.
-    pub(super) fn read_all(
-        &self,
-        mut after: Position,
-        limit: usize,
-        head: Position,
-        bytes_max: usize,
-    ) -> Result<Vec<Arc<Recorded>>, Error> {
-        while after < head {
-            let last = after.saturating_add(limit as u64).min(head);
-            let events = self.read_span(after, last, bytes_max)?;
-            if !events.is_empty() {
-                return Ok(events);
-            }
-            // All of the span was dropped.
-            let next = retention::next_position(self.connection, last);
-            match next.map_err(|e| of_read(&e, after))? {
-                Some(next) if next - 1 <= self.dropped()?.horizon => after = next - 1,
-                Some(_) | None => return Err(missing_position(last + 1)),
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    fn read_span(
-        &self,
-        after: Position,
-        last: Position,
-        bytes_max: usize,
-    ) -> Result<Vec<Arc<Recorded>>, Error> {
-        let fail = |e: rusqlite::Error| of_read(&e, after);
-        let mut events: Vec<Arc<Recorded>> = Vec::new();
-        let mut bytes = 0;
-        let mut expected = after + 1;
-        let range = (after.cast_signed(), last.cast_signed());
-        let mut statement = self.statement(ALL_EVENTS)?;
-        let mut rows = statement.query(range).map_err(fail)?;
-        while let Some(sql) = rows.next().map_err(fail)? {
-            let row = Row::read(sql)?;
-            if row.position != expected
-                && row.position - 1 > retention::read_dropped(self.connection)?.horizon
-            {
-                return Err(missing_position(expected));
-            }
-            expected = row.position + 1;
-            bytes += row.data.len();
-            if bytes > bytes_max && !events.is_empty() {
-                return Ok(events);
-            }
-            events.push(Arc::new(row.decode()?));
-        }
-        drop(rows);
-        if expected <= last && last > self.dropped()?.horizon {
-            return Err(missing_position(expected));
         }
         Ok(events)
     }
@@ -421,28 +357,36 @@ impl Missing {
     }
 }
 
-/// The events of these rows, up to the first that has another than the expected version; fewer, but
-/// at least one, when they are larger than `bytes_max`.
+/// The events of these rows, up to the first that is damaged or has another than the expected version; fewer, but
+/// at least one, when they are larger than `bytes_max`. An error when already the first is damaged.
 fn checked(
     mut rows: rusqlite::Rows<'_>,
     versions: impl Iterator<Item = Version>,
     last_position: Position,
     bytes_max: usize,
 ) -> Result<(Vec<Arc<Recorded>>, Option<Missing>), Error> {
-    let fail = |e: rusqlite::Error| of_read(&e, 0);
     let mut events = Vec::new();
     let mut bytes = 0;
     for version in versions {
         let missing = |position| Missing { version, position };
-        let Some(sql) = rows.next().map_err(fail)? else {
-            return Ok((events, Some(missing(last_position))));
+        let sql = match rows.next() {
+            Ok(Some(sql)) => sql,
+            Ok(None) => return Ok((events, Some(missing(last_position)))),
+            Err(_) if !events.is_empty() => break,
+            Err(error) => return Err(of_read(&error, 0)),
         };
-        let row = Row::read(sql)?;
-        bytes += row.data.len();
+        let event = match Row::read(sql).and_then(|row| Ok((row.data.len(), row.decode()?))) {
+            Ok((len, event)) => {
+                bytes += len;
+                event
+            }
+            // The next read begins with it.
+            Err(_) if !events.is_empty() => break,
+            Err(damage) => return Err(damage.into()),
+        };
         if bytes > bytes_max && !events.is_empty() {
             break;
         }
-        let event = row.decode()?;
         if event.version != version {
             return Ok((events, Some(missing(event.position))));
         }
@@ -454,13 +398,7 @@ fn checked(
 fn missing_version(flow: FlowId, version: Version, position: Position) -> Error {
     Error::Corrupt {
         position,
+        flow: Some(flow),
         reason: format!("stream `{flow}` has no event with version {version}"),
-    }
-}
-
-fn missing_position(position: Position) -> Error {
-    Error::Corrupt {
-        position,
-        reason: "the row is missing".to_owned(),
     }
 }

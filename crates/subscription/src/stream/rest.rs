@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use taskledger_domain::flow::Event;
 use taskledger_domain::{FlowId, Position, Recorded, TaskId};
+use taskledger_log::damage::read_stream_over;
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 
 /// The result of the search.
@@ -31,9 +32,7 @@ pub(super) async fn of_unrun(
     let (mut open, mut end) = (HashSet::new(), None);
     let (mut after, mut position) = (0, 0);
     loop {
-        let piece = log
-            .read_stream(flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
-            .await?;
+        let piece = read_stream_over(log, flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX).await?;
         let Some(last) = piece.last() else { break };
         (after, position) = (last.version, last.position);
         for recorded in &piece {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use taskledger_domain::flow::{Event, RunKind, RunStage, RunStarted, TaskSuspended, covers};
 use taskledger_domain::{FlowId, Position, Recorded, RunId, TaskId, Timestamp, Version};
+use taskledger_log::damage::read_stream_over;
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use taskledger_subscription::notice::{Kind, Notice, notices};
 use taskledger_subscription::run_fold::{Fold, FoldChange, FoldStatus, Wait};
@@ -107,9 +108,9 @@ impl ReportedRun {
         place: Position,
     ) -> Result<(), Error> {
         loop {
-            let piece = log
-                .read_stream(self.flow, self.version, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
-                .await?;
+            let (flow, after) = (self.flow, self.version);
+            let piece =
+                read_stream_over(log, flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX).await?;
             let before = self.version;
             for recorded in piece.iter().filter(|it| it.position <= place) {
                 self.take(recorded);
@@ -329,10 +330,11 @@ impl ReportedRun {
 
     async fn question(&self, log: &dyn EventStore, wait: Wait) -> Result<Option<Said>, Error> {
         let before = wait.version.saturating_sub(1);
-        let found = log
-            .read_stream(self.flow, before, 1, PIECE_BYTES_MAX)
-            .await?;
-        let asked = found.first().and_then(|it| Some((question(it)?, it.time)));
+        let found = read_stream_over(log, self.flow, before, 1, PIECE_BYTES_MAX).await?;
+        let asked = found
+            .first()
+            .filter(|it| it.version == wait.version)
+            .and_then(|it| Some((question(it)?, it.time)));
         Ok(asked.map(|(asked, at)| Said::Question(Box::new(asked.clone()), at)))
     }
 

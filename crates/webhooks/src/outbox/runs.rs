@@ -6,6 +6,7 @@ use std::sync::Arc;
 use taskledger_domain::flow::covers;
 use taskledger_domain::flow::{Event, RunStarted};
 use taskledger_domain::{FlowId, Recorded, RunId, TaskId};
+use taskledger_log::damage::read_stream_over;
 use taskledger_log::{Error, EventStore, PIECE_BYTES_MAX, PIECE_EVENTS_MAX};
 use taskledger_subscription::notice::Notice;
 use taskledger_subscription::runs::covered;
@@ -90,9 +91,8 @@ async fn each(
 ) -> Result<(), Error> {
     let mut after = 0;
     loop {
-        let piece = log
-            .read_stream(flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX)
-            .await?;
+        let piece =
+            read_stream_over(&**log, flow, after, PIECE_EVENTS_MAX, PIECE_BYTES_MAX).await?;
         let Some(end) = piece.last().map(|event| event.version) else {
             return Ok(());
         };

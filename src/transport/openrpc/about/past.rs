@@ -167,7 +167,7 @@ pub(in crate::transport) fn reason() -> Value {
         "root_cause": task,
         "dependencies": tasks("`waits_for_dependencies`: those that are not satisfied."),
         "open": tasks("`waits_for_descendants`: running ones first; groups only when no task is open."),
-        "harmed_by": tasks("`failed`, of a group: the children that made it fail."),
+        "harmed_by": tasks("`failed`, of a group: the root causes, tasks below it that failed or were cancelled."),
         "not_done": tasks("`failed`, of a group: what is pending below it."),
         "retries": {"type": "string", "enum": RETRIES, "description": "`failed`: what became of its retries."},
         "no_attempt_because": {"type": "string", "enum": NO_ATTEMPT, "description": "`failed` with retries left: why no attempt follows."},

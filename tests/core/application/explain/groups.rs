@@ -83,3 +83,40 @@ async fn a_group_says_that_a_drain_keeps_what_is_below_it_from_starting() {
     w.script.launched(2).await;
     assert_eq!(codes("root").await, ["waits_for_descendants"]);
 }
+
+#[tokio::test]
+async fn a_failed_flow_names_its_root_cause_and_a_retry_only_where_it_can_work() {
+    let w = world().await;
+    let inner = json!({"id": id("inner"), "name": "inner", "children": [task("bad", "work")]});
+    let outer = json!({"id": id("outer"), "name": "outer", "children": [inner]});
+    executed(&w, json!([outer, task("other", "work")])).await;
+    w.script.launched(2).await;
+    w.script.fail("bad").await;
+    w.script.complete("other").await;
+    let answer = explain(&w, "root").await;
+    let summary = answer["summary"].as_str().unwrap();
+    assert!(
+        summary.ends_with("; root cause: `bad` failed: boom"),
+        "{summary}"
+    );
+    let reason = first(&answer);
+    assert_eq!(reason["harmed_by"][0]["name"], "bad");
+    assert_eq!(reason["next_steps"][0]["method"], "tasks.retry");
+
+    let w = world().await;
+    executed(&w, json!([task("stopped", "work"), task("other", "work")])).await;
+    w.script.launched(2).await;
+    w.script.complete("other").await;
+    let stopped = id("stopped");
+    let cancel =
+        w.call(move |app| async move { app.cancel(&caller(), stopped, false, None).await });
+    assert!(soon(cancel).await.unwrap().is_ok());
+    let answer = explain(&w, "root").await;
+    let reason = first(&answer);
+    assert_eq!(reason["code"], "failed");
+    // A retry skips what was cancelled.
+    let steps: Vec<_> = reason["next_steps"].as_array().unwrap().iter().collect();
+    assert_eq!(steps.len(), 1, "{steps:?}");
+    assert_eq!(steps[0]["method"], "tasks.copy");
+    assert_eq!(steps[0]["params"]["copy_children"], true);
+}

@@ -354,12 +354,24 @@ impl Speaker<'_> {
         let retries = self.retries(reason);
         let (harmed, harmed_more) = (self.ended(harmed_by), harmed_by.more);
         let (open, open_more) = self.tasks(not_done);
-        let next = Steps::new().run(
-            "tasks.retry",
-            self.e.task.id,
-            "retry it; the tasks that depend on it follow",
-            retry,
-        );
+        let is_cancelled = |it: &&TaskRef| it.status == Status::Cancelled;
+        let next = match harmed_by.items.iter().find(is_cancelled) {
+            // A retry skips what was cancelled, so it would end in the same way.
+            Some(cancelled) => Steps::new().now(
+                "tasks.copy",
+                json!({"task_id": self.e.task.id, "copy_children": true}),
+                &format!(
+                    "`{}` was cancelled and cannot run again, so a retry would fail too: run a copy",
+                    self.facts.name(cancelled)
+                ),
+            ),
+            None => Steps::new().run(
+                "tasks.retry",
+                self.e.task.id,
+                "retry it; the tasks that depend on it follow",
+                retry,
+            ),
+        };
         let mut details = json!({"error": error, "reason": reason,
             "at": outcome.map(|o| o.time), "attempt": self.e.attempt,
             "attempts_of_run": budget.used, "max_attempts": budget.max, "retries": retries.code,
@@ -375,7 +387,24 @@ impl Speaker<'_> {
             details["deadline_of"] = self.task(&deadline.of);
         }
         let words = retries.words;
-        said("failed", format!("failed{words}{}", short(error)), details)
+        let cause = self.root_cause(harmed_by);
+        let message = format!("failed{words}{}{cause}", short(error));
+        said("failed", message, details)
+    }
+
+    /// The first root cause of a group, in words.
+    fn root_cause(&self, harmed_by: &Listed<TaskRef>) -> String {
+        let Some(first) = harmed_by.items.first() else {
+            return String::new();
+        };
+        let others = match harmed_by.items.len() - 1 + harmed_by.more {
+            0 => String::new(),
+            1 => ", and 1 other task".to_owned(),
+            others => format!(", and {others} other tasks"),
+        };
+        let (name, status) = (self.facts.name(first), first.status.as_str());
+        let error = short(self.facts.error(first));
+        format!("; root cause: `{name}` {status}{error}{others}")
     }
 
     /// Tasks with the errors that they ended with.
