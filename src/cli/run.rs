@@ -197,6 +197,7 @@ async fn open_embedded(engine: Engine, executors: RegistryBuilder) -> Result<Emb
     let options = server::Options {
         webhooks,
         sharing: server::sharing(config),
+        wait_bounds: config.wait_bounds(),
         ..server::Options::default()
     };
     let server = Server::open_with(folder, registry, clock.clone(), options)

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Action, Scope, Scopes};
 use taskledger_beside::Owner;
+use taskledger_domain::flow::RunKind;
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_schedules::{Calendar, Deleted, NewSchedule, key_by_hand};
 use tokio::time::sleep;
@@ -98,7 +99,9 @@ impl Service {
         match stored(&audited, self.schedules.create(&new).await).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
-                Ok(Ok(shown(schedule, Vec::new(), at)))
+                let warnings = Box::pin(self.warnings_of_schedule(context, &schedule)).await;
+                let shown = shown(schedule, Vec::new(), at);
+                Ok(Ok(ShownSchedule { warnings, ..shown }))
             }
             Err(refusal) => {
                 audited.refused().await;
@@ -221,7 +224,12 @@ impl Service {
             let replaced = self.schedules.replace(&seen, &new, at).await;
             if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
-                return Ok(Ok(shown(kept, Vec::new(), at)));
+                let warnings = match changes.work {
+                    Some(_) => Box::pin(self.warnings_of_schedule(context, &kept)).await,
+                    None => Vec::new(),
+                };
+                let shown = shown(kept, Vec::new(), at);
+                return Ok(Ok(ShownSchedule { warnings, ..shown }));
             }
             sleep(ROUND_PAUSE).await;
         }
@@ -332,7 +340,12 @@ impl Service {
             && run.state != State::Starting
         {
             let root = TaskId(run.flow);
-            return Ok(Ok(RunByHand { run, root }));
+            let warnings = Vec::new();
+            return Ok(Ok(RunByHand {
+                run,
+                root,
+                warnings,
+            }));
         }
         let of = (&owner, &named.name);
         let mut audited = self.audited(context, Action::ScheduleRun, of);
@@ -351,7 +364,18 @@ impl Service {
                     State::Waiting | State::Starting | State::Started => {}
                 }
                 let root = TaskId(run.flow);
-                return Ok(Ok(RunByHand { run, root }));
+                let warnings = match run.state {
+                    State::Started => {
+                        let warnings = self.warnings_of_run(context, root, RunKind::Execute);
+                        Box::pin(warnings).await
+                    }
+                    State::Skipped | State::Failed | State::Waiting | State::Starting => Vec::new(),
+                };
+                return Ok(Ok(RunByHand {
+                    run,
+                    root,
+                    warnings,
+                }));
             }
             let newest = self.schedules.schedule(&owner, &named.name).await;
             schedule = match found(&audited, newest.map_err(Error::from)).await? {
@@ -427,6 +451,7 @@ fn shown(schedule: Schedule, runs: Vec<Run>, now: Timestamp) -> ShownSchedule {
         schedule,
         next,
         runs,
+        warnings: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::application::api::webhooks::{Callback, URL_CHARS_MAX};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;
+use taskledger_domain::suggestion::known_member;
 use taskledger_domain::violation::PathSegment;
 
 /// The member of `configuration`.
@@ -75,7 +76,7 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
         .transpose()
         .map_err(|mut faults| violations.append(&mut faults));
     for name in map.keys().filter(|name| !MEMBERS.contains(&name.as_str())) {
-        let expected = format!("one of {}", MEMBERS.join(", "));
+        let expected = known_member(name, &MEMBERS);
         let actual = without_texts(&map[name]);
         let fault = Violation::new(&path(name), "unknown parameter", expected, &actual);
         violations.push(fault);
