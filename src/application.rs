@@ -105,6 +105,7 @@ use crate::subscription::runner::Handle as Projections;
 use limits::Limits;
 use std::fmt;
 use std::sync::Arc;
+use taskledger_domain::flow::WaitBounds;
 
 /// The parts that use cases work on. One per server; doors reach it through [`Service`] only.
 pub struct App {
@@ -134,6 +135,8 @@ pub struct App {
     pub live: Arc<Live>,
     /// How much callers may ask and add.
     pub limits: Arc<Limits>,
+    /// How long tasks of runs wait that begin here, if they do not say so themselves.
+    pub wait_bounds: WaitBounds,
 }
 
 impl fmt::Debug for App {

@@ -49,6 +49,7 @@ use std::sync::Arc;
 use storage::Opened;
 use taskledger_auth::tokens::FirstError;
 use taskledger_auth::{AdminTokens, By, Tokens};
+use taskledger_domain::flow::WaitBounds;
 use taskledger_zones::Zones;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -77,6 +78,8 @@ pub struct Options {
     pub webhooks: webhooks::Options,
     /// Who comes first when an executor is busy.
     pub sharing: Sharing,
+    /// How long tasks of runs that begin here wait, if they do not say so themselves.
+    pub wait_bounds: WaitBounds,
     /// How much callers may ask.
     pub limits: limiting::Options,
     /// Tokens of the operator, which are accepted without being stored.
@@ -156,6 +159,7 @@ impl Server {
         let Options {
             webhooks,
             sharing,
+            wait_bounds,
             limits,
             admins,
             issuers,
@@ -178,8 +182,9 @@ impl Server {
         let workers = assembly.know_workers(&catalog).await?;
         let usage = assembly.storage.queries.clone();
         let limits = Arc::new(Limits::new(&limits, usage, clock.clone()));
-        let (app, engine) =
-            assembly.application(ownership, projections, &catalog, &limits, secrets.clone());
+        let following = (ownership, projections);
+        let settings = (&limits, wait_bounds);
+        let (app, engine) = assembly.application(following, &catalog, settings, secrets.clone());
         app.flows.share(sharing);
         if !app.flows.ownership().is_shared() {
             // Nobody else will bring them.

@@ -56,6 +56,7 @@ fn main() {
             run_id: run(&format!("leaf {k}")),
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            wait_bounds: Default::default(),
             callback: None,
             origin: None,
         })

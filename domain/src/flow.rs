@@ -20,7 +20,7 @@ mod sound;
 mod stage;
 pub(crate) mod state;
 mod timers;
-mod waits;
+mod wait_graph;
 mod wires;
 
 pub use command::{
@@ -36,14 +36,14 @@ pub use event::{
     TaskCompleted, TaskCompletionRejected, TaskCreated, TaskDeferred, TaskDeleted, TaskFailed,
     TaskMoved, TaskOutputAppended, TaskProgressed, TaskReminded, TaskRenamed, TaskRequeued,
     TaskRespecified, TaskStarted, TaskSuspended, TaskSuspensionExpired, TimerKind, UserChanged,
-    When,
+    WaitBounds, When,
 };
 pub use overview::{Counts, OVERVIEW_LISTED_MAX, Overview};
 pub(crate) use refusal::report;
 pub use refusal::{
-    ArchiveFault, Argument, CallTask, Changeable, Fault, Kind, Outdated, OutputExtent, ParentFault,
-    ReferenceAt, Refusal, Refusals, Rejection, RunConflict, SelfDependency, TransitionFault,
-    TreeFault, UnknownDependency, UnknownExecutor,
+    ArchiveFault, Argument, CallTask, Changeable, ClosedBy, Fault, Kind, Outdated, OutputExtent,
+    ParentFault, ReferenceAt, Refusal, Refusals, Rejection, RunConflict, SelfDependency,
+    TransitionFault, TreeFault, UnknownDependency, UnknownExecutor,
 };
 pub use stage::RunStage;
 pub use state::{Archived, Flow, TaskSummary};

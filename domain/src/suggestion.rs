@@ -19,6 +19,16 @@ pub fn suggestion<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> Opti
     near.map(|(_, name)| name).or(begun)
 }
 
+/// What is expected in place of the unknown member `given` of an object: the member that was probably meant, or else
+/// all of them. Cost: as for [`suggestion`].
+#[must_use]
+pub fn known_member(given: &str, known: &[&str]) -> String {
+    match suggestion(given, known.iter().copied()) {
+        Some(near) => format!("a known field; did you mean `{near}`?"),
+        None => format!("one of: {}", known.join(", ")),
+    }
+}
+
 /// Whether `given` is `name` without its end.
 fn begins(name: &str, given: &str) -> bool {
     let beginning = name.as_bytes().get(..given.len());

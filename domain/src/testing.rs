@@ -300,6 +300,7 @@ pub fn start(name: &str, kind: RunKind, run_name: &str) -> Command {
         run_id: run(run_name),
         allow_unknown_executors: false,
         executor_wait_ms: crate::limits::EXECUTOR_WAIT_MS_DEFAULT,
+        wait_bounds: Default::default(),
         callback: None,
         origin: None,
     })

@@ -158,6 +158,10 @@ fn full() -> Vec<Event> {
             covers: vec![(0, 3), (7, 7)],
             allow_unknown_executors: true,
             executor_wait_ms: 300_000,
+            wait_bounds: WaitBounds {
+                start_ms: Some(604_800_000),
+                answer_ms: Some(2_592_000_000),
+            },
             callback: Some(CallbackId(id("callback").0)),
             origin: Some(Box::new(RunOrigin {
                 context: Some("trip to Rome".to_owned()),

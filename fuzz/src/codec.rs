@@ -108,6 +108,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
             run_id: run_id("a new run"),
             allow_unknown_executors: true,
             executor_wait_ms: 1000,
+            wait_bounds: Default::default(),
             callback: None,
             origin: None,
         })

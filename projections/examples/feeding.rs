@@ -119,6 +119,7 @@ async fn main() {
             covers: vec![(0, size as u32 - 1)],
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            wait_bounds: Default::default(),
             callback: None,
             origin: None,
         };

@@ -96,6 +96,7 @@ fn a_flow_of_the_largest_size_is_rebuilt_and_walked_without_recursion() {
         covers: vec![(0, TASKS - 1)],
         allow_unknown_executors: false,
         executor_wait_ms: 0,
+        wait_bounds: Default::default(),
         callback: None,
         origin: None,
     });

@@ -70,6 +70,7 @@ fn begins(world: &mut World, task: TaskId, run_id: RunId, context: Option<&str>)
         covers: vec![(0, 0)],
         allow_unknown_executors: false,
         executor_wait_ms: 0,
+        wait_bounds: Default::default(),
         callback: None,
         origin: origin.map(Box::new),
     };

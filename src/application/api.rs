@@ -49,6 +49,7 @@ pub use lineage::{Lineage, Origin};
 pub use recorded::Recorded;
 pub use replies::{
     Copied, Created, DroppedDependency, Explained, HistoryPage, NamedRejection, Reply, Started,
+    Warning,
 };
 pub use requests::{Cancel, Copy, Delete, Execute, IdCheck, Request, Retry, Update};
 pub use system::{

@@ -227,6 +227,7 @@ impl App {
             run_id: run,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
+            wait_bounds: self.wait_bounds,
             callback: options.callback,
             origin: options.origin,
         });
@@ -289,6 +290,7 @@ impl App {
             run_id: run,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
+            wait_bounds: self.wait_bounds,
             callback: options.callback,
             origin: options.origin,
         });

@@ -77,6 +77,10 @@ pub trait ExecutorSnapshot: Send + Sync + fmt::Debug + 'static {
     fn check(&self, _method: &str, _inputs: &Map<String, Value>) -> Vec<Violation> {
         Vec::new()
     }
+    /// The secrets that inputs of an executor of this process name, each once.
+    fn secrets(&self, _method: &str, _inputs: &Map<String, Value>) -> Vec<SecretName> {
+        Vec::new()
+    }
     /// The members of `params` that an executor reads beside the engine's own; `None` when it does not
     /// say, or there is no such executor.
     fn params(&self, _method: &str) -> Option<Arc<[String]>> {

@@ -20,6 +20,7 @@ mod schedules;
 mod secrets;
 mod streams;
 mod system;
+mod warnings;
 mod webhooks;
 mod work;
 mod workers;

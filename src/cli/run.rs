@@ -207,6 +207,7 @@ async fn open_embedded(engine: Engine, executors: RegistryBuilder) -> Result<Emb
         webhooks,
         sharing: server::sharing(config),
         zones: zones.map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?,
+        wait_bounds: config.wait_bounds(),
         ..server::Options::default()
     };
     let server = Server::open_with(folder, registry, clock.clone(), options)

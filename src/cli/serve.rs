@@ -244,6 +244,7 @@ fn options(
     Ok(server::Options {
         webhooks,
         sharing: server::sharing(&config.engine),
+        wait_bounds: config.engine.wait_bounds(),
         limits: server::limits(&config.limits),
         admins: admins.unwrap_or_default(),
         issuers: issuers.collect(),

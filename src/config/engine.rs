@@ -6,11 +6,16 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
+use taskledger_domain::flow::WaitBounds;
 
 /// Attempts of one executor at once that an operator may ask for.
 const EXECUTOR_LIMIT_MAX: usize = 65_536;
 /// The greatest weight of a user.
 const FAIR_SHARE_WEIGHT_MAX: u32 = 1_000;
+
+/// Seconds that an operator may let something wait, if not for ever: a year.
+const WAIT_SECONDS_MAX: u64 = 365 * 24 * 3600;
 
 /// The folder with the programs of servers, in the state folder of the machine.
 const PROGRAMS: &str = "programs";
@@ -67,6 +72,26 @@ pub struct EngineConfig {
     #[arg(long = "zoneinfo", value_name = "DIR", env = "TASKLEDGER_ZONEINFO")]
     pub zone_folder: Option<PathBuf>,
 
+    /// Seconds within which a task must start once it is ready, unless it has `schedule_to_start_seconds`; else it
+    /// fails. 0 or `none`: it waits for a worker or a slot for ever
+    #[arg(
+        long = "max-start-wait-seconds",
+        value_name = "SECONDS",
+        env = "TASKLEDGER_MAX_START_WAIT_SECONDS",
+        default_value = "604800"
+    )]
+    pub max_start_wait: WaitBound,
+
+    /// Seconds within which a question to a person must be answered that has no time-out of its own; then its
+    /// fallback applies, and without one the task fails. 0 or `none`: it waits for ever
+    #[arg(
+        long = "max-answer-wait-seconds",
+        value_name = "SECONDS",
+        env = "TASKLEDGER_MAX_ANSWER_WAIT_SECONDS",
+        default_value = "2592000"
+    )]
+    pub max_answer_wait: WaitBound,
+
     /// Which receivers may be called.
     #[command(flatten)]
     pub egress: EgressConfig,
@@ -77,6 +102,15 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// How long tasks of a run wait that do not say so themselves.
+    #[must_use]
+    pub fn wait_bounds(&self) -> WaitBounds {
+        WaitBounds {
+            start_ms: self.max_start_wait.as_ms(),
+            answer_ms: self.max_answer_wait.as_ms(),
+        }
+    }
+
     /// The folder of this machine for servers without a data folder to note programs in. `None`: no option and no
     /// variable names one.
     #[must_use]
@@ -104,6 +138,35 @@ fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
         home.map(|home| home.join(".local/state/taskledger"))
     };
     of_service.or_else(of_user).or_else(of_home)
+}
+
+/// How long something may wait; `None` for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitBound(pub Option<Duration>);
+
+impl FromStr for WaitBound {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let seconds = text
+            .parse()
+            .ok()
+            .filter(|seconds| *seconds <= WAIT_SECONDS_MAX);
+        let seconds: u64 = seconds
+            .ok_or_else(|| format!("expected `none` or an integer from 0 to {WAIT_SECONDS_MAX}"))?;
+        let bound = (seconds > 0).then(|| Duration::from_secs(seconds));
+        Ok(Self(bound))
+    }
+}
+
+impl WaitBound {
+    fn as_ms(self) -> Option<u64> {
+        let ms = self.0?.as_millis();
+        u64::try_from(ms).ok()
+    }
 }
 
 /// How much of a busy executor one user gets.
@@ -160,8 +223,9 @@ impl FromStr for ExecutorLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExecutorLimit, FairShareWeight, state_folder};
+    use super::{ExecutorLimit, FairShareWeight, WaitBound, state_folder};
     use std::path::Path;
+    use std::time::Duration;
 
     #[test]
     fn the_state_folder_is_that_of_the_service_or_of_the_user() {
@@ -182,6 +246,18 @@ mod tests {
         assert_eq!(of(&all[2..]), folder("/home/ann/.local/state/taskledger"));
         assert_eq!(of(&[("HOME", "relative")]), None);
         assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn a_wait_is_bounded_by_seconds_or_not_at_all() {
+        let bound = |text: &str| text.parse::<WaitBound>().map(|bound| bound.0);
+        assert_eq!(bound("90"), Ok(Some(Duration::from_secs(90))));
+        for none in ["0", "none"] {
+            assert_eq!(bound(none), Ok(None));
+        }
+        for bad in ["", "-1", "1.5", "7d", "31536001"] {
+            assert!(bound(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

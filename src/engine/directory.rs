@@ -9,7 +9,7 @@ use crate::application::ports::{DeclaredByUsers, ExecutorList, ExecutorSnapshot,
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use taskledger_auth::Reach;
+use taskledger_auth::{Reach, SecretName};
 use taskledger_domain::limits::KEY_CHARS_MAX;
 use taskledger_domain::task::inputs::CompiledSchema;
 use taskledger_domain::{Payload, Violation};
@@ -268,6 +268,10 @@ impl ExecutorSnapshot for Snapshot {
     fn check(&self, method: &str, inputs: &Map<String, Value>) -> Vec<Violation> {
         let executor = self.get(method).map(Registered::executor);
         executor.map_or_else(Vec::new, |executor| executor.check(inputs))
+    }
+    fn secrets(&self, method: &str, inputs: &Map<String, Value>) -> Vec<SecretName> {
+        let executor = self.get(method).map(Registered::executor);
+        executor.map_or_else(Vec::new, |executor| executor.secrets(inputs))
     }
     fn params(&self, method: &str) -> Option<Arc<[String]>> {
         self.get(method)?.params().cloned()

@@ -29,6 +29,7 @@ use crate::webhooks::owners::OwnersInLog;
 use crate::webhooks::worker;
 use std::sync::Arc;
 use taskledger_auth::{AdminTokens, AuditLog, Tokens, Vault, VaultError};
+use taskledger_domain::flow::WaitBounds;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -169,10 +170,9 @@ impl Assembly {
     /// The flows with the engine that runs their attempts, and everything that use cases work on.
     pub(super) fn application(
         &self,
-        ownership: Arc<dyn Ownership>,
-        projections: runner::Handle,
+        (ownership, projections): (Arc<dyn Ownership>, runner::Handle),
         catalog: &Arc<ExecutorDirectory>,
-        limits: &Arc<Limits>,
+        (limits, wait_bounds): (&Arc<Limits>, WaitBounds),
         secrets: Arc<Vault>,
     ) -> (Arc<App>, Arc<Engine>) {
         let (store, queries) = (self.storage.store.clone(), self.storage.queries.clone());
@@ -227,6 +227,7 @@ impl Assembly {
             positions,
             live,
             limits: limits.clone(),
+            wait_bounds,
         };
         (Arc::new(app), engine)
     }

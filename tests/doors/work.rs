@@ -10,6 +10,7 @@ mod guide;
 mod lineage;
 mod nodes;
 mod outcomes;
+mod plans;
 mod refusals;
 mod saved;
 mod schedules;

@@ -179,7 +179,10 @@ class Contracts(OnServer):
         self.client.wait(created, timeout=60).raise_for_state()
 
         as_published = text("2.3").replace("    initial_state: {source: ledger}\n", "")
-        created = self.create(as_published)
+        with self.assertRaises(taskledger.InvalidParams) as refused:
+            self.create(as_published)
+        self.assertEqual(refused.exception.data["missing_keys"], ["quarter"])
+        created = self.create(as_published, {"quarter": None})
         self.assertIn("$initial_state.source", created["warnings"][0]["invalid_refs"])
         with self.assertRaises(UnresolvableInputError) as raised:
             self.claim(created, "fetch_data")

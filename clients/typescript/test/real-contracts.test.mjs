@@ -172,7 +172,7 @@ test("2.3: static inputs are of the trigger and of the initial state", options, 
   await fetchData.complete({ data: {} });
   await completes(created);
 
-  const asPublished = await create((await text("2.3")).replace("    initial_state: {source: ledger}\n", ""));
+  const asPublished = await create((await text("2.3")).replace("    initial_state: {source: ledger}\n", ""), { quarter: null });
   assert.deepEqual(asPublished.warnings[0].invalid_refs, ["$initial_state.source"]);
   const error = await refusal(UnresolvableInputError, claim(asPublished, "fetch_data"));
   assert.deepEqual(error.unresolvableRefs, ["$trigger.quarter", "$initial_state.source"]);

@@ -46,6 +46,7 @@ mod testing;
 pub mod timing;
 mod tree;
 mod unfit_certificate;
+mod warnings;
 pub mod watch;
 pub mod webhooks;
 pub mod when;

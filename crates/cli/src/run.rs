@@ -44,6 +44,7 @@ pub async fn detached(
         } else {
             let root = member(&started, "root_task_id");
             out.line(&root)?;
+            crate::warnings::report(&started);
             drain::warn(api, &root, out).await;
         }
     }

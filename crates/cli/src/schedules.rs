@@ -412,6 +412,7 @@ pub async fn schedules(args: Args, when: &When, out: &mut Output) -> Result<Exit
         "schedules.run_now" => run(&asked, &result, out)?,
         _ => shown(&result, when, out)?,
     }
+    crate::warnings::report(&result);
     if is_run {
         drain::warn(&api, &member(&result, "root_task_id"), out).await;
     }

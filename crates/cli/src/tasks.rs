@@ -108,6 +108,7 @@ pub async fn tasks(args: Args, when: &When, out: &mut Output) -> Result<ExitCode
             _ => {}
         }
         show(&result, out)?;
+        crate::warnings::report(&result);
         show_next(method, &meant, &result, out)?;
     }
     Ok(ExitCode::SUCCESS)

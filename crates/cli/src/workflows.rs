@@ -310,6 +310,7 @@ async fn run(args: Run, out: &mut Output) -> Result<ExitCode, CliError> {
         out.value(&created)?;
     } else {
         show(&created, out)?;
+        crate::warnings::report(&created);
     }
     Ok(ExitCode::SUCCESS)
 }

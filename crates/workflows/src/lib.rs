@@ -30,6 +30,7 @@ mod sound;
 mod source;
 mod tasks;
 mod timers;
+mod trigger;
 mod types;
 mod workflow;
 mod yaml;
@@ -39,6 +40,7 @@ pub use faults::{Fault, VALIDATION, WIRING};
 pub use play::{Played, Unplayable};
 pub use schemas::{NoSchemas, PhaseSchemas};
 pub use tasks::{ROOT, RunOf, UnfitTrigger, alias};
+pub use trigger::LackingValue;
 pub use workflow::{Backoff, Input, Phase, Retry, SkipWhen, Source, StartAt, Validation, Workflow};
 
 use faults::Faults;

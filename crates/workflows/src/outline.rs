@@ -210,8 +210,36 @@ fn declared(entry: &Entry, members: &Members<'_>, types: &Named) -> (Value, Opti
     }
     // A key that is too long has been told.
     let key = Some(&*entry.key).filter(|key| is_local_key(key));
-    let compiled = types.output_of(key.unwrap_or("key"), &declaration);
+    let key = key.unwrap_or("key");
+    let compiled = types.output_of(key, &declaration);
+    if compiled.is_err()
+        && let Some(known) = without_foreign_keys(&declaration)
+        && let known_type @ Ok(_) = types.output_of(key, &known)
+    {
+        let own = Members {
+            path: members.path.key(&entry.key),
+            at: entry.at,
+            entries: entry.value.entries().unwrap_or_default(),
+            ..members.clone()
+        };
+        // Each is reported at its place.
+        let _ = own.kept(&MODIFIER, &[]);
+        return (known, checked(known_type, entry, members));
+    }
     (declaration, checked(compiled, entry, members))
+}
+
+/// The members of an output that is written as a map. spec: RFC-0024 1.3
+const MODIFIER: [&str; 2] = ["type", "required"];
+
+/// The same declaration without members of other systems; `None`: it has none, or no `type`.
+fn without_foreign_keys(declaration: &Value) -> Option<Value> {
+    let members = declaration.as_object()?;
+    let known = members
+        .iter()
+        .filter(|(key, _)| MODIFIER.contains(&key.as_str()));
+    let known: Map<String, Value> = known.map(|(k, v)| (k.clone(), v.clone())).collect();
+    (known.contains_key("type") && known.len() < members.len()).then(|| Value::from(known))
 }
 
 /// What was compiled of the declaration in `entry`; one that is no type is reported.

@@ -13,6 +13,7 @@ use crate::limits;
 use crate::skip::Plan;
 use crate::source::found;
 use crate::timers::{self, NoTime};
+use crate::trigger::{self, LackingValue};
 use crate::types::Named;
 use crate::workflow::{Backoff, Input, Phase, Retry, Source, Validation, Workflow};
 
@@ -61,6 +62,11 @@ impl RunOf {
 /// Why a trigger does not fit the workflow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitTrigger {
+    /// It lacks values that phases cannot do without. Each once, in the order of the document,
+    /// at most
+    /// [`taskledger_domain::limits::VIOLATIONS_MAX`].
+    #[error("the trigger has no value for {}", trigger::list(.0))]
+    Lacking(Vec<LackingValue>),
     /// The tasks of a run would repeat too much of it: bytes of JSON, with the types of the document more than
     /// [`limits::REPEATED_BYTES_MAX`].
     #[error(
@@ -117,8 +123,8 @@ pub enum UnfitTrigger {
 impl Workflow {
     /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it
     /// is, its [`alias`] says. A static input whose value is there becomes a literal input; one that is absent or null
-    /// gets its default; a required one without default stays in `schemas.wiring` as written, so that the claim names
-    /// it. Cost: O(size of document and trigger), and of what phases repeat.
+    /// gets its default; a required one without default that is null, or absent from the initial state, stays in `schemas.wiring` as
+    /// written, so that the claim names it. Cost: O(size of document and trigger), and of what phases repeat.
     ///
     /// # Errors
     /// [`UnfitTrigger`]: the caller can give another trigger.
@@ -128,6 +134,10 @@ impl Workflow {
         user_id: Option<&str>,
     ) -> Result<Vec<Value>, UnfitTrigger> {
         let plan = self.plan(trigger).ok_or(UnfitTrigger::TooManySkipped)?;
+        let lacking = self.lacking(&plan, trigger);
+        if !lacking.is_empty() {
+            return Err(UnfitTrigger::Lacking(lacking));
+        }
         let mut tasks = self.tasks_of(&plan, trigger, user_id)?;
         let of = RunOf {
             name: self.name.clone(),
@@ -207,6 +217,10 @@ impl Workflow {
             },
         });
         let schemas = &mut task["schemas"];
+        if phase.inputs.len() > 1 {
+            let keys = phase.inputs.iter().map(|(key, _)| key.as_str());
+            schemas["workflow"]["inputs"] = keys.collect();
+        }
         if let Some(types) = self.types.as_ref().filter(|_| phase.is_typed()) {
             schemas["types"] = Value::from(types.clone());
         }

@@ -131,7 +131,10 @@ impl Broken {
                 let listed = unresolvable_refs.join("`, `");
                 format!("Task claim rejected: no value for `{listed}`")
             }
-            Self::Inputs { incomplete, .. } => {
+            Self::Inputs {
+                unresolvable_refs,
+                incomplete,
+            } => {
                 let listed = incomplete.iter().map(|it| {
                     let status = it.status.as_str();
                     match &it.phase_name {
@@ -140,8 +143,12 @@ impl Broken {
                     }
                 });
                 let listed: Vec<String> = listed.collect();
+                let values = match unresolvable_refs.as_slice() {
+                    [] => String::new(),
+                    refs => format!("; no value for `{}`", refs.join("`, `")),
+                };
                 format!(
-                    "Task claim rejected: dependencies have not completed: {}",
+                    "Task claim rejected: dependencies have not completed: {}{values}",
                     listed.join(", ")
                 )
             }

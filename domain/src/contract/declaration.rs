@@ -2,15 +2,16 @@
 //!
 //! Where a type is wanted, a text is an expression; an object whose one member is `enum` with a list, or `schema`
 //! with an object or a boolean, is that; every other object is a shape. Where an output or a field is declared, an
-//! object with a member `type` and no members but `type`, `required` and `default` surrounds a type. So a shape
-//! with `type` as its one field, in place of a field, is written `{"type": {"type": ..}}`.
+//! object with a member `type` surrounds a type if it has no members but `type`, `required` and `default`, or if
+//! its `required` is true or false, which is no type. So a shape with `type` as its one field, in place of a field,
+//! is written `{"type": {"type": ..}}`.
 
 use super::check::Checker;
 use super::expression::{self, Context};
 use super::fault::{FormFault, Mismatch, cut, push};
 use super::tree::{Enum, Field, NameFault, Names, Node, Schema, Scope};
 use crate::limits;
-use crate::suggestion::suggestion;
+use crate::suggestion::{known_member, suggestion};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -336,13 +337,21 @@ impl Reader {
             self.below(shown, |reader| {
                 fields.extend(reader.member(key, value, depth, member));
             });
-            // What surrounds a type, but for one letter, has been read as a shape.
+            // What was to surround a type has been read as a shape.
             if member == Member::Field
+                && key != TYPE
                 && map.contains_key(TYPE)
                 && self.faults.len() > known
-                && let Some(meant) = suggestion(key, [REQUIRED, DEFAULT].into_iter())
             {
-                self.faults[known].expected += &format!("; did you mean `{meant}`?");
+                let fault = &mut self.faults[known];
+                fault.reason = "Unknown field";
+                fault.expected = match suggestion(key, [REQUIRED, DEFAULT].into_iter()) {
+                    Some(meant) => format!("a known field; did you mean `{meant}`?"),
+                    None => format!(
+                        "`{REQUIRED}` or `{DEFAULT}` with `{TYPE}`; as a field of a shape, {}",
+                        fault.expected
+                    ),
+                };
             }
         }
         fields.sort_by(|a, b| a.name.cmp(&b.name));
@@ -404,6 +413,18 @@ impl Reader {
                 reader.fault("Unknown field", expected, default)
             });
         }
+        for (name, found) in around {
+            if ![TYPE, REQUIRED, DEFAULT].contains(&name.as_str()) {
+                let known: &[&str] = match member {
+                    Member::Output => &[TYPE, REQUIRED],
+                    Member::Field => &[TYPE, REQUIRED, DEFAULT],
+                };
+                let expected = known_member(name, known);
+                self.below(limits::cut(name, PATH_NAME_BYTES_MAX), |reader| {
+                    reader.fault("Unknown field", expected, found);
+                });
+            }
+        }
         let node = self.below(TYPE, |reader| reader.type_at(&around[TYPE], depth))?;
         if let Some(default) = default {
             let mut path = self.path.clone();
@@ -441,8 +462,8 @@ impl Reader {
 
 /// Whether an object is what surrounds the type of an output or of a field.
 fn surrounds_type(map: &Map<String, Value>) -> bool {
+    let is_said = map.get(REQUIRED).is_some_and(Value::is_boolean);
+    let mut names = map.keys();
     map.contains_key(TYPE)
-        && map
-            .keys()
-            .all(|name| matches!(name.as_str(), TYPE | REQUIRED | DEFAULT))
+        && (is_said || names.all(|name| matches!(name.as_str(), TYPE | REQUIRED | DEFAULT)))
 }

@@ -4,10 +4,10 @@
 
 use super::state::Flow;
 use crate::task::{Progress, Status};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 /// Descendants of a group that run something, by what has become of them, whether the group's run covers
-/// them or not. Those that wait for the group are left out.
+/// them or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     /// Pending or in progress.
@@ -29,24 +29,12 @@ impl Tally {
 }
 
 impl Flow {
-    /// Counts what is below a group that an active run covers. Cost: O(subtree); when something below it is
-    /// open and not of its run, also O(tasks behind the group).
+    /// Counts what is below a group that an active run covers. Cost: O(subtree).
     pub(crate) fn tally(&self, group: u32) -> Tally {
-        let (run, bit) = (self.at(group).run, 1_u64 << self.depth(group));
-        let mut behind = None;
         let mut tally = Tally::default();
         for i in self.subtree(group) {
             let task = self.at(i);
-            let left_out = if task.run == run {
-                task.excluded & bit != 0
-            } else if task.status.is_terminal() {
-                false
-            } else {
-                behind
-                    .get_or_insert_with(|| self.behind(group))
-                    .contains(&i)
-            };
-            if i == group || left_out {
+            if i == group {
                 continue;
             }
             if task.is_group() {
@@ -62,19 +50,6 @@ impl Flow {
             } += 1;
         }
         tally
-    }
-
-    /// Tasks that depend on this one, directly or through others. Cost: O(result + edges).
-    fn behind(&self, i: u32) -> HashSet<u32> {
-        let (mut found, mut waiting) = (HashSet::new(), vec![i]);
-        while let Some(at) = waiting.pop() {
-            for edge in &self.at(at).dependents {
-                if found.insert(edge.task) {
-                    waiting.push(edge.task);
-                }
-            }
-        }
-        found
     }
 
     /// How far a task is. Of a group in progress that is the mean of its children's, rounded down, so that

@@ -3,6 +3,7 @@
 use super::event::{Dependency, Specification};
 use super::event::{
     FailureReason, FlowArchived, OnAnswer, OnExpiry, OutputPart, Remarks, RunKind, RunOrigin,
+    WaitBounds,
 };
 use crate::contract::{Breach, Broken, OutputFault};
 use crate::question::Question;
@@ -351,6 +352,8 @@ pub struct Execute {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// How long its tasks wait that do not say so themselves.
+    pub wait_bounds: WaitBounds,
     /// Where its caller wants to be told of it.
     pub callback: Option<CallbackId>,
     /// The message that it is begun by.

@@ -279,6 +279,25 @@ pub enum RunKind {
     Retry,
 }
 
+/// Bounds of waits that nothing else bounds, so that a run ends. The server's settings when the run begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WaitBounds {
+    /// Milliseconds within which a task must have started once it is ready, if it has no `schedule_to_start_seconds`.
+    #[serde(default)]
+    pub start_ms: Option<u64>,
+    /// Milliseconds within which a question must have been answered that has no time-out.
+    #[serde(default)]
+    pub answer_ms: Option<u64>,
+}
+
+impl WaitBounds {
+    /// Whether every wait may last for ever.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// See [`Event::RunStarted`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
@@ -294,6 +313,9 @@ pub struct RunStarted {
     pub allow_unknown_executors: bool,
     /// How long they wait, from the time at which they became ready.
     pub executor_wait_ms: u64,
+    /// How long its tasks wait that do not say so themselves.
+    #[serde(default, skip_serializing_if = "WaitBounds::are_none")]
+    pub wait_bounds: WaitBounds,
     /// Where its caller wants to be told of it: a name for what is kept beside the log, since events
     /// hold no secrets. Since version 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]

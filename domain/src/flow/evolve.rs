@@ -1,9 +1,8 @@
 //! How events change the state. Never refuses: an event is a fact.
 //!
 //! Cost of an event: O(dependents + depth), except `RunStarted` and `RunEnded`, which touch their
-//! members, and `TaskMoved` and changes of a deadline, which touch the subtree. An event that may
-//! change which tasks wait for a group around them makes the run stale: `refresh` then looks at all
-//! its members.
+//! members, and `TaskMoved` and changes of a deadline, which touch the subtree. `RunStarted`
+//! and `TaskMoved` make the run stale: `refresh` then counts anew what its groups wait for.
 
 mod runs;
 
@@ -225,7 +224,6 @@ impl Flow {
             unsatisfied: 0,
             dead: 0,
             effective_deadline: deadline.min(inherited),
-            excluded: 0,
             awaited: 0,
         });
         self.index.insert(e.task_id, i);
@@ -248,7 +246,6 @@ impl Flow {
             members.push(i);
             let task = self.at_mut(i);
             task.run = run;
-            self.check_waits(i);
             self.count_in_groups(i, Status::Pending, true);
             self.refresh_ready_since(i, time);
             self.link(i);
@@ -287,7 +284,6 @@ impl Flow {
             Ok(at) | Err(at) => list.insert(at, edge),
         }
         self.edges += 1;
-        self.edges_to_groups += u32::from(self.at(target).is_group());
         self.always_edges += usize::from(edge.when == When::Always);
         let dies = self.spreads_blocks && met == Met::Never;
         let dependent = self.at_mut(edge.task);
@@ -338,7 +334,6 @@ impl Flow {
     fn rewired(&mut self, id: TaskId, dependencies: &[Dependency], time: Timestamp) {
         let i = self.ordinal(id);
         let before = self.stand(i);
-        self.check_waits(i);
         self.unlink(i);
         self.drop_dependencies(i);
         self.add_dependencies(i, dependencies);
@@ -346,23 +341,12 @@ impl Flow {
         self.refresh_ready_since(i, time);
         self.link(i);
         self.edges_changed(i, before, time);
-        self.check_waits(i);
-    }
-
-    /// Before and after a change of what a task waits for: when it waits for itself through a
-    /// group, who waits for whom must be found out anew.
-    fn check_waits(&mut self, i: u32) {
-        let run = self.at(i).run;
-        if self.runs.get(&run).is_some_and(|r| !r.stale) && self.may_wait_for_itself(i) {
-            self.make_stale(run);
-        }
     }
 
     /// Cost: O(dependencies * log dependents), and moving what stands behind in their lists.
     fn drop_dependencies(&mut self, i: u32) {
         for edge in std::mem::take(&mut self.at_mut(i).dependencies) {
             self.edges -= 1;
-            self.edges_to_groups -= u32::from(self.at(edge.task).is_group());
             self.always_edges -= usize::from(edge.when == When::Always);
             let list = &mut self.at_mut(edge.task).dependents;
             if let Ok(at) = list.binary_search_by_key(&i, |d| d.task) {
@@ -404,7 +388,6 @@ impl Flow {
         };
         touched.iter().for_each(|&t| self.unlink(t));
         let version = self.version;
-        let was_group = self.at(i).is_group();
         self.bound(i, specification);
         let dependencies = self.dependencies(self.at(i));
         let wiring = Wiring::of(specification);
@@ -416,12 +399,6 @@ impl Flow {
         task.retry = specification.retry.map(Box::new);
         task.spec_at = version;
         task.deadline = deadline;
-        let dependents = task.dependents.len() as u32;
-        match (was_group, self.at(i).is_group()) {
-            (true, false) => self.edges_to_groups -= dependents,
-            (false, true) => self.edges_to_groups += dependents,
-            (true, true) | (false, false) => {}
-        }
         if deadline_changed {
             self.refresh_deadlines(i);
         }
@@ -435,7 +412,6 @@ impl Flow {
     fn deleted(&mut self, id: TaskId, time: Timestamp) {
         let i = self.ordinal(id);
         let (status, parent) = (self.at(i).status, self.at(i).parent);
-        self.check_waits(i);
         self.unlink(i);
         self.count_in_groups(i, status, false);
         self.drop_dependencies(i);
@@ -450,7 +426,6 @@ impl Flow {
         task.lacking = false;
         task.deleted = true;
         task.effective_deadline = Timestamp::FAR_FUTURE;
-        task.excluded = 0;
         task.awaited = 0;
         // Whoever waits for it goes with it.
         let stand = self.stand(i);

@@ -370,8 +370,7 @@ impl Flow {
         } else {
             self.standing(task.line(), capacity)
         };
-        let bounds = self.bounds.get(&i);
-        let within_ms = bounds.and_then(|bounds| bounds.start_within_ms);
+        let within_ms = self.start_within_ms(i).filter(|_| !task.is_group());
         let until = within_ms.map(|within_ms| rank.since.plus_ms(within_ms));
         let hold = self.hold(i, now);
         let hold = hold.filter(|hold| hold.until >= task.next_attempt_at);
@@ -426,15 +425,14 @@ impl Flow {
             .sum()
     }
 
-    /// Covered descendants of a group in progress that it waits for.
+    /// Covered descendants of a group in progress, which waits for them.
     fn descendants(&self, group: u32) -> Descendants {
         let tally = self.tally(group);
-        let bit = 1_u64 << self.depth(group);
         let run = self.at(group).run;
         let mut open: Vec<u32> = self.subtree(group);
         open.retain(|&i| {
             let task = self.at(i);
-            i != group && task.run == run && !task.status.is_terminal() && task.excluded & bit == 0
+            i != group && task.run == run && !task.status.is_terminal()
         });
         open.sort_by_key(|&i| {
             let task = self.at(i);

@@ -62,8 +62,8 @@ impl Flow {
                 if queue.is_empty() {
                     self.ready.remove(&line);
                 }
-                let bounds = self.bounds.get(&i);
-                if let Some(within_ms) = bounds.and_then(|bounds| bounds.start_within_ms) {
+                let own = self.bounds.get(&i).and_then(|own| own.start_within_ms);
+                if let Some(within_ms) = own.or(run.start_within_ms()) {
                     let until = rank.since.plus_ms(within_ms);
                     put(&mut self.start_limits, (until, i), present);
                 }
@@ -101,6 +101,13 @@ impl Flow {
         self.spread(i, before, Some(time));
     }
 
+    /// Milliseconds within which a task must have started once it is ready: as it says, or as its run does. Cost:
+    /// O(log tasks).
+    pub(crate) fn start_within_ms(&self, i: u32) -> Option<u64> {
+        let own = self.bounds.get(&i).and_then(|own| own.start_within_ms);
+        own.or_else(|| self.runs.get(&self.at(i).run)?.start_within_ms())
+    }
+
     pub(super) fn change_unsatisfied(&mut self, i: u32, by: i32, time: Timestamp) {
         self.unlink(i);
         self.add_unsatisfied(i, by);
@@ -133,14 +140,9 @@ impl Flow {
         if !counts || self.runs.get(&key).is_none_or(|r| r.stale) {
             return;
         }
-        let excluded = task.excluded;
         let ancestors: Vec<u32> = self.ancestors(i).collect();
-        let depth = ancestors.len();
-        for (up, group) in ancestors.into_iter().enumerate() {
-            if excluded & (1 << (depth - 1 - up)) != 0
-                || self.at(group).run != key
-                || !self.at(group).is_group()
-            {
+        for group in ancestors {
+            if self.at(group).run != key || !self.at(group).is_group() {
                 continue;
             }
             let task = self.at_mut(group);
@@ -161,13 +163,11 @@ impl Flow {
         }
     }
 
-    /// Finds out anew who waits for whom in runs whose structure has changed, and counts their
-    /// groups from nothing. Cost: O(members * depth) for such a run, else O(1).
+    /// Counts anew what groups wait for, in runs that have begun or whose tree has changed. Cost: O(members * depth) for such a run, else O(1).
     pub(crate) fn refresh(&mut self) {
         for key in std::mem::take(&mut self.stale_runs) {
             let members =
                 std::mem::take(&mut self.runs.get_mut(&key).expect("listed above").members);
-            self.mark_excluded(key, &members);
             for &i in &members {
                 if self.at(i).is_group() && self.at(i).run == key && !self.at(i).deleted {
                     self.at_mut(i).awaited = 0;
@@ -237,11 +237,9 @@ impl Flow {
                     when: edge.when,
                 });
                 let met = self.stand(edge.task).meets(edge.when);
-                let to_group = self.at(edge.task).is_group();
                 self.at_mut(i).unsatisfied += u32::from(met != Met::Yes);
                 self.always_edges += usize::from(edge.when == When::Always);
                 self.edges += 1;
-                self.edges_to_groups += u32::from(to_group);
             }
         }
         let leased: Vec<u32> = self.leases.keys().copied().collect();

@@ -8,8 +8,8 @@ mod faults;
 
 pub(crate) use faults::report;
 pub use faults::{
-    ArchiveFault, CallTask, Changeable, Fault, OutputExtent, ParentFault, ReferenceAt, RunConflict,
-    SelfDependency, TransitionFault, TreeFault, UnknownDependency, UnknownExecutor,
+    ArchiveFault, CallTask, Changeable, ClosedBy, Fault, OutputExtent, ParentFault, ReferenceAt,
+    RunConflict, SelfDependency, TransitionFault, TreeFault, UnknownDependency, UnknownExecutor,
 };
 
 use super::state::Archived;
@@ -193,7 +193,7 @@ pub enum Refusal {
     DependenciesNotFound(Vec<UnknownDependency>),
     /// Tasks depend on themselves.
     SelfDependency(Vec<SelfDependency>),
-    /// Dependencies would close a cycle of several tasks.
+    /// Several tasks would wait for each other: for their dependencies, or as groups for tasks below them.
     CircularDependency {
         /// Each task waits for the next, the first is repeated at the end. Whole, unless it is longer
         /// than any cycle that one call can write ([`Refusal::CYCLE_IDS_MAX`]).
@@ -201,9 +201,10 @@ pub enum Refusal {
         cycle: Vec<TaskId>,
         /// How many tasks the cycle has.
         len: usize,
-        /// For an update: which of the new dependencies of the first task closes it, and names the
-        /// second.
-        closed_by: Option<usize>,
+        /// What in the call closes it.
+        closed_by: ClosedBy,
+        /// Whether a group of the cycle waits for a task below it.
+        has_group: bool,
     },
     /// No executor has the methods of these tasks.
     ExecutorsNotFound(Vec<UnknownExecutor>),
@@ -368,16 +369,13 @@ impl Refusal {
     }
 
     /// A cycle of tasks, each of which waits for the next, without the first at the end.
-    pub(crate) fn cycle(
-        tasks: impl ExactSizeIterator<Item = TaskId> + Clone,
-        closed_by: Option<usize>,
-    ) -> Self {
-        let len = tasks.len();
-        let closed = tasks.clone().chain(tasks.take(1));
+    pub(crate) fn cycle(tasks: &[TaskId], closed_by: ClosedBy, has_group: bool) -> Self {
+        let closed = tasks.iter().chain(tasks.first()).copied();
         Self::CircularDependency {
             cycle: closed.take(Self::CYCLE_IDS_MAX).collect(),
-            len,
+            len: tasks.len(),
             closed_by,
+            has_group,
         }
     }
 }

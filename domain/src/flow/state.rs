@@ -11,7 +11,7 @@ mod told_claims;
 mod wires;
 
 pub(crate) use super::names::{NONE, Names};
-use super::{FlowArchived, RunState, When};
+use super::{FlowArchived, RunState, WaitBounds, When};
 use crate::task::{Priority, Progress, RetryPolicy, Status};
 use crate::{RunId, TaskId, Timestamp, Version};
 pub(crate) use dialogue::{Dialogue, Expiry, Open, Unheard};
@@ -93,11 +93,7 @@ pub(crate) struct Task {
     /// The earliest of its own deadline and its ancestors'.
     #[serde(skip)]
     pub(crate) effective_deadline: Timestamp,
-    /// Bit d: the ancestor at depth d does not wait for this task, because this task waits for it.
-    #[serde(skip)]
-    pub(crate) excluded: u64,
-    /// Covered descendants of a group in its active run that have not ended; those that wait for the
-    /// group itself are left out.
+    /// Covered descendants of a group in its active run that have not ended.
     #[serde(skip)]
     pub(crate) awaited: u32,
 }
@@ -133,6 +129,7 @@ pub(crate) struct Run {
     pub(crate) root: u32,
     pub(crate) allow_unknown_executors: bool,
     pub(crate) executor_wait_ms: u64,
+    pub(crate) wait_bounds: WaitBounds,
     /// Covered tasks, deleted and completed ones included, ascending.
     pub(crate) members: Vec<u32>,
     /// Hashes of the messages that it was sent; at most `limits::MESSAGES_PER_RUN_MAX`.
@@ -148,12 +145,19 @@ pub(crate) struct Run {
     /// Groups under way, deepest first.
     #[serde(skip)]
     pub(crate) open_groups: BTreeSet<(Reverse<usize>, u32)>,
-    /// The structure changed: who waits for whom must be found out anew.
+    /// The tree changed: what its groups wait for must be counted anew.
     #[serde(skip)]
     pub(crate) stale: bool,
 }
 
 impl Run {
+    /// Milliseconds within which its tasks must have started that do not say so themselves. One that waits for an
+    /// unknown executor waits at least as long as the call says.
+    pub(crate) fn start_within_ms(&self) -> Option<u64> {
+        let start_ms = self.wait_bounds.start_ms?;
+        Some(start_ms.max(self.executor_wait_ms))
+    }
+
     /// Nothing of it is running, runnable or awaited.
     pub(crate) const fn is_still(&self) -> bool {
         self.running == 0 && self.ready == 0
@@ -195,9 +199,6 @@ pub struct Flow {
     /// place in its list.
     #[serde(skip)]
     pub(crate) forward: HashMap<TaskId, Vec<(Edge, u32)>>,
-    /// Dependencies whose target is a group; without any, nothing can wait for its own ancestor.
-    #[serde(skip)]
-    pub(crate) edges_to_groups: u32,
     /// Dependencies of all tasks.
     #[serde(skip)]
     pub(crate) edges: usize,

@@ -4,7 +4,7 @@ mod times;
 
 use super::{Asks, Choice, Expected, Fallback, Question, is_answer};
 use crate::contract::{FormFault, Types, equal};
-use crate::suggestion::suggestion;
+use crate::suggestion::{near_miss, suggestion};
 use crate::violation::PathSegment;
 use crate::{Violation, limits};
 use serde_json::{Map, Value, json};
@@ -192,6 +192,15 @@ impl<'a> Reader<'a> {
             if let Some(other) = label.filter(|label| !label.is_string()) {
                 let path = ["choices".into(), at.into(), "label".into()];
                 self.fault_at(&path, "has the wrong type", "a text", other);
+            }
+            for (name, member) in item.as_object().into_iter().flatten() {
+                let is_known = ["value", "label"].contains(&name.as_str());
+                if let (false, Some(meant)) =
+                    (is_known, near_miss(name, ["value", "label"].into_iter()))
+                {
+                    let path = ["choices".into(), at.into(), name.as_str().into()];
+                    self.fault_at(&path, "is not known", &format!("perhaps `{meant}`"), member);
+                }
             }
             match item.get("value") {
                 Some(value) if choices.iter().any(|choice| equal(&choice.value, value)) => {

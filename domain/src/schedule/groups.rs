@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// The end of a group in progress: it completes when everything below it that runs something has ended,
 /// all groups of its run too, and no child has failed or was cancelled without being tolerated; else it
 /// fails with a text that counts. What its run does not cover counts as it is: `tasks.retry` covers the
-/// groups around a task and not the completed tasks in them. Those that wait for the group are left out.
+/// groups around a task and not the completed tasks in them.
 /// Cost: O(subtree + dependents of children).
 pub(super) fn outcome(flow: &Flow, group: u32) -> Event {
     let task = flow.at(group);

@@ -297,7 +297,7 @@ impl Turn<'_> {
             .first()
             .filter(|(at, _)| *at <= self.now)
         {
-            let within_ms = self.flow.bounds[&i].start_within_ms.unwrap_or_default();
+            let within_ms = self.flow.start_within_ms(i).unwrap_or_default();
             let seconds = within_ms as f64 / 1000.0;
             let line = self.flow.at(i).line();
             let method = self.flow.methods.text(line.method).unwrap_or_default();

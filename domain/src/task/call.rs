@@ -5,6 +5,7 @@ use super::wiring::Wiring;
 use super::{Labels, Priority};
 use crate::flow::{CallTask, Dependency, Fault, Specification};
 use crate::limits;
+use crate::suggestion::known_member;
 use crate::violation::{PathSegment, Violation};
 use crate::{TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -250,7 +251,8 @@ fn fields(
     {
         Violation::report(violations, || {
             let at = below(path, &[key.as_str().into()]);
-            Violation::new(&at, "Unknown field", "one of: task, children", value)
+            let expected = known_member(key, &["task", "children"]);
+            Violation::new(&at, "Unknown field", expected, value)
         });
     }
     let at = below(path, &["task".into()]);

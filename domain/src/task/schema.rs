@@ -369,7 +369,11 @@ fn schemas() -> Value {
                 "default": "deep",
                 "description": "How far values of `outputs` are looked into.",
             },
+            "workflow": {
+                "description": "The phase of a workflow document that the task carries out; `workflows.create` writes it.",
+            },
         },
+        "additionalProperties": false,
     })
 }
 

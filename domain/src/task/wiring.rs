@@ -32,10 +32,14 @@ use crate::violation::PathSegment;
 use crate::{Payload, TaskId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// The member of `schemas`.
 const MEMBER: &str = "wiring";
+/// The member of `schemas` that says which phase of a workflow document the task is, and its member with the keys of
+/// the inputs in the order of the document: members of JSON objects have no order.
+const OF_DOCUMENT: &str = "workflow";
+const INPUTS: &str = "inputs";
 const FROM: &str = "from";
 const TYPE: &str = "type";
 const TYPES: &str = "types";
@@ -165,8 +169,18 @@ impl InputFault {
     }
 }
 
+/// The place of each key of `wiring` in the document that declares it; empty for other tasks. Cost: O(inputs).
+fn declared_order(schemas: &Map<String, Value>) -> HashMap<&str, usize> {
+    let declared = schemas.get(OF_DOCUMENT).and_then(|of| of.get(INPUTS));
+    let keys = declared.and_then(Value::as_array).into_iter().flatten();
+    let keys = keys
+        .filter_map(Value::as_str)
+        .take(limits::WIRED_INPUTS_MAX);
+    keys.enumerate().map(|(place, key)| (key, place)).collect()
+}
+
 impl Wiring {
-    /// The wiring of a stored task. Cost: O(1) for a task without, else O(size of `schemas`).
+    /// The wiring of a stored task, in the order of its document if it is of one. Cost: O(1) for a task without, else O(size of `schemas`).
     #[must_use]
     pub fn of(specification: &Specification) -> Self {
         let schemas = specification.schemas.as_ref().filter(|s| may_have(s));
@@ -187,8 +201,11 @@ impl Wiring {
                 default: it.default.cloned(),
             }
         });
+        let mut wires: Vec<Wire> = wires.collect();
+        let order = declared_order(&map);
+        wires.sort_by_key(|wire| order.get(wire.key.as_str()).copied().unwrap_or(usize::MAX));
         Self {
-            wires: wires.collect(),
+            wires,
             templates: Templates::of(&map, &specification.inputs),
         }
     }

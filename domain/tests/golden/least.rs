@@ -138,6 +138,7 @@ pub(super) fn min() -> Vec<Event> {
             covers: vec![(0, 0)],
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            wait_bounds: Default::default(),
             callback: None,
             origin: None,
         }),

@@ -58,7 +58,7 @@ fn rich() -> Scenario {
             .after_any(&["g"])
             .method("once")
             .priority(3),
-        task("x").under("g").after(&["g"]),
+        task("x").under("g").after(&["b"]),
         task("cleans").under("g").after_always(&["b"]),
         task("gone").under("r"),
         task("done").under("r"),

@@ -130,6 +130,7 @@ impl World {
                     run_id: run(&format!("run {}", self.runs)),
                     allow_unknown_executors: *unknown,
                     executor_wait_ms: u64::from(*wait) * 100,
+                    wait_bounds: Default::default(),
                     callback: None,
                     origin: None,
                 })

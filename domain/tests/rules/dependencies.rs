@@ -2,7 +2,9 @@
 //! Resolution Algorithm; validation / Dependency Validation
 
 use crate::support::{cancel, change, create, cycle, refusal, updating};
-use taskledger_domain::flow::{Dependency, Kind, Refusal, SelfDependency, UnknownDependency, When};
+use taskledger_domain::flow::{
+    ClosedBy, Dependency, Kind, Refusal, SelfDependency, UnknownDependency, When,
+};
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::testing::{execute, given, group, id, task};
@@ -135,12 +137,13 @@ fn dependencies_keep_the_order_in_which_they_were_written() {
         task("x")
             .under("r")
             .after(&["late"])
-            .after_any(&["r"])
+            .after_any(&["middle"])
             .after(&["early"]),
         task("early").under("r"),
+        task("middle").under("r"),
         task("late").under("r"),
     ]);
-    let expected = [("late", true), ("r", false), ("early", true)];
+    let expected = [("late", true), ("middle", false), ("early", true)];
     let expected = expected.map(|(n, required)| Dependency {
         id: id(n),
         when: When::required(required),
@@ -207,7 +210,8 @@ fn a_changed_dependency_must_not_close_a_cycle() {
     let expected = Refusal::CircularDependency {
         cycle: ["a", "c", "b", "a"].map(id).to_vec(),
         len: 3,
-        closed_by: Some(0),
+        closed_by: ClosedBy::Dependency(0),
+        has_group: false,
     };
     assert_eq!(*refusal(&s), expected);
     let _ = updating(s, change("c").dependencies(&["a"])).accepted();

@@ -336,23 +336,6 @@ fn a_group_under_way_counts_its_descendants_and_names_running_ones_first() {
 }
 
 #[test]
-fn a_group_does_not_wait_for_a_descendant_that_waits_for_it() {
-    let s = given(vec![
-        group("top"),
-        group("g").under("top"),
-        task("work").under("g"),
-        task("report").under("g").after(&["g"]),
-    ])
-    .when(execute("top"))
-    .accepted();
-    let Reason::WaitsForDescendants(below) = reason(&s, "g") else {
-        panic!("{:?}", explain(&s, "g"));
-    };
-    assert_eq!((below.open, below.listed.items.len()), (1, 1));
-    assert_eq!(below.listed.items[0].id, id("work"));
-}
-
-#[test]
 fn a_completed_task_says_so() {
     let s = given(vec![task("a")])
         .when(execute("a"))

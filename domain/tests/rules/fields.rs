@@ -1,7 +1,7 @@
 //! The members of one task, each with its type and bounds; every fault at once.
 //! spec: data-model / Task Schema; validation / Schema Validation; semantics / State machine
 
-use crate::support::{faults, fields, path, resolved};
+use crate::support::{faults, fields, path, resolved, update_faults};
 use serde_json::{Value, json};
 use taskledger_domain::Timestamp;
 use taskledger_domain::task::Priority;
@@ -221,6 +221,37 @@ fn inputs_are_an_object() {
 }
 
 #[test]
+fn an_unknown_member_of_schemas_is_refused_with_what_was_probably_meant() {
+    let fault = |schemas: Value| {
+        let mut found = faults(with("schemas", schemas));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let fault = found.remove(0);
+        assert_eq!(fault.reason, "Unknown field");
+        (path(&fault), fault.expected)
+    };
+    for (given, meant) in [
+        ("wirring", "wiring"),
+        ("Wiring", "wiring"),
+        ("template", "templates"),
+        ("output", "outputs"),
+        ("inputschema", "input_schema"),
+        ("tpye", "type"),
+    ] {
+        let (path, expected) = fault(json!({"method": "x", given: {}}));
+        assert_eq!(path, format!("schemas/{given}"));
+        assert_eq!(expected, format!("a known field; did you mean `{meant}`?"));
+    }
+    let (_, expected) = fault(json!({"method": "x", "colour": "red"}));
+    let all = "one of: method, type, input_schema, wiring, templates, outputs, types, validation";
+    assert_eq!(expected, all);
+    // What a task shows can be written back.
+    let of_document = json!({"method": "x", "workflow": {"name": "n", "phase": "p"}});
+    assert!(faults(with("schemas", of_document)).is_empty());
+    let updated = update_faults(json!({"schemas": {"method": "x", "wirring": {}}}));
+    assert_eq!(path(&updated[0]), "updates/schemas/wirring");
+}
+
+#[test]
 fn schemas_need_a_method_and_null_makes_a_group() {
     let schemas = |v: Value| {
         faults(with("schemas", v))
@@ -229,7 +260,6 @@ fn schemas_need_a_method_and_null_makes_a_group() {
             .collect::<Vec<_>>()
     };
     assert!(schemas(json!(null)).is_empty());
-    assert!(schemas(json!({"method": "x", "more": 1})).is_empty());
     for kind in ["local", "remote", "external"] {
         assert!(schemas(json!({"method": "x", "type": kind})).is_empty());
     }

@@ -1,7 +1,7 @@
 //! What a group says of the tasks below it: its counts, its error and its progress.
 //! spec: semantics / Groups, Retry
 
-use crate::support::{cancel, change, error_of, report, result_of, updating, verdict};
+use crate::support::{cancel, error_of, report, result_of, verdict};
 use serde_json::json;
 use taskledger_domain::flow::{Event, FailureReason, RunEnded, RunState, StatusCounts};
 use taskledger_domain::task::Progress;
@@ -107,26 +107,6 @@ fn after_a_retry_a_group_with_a_task_that_is_still_blocked_is_not_done() {
         json!({"completed": 3, "failed": 0, "cancelled": 0})
     );
     assert_eq!(s.flow, s.replayed());
-}
-
-#[test]
-fn a_task_that_waits_for_the_group_into_which_it_was_moved_is_not_missed() {
-    let s = given(vec![
-        group("r"),
-        group("g").under("r"),
-        task("a").under("g"),
-        task("late").under("r").after(&["g"]),
-        task("later").under("r").after(&["late"]),
-    ])
-    .when(execute("g"))
-    .accepted();
-    let s = updating(s, change("late").parent(Some("g"))).accepted();
-    let s = updating(s, change("later").parent(Some("g"))).accepted();
-    let s = s.completes("a").then(&[("g", Completed)]).runs(false);
-    assert_eq!(
-        result_of(&s, "g"),
-        json!({"completed": 1, "failed": 0, "cancelled": 0})
-    );
 }
 
 #[test]

@@ -60,13 +60,14 @@ fn a_task_has_at_most_20_000_dependencies() {
 
 #[test]
 fn inputs_schemas_and_params_are_at_most_1_mib_of_json_each() {
-    // `{"k":"..."}` has 8 bytes around the text, `{"method":"m","k":"..."}` has 21.
-    for (field, around) in [("inputs", 8), ("params", 8), ("schemas", 21)] {
+    // `{"k":"..."}` has 8 bytes around the text, `{"method":"m","workflow":"..."}` has 28.
+    for (field, around) in [("inputs", 8), ("params", 8), ("schemas", 28)] {
         let with = |bytes: usize| {
-            let mut object = json!({"k": "x".repeat(bytes - around)});
-            if field == "schemas" {
-                object["method"] = json!("m");
-            }
+            let text = "x".repeat(bytes - around);
+            let object = match field {
+                "schemas" => json!({"method": "m", "workflow": text}),
+                _ => json!({"k": text}),
+            };
             json!({"name": "a", field: object})
         };
         assert_eq!(faults(with(1 << 20)), [], "{field}");

@@ -36,4 +36,6 @@ mod transitions;
 mod trees;
 mod unknown_executors;
 mod updates;
+mod wait_bounds;
+mod waiting;
 mod wiring;

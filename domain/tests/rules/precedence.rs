@@ -135,10 +135,10 @@ fn all_violations_of_the_winning_family_are_reported() {
         *refusal(&s),
         Refusal::DependenciesNotFound(unknown.to_vec())
     );
-    let s = given(vec![group("r"), task("x").under("r")])
+    let s = given(vec![group("r"), task("x").under("r"), task("y").under("r")])
         .when(execute("x"))
         .accepted();
-    let s = updating(s, change("x").user(Some("u")).dependencies(&["r"]));
+    let s = updating(s, change("x").user(Some("u")).dependencies(&["y"]));
     // The status once, and the dependency that is not covered.
     let conflicts = [
         RunConflict::InProgress {
@@ -148,7 +148,7 @@ fn all_violations_of_the_winning_family_are_reported() {
         RunConflict::DependencyNotCovered {
             task: id("x"),
             index: 0,
-            dependency: id("r"),
+            dependency: id("y"),
         },
     ];
     assert_eq!(*refusal(&s), Refusal::AlreadyExecuting(conflicts.to_vec()));

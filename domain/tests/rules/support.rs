@@ -86,6 +86,7 @@ pub(crate) fn execute_unknown(name: &str, run_name: &str, wait_ms: u64) -> Comma
         run_id: run(run_name),
         allow_unknown_executors: true,
         executor_wait_ms: wait_ms,
+        wait_bounds: Default::default(),
         callback: None,
         origin: None,
     })
@@ -100,6 +101,7 @@ pub(crate) fn create_and_execute(tasks: Vec<NewTask>) -> Command {
         run_id: run("run"),
         allow_unknown_executors: false,
         executor_wait_ms: 0,
+        wait_bounds: Default::default(),
         callback: None,
         origin: None,
     })

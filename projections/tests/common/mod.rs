@@ -386,6 +386,7 @@ impl World {
             covers,
             allow_unknown_executors: false,
             executor_wait_ms: 0,
+            wait_bounds: Default::default(),
             callback: None,
             origin: None,
         });

@@ -97,6 +97,7 @@ async fn outputs_without_room_are_left_out_whole(engine: Engine) {
         covers: vec![(0, 1)],
         allow_unknown_executors: false,
         executor_wait_ms: 0,
+        wait_bounds: Default::default(),
         callback: None,
         origin: None,
     };

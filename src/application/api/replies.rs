@@ -78,6 +78,32 @@ pub struct Created {
     pub task_ids: Option<TaskIds>,
 }
 
+/// Something in an accepted call that is probably a mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// The name of what it is about: a key, a secret.
+    pub field: String,
+    /// Why it is probably a mistake.
+    pub reason: String,
+    /// How to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+    /// The command that mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl From<taskledger_workflows::Fault> for Warning {
+    fn from(fault: taskledger_workflows::Fault) -> Self {
+        Self {
+            field: fault.path,
+            reason: fault.reason,
+            suggestion: fault.suggestion,
+            command: None,
+        }
+    }
+}
+
 /// A run that was started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Started {

@@ -1,5 +1,6 @@
 //! Requests and replies about schedules, which start runs of saved workflows and of task trees at given times.
 
+use super::Warning;
 use super::workflows::UnfitWorkflow;
 use std::sync::Arc;
 use taskledger_domain::{TaskId, Timestamp, Violation};
@@ -79,6 +80,8 @@ pub struct ShownSchedule {
     pub next: Vec<Timestamp>,
     /// Its newest runs, newest first.
     pub runs: Vec<Run>,
+    /// What is probably a mistake in what it starts; looked for when that is given.
+    pub warnings: Vec<Warning>,
 }
 
 /// A run that was asked for by hand.
@@ -88,6 +91,8 @@ pub struct RunByHand {
     pub run: Run,
     /// The root of its flow.
     pub root: TaskId,
+    /// What is probably a mistake in the run that has begun.
+    pub warnings: Vec<Warning>,
 }
 
 /// Why a schedule is not made, changed or run.

@@ -1,5 +1,6 @@
 //! Requests and replies about workflow documents (RFC-0024), saved documents, and their runs.
 
+use super::Warning;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 pub use taskledger_documents::{Event, EventKind, Form, Refusal, VERSIONS_MAX, Version};
@@ -7,8 +8,8 @@ use taskledger_domain::flow::{Counts, Waits};
 use taskledger_domain::task::{Labels, Progress, Status};
 use taskledger_domain::{Payload, RunId, TaskId, Violation};
 pub use taskledger_workflows::{
-    Change, ChangeKind, Diff, Fault, NoSchemas, PhaseSchemas, Played, Report, RunOf, Unplayable,
-    VALIDATION, WIRING, Workflow,
+    Change, ChangeKind, Diff, Fault, LackingValue, NoSchemas, PhaseSchemas, Played, Report, RunOf,
+    UnfitTrigger, Unplayable, VALIDATION, WIRING, Workflow,
 };
 
 /// A workflow document as a caller gives it.
@@ -48,6 +49,8 @@ pub struct CreatedWorkflow {
     pub run: Option<RunId>,
     /// What is probably a mistake.
     pub warnings: Vec<Fault>,
+    /// The same of the run that has begun.
+    pub run_warnings: Vec<Warning>,
     /// Paths of what has no effect.
     pub not_acted_on: Vec<String>,
 }
@@ -228,8 +231,8 @@ pub enum UnfitWorkflow {
     NoSchemas(NoSchemas),
     /// It has errors; never empty.
     Document(Vec<Fault>),
-    /// The trigger has a value of another type than an input declares, or is too large: why.
-    Trigger(String),
+    /// The trigger lacks a value, has one of another type than an input declares, or is too large.
+    Trigger(UnfitTrigger),
     /// What is wrong with single tasks, such as their size.
     Tasks(Vec<Violation>),
 }

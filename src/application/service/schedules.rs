@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{Action, Scope, Scopes};
 use taskledger_beside::Owner;
+use taskledger_domain::flow::RunKind;
 use taskledger_domain::{TaskId, Timestamp};
 use taskledger_schedules::{Calendar, Deleted, NewSchedule, key_by_hand};
 use tokio::time::sleep;
@@ -99,7 +100,9 @@ impl Service {
         match stored(&audited, self.schedules.create(&new).await).await? {
             Ok(schedule) => {
                 self.schedules_changed.notify_one();
-                Ok(Ok(self.schedule_view(schedule, Vec::new(), at)))
+                let warnings = Box::pin(self.warnings_of_schedule(context, &schedule)).await;
+                let view = self.schedule_view(schedule, Vec::new(), at);
+                Ok(Ok(ShownSchedule { warnings, ..view }))
             }
             Err(refusal) => {
                 audited.refused().await;
@@ -228,7 +231,12 @@ impl Service {
             let replaced = self.schedules.replace(&seen, &new, at).await;
             if let Some(kept) = stored(&audited, replaced).await? {
                 self.schedules_changed.notify_one();
-                return Ok(Ok(self.schedule_view(kept, Vec::new(), at)));
+                let warnings = match changes.work {
+                    Some(_) => Box::pin(self.warnings_of_schedule(context, &kept)).await,
+                    None => Vec::new(),
+                };
+                let view = self.schedule_view(kept, Vec::new(), at);
+                return Ok(Ok(ShownSchedule { warnings, ..view }));
             }
             sleep(ROUND_PAUSE).await;
         }
@@ -339,7 +347,12 @@ impl Service {
             && run.state != State::Starting
         {
             let root = TaskId(run.flow);
-            return Ok(Ok(RunByHand { run, root }));
+            let warnings = Vec::new();
+            return Ok(Ok(RunByHand {
+                run,
+                root,
+                warnings,
+            }));
         }
         let of = (&owner, &named.name);
         let mut audited = self.audited(context, Action::ScheduleRun, of);
@@ -358,7 +371,18 @@ impl Service {
                     State::Waiting | State::Starting | State::Started => {}
                 }
                 let root = TaskId(run.flow);
-                return Ok(Ok(RunByHand { run, root }));
+                let warnings = match run.state {
+                    State::Started => {
+                        let warnings = self.warnings_of_run(context, root, RunKind::Execute);
+                        Box::pin(warnings).await
+                    }
+                    State::Skipped | State::Failed | State::Waiting | State::Starting => Vec::new(),
+                };
+                return Ok(Ok(RunByHand {
+                    run,
+                    root,
+                    warnings,
+                }));
             }
             let newest = self.schedules.schedule(&owner, &named.name).await;
             schedule = match found(&audited, newest.map_err(Error::from)).await? {
@@ -408,6 +432,7 @@ impl Service {
             schedule,
             next,
             runs,
+            warnings: Vec::new(),
         }
     }
 

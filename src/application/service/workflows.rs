@@ -110,10 +110,14 @@ impl Service {
     pub(super) async fn create_run(
         &self,
         context: &Context,
-        Read { workflow, warnings }: Read,
+        Read {
+            workflow,
+            mut warnings,
+        }: Read,
         start: Start,
     ) -> Result<Result<CreatedWorkflow, UnfitWorkflow>, Error> {
         let context = &context.keyed_as(start.method);
+        warnings.extend(workflow.trigger_warnings(&start.trigger, &[]));
         let execute = start.execute;
         let (workflow, tasks) = match self.tasks_of(workflow, start).await? {
             Ok(made) => made,
@@ -129,7 +133,8 @@ impl Service {
                 callback: None,
             }),
         };
-        let (root, run, ids) = match self.call(context, request).await? {
+        let (reply, run_warnings) = Box::pin(self.call_with_warnings(context, request)).await?;
+        let (root, run, ids) = match reply {
             Reply::Created(created) => (created.task, None, created.task_ids.unwrap_or_default()),
             Reply::Started(started) => (started.root, Some(started.run), started.task_ids),
             Reply::OfRun(_)
@@ -174,6 +179,7 @@ impl Service {
             phases: phases.collect(),
             run,
             warnings,
+            run_warnings,
             not_acted_on: workflow.not_acted_on,
         }))
     }
@@ -302,7 +308,7 @@ fn made(workflow: &Workflow, start: &Start) -> Result<call::TaskList, UnfitWorkf
 fn written(workflow: &Workflow, start: &Start) -> Result<Vec<Value>, UnfitWorkflow> {
     let mut tasks = workflow
         .tasks(&start.trigger, start.user_id.as_deref())
-        .map_err(|error| UnfitWorkflow::Trigger(error.to_string()))?;
+        .map_err(UnfitWorkflow::Trigger)?;
     if let (Some(root), Some(version)) = (tasks.first_mut(), start.saved_version) {
         RunOf::say_version(root, version);
     }

@@ -23,7 +23,9 @@ use crate::application::api::work::LeaseLoss;
 use crate::application::api::{CallNames, Error, Failure, KnownExecutors, Refused};
 use crate::clock::Clock;
 use serde_json::Value;
-use taskledger_domain::flow::{Argument, CallTask, Refusal, SelfDependency, UnknownDependency};
+use taskledger_domain::flow::{
+    Argument, CallTask, ClosedBy, Refusal, SelfDependency, UnknownDependency,
+};
 use taskledger_domain::task::Status;
 use taskledger_domain::{PathSegment, TaskId, Timestamp, Violation};
 
@@ -196,8 +198,9 @@ fn answer(refusal: &Refusal, executors: &KnownExecutors, wording: &Wording<'_>) 
             cycle,
             len,
             closed_by,
+            has_group,
         } => {
-            let fault = wording.cycle(cycle, *len, *closed_by);
+            let fault = wording.cycle(cycle, (*len, *has_group), *closed_by);
             let error = RpcError::new(ErrorKind::CircularDependency, vec![fault]);
             error.with("cycle", wording.ids(cycle))
         }
@@ -306,19 +309,45 @@ impl Wording<'_> {
         self.at(&path, reason, "another task", fault.task)
     }
 
-    fn cycle(&self, cycle: &[TaskId], len: usize, closed_by: Option<usize>) -> Violation {
+    /// Tasks that would wait for each other: how many, and whether a group waits for a task below it.
+    fn cycle(
+        &self,
+        cycle: &[TaskId],
+        (len, has_group): (usize, bool),
+        closed_by: ClosedBy,
+    ) -> Violation {
         let first = *cycle.first().expect("a cycle has tasks");
-        let reason = format!("Circular dependency of {len} tasks");
+        let second = cycle.get(1).copied().unwrap_or(first);
+        let how = if has_group {
+            ": a group waits for the tasks below it"
+        } else {
+            ""
+        };
+        let reason = format!("Circular dependency of {len} tasks{how}");
         match closed_by {
-            None => {
+            ClosedBy::Dependencies => {
                 let path = self.path(CallTask::Id(first), ["dependencies".into()]);
                 self.at(&path, &reason, "dependencies without a cycle", first)
             }
-            Some(index) => {
+            ClosedBy::Dependency(index) => {
                 let path = self.dependency_path(CallTask::Id(first), index);
-                let named = cycle.get(1).copied().unwrap_or(first);
                 let expected = "a task that does not wait for this one";
-                self.at(&path, &reason, expected, named)
+                self.at(&path, &reason, expected, second)
+            }
+            ClosedBy::GroupAbove(index) => {
+                let path = self.dependency_path(CallTask::Id(first), index);
+                let reason = "Task cannot depend on a group above it, which waits for it";
+                self.at(&path, reason, "a task that is not above this one", second)
+            }
+            ClosedBy::Parent { task } => {
+                let path = self.path(CallTask::Id(task), ["parent_id".into()]);
+                let expected = "a parent in no group that the task waits for";
+                self.at(&path, &reason, expected, task)
+            }
+            ClosedBy::Method { task } => {
+                let path = self.path(CallTask::Id(task), ["schemas".into()]);
+                let expected = "schemas with a method, because tasks below it wait for this one";
+                self.at(&path, &reason, expected, task)
             }
         }
     }

@@ -30,7 +30,7 @@ pub(super) use workflows::{
 pub(super) use lineage::LineageJson;
 
 use super::text::raw;
-use crate::application::api::{Copied, Created, Reply, Started, TaskIds};
+use crate::application::api::{Copied, Created, Reply, Started, TaskIds, Warning};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -70,6 +70,23 @@ pub fn reply(reply: &Reply) -> Box<RawValue> {
         Reply::Responded(responded) => people::responded(responded),
         Reply::Sibling(sibling) => work::sibling(sibling),
         Reply::Lease(lease) => raw(lease),
+    }
+}
+
+/// The same result with warnings, if there are some. Cost: O(size) then.
+#[must_use]
+pub fn with_warnings(result: Box<RawValue>, warnings: &[Warning]) -> Box<RawValue> {
+    if warnings.is_empty() {
+        return result;
+    }
+    match serde_json::from_str::<BTreeMap<&str, &RawValue>>(result.get()) {
+        Ok(mut members) => {
+            let warnings = raw(&warnings);
+            members.insert("warnings", &warnings);
+            raw(&members)
+        }
+        // The results of these calls are objects.
+        Err(_) => result,
     }
 }
 

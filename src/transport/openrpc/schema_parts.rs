@@ -35,6 +35,25 @@ pub(in crate::transport) fn text_or_null(description: &str) -> Value {
     json!({"type": ["string", "null"], "description": description})
 }
 
+/// One warning about a run.
+pub(in crate::transport) fn warning() -> Value {
+    with_optional(
+        object(json!({
+            "field": text("The name of what it is about: a key, a secret."),
+            "reason": text("Why it is probably a mistake."),
+        })),
+        json!({
+            "suggestion": text("How to mend it."),
+            "command": text("The command that mends it."),
+        }),
+    )
+}
+
+/// Warnings in an answer that has none if there are none.
+pub(in crate::transport) fn warnings() -> Value {
+    json!({"warnings": {"type": "array", "items": warning(), "description": "What is probably a mistake; absent if there is none."}})
+}
+
 /// A list of texts.
 pub(in crate::transport) fn names(description: &str) -> Value {
     json!({"type": "array", "items": {"type": "string"}, "description": description})

@@ -319,6 +319,7 @@ async fn long(w: &World, flow: FlowId, reports: usize) {
         covers: vec![(0, 1)],
         allow_unknown_executors: false,
         executor_wait_ms: 0,
+        wait_bounds: Default::default(),
         callback: None,
         origin: None,
     });

@@ -157,7 +157,7 @@ async fn a_deadline_that_is_moved_into_the_past_ends_what_is_below() {
         1 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"a","name":"a","parent_id":"r","schemas":{"method":"one"},"params":{"retry_count":2}},{"id":"b","name":"b","parent_id":"a","schemas":{"method":"one"}},{"id":"c","name":"c","parent_id":"r","schemas":{"method":"one"}},{"id":"d","name":"d","parent_id":"r","dependencies":[{"id":"a","required":false}]}]}
         2 fail @1a broke
         3 tasks.update {"task_id":"@1a","updates":{"params":{"deadline":"2020-01-01T00:00:00Z"}}}
-        4 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"g","name":"g","parent_id":"r","dependencies":[{"id":"r"}]},{"id":"a","name":"a","parent_id":"g","schemas":{"method":"free"}}]}
+        4 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"x","name":"x","parent_id":"r","schemas":{"method":"free"}},{"id":"g","name":"g","parent_id":"r","dependencies":[{"id":"x"}]},{"id":"a","name":"a","parent_id":"g","schemas":{"method":"free"}}]}
         5 tasks.update {"task_id":"@4g","updates":{"params":{"deadline":"2020-01-01T00:00:00Z"}}}
         "#,
     )
@@ -202,6 +202,27 @@ async fn a_lease_outlives_a_restart_and_not_its_time() {
         20 tasks.complete {"task_id":"@1","lease":"@l3-1","output":{}}
         21 advance 30000
         22 tasks.renew {"task_id":"@1","lease":"@l3-1"}
+        "#,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn no_task_waits_for_a_group_above_it() {
+    agrees(
+        r#"
+        1 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"a","name":"a","parent_id":"r","schemas":{"method":"free"},"dependencies":[{"id":"r"}]}]}
+        2 tasks.execute {"tasks":[{"id":"r","name":"r"},{"id":"g","name":"g","parent_id":"r"},{"id":"a","name":"a","parent_id":"g","schemas":{"method":"free"},"dependencies":[{"id":"x","when":"always"}]},{"id":"x","name":"x","parent_id":"r","dependencies":[{"id":"g","required":false}]}]}
+        3 tasks.create {"tasks":[{"id":"r","name":"r"},{"id":"g","name":"g","parent_id":"r"},{"id":"x","name":"x","parent_id":"r","schemas":{"method":"free"},"dependencies":[{"id":"g"}]},{"id":"m","name":"m","parent_id":"r","schemas":{"method":"free"}},{"id":"c","name":"c","parent_id":"m","schemas":{"method":"free"},"dependencies":[{"id":"m"}]}]}
+        4 tasks.update {"task_id":"@3x","updates":{"parent_id":"@3g"}}
+        5 tasks.create {"name":"late","parent_id":"@3g","schemas":{"method":"free"},"dependencies":[{"id":"@3x"}]}
+        6 tasks.update {"task_id":"@3m","updates":{"schemas":null}}
+        7 tasks.copy {"task_id":"@3x","parent_id":"@3g"}
+        8 tasks.update {"task_id":"@3x","updates":{"parent_id":"@3g","dependencies":[]}}
+        9 tasks.copy {"task_id":"@3r","copy_children":true}
+        10 tasks.execute {"task_id":"@3r"}
+        11 return @3x {}
+        12 tasks.cancel {"task_id":"@3r"}
         "#,
     )
     .await;

@@ -91,6 +91,7 @@ impl Follow<'_> {
         let root = stored.unwrap_or_else(|| flow.clone());
         if !out.is_json() {
             out.text(&Text::of(Style::Bold, "flow ").with(Style::Plain, flow.as_str()))?;
+            crate::warnings::report(&begun.answer);
         }
         let mut run = Begins {
             root,

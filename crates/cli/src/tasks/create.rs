@@ -9,7 +9,8 @@ use crate::timing::Timing;
 use serde_json::{Value, json};
 use std::io;
 
-/// Create a task, or a tree of tasks from a file
+/// Create a task, or a tree of tasks from a file. It starts no run, but joins the run that covers its parent, if one is
+/// active
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

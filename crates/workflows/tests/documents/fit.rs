@@ -146,7 +146,10 @@ fn a_trigger_is_of_the_declared_types() {
         workflow.tasks(&trigger, None)
     };
     assert!(run(json!({"t": {"p": {"name": "Ada"}}})).is_ok());
-    assert!(run(json!({})).is_ok(), "the claim names what is absent");
+    let absent = run(json!({"t": {}})).expect_err("the trigger lacks it");
+    assert!(matches!(absent, UnfitTrigger::Lacking(_)));
+    let null = run(json!({"t": {"p": null}}));
+    assert!(null.is_ok(), "the claim names what is null");
     let refused = run(json!({"t": {"p": {"name": 1}}})).expect_err("a number is no name");
     assert_eq!(
         refused.to_string(),

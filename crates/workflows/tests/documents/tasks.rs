@@ -72,7 +72,7 @@ fn the_domain_takes_the_tasks() {
 #[test]
 fn static_inputs_are_resolved_when_the_run_is_created() {
     let workflow = sound(&document(
-        "  p:\n    assign: x\n    initial_state: {s: {d: [7]}}\n    inputs:\n      there: $trigger.a\n      inner: '$trigger.o#/x/0'\n      state: '$initial_state.s#/d/0'\n      none: $trigger.none\n      nothing: $trigger.null\n      filled: {from: $trigger.null, default: 5}\n      empty: {from: $trigger.none, default: null}\n      left_out: {from: $trigger.none, required: false}\n",
+        "  p:\n    assign: x\n    initial_state: {s: {d: [7]}}\n    inputs:\n      there: $trigger.a\n      inner: '$trigger.o#/x/0'\n      state: '$initial_state.s#/d/0'\n      absent: $initial_state.none\n      nothing: $trigger.null\n      filled: {from: $trigger.null, default: 5}\n      empty: {from: $trigger.none, default: null}\n      left_out: {from: $trigger.none, required: false}\n",
     ));
     let tasks = tasks(
         &workflow,
@@ -80,8 +80,73 @@ fn static_inputs_are_resolved_when_the_run_is_created() {
     );
     let expected = json!({"there": false, "inner": 1, "state": 7, "filled": 5, "empty": null});
     assert_eq!(tasks[1]["inputs"], expected);
-    let expected = json!({"none": "$trigger.none", "nothing": "$trigger.null"});
+    let expected = json!({"absent": "$initial_state.none", "nothing": "$trigger.null"});
     assert_eq!(tasks[1]["schemas"]["wiring"], expected);
+}
+
+#[test]
+fn a_trigger_without_a_value_that_a_phase_needs_gives_no_tasks() {
+    let workflow = sound(&document(
+        "  a: {assign: x, skip_when: $trigger.fast, inputs: {only: $trigger.slow}}\n  b:\n    assign: x\n    inputs:\n      q: $trigger.query\n      deep: '$trigger.o#/x'\n      again: $trigger.query\n      null: $trigger.null\n      fine: {from: $trigger.fine, default: 1}\n      left_out: {from: $trigger.none, required: false}\n",
+    ));
+    let lacking = |trigger: Value| match workflow.tasks(&map(trigger), None) {
+        Err(UnfitTrigger::Lacking(lacking)) => lacking,
+        other => panic!("{other:?}"),
+    };
+    let found = lacking(json!({"fast": true, "o": {}, "null": null}));
+    let found: Vec<_> = found
+        .iter()
+        .map(|it| (&*it.key, &*it.reference, &*it.phase, &*it.input))
+        .collect();
+    let expected = [
+        ("query", "$trigger.query", "b", "q"),
+        ("o", "$trigger.o#/x", "b", "deep"),
+    ];
+    assert_eq!(
+        found, expected,
+        "each once; a phase that is skipped needs none"
+    );
+    assert_eq!(lacking(json!({}))[0].key, "slow");
+    let whole = json!({"fast": true, "query": "q", "o": {"x": false}, "null": 0});
+    assert_eq!(tasks(&workflow, whole.clone()).len(), 2);
+    let refused = workflow.tasks(&map(json!({"slow": 1, "o": {"x": 1}, "null": 1})), None);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "the trigger has no value for `$trigger.query` (input `q` of phase `b`)"
+    );
+    // Nothing runs when a run is only played.
+    let played = workflow
+        .play(&Map::new(), &Map::new())
+        .expect("it can be played");
+    assert_eq!(played.phases[1]["status"], "pending");
+}
+
+#[test]
+fn keys_of_a_trigger_that_no_phase_uses_are_warned_of() {
+    let workflow = sound(&document(
+        "  a: {assign: x, skip_when: $trigger.fast, start_at: $trigger.at, inputs: {q: $trigger.quarter}}\n",
+    ));
+    let warnings = |trigger: Value| -> Vec<_> {
+        let found = workflow.trigger_warnings(&map(trigger), &["schedule"]);
+        found
+            .into_iter()
+            .map(|it| (it.path, it.reason, it.suggestion))
+            .collect()
+    };
+    let used = json!({"fast": false, "at": null, "quarter": 1, "schedule": "s"});
+    assert_eq!(warnings(used), []);
+    let expected = [(
+        "trigger.qarter".to_owned(),
+        "no phase uses `$trigger.qarter`".to_owned(),
+        Some("did you mean `quarter`?".to_owned()),
+    )];
+    assert_eq!(warnings(json!({"qarter": 1})), expected);
+    let expected = [(
+        "trigger.quarter".to_owned(),
+        "`$trigger.quarter` is null: phase `a` cannot begin without a value for `q`".to_owned(),
+        None,
+    )];
+    assert_eq!(warnings(json!({"quarter": null})), expected);
 }
 
 #[test]

@@ -314,3 +314,35 @@ fn a_document_without_places_has_the_same_faults() {
     );
     assert_eq!(report.errors[2].invalid_refs, ["b.c", "d"]);
 }
+
+#[test]
+fn foreign_keys_of_an_output_are_a_warning_and_a_strict_error() {
+    for output in [
+        "{type: number, unit: kg, required: true}",
+        "{type: number, unit: kg}",
+        "{type: number, unit: {si: kg}, required: false}",
+    ] {
+        let text = format!("  a: {{assign: x, outputs: {{v: {output}}}}}\n");
+        let report = of(&text);
+        assert_eq!(report.errors, [], "{output}");
+        let warning = one(&report.warnings);
+        assert_eq!(warning.path, "workflow.a.outputs.v.unit");
+        assert_eq!(warning.reason, "unknown key `unit`, which has no effect");
+        let workflow = report.workflow.expect("no errors");
+        let tasks = workflow.tasks(&serde_json::Map::new(), None).unwrap();
+        let declared = &tasks[1]["schemas"]["outputs"]["v"];
+        assert_eq!(declared["type"], "number");
+        assert!(declared.get("unit").is_none(), "{declared}");
+    }
+    let strict = read(
+        &document("  a: {assign: x, outputs: {v: {type: number, unit: kg}}}\n"),
+        true,
+    );
+    assert_eq!(one(&strict.errors).path, "workflow.a.outputs.v.unit");
+    // What is wrong with the type itself is an error of its own.
+    let report = of("  a: {assign: x, outputs: {v: {type: numbr, unit: kg}}}\n");
+    assert!(!report.errors.is_empty());
+    // A shape keeps a field that is called `type`.
+    let report = of("  a: {assign: x, outputs: {v: {type: string, unit: string}}}\n");
+    assert_eq!((report.errors, report.warnings), (vec![], vec![]));
+}

@@ -176,8 +176,7 @@ fn what_surrounds_a_type_but_for_a_letter_is_told() {
         (json!({"type": "string", "defalt": "Paris"}), "default"),
     ] {
         let expected = fault(&json!({"city": around})).expected;
-        let end = format!("; did you mean `{meant}`?");
-        assert!(expected.ends_with(&end), "{expected}");
+        assert_eq!(expected, format!("a known field; did you mean `{meant}`?"));
     }
     // Without a fault it is a shape as any other.
     let shape = json!({"type": "string", "require": "boolean"});
@@ -423,4 +422,31 @@ fn each_limit_is_a_fault_that_names_it() {
     }
     assert!(Outputs::parse(json!({"outputs": {"x": deep(60)}}).as_object().unwrap()).is_ok());
     assert!(Outputs::parse(json!({"outputs": {"x": arrays(20)}}).as_object().unwrap()).is_ok());
+}
+
+#[test]
+fn an_unknown_member_beside_a_type_is_named() {
+    let of = |declared: Value| {
+        let schemas = json!({"outputs": {"v": declared}});
+        let mut faults = Outputs::parse(schemas.as_object().unwrap()).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        let fault = faults.remove(0);
+        (fault.path.join("/"), fault.reason, fault.expected)
+    };
+    let unit = "outputs/v/unit".to_owned();
+    let (path, reason, expected) = of(json!({"type": "number", "unit": "kg", "required": true}));
+    assert_eq!((path, reason), (unit.clone(), "Unknown field"));
+    assert_eq!(expected, "one of: type, required");
+    let (path, _, expected) = of(json!({"type": "number", "typ": "x", "required": false}));
+    assert_eq!(path, "outputs/v/typ");
+    assert_eq!(expected, "a known field; did you mean `type`?");
+    // It could be a shape, if there were a type of that name.
+    let (path, reason, expected) = of(json!({"type": "number", "unit": "kg"}));
+    assert_eq!((path, reason), (unit, "Unknown field"));
+    let begins = "`required` or `default` with `type`; as a field of a shape, ";
+    assert!(expected.starts_with(begins), "{expected}");
+    // In a field of a shape, where defaults may stand too.
+    let (path, _, expected) = of(json!({"f": {"type": "number", "unit": 7, "required": true}}));
+    assert_eq!(path, "outputs/v/f/unit");
+    assert_eq!(expected, "one of: type, required, default");
 }

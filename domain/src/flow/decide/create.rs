@@ -1,5 +1,6 @@
 //! `tasks.create`, and the first half of `tasks.execute` with tasks.
-//! Cost: O(new tasks + their dependencies + depth), whatever the flow's size.
+//! Cost: O(new tasks * depth + their dependencies), whatever the flow's size; if a task depends on a group that new
+//! tasks join, also O(what the new tasks wait for).
 
 use super::Decision;
 use crate::flow::command::Done;
@@ -9,14 +10,12 @@ use crate::flow::refusal::{
     UnknownDependency, report,
 };
 use crate::flow::state::{Flow, NONE};
+use crate::flow::wait_graph;
 use crate::limits;
 use crate::task::Status;
 use crate::task::call::NewTask;
 use crate::{RunId, TaskId};
 use hashbrown::HashMap;
-
-/// Cycles of dependencies that are told at once.
-const CYCLES_MAX: usize = 10;
 
 pub(super) fn create(flow: &Flow, tasks: &[NewTask]) -> Decision {
     check(flow, tasks)?;
@@ -36,7 +35,7 @@ impl Flow {
         }
         let local = tasks.iter().enumerate().map(|(i, t)| (t.id, i)).collect();
         let mut refusals = faults(self, tasks, &local).by_family();
-        refusals.extend(cycles(tasks, &local));
+        refusals.extend(wait_graph::cycles_of_new(self, tasks, &local));
         refusals
     }
 }
@@ -134,72 +133,6 @@ impl Faults {
         ];
         families.into_iter().flatten().collect()
     }
-}
-
-/// Cycles of several tasks. Nothing stored waits for a new task yet, so they can only lie among the new ones.
-fn cycles(tasks: &[NewTask], local: &HashMap<TaskId, usize>) -> Vec<Refusal> {
-    let targets = |i: usize| {
-        let others = tasks[i]
-            .dependencies
-            .iter()
-            .filter(move |d| d.id != tasks[i].id);
-        others.filter_map(|d| local.get(&d.id).copied())
-    };
-    let found = find_cycles(tasks.len(), targets);
-    let cycle = |cycle: &Vec<usize>| Refusal::cycle(cycle.iter().map(|&i| tasks[i].id), None);
-    found.iter().map(cycle).collect()
-}
-
-/// Cycles in the graph with nodes `0..len`, no two of which share a node; at least one if there are any, and at most
-/// [`CYCLES_MAX`]. Depth-first, without recursion. Cost: O(nodes + edges).
-fn find_cycles<I: Iterator<Item = usize>>(
-    len: usize,
-    targets: impl Fn(usize) -> I,
-) -> Vec<Vec<usize>> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Mark {
-        Unseen,
-        OnPath,
-        Done,
-    }
-    let mut marks = vec![Mark::Unseen; len];
-    let mut cycles = Vec::new();
-    for start in 0..len {
-        if cycles.len() >= CYCLES_MAX {
-            break;
-        }
-        if marks[start] != Mark::Unseen {
-            continue;
-        }
-        marks[start] = Mark::OnPath;
-        let mut path = vec![(start, targets(start))];
-        while let Some((node, rest)) = path.last_mut() {
-            match rest.next() {
-                Some(next) => match marks[next] {
-                    Mark::Unseen => {
-                        marks[next] = Mark::OnPath;
-                        path.push((next, targets(next)));
-                    }
-                    Mark::OnPath => {
-                        let from = path
-                            .iter()
-                            .position(|(n, _)| *n == next)
-                            .expect("a node on the path is in it");
-                        cycles.push(path[from..].iter().map(|(n, _)| *n).collect());
-                        // Nothing on the way is looked at again: it leads to this cycle.
-                        path.drain(..)
-                            .for_each(|(node, _)| marks[node] = Mark::Done);
-                    }
-                    Mark::Done => {}
-                },
-                None => {
-                    marks[*node] = Mark::Done;
-                    path.pop();
-                }
-            }
-        }
-    }
-    cycles
 }
 
 /// The facts of checked tasks.

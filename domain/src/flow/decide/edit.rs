@@ -14,6 +14,7 @@ use crate::flow::refusal::{
     SelfDependency, TransitionFault, TreeFault, UnknownDependency, report,
 };
 use crate::flow::state::{Flow, NONE, Task};
+use crate::flow::wait_graph::{self, Changed};
 use crate::limits;
 use crate::task::wiring::Wiring;
 use crate::task::{Status, wiring};
@@ -67,9 +68,12 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
         refusals.check(require_status(task, Changeable::PendingOrFailed));
     }
     let mut events = Vec::new();
-    if let Some(parent) = moves
-        && let Some(parent_id) = refusals.check(check_move(flow, i, parent))
-    {
+    let parent = moves.and_then(|parent| refusals.check(check_move(flow, i, parent)));
+    if let Some(parent_id) = parent {
+        if task.run != NONE {
+            let (task, parent) = (task_id, parent_id);
+            refusals.0.push(busy(RunConflict::Moved { task, parent }));
+        }
         events.push(Event::TaskMoved(TaskMoved { task_id, parent_id }));
     }
     if let Some(dependencies) = &command.dependencies {
@@ -82,12 +86,14 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
             }));
         }
     }
+    let mut is_group = task.is_group();
     let mut outdated = None;
     if respecifies || (command.dependencies.is_some() && command.current.is_some()) {
         match current_specification(task, command) {
             Err(changed) => outdated = Some(changed),
             Ok(current) => {
                 let mut specification = current.clone().updated(updates);
+                is_group = specification.method.is_none();
                 refusals.check(check_method(task, &specification));
                 let dependencies = command.dependencies.as_deref();
                 refusals.check(wire(flow, task, &mut specification, dependencies));
@@ -108,6 +114,17 @@ pub(super) fn update(flow: &Flow, command: &Update) -> Decision {
                 }
             }
         }
+    }
+    if parent.is_some() || command.dependencies.is_some() || (is_group && !task.is_group()) {
+        let changed = Changed {
+            task: i,
+            dependencies: command.dependencies.as_deref(),
+            parent: parent.and_then(|parent| flow.live(parent)),
+            is_group,
+        };
+        refusals
+            .0
+            .extend(wait_graph::cycles_of_changed(flow, &changed));
     }
     refusals.all()?;
     outdated.map_or(Ok(()), Err)?;
@@ -265,9 +282,6 @@ fn check_move(flow: &Flow, i: u32, parent: Option<TaskId>) -> Result<TaskId, Ref
             levels_max,
         });
     }
-    if flow.at(i).run != NONE {
-        return Err(busy(RunConflict::Moved { task, parent }));
-    }
     Ok(parent)
 }
 
@@ -300,11 +314,6 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
             index,
         }]));
     }
-    let ordinals: Vec<u32> = targets.iter().map(|(_, target)| *target).collect();
-    if let Some((k, path)) = path_back(flow, i, &ordinals) {
-        let tasks = path.iter().map(|&t| flow.at(t).id);
-        return Err(Refusal::cycle(tasks, Some(targets[k].0)));
-    }
     let run = flow.at(i).run;
     if run != NONE {
         let present: HashSet<u32> = flow.at(i).dependencies.iter().map(|e| e.task).collect();
@@ -321,35 +330,4 @@ fn check_dependencies(flow: &Flow, i: u32, dependencies: &[Dependency]) -> Resul
         }
     }
     Ok(())
-}
-
-/// A chain of dependencies that leads from one of `targets` to `goal`: the index of the target, and
-/// the cycle `goal -> target -> .. `. Depth-first without recursion. Cost: O(tasks + edges) at worst.
-fn path_back(flow: &Flow, goal: u32, targets: &[u32]) -> Option<(usize, Vec<u32>)> {
-    let mut seen = vec![false; flow.size()];
-    for (k, &start) in targets.iter().enumerate() {
-        if std::mem::replace(&mut seen[start as usize], true) {
-            continue;
-        }
-        let mut path = vec![(start, 0_usize)];
-        while let Some((node, next)) = path.last_mut() {
-            let Some(edge) = flow.at(*node).dependencies.get(*next) else {
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            if edge.task == goal {
-                return Some((
-                    k,
-                    std::iter::once(goal)
-                        .chain(path.iter().map(|(n, _)| *n))
-                        .collect(),
-                ));
-            }
-            if !std::mem::replace(&mut seen[edge.task as usize], true) {
-                path.push((edge.task, 0));
-            }
-        }
-    }
-    None
 }

@@ -66,6 +66,7 @@ pub(super) fn execute(
         covers: ranges(&covered),
         allow_unknown_executors: command.allow_unknown_executors,
         executor_wait_ms: command.executor_wait_ms,
+        wait_bounds: command.wait_bounds,
         callback: command.callback,
         origin: command.origin.clone(),
     }));

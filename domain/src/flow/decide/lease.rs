@@ -150,8 +150,7 @@ fn next(
 /// What is overdue is ended by the same turn.
 fn in_time(flow: &Flow, i: u32, now: Timestamp) -> bool {
     let task = flow.at(i);
-    let bounds = flow.bounds.get(&i);
-    let within_ms = bounds.and_then(|bounds| bounds.start_within_ms);
+    let within_ms = flow.start_within_ms(i);
     task.effective_deadline > now
         && within_ms.is_none_or(|within_ms| task.ready_since.plus_ms(within_ms) > now)
 }

@@ -24,6 +24,10 @@ pub(super) fn suspend(flow: &Flow, order: &Suspend, now: Timestamp) -> Decision 
         return Err(Refusal::invalid([fault]).into());
     }
     let question = &order.question;
+    let run = flow
+        .live(order.task)
+        .and_then(|i| flow.runs.get(&flow.at(i).run));
+    let answer_ms = run.and_then(|run| run.wait_bounds.answer_ms);
     let event = Event::TaskSuspended(TaskSuspended {
         task_id: order.task,
         attempt: task.attempt,
@@ -31,7 +35,10 @@ pub(super) fn suspend(flow: &Flow, order: &Suspend, now: Timestamp) -> Decision 
         question: order.asked.clone(),
         asks: question.asks,
         on_answer: order.on_answer,
-        expires_at: question.expires_after_ms.map(|ms| now.plus_ms(ms)),
+        expires_at: question
+            .expires_after_ms
+            .or(answer_ms)
+            .map(|ms| now.plus_ms(ms)),
         remind_every_ms: question.remind_every_ms,
         reminders: question.reminders,
         ladder: question.ladder.clone(),

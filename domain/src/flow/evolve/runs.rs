@@ -14,6 +14,7 @@ impl Flow {
                 root: self.ordinal(e.task_id),
                 allow_unknown_executors: e.allow_unknown_executors,
                 executor_wait_ms: e.executor_wait_ms,
+                wait_bounds: e.wait_bounds,
                 members: members.clone(),
                 heard: Vec::new(),
                 running: 0,
@@ -60,7 +61,6 @@ impl Flow {
                 self.unlink(i);
                 let task = self.at_mut(i);
                 task.run = NONE;
-                task.excluded = 0;
                 task.awaited = 0;
                 self.settled_groups.remove(&i);
             }

@@ -38,6 +38,7 @@ impl Flow {
             run_id: RunId(Uuid::nil()),
             allow_unknown_executors: false,
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+            wait_bounds: Default::default(),
             callback: None,
             origin: None,
         });

@@ -308,6 +308,27 @@ pub struct SelfDependency {
     pub index: usize,
 }
 
+/// The member of a call that closes a cycle of tasks that would wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClosedBy {
+    /// The dependencies of the first task of the cycle.
+    Dependencies,
+    /// The dependency of the first task at this index, which names the second.
+    Dependency(usize),
+    /// The same, where the second task is a group above the first.
+    GroupAbove(usize),
+    /// The parent that a task gets.
+    Parent {
+        /// The task that is moved or copied.
+        task: TaskId,
+    },
+    /// The method that a task loses, so that it becomes a group.
+    Method {
+        /// The task that would become a group.
+        task: TaskId,
+    },
+}
+
 /// A method that no executor has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownExecutor {

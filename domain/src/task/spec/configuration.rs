@@ -4,10 +4,26 @@ use super::reader::Reader;
 use super::{Params, Schemas, timeout_ms};
 use crate::contract::Outputs;
 use crate::limits;
+use crate::suggestion::known_member;
 use crate::task::{RetryPolicy, wiring};
 use crate::violation::PathSegment;
 use crate::{Payload, Timestamp};
 use serde_json::{Map, Value};
+
+/// The members of `schemas` that callers write.
+const SCHEMAS_MEMBERS: [&str; 8] = [
+    "method",
+    "type",
+    "input_schema",
+    "wiring",
+    "templates",
+    "outputs",
+    "types",
+    "validation",
+];
+
+/// The member of `schemas` that says which phase of which document the task carries out.
+const OF_DOCUMENT: &str = "workflow";
 
 impl<'a> Reader<'a> {
     /// An object member within its size limit, as text.
@@ -38,6 +54,14 @@ impl<'a> Reader<'a> {
         }
         let (object, raw) = self.object("schemas")?;
         let path = |field: &str| ["schemas".into(), field.into()];
+        for (name, value) in object {
+            let name = name.as_str();
+            if !SCHEMAS_MEMBERS.contains(&name) && name != OF_DOCUMENT {
+                let at = self.at(&path(name));
+                let expected = known_member(name, &SCHEMAS_MEMBERS);
+                self.report(&at, "Unknown field", expected, value);
+            }
+        }
         if let Some(kind) = object.get("type")
             && !matches!(kind.as_str(), Some("local" | "remote" | "external"))
         {

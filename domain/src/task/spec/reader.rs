@@ -5,7 +5,7 @@ use crate::TaskId;
 use crate::flow::When;
 use crate::ids::parse_uuid_v4;
 use crate::limits;
-use crate::suggestion::suggestion;
+use crate::suggestion::known_member;
 use crate::task::{Labels, Priority, Status};
 use crate::time::{Timestamp, is_second};
 use crate::violation::{PathSegment, Violation};
@@ -61,10 +61,7 @@ impl Reader<'_> {
             }
             if !known.contains(&key.as_str()) && !extra.contains(&key.as_str()) {
                 let names = known.iter().chain(extra).copied();
-                let expected = match suggestion(key, names) {
-                    Some(near) => format!("a known field; did you mean `{near}`?"),
-                    None => format!("one of: {}", known.join(", ")),
-                };
+                let expected = known_member(key, &names.collect::<Vec<_>>());
                 self.fault(key, "Unknown field", expected, value);
             }
         }
@@ -307,10 +304,7 @@ impl Reader<'_> {
                 .filter(|k| !DEPENDENCY_MEMBERS.contains(&k.as_str()))
                 .take(limits::VIOLATIONS_MAX)
             {
-                let expected = match suggestion(key, DEPENDENCY_MEMBERS.into_iter()) {
-                    Some(near) => format!("a known field; did you mean `{near}`?"),
-                    None => format!("one of: {}", DEPENDENCY_MEMBERS.join(", ")),
-                };
+                let expected = known_member(key, &DEPENDENCY_MEMBERS);
                 self.report(&at(key), "Unknown field", expected, &object[key]);
             }
             let required = match object.get("required") {

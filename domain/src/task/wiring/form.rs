@@ -7,6 +7,7 @@ use super::{
 };
 use crate::contract::Types;
 use crate::limits;
+use crate::suggestion::known_member;
 use serde_json::{Map, Value};
 
 /// What is wrong with the form of `schemas.wiring`, at most [`limits::VIOLATIONS_MAX`]. Tasks of one call share the
@@ -119,7 +120,11 @@ fn input_faults<'a>(key: &'a str, value: &'a Value) -> Vec<FormFault<'a>> {
             DEFAULT => continue,
             FROM => ("Invalid reference", REFERENCE),
             REQUIRED => ("Wrong type", "true or false"),
-            _ => ("Unknown field", "`from`, `type`, `required` or `default`"),
+            _ => {
+                let expected = known_member(name, &[FROM, TYPE, REQUIRED, DEFAULT]);
+                fault(vec![key, name], "Unknown field", expected, member);
+                continue;
+            }
         };
         fault(vec![key, name], reason, expected.to_owned(), member);
     }

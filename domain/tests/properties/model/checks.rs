@@ -81,7 +81,8 @@ impl Model {
         }
     }
 
-    /// No cycle of dependencies (tasks whose dependencies are gone are taken away until none is left).
+    /// No cycle of dependencies and of groups that wait for what is below them (tasks that wait for no task that is left
+    /// are taken away until none is left).
     pub(super) fn check_graph(&self) {
         let mut left: BTreeSet<TaskId> = self.tasks.keys().copied().collect();
         for (id, task) in &self.tasks {
@@ -95,10 +96,13 @@ impl Model {
                 .iter()
                 .copied()
                 .filter(|t| {
-                    self.tasks[t]
-                        .dependencies
-                        .iter()
-                        .all(|(d, _)| !left.contains(d))
+                    let below = Some(*t).filter(|t| self.is_group(*t));
+                    let below = below.map(|t| self.descendants(t)).unwrap_or_default();
+                    let dependencies = self.tasks[t].dependencies.iter().map(|(d, _)| *d);
+                    !below
+                        .into_iter()
+                        .chain(dependencies)
+                        .any(|d| left.contains(&d))
                 })
                 .collect();
             if free.is_empty() {
@@ -108,6 +112,9 @@ impl Model {
                 left.remove(t);
             });
         }
-        assert!(left.is_empty(), "a cycle of dependencies was accepted");
+        assert!(
+            left.is_empty(),
+            "tasks that wait for each other were accepted"
+        );
     }
 }

@@ -9,7 +9,9 @@ use super::tasks::{ScheduledTime, rooted, unfit_tasks};
 use crate::application::api::runs::{CancelRun, ReadRun};
 use crate::application::api::schedules::{Run, Schedule, Work};
 use crate::application::api::workflows::UnfitWorkflow;
-use crate::application::api::{Error, Execute, Failure, IdCheck, Reply, Request, Started, Target};
+use crate::application::api::{
+    Error, Execute, Failure, IdCheck, Reply, Request, Started, Target, Warning,
+};
 use crate::application::context::Context;
 use crate::application::queries::Consistency;
 use serde_json::Value;
@@ -32,6 +34,9 @@ const LOOK_AFTER_MS: [u64; 6] = [10, 20, 40, 80, 160, 320];
 const REASON_CHARS_MAX: usize = 1_000;
 /// Faults of tasks that it names.
 const REASONS_MAX: usize = 3;
+/// Keys that each run of a workflow has in its trigger.
+const SCHEDULED_KEYS: [&str; 2] = ["schedule", "scheduled_at"];
+
 /// The state of a run of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -100,10 +105,10 @@ impl Service {
                 inputs,
             } => {
                 let mut trigger = inputs.clone();
-                for (key, value) in [
-                    ("schedule", name.to_string()),
-                    ("scheduled_at", at.to_string()),
-                ] {
+                for (key, value) in SCHEDULED_KEYS
+                    .into_iter()
+                    .zip([name.to_string(), at.to_string()])
+                {
                     trigger.entry(key).or_insert(Value::from(value));
                 }
                 let version = (*version, "version");
@@ -135,6 +140,37 @@ impl Service {
         }
         rooted(&mut tasks, flow, owner.user.as_deref(), &of);
         Ok(Ok((of_version, tasks)))
+    }
+
+    /// Warnings about what a schedule starts: keys of its inputs that no phase uses, and secrets that its owner does
+    /// not have now. Best effort: what cannot be read gives no warning.
+    pub(super) async fn warnings_of_schedule(
+        &self,
+        context: &Context,
+        schedule: &Schedule,
+    ) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let (owner, work) = (&schedule.owner, &schedule.definition.work);
+        if let Work::Workflow {
+            name,
+            version,
+            inputs,
+        } = work
+            && let Ok(Ok((_, read))) = self.kept_workflow(owner, name, (*version, "version")).await
+        {
+            let of_inputs = read.workflow.trigger_warnings(inputs, &SCHEDULED_KEYS);
+            warnings.extend(of_inputs.into_iter().map(Warning::from));
+        }
+        let of = (schedule.id, &schedule.name);
+        let run = (flow_of(schedule.id, "check"), self.app.clock.now());
+        if let Ok(Ok((_, tasks))) = self.tasks_for(owner, work, of, run).await
+            && let Ok(list) = call::parse_tasks(&Value::Array(tasks))
+        {
+            let user = owner.user.clone();
+            let absent = self.absent_of(context, user, list.specifications().map(|(_, it)| it));
+            warnings.extend(absent.await.unwrap_or_default());
+        }
+        warnings
     }
 
     /// Refuses to have a schedule run which would start programs of the server's machine for a caller who may not start

@@ -10,6 +10,7 @@ use crate::application::api::webhooks::Callback;
 use serde_json::{Map, Value};
 use taskledger_domain::Violation;
 use taskledger_domain::limits::VIOLATIONS_MAX;
+use taskledger_domain::suggestion::known_member;
 
 /// The member of a call.
 const CONFIGURATION: &str = "configuration";
@@ -40,7 +41,7 @@ pub fn read(
             let unknown = members.keys().filter(|name| *name != callback::MEMBER);
             faults.extend(unknown.take(VIOLATIONS_MAX).map(|name| {
                 let path = [CONFIGURATION.into(), name.as_str().into()];
-                let expected = format!("only `{}`", callback::MEMBER);
+                let expected = known_member(name, &[callback::MEMBER]);
                 // It may be a secret under a name that we do not know.
                 Violation::new(&path, "unknown member", expected, &Value::Null)
             }));

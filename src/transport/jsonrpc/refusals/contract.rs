@@ -3,7 +3,7 @@
 use super::super::error::{ErrorKind, RpcError};
 use super::super::replies::fault as fault_json;
 use crate::application::api::workflows::{
-    Fault, NoSchemas, Refusal, UnfitWorkflow, Unplayable, WIRING,
+    Fault, NoSchemas, Refusal, UnfitTrigger, UnfitWorkflow, Unplayable, WIRING,
 };
 use serde_json::{Value, json};
 use taskledger_domain::contract::{Breach, Broken, OutputFault};
@@ -77,15 +77,46 @@ fn of_output(fault: &OutputFault) -> (ErrorKind, Vec<Violation>) {
     (kind, missing.chain(mismatches).collect())
 }
 
+/// -32602: why a trigger, which is given at `place`, gives no tasks. Values that it lacks are faults of their own;
+/// `missing_keys` has their keys.
+pub(super) fn unfit_trigger(
+    unfit: &UnfitTrigger,
+    place: &[PathSegment],
+    expected: &str,
+) -> RpcError {
+    let lacking = match unfit {
+        UnfitTrigger::Lacking(lacking) => lacking,
+        UnfitTrigger::TooLarge
+        | UnfitTrigger::Skipped { .. }
+        | UnfitTrigger::TooManySkipped
+        | UnfitTrigger::NoTime { .. }
+        | UnfitTrigger::Unlike { .. } => {
+            let violation = Violation::new(place, unfit.to_string(), expected, &Value::Null);
+            return RpcError::invalid_params(vec![violation]);
+        }
+    };
+    let faults = lacking.iter().map(|it| {
+        let path = [place, &[it.key.as_str().into()]].concat();
+        let expected = format!(
+            "a value: input `{}` of phase `{}` is `{}`",
+            it.input, it.phase, it.reference
+        );
+        Violation::new(&path, "Required value is missing", expected, &Value::Null)
+    });
+    let mut keys: Vec<&str> = Vec::new();
+    for it in lacking {
+        if !keys.contains(&it.key.as_str()) {
+            keys.push(&it.key);
+        }
+    }
+    RpcError::invalid_params(faults.collect()).with("missing_keys", json!(keys))
+}
+
 /// -32602, or -31021 when nothing but wiring is wrong: why a document gives no tasks.
 pub(in crate::transport::jsonrpc) fn unfit_workflow(unfit: &UnfitWorkflow) -> RpcError {
     let faults = match unfit {
         UnfitWorkflow::Document(faults) => faults,
-        UnfitWorkflow::Trigger(reason) => {
-            let expected = TRIGGER;
-            let violation = Violation::of("trigger", reason.as_str(), expected, &Value::Null);
-            return RpcError::invalid_params(vec![violation]);
-        }
+        UnfitWorkflow::Trigger(unfit) => return unfit_trigger(unfit, &["trigger".into()], TRIGGER),
         UnfitWorkflow::Tasks(violations) => return RpcError::invalid_params(violations.clone()),
         UnfitWorkflow::Absent(member) => {
             let (reason, expected) = match *member {

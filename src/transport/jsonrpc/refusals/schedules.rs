@@ -1,7 +1,7 @@
 //! Texts for why a schedule is not made, changed or run.
 
 use super::super::error::{ErrorKind, RpcError};
-use super::contract::unfit_workflow;
+use super::contract::{unfit_trigger, unfit_workflow};
 use crate::application::api::schedules::{Refusal, UnfitSchedule};
 use crate::application::api::workflows::UnfitWorkflow;
 use serde_json::{Value, json};
@@ -60,11 +60,10 @@ pub(in crate::transport::jsonrpc) fn unfit_schedule(unfit: &UnfitSchedule) -> Rp
             let violation = Violation::new(&path, reason, expected, &Value::Null);
             RpcError::new(ErrorKind::WorkflowNotFound, vec![violation])
         }
-        UnfitSchedule::Workflow(UnfitWorkflow::Trigger(reason)) => {
+        UnfitSchedule::Workflow(UnfitWorkflow::Trigger(unfit)) => {
             let path = [PathSegment::from("workflow"), PathSegment::from("inputs")];
             let expected = "values of the types that the inputs of the workflow declare";
-            let violation = Violation::new(&path, reason.clone(), expected, &Value::Null);
-            RpcError::invalid_params(vec![violation])
+            unfit_trigger(unfit, &path, expected)
         }
         UnfitSchedule::Workflow(unfit) => unfit_workflow(unfit),
     }

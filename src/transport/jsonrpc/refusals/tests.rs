@@ -8,7 +8,7 @@ use crate::application::api::{CallNames, KnownExecutors, Refused};
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::{Map, Value, json};
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::{Refusal, SelfDependency, TransitionFault};
+use taskledger_domain::flow::{ClosedBy, Refusal, SelfDependency, TransitionFault};
 use taskledger_domain::task::Status::Completed;
 use taskledger_domain::task::call::{self, Fresh};
 
@@ -87,7 +87,8 @@ fn a_refusal_is_the_same_after_a_journey_between_nodes() {
         refusal: Refusal::CircularDependency {
             cycle: vec![id(A), id(B), id(A)],
             len: 2,
-            closed_by: None,
+            closed_by: ClosedBy::Dependencies,
+            has_group: false,
         },
         others: vec![Refusal::InvalidTree(Vec::new())],
         names: two_tasks(),

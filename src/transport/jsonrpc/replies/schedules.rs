@@ -77,6 +77,9 @@ pub(in crate::transport::jsonrpc) fn schedule_shown(shown: &ShownSchedule) -> Bo
     let mut answer = schedule(&shown.schedule);
     answer["next"] = json!(shown.next);
     answer["runs"] = shown.runs.iter().map(run).collect();
+    if !shown.warnings.is_empty() {
+        answer["warnings"] = json!(shown.warnings);
+    }
     raw(&answer)
 }
 
@@ -97,5 +100,9 @@ pub(in crate::transport::jsonrpc) fn schedule_deleted(deleted: bool) -> Box<RawV
 
 /// The answer to `schedules.run_now`.
 pub(in crate::transport::jsonrpc) fn run_by_hand(done: &RunByHand) -> Box<RawValue> {
-    raw(&run(&done.run))
+    let mut answer = run(&done.run);
+    if !done.warnings.is_empty() {
+        answer["warnings"] = json!(done.warnings);
+    }
+    raw(&answer)
 }

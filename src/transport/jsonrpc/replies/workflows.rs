@@ -52,6 +52,12 @@ pub(in crate::transport::jsonrpc) fn workflow_report(report: &Report) -> Box<Raw
     raw(&shown)
 }
 
+/// Those of the document and the trigger, and those of the run.
+fn warnings(created: &CreatedWorkflow) -> Vec<Value> {
+    let of_run = created.run_warnings.iter().map(|warning| json!(warning));
+    created.warnings.iter().map(fault).chain(of_run).collect()
+}
+
 /// The answer to `workflows.create`, and with a version that to `workflows.run`.
 pub(in crate::transport::jsonrpc) fn workflow(
     created: &CreatedWorkflow,
@@ -70,7 +76,7 @@ pub(in crate::transport::jsonrpc) fn workflow(
     let mut shown = json!({
         "root_task_id": created.root,
         "phases": phases.collect::<Vec<_>>(),
-        "warnings": faults(&created.warnings),
+        "warnings": warnings(created),
         "not_acted_on": created.not_acted_on,
     });
     if let Some(run) = created.run {

@@ -5,7 +5,7 @@ use super::MINTED;
 use crate::transport::jsonrpc::ErrorKind;
 use crate::transport::openrpc::about::TIME;
 use crate::transport::openrpc::schema_parts::{
-    count, merged, number, text, text_or_null, time, time_or_null,
+    count, merged, number, text, text_or_null, time, time_or_null, warnings,
 };
 use serde_json::{Value, json};
 
@@ -68,10 +68,11 @@ pub(in crate::transport) fn run() -> Value {
 }
 
 pub(in crate::transport) fn with_times() -> Value {
-    schedule(json!({
+    let shown = schedule(json!({
         "next": {"type": "array", "items": {"type": "string", "format": "date-time"}, "description": "Its next times, at most 5."},
         "runs": {"type": "array", "items": run(), "description": "Results of its last times, newest first, at most 20; only in `schedules.get`."},
-    }))
+    }));
+    with_optional(shown, warnings())
 }
 
 pub(in crate::transport) fn shown_schedule() -> Value {

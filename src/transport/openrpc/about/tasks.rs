@@ -1,6 +1,7 @@
 //! Schemas and examples of the methods that change tasks.
 
 use super::super::schemas::{at, object, with_optional};
+use crate::transport::openrpc::schema_parts::warnings;
 use serde_json::{Value, json};
 
 pub(in crate::transport) fn constant(word: &str) -> Value {
@@ -14,8 +15,6 @@ pub(in crate::transport) fn started() -> Value {
         "status": constant("started"),
         "run_id": at("TaskId"),
     }));
-    with_optional(
-        always,
-        json!({"task_id": at("TaskId"), "task_ids": at("TaskIds")}),
-    )
+    let of_tasks = json!({"task_id": at("TaskId"), "task_ids": at("TaskIds")});
+    with_optional(with_optional(always, of_tasks), warnings())
 }

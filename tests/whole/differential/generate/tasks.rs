@@ -146,12 +146,17 @@ impl Generator {
     /// A tree as a flat list with aliases, the root first.
     fn flat(&mut self) -> Vec<Value> {
         let len = 2 + self.random.below(TREE_MAX - 1);
-        (0..len).map(|i| self.node(i, len)).collect()
+        let mut list = Vec::with_capacity(len);
+        for i in 0..len {
+            let node = self.node(i, len, &list);
+            list.push(node);
+        }
+        list
     }
 
     /// The `i`-th of `len` tasks of a tree: below an earlier one, waiting for earlier ones, now and
-    /// then for later ones too.
-    fn node(&mut self, i: usize, len: usize) -> Value {
+    /// then for later ones or for a group above it too.
+    fn node(&mut self, i: usize, len: usize, earlier: &[Value]) -> Value {
         let mut task = self.plain();
         task["id"] = json!(ALIASES[i]);
         if i == 0 {
@@ -174,7 +179,8 @@ impl Generator {
             } else {
                 self.random.below(len)
             };
-            if !used.contains(&on) {
+            let waits = is_group_above(earlier, on, above) && !self.random.chance(8);
+            if !used.contains(&on) && !waits {
                 used.push(on);
                 dependencies.push(self.dependency(&json!(ALIASES[on])));
             }
@@ -352,7 +358,8 @@ impl Generator {
                     let mut used: Vec<&String> = Vec::new();
                     for _ in 0..self.random.below(3) {
                         let on = *self.random.pick(&same);
-                        if !used.contains(&on) {
+                        let waits = is_group_above(earlier, on, above) && !self.random.chance(8);
+                        if !used.contains(&on) && !waits {
                             used.push(on);
                             list.push(self.dependency(&json!(format!("@{on}"))));
                         }
@@ -411,4 +418,14 @@ fn rename(task: &mut Value, alias: &Option<Value>, name: &Value) {
             *from = json!(text);
         }
     }
+}
+
+/// Whether one of these tasks is a group that contains the other or is it.
+fn is_group_above(tasks: &[Value], group: usize, task: usize) -> bool {
+    let place = |alias: &Value| ALIASES.iter().position(|it| alias == it);
+    let parent = |i: &usize| place(&tasks.get(*i)?["parent_id"]);
+    let is_group = tasks
+        .get(group)
+        .is_some_and(|task| task.get("schemas").is_none());
+    is_group && std::iter::successors(Some(task), parent).any(|i| i == group)
 }

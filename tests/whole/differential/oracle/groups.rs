@@ -1,10 +1,7 @@
 //! Section "Groups".
 
-use super::{ANY_TEXT, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Symbol, When};
+use super::{ANY_TEXT, Cancelled, Completed, Failed, InProgress, Oracle, Pending, Symbol};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
-
-type Waits = BTreeMap<Symbol, BTreeSet<Symbol>>;
 
 impl Oracle {
     /// Groups whose own dependencies are satisfied are in progress.
@@ -21,11 +18,8 @@ impl Oracle {
     /// Ends open groups for which everything that they wait for has ended.
     pub(super) fn close_groups(&mut self, run: usize) {
         for group in self.open(run) {
-            let waits = self.group_waits(run);
-            if waits[&group]
-                .iter()
-                .all(|s| self.task(s).status.is_terminal())
-            {
+            let ended = |s: &Symbol| self.task(s).status.is_terminal();
+            if self.awaited(run, &group).iter().all(ended) {
                 self.decide_group(run, &group);
                 // Others may follow from this one.
                 return;
@@ -51,9 +45,9 @@ impl Oracle {
     }
 
     fn decide_group(&mut self, run: usize, group: &str) {
-        let waits = self.group_waits(run);
-        let judged = self.judged(run, group, &waits[group]);
-        let mut awaited = waits[group].iter().chain(&judged);
+        let judged = self.judged(group);
+        let awaited = self.awaited(run, group);
+        let mut awaited = awaited.iter().chain(&judged);
         let blocked = awaited.any(|s| !self.task(s).status.is_terminal());
         let harmed = self
             .children(group)
@@ -75,18 +69,10 @@ impl Oracle {
         self.complete(group, &result);
     }
 
-    /// What a group counts: the descendants that run something, those that wait for the group left out.
-    /// A retry leaves out of its run what had completed, so the run does not tell which these are.
-    fn judged(&self, run: usize, group: &str, waits: &BTreeSet<Symbol>) -> Vec<Symbol> {
-        let depends = |s: &str| self.task(s).dependencies.clone();
-        let counts = |s: &Symbol| {
-            if self.runs[run].covered.contains(s) {
-                return waits.contains(s);
-            }
-            self.task(s).status.is_terminal() || !super::methods::reaches(s, group, &depends)
-        };
+    /// What a group counts: the descendants that run something, covered or not.
+    fn judged(&self, group: &str) -> Vec<Symbol> {
         let mut below = self.subtree(group);
-        below.retain(|s| s != group && !self.task(s).is_group() && counts(s));
+        below.retain(|s| s != group && !self.task(s).is_group());
         below
     }
 
@@ -111,38 +97,11 @@ impl Oracle {
         }
     }
 
-    /// For each covered group the covered descendants that it waits for: all except those that
-    /// wait, even indirectly, for it. Outer groups first: once they have let go of descendants,
-    /// inner groups may wait for them.
-    fn group_waits(&self, run: usize) -> Waits {
+    /// The covered descendants of a group, for all of which it waits.
+    fn awaited(&self, run: usize, group: &str) -> Vec<Symbol> {
         let covered = &self.runs[run].covered;
-        let mut groups = self.covered(run);
-        groups.retain(|s| self.task(s).is_group());
-        groups.sort_by_key(|s| self.ancestors(s).len());
-        let mut waits = Waits::new();
-        for group in &groups {
-            let mut below: BTreeSet<Symbol> = self.subtree(group).into_iter().collect();
-            below.remove(group);
-            below.retain(|s| covered.contains(s));
-            waits.insert(group.clone(), below);
-        }
-        for group in &groups {
-            let kept = waits[group]
-                .iter()
-                .filter(|s| !self.waits_for(s, group, &waits));
-            let kept = kept.cloned().collect();
-            waits.insert(group.clone(), kept);
-        }
-        waits
-    }
-
-    fn waits_for(&self, from: &str, to: &str, waits: &Waits) -> bool {
-        let edges = |s: &str| {
-            let mut found = self.task(s).dependencies.clone();
-            let below = waits.get(s).into_iter().flatten();
-            found.extend(below.map(|s| (s.clone(), When::Completed)));
-            found
-        };
-        super::methods::reaches(from, to, &edges)
+        let mut below = self.subtree(group);
+        below.retain(|s| s != group && covered.contains(s));
+        below
     }
 }

@@ -95,11 +95,16 @@ impl Oracle {
                 return refuse(-32011);
             }
         }
-        let edges = |s: &str| {
-            let found = list.iter().find(|t| t.symbol == s);
-            found.map(|t| t.dependencies.clone()).unwrap_or_default()
-        };
-        if list.iter().any(|t| reaches(&t.symbol, &t.symbol, &edges)) {
+        let mut plan = self.plan_of(&flow);
+        plan.extend(list.iter().map(|t| {
+            let planned = Planned {
+                parent: t.parent.clone(),
+                is_group: member(&t.map, "schemas", Value::Null).is_null(),
+                dependencies: t.dependencies.clone(),
+            };
+            (t.symbol.clone(), planned)
+        }));
+        if waits_for_itself(&plan) {
             return refuse(-32002);
         }
         for task in list {
@@ -266,18 +271,21 @@ impl Oracle {
                 return refuse(-32011);
             }
         }
-        let edges = |s: &str| {
-            if s == id {
-                new.dependencies.clone()
-            } else {
-                self.task(s).dependencies.clone()
-            }
-        };
-        if reaches(id, id, &edges) {
+        let mut plan = self.plan_of(&new.flow);
+        plan.insert(id.to_owned(), Planned::of(new));
+        if waits_for_itself(&plan) {
             refuse(-32002)
         } else {
             Ok(())
         }
+    }
+
+    /// The tasks of a flow, as far as they wait for each other.
+    fn plan_of(&self, flow: &str) -> Plan {
+        let tasks = self.tasks.iter().filter(|(_, task)| task.flow == flow);
+        tasks
+            .map(|(symbol, task)| (symbol.clone(), Planned::of(task)))
+            .collect()
     }
 
     pub(super) fn delete(&mut self, map: &Map<String, Value>) -> Answer {
@@ -417,19 +425,53 @@ impl Oracle {
     }
 }
 
-/// Whether a path of at least one edge leads from one task to the other.
-pub(super) fn reaches(from: &str, to: &str, edges: &dyn Fn(&str) -> Vec<(Symbol, When)>) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut open = vec![from.to_owned()];
-    while let Some(at) = open.pop() {
-        for (next, _) in edges(&at) {
-            if next == to {
-                return true;
-            }
-            if seen.insert(next.clone()) {
-                open.push(next);
-            }
+/// What decides what a task waits for.
+struct Planned {
+    parent: Option<Symbol>,
+    is_group: bool,
+    dependencies: Vec<(Symbol, When)>,
+}
+
+impl Planned {
+    fn of(task: &Task) -> Self {
+        Self {
+            parent: task.parent.clone(),
+            is_group: task.is_group(),
+            dependencies: task.dependencies.clone(),
         }
     }
-    false
+}
+
+type Plan = BTreeMap<Symbol, Planned>;
+
+/// Whether a task waits for itself: tasks wait for their dependencies, and groups for everything below them.
+fn waits_for_itself(plan: &Plan) -> bool {
+    let mut waits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (symbol, task) in plan {
+        let on = task.dependencies.iter().map(|(on, _)| on.as_str());
+        waits.entry(symbol).or_default().extend(on);
+        let mut above = task.parent.as_deref();
+        // No tree of these scripts is deeper.
+        for _ in 0..plan.len() {
+            let Some(parent) = above.and_then(|above| plan.get_key_value(above)) else {
+                break;
+            };
+            if parent.1.is_group {
+                waits.entry(parent.0).or_default().insert(symbol);
+            }
+            above = parent.1.parent.as_deref();
+        }
+    }
+    // Tasks that wait for nothing that is left are taken away, until none is left or all wait.
+    let mut left: BTreeSet<&str> = plan.keys().map(String::as_str).collect();
+    loop {
+        let free = |s: &&str| !waits[s].iter().any(|on| left.contains(on));
+        let free: Vec<&str> = left.iter().copied().filter(free).collect();
+        if free.is_empty() {
+            return !left.is_empty();
+        }
+        free.iter().for_each(|s| {
+            left.remove(s);
+        });
+    }
 }

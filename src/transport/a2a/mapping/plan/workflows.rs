@@ -129,7 +129,7 @@ pub(crate) fn unfit(unfit: &UnfitWorkflow, source: &Source) -> Error {
             "no such version of the workflow is kept".to_owned(),
         ),
         UnfitWorkflow::Absent(_) => one("workflow", "no workflow is kept by this name".to_owned()),
-        UnfitWorkflow::Trigger(reason) => one("inputs", reason.clone()),
+        UnfitWorkflow::Trigger(reason) => one("inputs", reason.to_string()),
         UnfitWorkflow::Document(faults) => {
             let first = faults.first();
             let told = first.map_or_else(String::new, |it| format!(": {} {}", it.path, it.reason));

@@ -7,6 +7,7 @@ use crate::transport::jsonrpc::params::work::kinds::NameText;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_domain::limits::{KEY_CHARS_MAX, VIOLATIONS_MAX};
+use taskledger_domain::suggestion::known_member;
 use taskledger_domain::task::call;
 use taskledger_domain::{PathSegment, Violation};
 
@@ -102,7 +103,7 @@ impl Kind for WorkflowKind {
             .filter(|(key, _)| !MEMBERS.contains(&key.as_str()))
             .take(VIOLATIONS_MAX)
         {
-            let expected = format!("one of {}", MEMBERS.join(", "));
+            let expected = known_member(key, &MEMBERS);
             faults.push(at(key, "Unknown field", &expected, value));
         }
         match name {

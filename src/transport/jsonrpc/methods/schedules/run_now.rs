@@ -11,6 +11,7 @@ use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::openrpc::about::TIME;
 use crate::transport::openrpc::about::schedules::{ABSENT, NAME, run};
 use crate::transport::openrpc::about::{About, MINTED_TOO, RUN};
+use crate::transport::openrpc::schema_parts::{warnings, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
 
@@ -62,7 +63,7 @@ async fn carry_out(service: &Service, call: &Call) -> Answer {
 
 fn about() -> About {
     About::with_example(
-        ("run", run()),
+        ("run", with_optional(run(), warnings())),
         "Starts a run of a schedule now, whether it is paused or not. A run in progress is handled as the schedule says, or as `overlap` says. Repeated under an idempotency key it gets the answer of the first call.",
         ABSENT,
         (

@@ -36,8 +36,9 @@ pub(super) async fn begun(
     context: &Context,
     request: Request,
 ) -> Result<Reply, RpcError> {
-    let reply = answer(service, service.call(context, request).await)?;
-    let result = replies::reply(&reply);
+    let called = service.call_with_warnings(context, request).await;
+    let (reply, warnings) = answer(service, called)?;
+    let result = replies::with_warnings(replies::reply(&reply), &warnings);
     Ok(match &reply {
         api::Reply::Started(started) => {
             let run = Run {

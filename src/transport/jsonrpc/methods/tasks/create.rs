@@ -71,7 +71,7 @@ pub(super) fn method() -> Method<Service> {
 fn about() -> About {
     let created = object(json!({"id": at("TaskId"), "status": constant("pending")}));
     About {
-        description: "Stores tasks, and starts none. Takes one task; a task with `children`; a node of `task` and `children`; or `tasks`, a list whose members refer to each other by id or name. Without `parent_id` the tasks start a new flow, otherwise they join the parent's flow. All are stored or none.",
+        description: "Stores tasks, and starts no run; tasks that are created below a task that an active run covers join that run, and start when they are ready. Takes one task; a task with `children`; a node of `task` and `children`; or `tasks`, a list whose members refer to each other by id or name. Without `parent_id` the tasks start a new flow, otherwise they join the parent's flow. All are stored or none.",
         result: "created",
         schema: with_optional(created, json!({"task_ids": at("TaskIds")})),
         errors: &[

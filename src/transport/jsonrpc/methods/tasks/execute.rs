@@ -205,7 +205,7 @@ async fn ended(service: &Service, context: &Context, run: Run) -> Result<Reply, 
 
 fn about() -> About {
     About {
-        description: "Starts a run: of `tasks`, which are created first, or of the stored task `task_id` with everything below it and all dependencies of these. The answer comes at once; `run` in `tasks.get` of the root shows the status. Every run ends.",
+        description: "Starts a run: of `tasks`, which are created first, or of the stored task `task_id` with everything below it and all dependencies of these. The answer comes at once; `run` in `tasks.get` of the root shows the status. A run ends when nothing that it covers can continue; waits for workers, slots and answers are bounded by settings of the server. `warnings` names secrets that tasks need and that the owner of the flow does not have.",
         result: "started",
         schema: started(),
         errors: &[

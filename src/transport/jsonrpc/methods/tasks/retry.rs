@@ -55,7 +55,7 @@ async fn carry_out(service: &Service, call: Call) -> Result<Reply, RpcError> {
 
 fn about() -> About {
     About {
-        description: "Retries a failed task, with the pending tasks that depend on it and the failed groups above them.",
+        description: "Retries a failed task, with the pending tasks that depend on it and the failed groups above them. `warnings` names secrets that tasks need and that the owner of the flow does not have.",
         result: "started",
         schema: started(),
         errors: &[

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_domain::Violation;
 use taskledger_domain::limits::VIOLATIONS_MAX;
+use taskledger_domain::suggestion::known_member;
 use taskledger_domain::violation::PathSegment;
 
 /// The member of `configuration`.
@@ -77,7 +78,7 @@ pub fn read(configuration: Option<&Value>) -> Result<Option<Callback>, Vec<Viola
         .map_err(|mut faults| violations.append(&mut faults));
     let unknown = map.keys().filter(|name| !MEMBERS.contains(&name.as_str()));
     for name in unknown.take(VIOLATIONS_MAX) {
-        let expected = format!("one of {}", MEMBERS.join(", "));
+        let expected = known_member(name, &MEMBERS);
         let actual = without_texts(&map[name]);
         let fault = Violation::new(&path(name), "unknown parameter", expected, &actual);
         violations.push(fault);

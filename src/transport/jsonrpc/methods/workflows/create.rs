@@ -10,7 +10,7 @@ use crate::transport::jsonrpc::table::{Call, Changes, Method};
 use crate::transport::jsonrpc::{ErrorKind, replies};
 use crate::transport::openrpc::about::workflows::{DOCUMENT, faults};
 use crate::transport::openrpc::about::{About, Example, MINTED, MINTED_TOO, RUN};
-use crate::transport::openrpc::schema_parts::{at, names, object, with_optional};
+use crate::transport::openrpc::schema_parts::{at, names, object, warning, with_optional};
 use serde_json::json;
 use taskledger_domain::Violation;
 
@@ -69,15 +69,18 @@ pub(super) fn about() -> About {
         "task_id": {"anyOf": [at("TaskId"), {"type": "null"}], "description": "Its task; null for a phase that is skipped."},
         "status": {"type": "string", "enum": ["pending", "in_progress", "completed", "failed", "cancelled", "skipped", "deleted"], "description": "Status of the phase; with `execute` an executor of the server may have started or ended it already. `skipped`: `skip_when` is true, and there is no task. `deleted`: the task was deleted before the call was repeated with its key."},
     }));
+    let mut warnings =
+        faults("What is probably a mistake, in the document, in the trigger or in the run.");
+    warnings["items"] = json!({"anyOf": [warnings["items"].take(), warning()]});
     let created = object(json!({
         "root_task_id": at("TaskId"),
         "phases": {"type": "array", "items": phase, "description": "The tasks, in the order of the document."},
-        "warnings": faults("What is probably a mistake."),
+        "warnings": warnings,
         "not_acted_on": names("Paths of keys of the document that have no effect here."),
     }));
     let run = json!({"run_id": {"type": "string", "format": "uuid", "description": "The run, with `execute`."}});
     About {
-        description: "Creates the tasks of one run of a workflow document: a group that is the run, with one task for workers for each phase, whose method is `assign`. Inputs that name `$trigger` or `$initial_state` are resolved now. Needs the scope of `tasks.create`, with `execute` that of `tasks.execute`.",
+        description: "Creates the tasks of one run of a workflow document: a group that is the run, with one task for workers for each phase, whose method is `assign`. Inputs that name `$trigger` or `$initial_state` are resolved now; a trigger that lacks a value which a phase needs is refused, and `missing_keys` of the error names it. Needs the scope of `tasks.create`, with `execute` that of `tasks.execute`.",
         result: "created",
         schema: with_optional(created, run),
         errors: &[ErrorKind::InputWiring],

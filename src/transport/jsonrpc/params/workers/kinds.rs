@@ -3,6 +3,7 @@
 use super::super::super::reader::{Fault, Kind, Refusal};
 use serde_json::{Map, Value, json};
 use taskledger_domain::limits::{DELAY_MS_MAX, RETRIES_MAX};
+use taskledger_domain::suggestion::known_member;
 use taskledger_domain::task::spec;
 use taskledger_domain::{PathSegment, Payload, Violation};
 
@@ -50,7 +51,7 @@ impl Kind for Defaults {
             .filter(|(name, _)| !DEFAULTS.contains(&name.as_str()))
             .map(|(name, value)| {
                 let path = ["defaults".into(), name.as_str().into()];
-                let expected = format!("one of {}", DEFAULTS.join(", "));
+                let expected = known_member(name, &DEFAULTS);
                 Violation::new(&path, "not a default of methods", expected, value)
             })
             .collect();

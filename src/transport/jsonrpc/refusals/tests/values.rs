@@ -5,8 +5,8 @@ use crate::application::api::CallNames;
 use crate::transport::jsonrpc::ErrorKind;
 use serde_json::json;
 use taskledger_domain::flow::{
-    Argument, CallTask, Fault, OutputExtent, ParentFault, ReferenceAt, Refusal, SelfDependency,
-    TreeFault, UnknownDependency,
+    Argument, CallTask, ClosedBy, Fault, OutputExtent, ParentFault, ReferenceAt, Refusal,
+    SelfDependency, TreeFault, UnknownDependency,
 };
 use taskledger_domain::task::wiring::{Unwired, WireFault};
 use taskledger_domain::{RunId, Timestamp, Violation};
@@ -449,6 +449,7 @@ fn dependencies_that_cannot_be() {
         cycle: vec![id(A), id(B), id(A)],
         len: 2,
         closed_by,
+        has_group: false,
     };
     let reason = "Circular dependency of 2 tasks";
     let told = [(
@@ -459,7 +460,7 @@ fn dependencies_that_cannot_be() {
     )];
     let more = json!({"cycle": ["a", "b", "a"]});
     let kind = ErrorKind::CircularDependency;
-    reads(&names, cycle(None), kind, &told, more);
+    reads(&names, cycle(ClosedBy::Dependencies), kind, &told, more);
     let told = [(
         "updates/dependencies/4/id",
         reason,
@@ -468,5 +469,48 @@ fn dependencies_that_cannot_be() {
     )];
     let more = json!({"cycle": [A, B, A]});
     let names = CallNames::of_update(id(A));
-    reads(&names, cycle(Some(4)), kind, &told, more);
+    reads(
+        &names,
+        cycle(ClosedBy::Dependency(4)),
+        kind,
+        &told,
+        more.clone(),
+    );
+
+    let cycle = |closed_by| Refusal::CircularDependency {
+        cycle: vec![id(A), id(B), id(A)],
+        len: 2,
+        closed_by,
+        has_group: true,
+    };
+    let reason = "Circular dependency of 2 tasks: a group waits for the tasks below it";
+    let told = [(
+        "updates/dependencies/4/id",
+        "Task cannot depend on a group above it, which waits for it",
+        "a task that is not above this one",
+        json!(B),
+    )];
+    reads(
+        &names,
+        cycle(ClosedBy::GroupAbove(4)),
+        kind,
+        &told,
+        more.clone(),
+    );
+    let told = [(
+        "updates/parent_id",
+        reason,
+        "a parent in no group that the task waits for",
+        json!(A),
+    )];
+    let closed_by = ClosedBy::Parent { task: id(A) };
+    reads(&names, cycle(closed_by), kind, &told, more.clone());
+    let told = [(
+        "updates/schemas",
+        reason,
+        "schemas with a method, because tasks below it wait for this one",
+        json!(A),
+    )];
+    let closed_by = ClosedBy::Method { task: id(A) };
+    reads(&names, cycle(closed_by), kind, &told, more);
 }

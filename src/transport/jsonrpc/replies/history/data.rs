@@ -80,6 +80,10 @@ pub(super) enum Data<'a> {
         covered_tasks: u64,
         allow_unknown_executors: bool,
         executor_wait_seconds: f64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_start_wait_seconds: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        max_answer_wait_seconds: Option<f64>,
     },
     MessageReceived {
         run_id: RunId,

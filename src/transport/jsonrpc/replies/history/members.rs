@@ -100,6 +100,10 @@ impl<'a> From<&'a TaskDeleted> for Data<'a> {
     }
 }
 
+fn seconds(ms: Option<u64>) -> Option<f64> {
+    ms.map(|ms| ms as f64 / 1000.0)
+}
+
 impl<'a> From<&'a RunStarted> for Data<'a> {
     fn from(e: &'a RunStarted) -> Self {
         Self::RunStarted {
@@ -112,6 +116,8 @@ impl<'a> From<&'a RunStarted> for Data<'a> {
                 .sum(),
             allow_unknown_executors: e.allow_unknown_executors,
             executor_wait_seconds: e.executor_wait_ms as f64 / 1000.0,
+            max_start_wait_seconds: seconds(e.wait_bounds.start_ms),
+            max_answer_wait_seconds: seconds(e.wait_bounds.answer_ms),
         }
     }
 }
