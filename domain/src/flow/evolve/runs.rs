@@ -16,6 +16,7 @@ impl Flow {
                 executor_wait_ms: e.executor_wait_ms,
                 members: members.clone(),
                 heard: Vec::new(),
+                origin_at: e.origin.as_ref().map(|_| self.version),
                 running: 0,
                 ready: 0,
                 open_groups: Default::default(),
