@@ -92,6 +92,8 @@ pub struct Leased {
     /// The dependencies that have completed, with the versions of the events that hold their results; the first
     /// [`LEASED_RESULTS_MAX`].
     pub results: Vec<(TaskId, Version)>,
+    /// The event that holds the message with which its run began, if it began with one.
+    pub origin_at: Option<Version>,
 }
 
 /// Results that a lease knows of.
@@ -160,6 +162,7 @@ fn held(flow: &Flow, i: u32) -> Option<Leased> {
         cancel_grace_ms: held.cancel_grace_ms,
         turns: flow.turns(task.id).to_vec(),
         results: completed(flow, task),
+        origin_at: flow.runs.get(&task.run).and_then(|run| run.origin_at),
     })
 }
 

@@ -422,6 +422,7 @@ pub(super) fn begun(held: Holding, trace: Option<Arc<str>>) -> Begun {
         trace,
         turns: held.turns,
         results: held.results,
+        origin_at: held.origin_at,
     }
 }
 

@@ -249,6 +249,8 @@ pub trait ExecutorList: Send + Sync + fmt::Debug + 'static {
     /// All of them that whoever has this reach may know, by name: the server's own, the shared ones, and those of one's
     /// own flows.
     fn list(&self, reach: &Reach) -> Vec<ExecutorView>;
+    /// What workers have declared of a method for everybody, in words for people.
+    fn description(&self, method: &str) -> Option<Arc<str>>;
 }
 
 /// The figures of the whole server, for monitoring.

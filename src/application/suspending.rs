@@ -4,7 +4,9 @@
 //! principal, is answered as the first was.
 
 use super::App;
-use super::api::work::{AnsweredBefore, LeaseLoss, Respond, Responded, Suspend, Suspended};
+use super::api::work::{
+    AnsweredBefore, LeaseLoss, OriginMessage, Respond, Responded, Suspend, Suspended,
+};
 use super::api::{Consistency, Reply, UseCase};
 use super::context::Context;
 use super::error::{Error, Failure};
@@ -272,6 +274,42 @@ impl App {
             })
         });
         Ok(answered.collect())
+    }
+
+    /// The message that the `RunStarted` of this version holds. Cost: a look at an event.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub(super) async fn origin_message(
+        &self,
+        flow: FlowId,
+        version: Version,
+    ) -> Result<Option<OriginMessage>, Error> {
+        let events = self.events_at(flow, vec![version]).await?;
+        let Some(Event::RunStarted(started)) = events.get(&version).map(|it| &*it.event) else {
+            return Ok(None);
+        };
+        let Some(origin) = &started.origin else {
+            return Ok(None);
+        };
+        let mut members = origin.message.as_ref().map(Payload::to_map);
+        let mut member = |name: &str| members.as_mut().and_then(|it| it.remove(name));
+        let text = |value: Value| value.as_str().map(str::to_owned);
+        let free = |value: Value| match value {
+            Value::Object(free) => Some(free),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => None,
+        };
+        let root = || flow.root().to_string();
+        Ok(Some(OriginMessage {
+            context_id: origin.context.clone().unwrap_or_else(root).into(),
+            message_id: member("messageId").and_then(text),
+            metadata: member("metadata").and_then(free),
+            references: origin.references.clone(),
+        }))
     }
 
     pub(super) async fn events_at(

@@ -14,10 +14,13 @@ use crate::private;
 use crate::retention::{Policy, Schedule};
 use crate::server::{self, Drain, Server, StartError, StartRow, Storage};
 use crate::tls::Certificates;
+use crate::transport::a2a::CardTexts;
 use crate::transport::http::{self, Inside, Shows};
 use fresh::Fresh;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +28,7 @@ use taskledger_a2a::signing::CardKey;
 use taskledger_auth::AdminTokens;
 use taskledger_auth::jwt::Issuer;
 use taskledger_cli::signals::Signals;
+use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
 use tokio_util::sync::CancellationToken;
 
 /// What calls that are under way get to end here, before their flows are handed over: commands take
@@ -126,12 +130,16 @@ async fn start_server(
         make_archive(policy)?;
     }
     let card_keys = card_keys(&config.a2a.signing_keys)?;
+    let card_texts = card_texts(config.a2a.card.as_deref())?;
     let options = options(&config, &egress, &issuers, renewal.as_ref())?;
     let of_database = matches!(storage, Storage::Database(_));
     let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
         .map_err(|e| not_opened(&e, of_database))?;
-    let keys = (card_keys, renewal.as_ref().map(Renewal::certificates));
+    let keys = (
+        (card_texts, card_keys),
+        renewal.as_ref().map(Renewal::certificates),
+    );
     let issuers = (issuers, &egress);
     let doors = match open_doors(&server, &config, issuers, keys, &clock).await {
         Ok(doors) => doors,
@@ -269,16 +277,17 @@ async fn open_doors(
     server: &Server,
     config: &ServerConfig,
     (issuers, egress): (Vec<Issuer>, &Arc<Egress>),
-    (card_keys, certificates): (Vec<CardKey>, Option<Arc<Certificates>>),
+    (card, certificates): ((CardTexts, Vec<CardKey>), Option<Arc<Certificates>>),
     clock: &SharedClock,
 ) -> Result<Doors, CliError> {
     if let Some(method) = config.a2a.text_method.as_deref()
         && let Err(known) = carried_out(server, method)
     {
-        return Err(CliError::Usage(format!(
-            "--a2a-text-method: `{method}` is not an executor of this server; expected one of {known}, or a \
-             method that workers have declared"
-        )));
+        let wait_s = EXECUTOR_WAIT_MS_DEFAULT / 1000;
+        tracing::warn!(
+            "no executor and no worker has the method `{method}` of --a2a-text-method yet: A2A messages wait for one, \
+             {wait_s} s each; known are {known}"
+        );
     }
     let deny_list = server.tokens().denied().clone();
     let discovery_urls = issuers.iter().map(|it| Arc::from(it.discovery_url()));
@@ -295,7 +304,7 @@ async fn open_doors(
         ..Inside::from(server.service().clone())
     };
     let mut options = open_files::fitted(config.http(certificates));
-    options.a2a = config.a2a.options(card_keys, discovery_urls);
+    options.a2a = config.a2a.options(card, discovery_urls);
     let dispatcher = server.dispatcher().clone();
     let bound = http::Service::bind(options, dispatcher, inside, clock.clone());
     let (service, handle) = bound.await.map_err(|e| CliError::failed(&e))?;
@@ -394,6 +403,25 @@ async fn stop_on_signal(
 
 /// Bytes of a file with a key that signs cards.
 const CARD_KEY_BYTES_MAX: u64 = 4096;
+/// Bytes of a file with what the card says.
+const CARD_BYTES_MAX: u64 = 64 * 1024;
+
+/// What the card of Agent2Agent says by the file of `--a2a-card`.
+pub(super) fn card_texts(file: Option<&Path>) -> Result<CardTexts, CliError> {
+    let Some(file) = file else {
+        return Ok(CardTexts::default());
+    };
+    let fail =
+        |reason: String| CliError::Usage(format!("--a2a-card: `{}`: {reason}", file.display()));
+    let mut bytes = Vec::new();
+    File::open(file)
+        .and_then(|opened| opened.take(CARD_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(|error| fail(error.to_string()))?;
+    if bytes.len() as u64 > CARD_BYTES_MAX {
+        return Err(fail(format!("more than {CARD_BYTES_MAX} bytes")));
+    }
+    CardTexts::parse(&bytes).map_err(fail)
+}
 
 /// The keys that sign the card.
 pub(super) fn card_keys(files: &[PathBuf]) -> Result<Vec<CardKey>, CliError> {

@@ -1,7 +1,7 @@
 //! How Agent2Agent is served.
 
 use crate::engine::executor::ConformanceExecutor;
-use crate::transport::a2a::Options;
+use crate::transport::a2a::{CardTexts, INPUT_MODES, Options, TextSkill};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub struct A2aConfig {
     )]
     pub edition: Edition,
 
-    /// Executor that runs A2A messages without tasks, with their text as the input `text`; without it, they are
-    /// answered with the inputs that are expected
+    /// Executor, or method of workers, that runs A2A messages without tasks, with their text as the input `text` and
+    /// parts that are not text as `parts`; without it, they are answered with the inputs that are expected
     #[arg(
         id = "a2a_text_method",
         long = "a2a-text-method",
@@ -30,6 +30,38 @@ pub struct A2aConfig {
         env = "TASKLEDGER_A2A_TEXT_METHOD"
     )]
     pub text_method: Option<String>,
+
+    /// Media type of parts of A2A messages that the text method takes, such as `image/*`; can be repeated
+    #[arg(
+        id = "a2a_input_mode",
+        long = "a2a-input-mode",
+        value_name = "TYPE",
+        env = "TASKLEDGER_A2A_INPUT_MODE",
+        value_delimiter = ',',
+        value_parser = media_type,
+        default_values_t = INPUT_MODES.map(str::to_owned),
+        requires = "a2a_text_method"
+    )]
+    pub input_modes: Vec<String>,
+
+    /// Have the text method run all A2A messages: data in them never runs as tasks or workflows
+    #[arg(
+        id = "a2a_text_only",
+        long = "a2a-text-only",
+        env = "TASKLEDGER_A2A_TEXT_ONLY",
+        requires = "a2a_text_method"
+    )]
+    pub text_only: bool,
+
+    /// File (JSON) with what the A2A card says: `name`, `description`, `version`, `documentationUrl`, `iconUrl`,
+    /// `provider` and, for the text method, `skill`
+    #[arg(
+        id = "a2a_card",
+        long = "a2a-card",
+        value_name = "FILE",
+        env = "TASKLEDGER_A2A_CARD"
+    )]
+    pub card: Option<PathBuf>,
 
     /// For the official conformance kit of A2A only: messages without tasks make the server behave as the kit tells
     /// it to
@@ -42,7 +74,7 @@ pub struct A2aConfig {
     )]
     pub conformance: bool,
 
-    /// Ed25519 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know
+    /// Ed25519 or P-256 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know
     /// the other
     #[arg(
         id = "a2a_signing_key",
@@ -106,13 +138,40 @@ fn extension(text: &str) -> Result<String, String> {
     }
 }
 
+/// A media type, or the beginning of several with a `*` behind it.
+fn media_type(text: &str) -> Result<String, String> {
+    let is_token = |text: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-*".contains(&byte);
+        !text.is_empty() && text.bytes().all(is_plain)
+    };
+    let parts = text.split_once('/');
+    match parts.is_some_and(|(kind, name)| is_token(kind) && is_token(name)) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("a media type is expected, such as `image/png` or `image/*`".to_owned()),
+    }
+}
+
 impl A2aConfig {
-    /// The part that concerns the door, with these keys and the descriptions of OIDC issuers.
+    /// The part that concerns the door, with what the card says, these keys and the descriptions of OIDC issuers.
     #[must_use]
-    pub fn options(&self, keys: Vec<CardKey>, discovery_urls: Arc<[Arc<str>]>) -> Options {
+    pub fn options(
+        &self,
+        (card, keys): (CardTexts, Vec<CardKey>),
+        discovery_urls: Arc<[Arc<str>]>,
+    ) -> Options {
+        let text = self.text_method.as_deref().map(|method| {
+            let mut skill = TextSkill::new(method);
+            skill.alone = self.text_only;
+            if !self.input_modes.is_empty() {
+                let modes = self.input_modes.iter();
+                skill.input_modes = modes.map(|it| Arc::from(&**it)).collect();
+            }
+            skill
+        });
         Options {
             edition: self.edition,
-            text_method: self.text_method.as_deref().map(Into::into),
+            text,
+            card,
             conformance: self.conformance.then(|| ConformanceExecutor::NAME.into()),
             keys: keys.into(),
             discovery_urls,

@@ -220,7 +220,7 @@ impl ServerConfig {
             tls,
             listen: self.listen.clone(),
             public_url: self.public_url.clone(),
-            a2a: self.a2a.options(Vec::new(), Arc::default()),
+            a2a: self.a2a.options(Default::default(), Arc::default()),
             metrics: self.metrics,
             connections_max: self.connections_max as usize,
             streams_max: self.streams_max as usize,

@@ -364,6 +364,9 @@ impl Executors for ExecutorDirectory {
 }
 
 impl ExecutorList for ExecutorDirectory {
+    fn description(&self, method: &str) -> Option<Arc<str>> {
+        self.newest().declared(method)?.description.clone()
+    }
     fn list(&self, reach: &Reach) -> Vec<ExecutorView> {
         let view = |registered: &Registered| {
             let description = registered.description();

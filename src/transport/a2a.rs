@@ -22,7 +22,8 @@ mod streams;
 pub(super) mod v03;
 
 pub use mapping::reports::Reports;
-pub use options::Options;
+pub use names::INPUT_MODES;
+pub use options::{CardTexts, Options, TextSkill};
 
 pub(super) use artifacts::CALL as ARTIFACTS_CALL;
 pub(super) use calls::{keyed, out_of_time};
@@ -31,11 +32,10 @@ pub(super) use streams::{Followed, StreamEvent};
 
 use crate::application::{Context, Service};
 use crate::clock::SharedClock;
-use card::ExtendedCard;
-use names::{INPUT_MODES, NODES, TASKS};
+use card::CardWriter;
+use names::{NODES, TASKS};
 use runs::Runs;
 use std::sync::Arc;
-use taskledger_a2a::card::AgentCard;
 use taskledger_a2a::operation::Answer;
 use taskledger_a2a::{Edition, Error, headers};
 use tokio_util::sync::CancellationToken;
@@ -56,10 +56,7 @@ pub(super) struct A2a {
     runs: Arc<dyn Runs>,
     clock: SharedClock,
     options: Options,
-    /// The card that everybody sees.
-    card: Box<AgentCard>,
-    /// The card for callers with credentials; `None`: there is none.
-    extended: Option<Box<ExtendedCard>>,
+    cards: CardWriter,
     /// What a message begins goes on without the connection that it came over.
     detached: TaskTracker,
 }
@@ -95,15 +92,23 @@ impl A2a {
         (url, authenticates): (&str, bool),
         detached: TaskTracker,
     ) -> Self {
-        let extended = ExtendedCard::new(url, &options, authenticates);
         Self {
             runs,
             clock,
-            card: Box::new(card::signed(url, &options, authenticates)),
-            extended: extended.map(Box::new),
+            cards: CardWriter::new(url, &options, authenticates),
             options,
             detached,
         }
+    }
+
+    /// What workers have declared of the method for messages without tasks, in words for people.
+    pub(super) fn described(&self) -> Option<Arc<str>> {
+        self.runs.described(self.cards.text_method()?)
+    }
+
+    /// What is published of the agent. `described`: as [`Self::described`].
+    pub(super) fn published(&self, described: Option<&str>) -> Cards {
+        self.cards.published(described)
     }
 
     pub(super) const fn edition(&self) -> Edition {

@@ -11,6 +11,7 @@ mod agent_card;
 mod body;
 mod broker_monitor;
 mod call_context;
+mod cards;
 mod connection;
 mod credentials;
 mod door;

@@ -14,6 +14,7 @@ mod push;
 mod rejected;
 mod scenarios;
 mod strangers;
+mod text;
 mod v03;
 pub(crate) mod v03_callers;
 mod wire;

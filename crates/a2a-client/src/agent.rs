@@ -413,7 +413,28 @@ fn read<T: Wire>(value: Value) -> Result<T, Error> {
 }
 
 fn read_card(value: Value) -> Result<AgentCard, Error> {
+    if let Some(version) = older_version(&value) {
+        return Err(only_older(version));
+    }
     AgentCard::from_json(value).map_err(|faults| invalid("card", &faults))
+}
+
+fn only_older(version: &str) -> Error {
+    let version = shown(version);
+    Error::Unusable(format!(
+        "the agent speaks A2A {version} only, which this client does not; expected a card with `supportedInterfaces` of \
+         `protocolVersion` 1.0"
+    ))
+}
+
+/// The version of a card that has the members of 0.3 and none of 1.0; cards of still older versions name none.
+fn older_version(card: &Value) -> Option<&str> {
+    let has = |name: &str| card.get(name).is_some_and(|it| !it.is_null());
+    let is_newer = has("supportedInterfaces") || has("supported_interfaces");
+    let is_older =
+        has("url") && (has("protocolVersion") || has("preferredTransport") || has("skills"));
+    let version = || card.get("protocolVersion").and_then(Value::as_str);
+    (is_older && !is_newer).then(|| version().unwrap_or("0.3 or older"))
 }
 
 /// What an agent has sent is not valid.
@@ -436,6 +457,13 @@ fn chosen(card: &AgentCard, only: Option<Binding>) -> Result<(Binding, &AgentInt
     };
     let mut interfaces = card.supported_interfaces.iter();
     let found = interfaces.find_map(|it| Some((spoken(it)?, it)));
+    let mut interfaces = card.supported_interfaces.iter();
+    let is_older = |it: &AgentInterface| it.protocol_version.starts_with("0.");
+    if interfaces.clone().all(is_older)
+        && let Some(first) = interfaces.next()
+    {
+        return Err(only_older(&first.protocol_version));
+    }
     found.ok_or_else(|| {
         let named = card.supported_interfaces.iter().take(SHOWN_MAX);
         let named = named.map(|it| format!("{} {}", it.protocol_binding, it.protocol_version));

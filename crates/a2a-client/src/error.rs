@@ -41,6 +41,14 @@ pub enum Error {
     /// The card names no way to call the agent, or not one that may be taken.
     #[error("{0}")]
     Unusable(String),
+    /// Every try has failed for a reason that could have passed.
+    #[error("{last}; given up after {tries} tries")]
+    GivenUp {
+        /// The number of tries, the first included.
+        tries: u32,
+        /// The failure of the last one.
+        last: Box<Self>,
+    },
 }
 
 impl Error {
@@ -49,10 +57,24 @@ impl Error {
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Agent(error) => error.kind,
+            Self::GivenUp { last, .. } => last.kind(),
             Self::Unanswered { .. }
             | Self::TooLarge { .. }
             | Self::Invalid(_)
             | Self::Unusable(_) => None,
+        }
+    }
+
+    /// The failure of a call, without how often it was tried.
+    #[must_use]
+    pub fn into_last(self) -> Self {
+        match self {
+            Self::GivenUp { last, .. } => *last,
+            single @ (Self::Unanswered { .. }
+            | Self::Agent(_)
+            | Self::TooLarge { .. }
+            | Self::Invalid(_)
+            | Self::Unusable(_)) => single,
         }
     }
 
@@ -62,7 +84,9 @@ impl Error {
         match self {
             Self::Unanswered { reason, .. } => !matches!(reason, Unanswered::Refused(_)),
             Self::Agent(error) => error.is_transient(),
-            Self::TooLarge { .. } | Self::Invalid(_) | Self::Unusable(_) => false,
+            Self::TooLarge { .. } | Self::Invalid(_) | Self::Unusable(_) | Self::GivenUp { .. } => {
+                false
+            }
         }
     }
 
@@ -77,6 +101,7 @@ impl Error {
             // What has no name may be of somebody in between.
             Self::Agent(error) => error.kind.is_some() && error.task_id.is_none(),
             Self::Unusable(_) => true,
+            Self::GivenUp { last, .. } => last.is_undone(),
             Self::TooLarge { .. } | Self::Invalid(_) => false,
         }
     }

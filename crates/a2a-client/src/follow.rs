@@ -7,10 +7,11 @@ use crate::http::Http;
 use crate::seen::Seen;
 use crate::stream::Events;
 use async_trait::async_trait;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_a2a::request::SendMessageRequest;
-use taskledger_a2a::{ErrorKind, Message, SendMessageResponse, StreamResponse, Task};
+use taskledger_a2a::{ErrorKind, Message, SendMessageResponse, StreamResponse, Task, TaskStatus};
 use tokio::time::sleep;
 
 /// Failures, one after the other, after which an agent is given up: some four minutes.
@@ -33,8 +34,56 @@ pub enum Turn {
 /// Whoever wants to know what happens meanwhile.
 #[async_trait]
 pub trait Watcher: Send {
-    /// Something was told, the task as it is first. What comes next is read when this has returned.
+    /// Something was told, the task as it is first; a stream that begins with an update is given the task that the
+    /// update names, without content. What comes next is read when this has returned.
     async fn told(&mut self, item: &StreamResponse);
+
+    /// A call has failed and is tried again after a pause.
+    async fn retries(&mut self, retry: Retry<'_>);
+}
+
+/// Names the question for which a task waits: by its message, else by the time since when it waits; empty if the agent
+/// gives neither.
+#[must_use]
+pub fn question_id(status: &TaskStatus) -> String {
+    let message = status.message.as_ref().map(|it| it.message_id.clone());
+    let since = || status.timestamp.map(|it| it.to_rfc3339());
+    message.or_else(since).unwrap_or_default()
+}
+
+/// A failed call that is tried again.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry<'e> {
+    /// Why the last try has failed.
+    pub error: &'e Error,
+    /// The number of tries that have failed, one after the other, from 1.
+    pub failures: u32,
+    /// How long nothing is tried.
+    pub pause: Duration,
+}
+
+impl Retry<'_> {
+    /// The tries after which an agent is given up.
+    pub const TRIES_MAX: u32 = FAILURES_MAX + 1;
+}
+
+impl fmt::Display for Retry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (next, max) = (self.failures + 1, Self::TRIES_MAX);
+        let (error, pause) = (self.error, self.pause.as_secs_f64());
+        write!(f, "{error}; try {next} of {max} follows in {pause} s")
+    }
+}
+
+/// Watches nothing.
+#[derive(Debug)]
+pub struct Unwatched;
+
+#[async_trait]
+impl Watcher for Unwatched {
+    async fn told(&mut self, _: &StreamResponse) {}
+
+    async fn retries(&mut self, _: Retry<'_>) {}
 }
 
 /// The result of one look at a task.
@@ -51,15 +100,16 @@ enum Looked {
 struct Followed<'w> {
     seen: Seen,
     last_event: Option<String>,
-    /// The message with the question that was answered: a task that still asks it has not heard the answer yet.
+    /// The question that was answered: a task that still asks it does not have the answer yet.
     answered: Option<String>,
     watcher: &'w mut dyn Watcher,
 }
 
 impl<'w> Followed<'w> {
-    fn new(answered: Option<&str>, watcher: &'w mut dyn Watcher) -> Self {
+    /// `expected`: the task that the first message continues.
+    fn new(expected: Option<&str>, answered: Option<&str>, watcher: &'w mut dyn Watcher) -> Self {
         Self {
-            seen: Seen::default(),
+            seen: Seen::expecting(expected),
             last_event: None,
             answered: answered.map(str::to_owned),
             watcher,
@@ -67,6 +117,9 @@ impl<'w> Followed<'w> {
     }
 
     async fn take(&mut self, item: StreamResponse) -> Result<Option<Turn>, Error> {
+        if let Some(task) = self.seen.begun_by(&item) {
+            self.watcher.told(&StreamResponse::Task(task)).await;
+        }
         self.watcher.told(&item).await;
         if let Some(message) = self.seen.take(item)? {
             return Ok(Some(Turn::Message(message)));
@@ -74,11 +127,14 @@ impl<'w> Followed<'w> {
         let Some(task) = self.seen.task() else {
             return Ok(None);
         };
-        let (state, said) = (task.status.state, task.status.message.as_ref());
-        let asks_again =
-            self.answered.is_some() && said.map(|it| &it.message_id) == self.answered.as_ref();
-        let is_settled = state.is_terminal() || (state.is_interrupted() && !asks_again);
-        Ok(is_settled.then(|| Turn::Task(task.clone())))
+        let state = task.status.state;
+        if !state.is_interrupted() {
+            // What it asks from here on is another question.
+            self.answered = None;
+            return Ok(state.is_terminal().then(|| Turn::Task(task.clone())));
+        }
+        let asks_again = self.answered.as_ref() == Some(&question_id(&task.status));
+        Ok((!asks_again).then(|| Turn::Task(task.clone())))
     }
 
     fn id(&self) -> String {
@@ -95,18 +151,19 @@ impl Agent {
         http: Arc<dyn Http>,
         url: &str,
         options: AgentOptions,
+        watcher: &mut dyn Watcher,
     ) -> Result<Self, Error> {
         let mut pace = Pace::default();
         loop {
             match Self::at(http.clone(), url, options.clone()).await {
-                Err(error) if error.is_transient() => pace.failed(error).await?,
+                Err(error) if error.is_transient() => pace.failed(error, watcher).await?,
                 found => return found,
             }
         }
     }
 
-    /// Says something, and follows what comes of it until it ends or waits. `answered` is the id of the message with
-    /// the question that is answered. With a `key` that the agent takes, or when nothing has arrived there, a failure
+    /// Says something, and follows what comes of it until it ends or waits. `answered` is the [`question_id`] of the
+    /// question that is answered. With a `key` that the agent takes, or when nothing has arrived there, a failure
     /// is followed by another try; once there is a task, it is followed.
     ///
     /// # Errors
@@ -119,10 +176,11 @@ impl Agent {
         watcher: &mut dyn Watcher,
     ) -> Result<Turn, Error> {
         let mut pace = Pace::default();
-        let mut followed = Followed::new(answered, watcher);
+        let continued = request.message.task_id.as_deref();
+        let mut followed = Followed::new(continued, answered, watcher);
         loop {
             match self.said(request, key, &mut followed).await {
-                Ok(Some(turn)) => return Ok(turn),
+                Ok(Some(turn)) => return Ok(self.whole(turn, &mut followed).await),
                 Ok(None) => return self.to_the_end(followed).await,
                 Err(error) if followed.seen.task().is_some() && error.is_transient() => {
                     return self.to_the_end(followed).await;
@@ -132,7 +190,7 @@ impl Agent {
                     if !(error.is_transient() && repeatable) {
                         return Err(error);
                     }
-                    pace.failed(error).await?;
+                    pace.failed(error, followed.watcher).await?;
                 }
             }
         }
@@ -149,7 +207,7 @@ impl Agent {
         watcher: &mut dyn Watcher,
     ) -> Result<Turn, Error> {
         let mut pace = Pace::default();
-        let mut followed = Followed::new(answered, watcher);
+        let mut followed = Followed::new(Some(id), answered, watcher);
         loop {
             match self.get(id, None).await {
                 Ok(task) if task.id != id => {
@@ -160,7 +218,7 @@ impl Agent {
                     Some(turn) => return Ok(turn),
                     None => return self.to_the_end(followed).await,
                 },
-                Err(error) if error.is_transient() => pace.failed(error).await?,
+                Err(error) if error.is_transient() => pace.failed(error, followed.watcher).await?,
                 Err(error) => return Err(error),
             }
         }
@@ -200,11 +258,32 @@ impl Agent {
                 false => self.look(&id, &mut followed).await,
             };
             match looked {
-                Ok(Looked::Settled(turn)) => return Ok(turn),
+                Ok(Looked::Settled(turn)) => return Ok(self.whole(turn, &mut followed).await),
                 Ok(Looked::Going) => pace.came().await,
                 Ok(Looked::NoStream) => streams = false,
-                Err(error) if error.is_transient() => pace.failed(error).await?,
+                Err(error) if error.is_transient() => pace.failed(error, followed.watcher).await?,
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A turn whose task the agent has sent itself: one that updates alone have described is read, because they tell
+    /// nothing of what earlier messages led to. An agent that cannot be asked has told all that there is.
+    async fn whole(&self, turn: Turn, followed: &mut Followed<'_>) -> Turn {
+        let told = match turn {
+            Turn::Task(task) if !followed.seen.is_whole() => task,
+            whole @ (Turn::Task(_) | Turn::Message(_)) => return whole,
+        };
+        let mut pace = Pace::default();
+        loop {
+            match self.get(&told.id, None).await {
+                Ok(read) if read.id == told.id => return Turn::Task(joined(read, told)),
+                Err(error) if error.is_transient() => {
+                    if pace.failed(error, followed.watcher).await.is_err() {
+                        return Turn::Task(told);
+                    }
+                }
+                Ok(_) | Err(_) => return Turn::Task(told),
             }
         }
     }
@@ -219,11 +298,18 @@ impl Agent {
         let last_event = followed.last_event.take();
         let mut events = match self.subscribe(id, last_event.as_deref()).await {
             Ok(events) => events,
-            // It has ended meanwhile, or the agent has no such stream: reading it tells which.
+            // It has ended meanwhile, or the agent has no such stream: reading it tells which. Agents name either in
+            // several ways; those of the official SDKs say that there is no such task, or that its id is not valid.
             Err(error)
                 if matches!(
                     error.kind(),
-                    Some(ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound)
+                    Some(
+                        ErrorKind::UnsupportedOperation
+                            | ErrorKind::MethodNotFound
+                            | ErrorKind::TaskNotFound
+                            | ErrorKind::InvalidParams
+                            | ErrorKind::Internal
+                    )
                 ) =>
             {
                 return match self.look(id, followed).await? {
@@ -254,6 +340,22 @@ async fn drained(events: &mut Events, followed: &mut Followed<'_>) -> Result<Opt
     Ok(None)
 }
 
+/// A task as it was read after a stream has described its end. What the stream told counts where the agent has not
+/// stored it yet.
+fn joined(mut read: Task, told: Task) -> Task {
+    let is_behind = !read.status.state.is_terminal() && read.status.state != told.status.state;
+    if is_behind {
+        read.status = told.status;
+    }
+    for artifact in told.artifacts {
+        let mut known = read.artifacts.iter();
+        if known.all(|it| it.artifact_id != artifact.artifact_id) {
+            read.artifacts.push(artifact);
+        }
+    }
+    read
+}
+
 /// Pauses between tries.
 #[derive(Debug, Default)]
 struct Pace {
@@ -271,12 +373,21 @@ impl Pace {
 
     /// # Errors
     /// The last failure, after too many.
-    async fn failed(&mut self, error: Error) -> Result<(), Error> {
+    async fn failed(&mut self, error: Error, watcher: &mut dyn Watcher) -> Result<(), Error> {
         if self.failures >= FAILURES_MAX {
-            return Err(error);
+            return Err(Error::GivenUp {
+                tries: Retry::TRIES_MAX,
+                last: Box::new(error),
+            });
         }
         let pause = grown(FAILURE_PAUSE, self.failures);
         self.failures += 1;
+        let retry = Retry {
+            error: &error,
+            failures: self.failures,
+            pause,
+        };
+        watcher.retries(retry).await;
         sleep(pause).await;
         Ok(())
     }

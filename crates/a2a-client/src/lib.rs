@@ -15,7 +15,7 @@ mod stream;
 
 pub use agent::{Agent, AgentOptions, Binding, CARD_PATH, NODES};
 pub use error::{AgentError, Error};
-pub use follow::{Turn, Watcher};
+pub use follow::{Retry, Turn, Unwatched, Watcher, question_id};
 pub use http::Http;
 pub use seen::{Seen, TASK_BYTES_MAX};
 pub use stream::{EVENT_BYTES_MAX, Event, Events, SILENCE_MAX};

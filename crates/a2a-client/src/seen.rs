@@ -1,7 +1,10 @@
 //! A task as far as its stream has described it.
+//!
+//! A stream should begin with the task. Those that agents send for a later message of a task often begin with an update:
+//! then the task is what its updates tell, and is read as a whole before it is a result ([`Seen::is_whole`]).
 
 use crate::Error;
-use taskledger_a2a::{Artifact, Message, StreamResponse, Task, Wire};
+use taskledger_a2a::{Artifact, Message, Part, StreamResponse, Task, TaskState, TaskStatus, Wire};
 
 /// Bytes of a task, with everything that it has made.
 pub const TASK_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -12,6 +15,10 @@ const ARTIFACTS_MAX: usize = 10_000;
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     task: Option<Task>,
+    /// The id of the task that a message continues: updates of another one are none of this stream.
+    expected: Option<String>,
+    /// The agent has sent the task itself, not updates alone.
+    is_whole: bool,
     bytes: usize,
     artifact_bytes: Vec<usize>,
 }
@@ -25,6 +32,46 @@ impl Seen {
         let mut seen = Self::default();
         seen.replace(task)?;
         Ok(seen)
+    }
+
+    /// Nothing yet, of the task that a message continues.
+    #[must_use]
+    pub fn expecting(id: Option<&str>) -> Self {
+        Self {
+            expected: id.map(str::to_owned),
+            ..Self::default()
+        }
+    }
+
+    /// The task that an item begins if the stream has not sent it: what the update names, without its content.
+    #[must_use]
+    pub fn begun_by(&self, item: &StreamResponse) -> Option<Task> {
+        if self.task.is_some() {
+            return None;
+        }
+        let (id, context_id, state) = match item {
+            StreamResponse::StatusUpdate(it) => (&it.task_id, &it.context_id, it.status.state),
+            StreamResponse::ArtifactUpdate(it) => (&it.task_id, &it.context_id, TaskState::Working),
+            StreamResponse::Task(_) | StreamResponse::Message(_) => return None,
+        };
+        Some(Task {
+            id: id.clone(),
+            context_id: Some(context_id.clone()),
+            status: TaskStatus {
+                state,
+                message: None,
+                timestamp: None,
+            },
+            artifacts: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+        })
+    }
+
+    /// Whether the agent has sent the task itself, so that nothing of earlier messages is missing.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// The task as far as the stream has told it.
@@ -42,8 +89,14 @@ impl Seen {
     /// Takes what a stream tells; gives a message that is an answer without a task.
     ///
     /// # Errors
-    /// [`Error`]: it is of another task, comes without one, or is too much.
+    /// [`Error`]: it is of another task, or is too much.
     pub fn take(&mut self, item: StreamResponse) -> Result<Option<Message>, Error> {
+        if let Some(task) = self.begun_by(&item) {
+            if self.expected.as_ref().is_some_and(|it| *it != task.id) {
+                return Err(of_another());
+            }
+            self.task = Some(task);
+        }
         match item {
             StreamResponse::Message(message) => return Ok(Some(message)),
             StreamResponse::Task(task) => {
@@ -73,10 +126,7 @@ impl Seen {
     fn known(&mut self, id: &str) -> Result<&mut Task, Error> {
         match &mut self.task {
             Some(task) if task.id == id => Ok(task),
-            Some(_) => Err(of_another()),
-            None => Err(Error::Invalid(
-                "the stream of the agent begins with an update, expected the task".to_owned(),
-            )),
+            Some(_) | None => Err(of_another()),
         }
     }
 
@@ -84,6 +134,7 @@ impl Seen {
         self.artifact_bytes = task.artifacts.iter().map(bytes_of).collect();
         self.bytes = task.to_json().to_string().len();
         self.task = Some(task);
+        self.is_whole = true;
         self.check()
     }
 
@@ -98,7 +149,10 @@ impl Seen {
         match at {
             Some(at) if append => {
                 self.artifact_bytes[at] += bytes;
-                task.artifacts[at].parts.extend(artifact.parts);
+                // An update that only says that it is the last one has an empty text: one part is required.
+                let parts = artifact.parts.into_iter();
+                let added = parts.filter(|it| *it != Part::text(""));
+                task.artifacts[at].parts.extend(added);
             }
             Some(at) => {
                 task.artifacts[at] = artifact;
@@ -177,11 +231,27 @@ mod tests {
     }
 
     #[test]
-    fn another_task_and_a_beginning_without_one_are_refused() {
+    fn updates_of_another_task_are_refused() {
         let other = json!({"statusUpdate": {"taskId": "u", "contextId": "c",
             "status": {"state": "TASK_STATE_COMPLETED"}}});
         assert!(begun().take(item(other.clone())).is_err());
-        assert!(Seen::default().take(item(other)).is_err());
+        assert!(Seen::expecting(Some("t")).take(item(other)).is_err());
+    }
+
+    #[test]
+    fn a_stream_may_begin_with_an_update_and_the_task_is_not_whole_then() {
+        let status = json!({"statusUpdate": {"taskId": "t", "contextId": "c",
+            "status": {"state": "TASK_STATE_WORKING"}}});
+        for first in [item(status), chunk("1", false), chunk("1", true)] {
+            let mut seen = Seen::expecting(Some("t"));
+            assert_eq!(seen.take(first), Ok(None));
+            seen.take(chunk("2", true)).expect("a chunk");
+            let task = seen.task().expect("a task");
+            assert_eq!((&*task.id, task.status.state), ("t", TaskState::Working));
+            assert_eq!(task.context_id.as_deref(), Some("c"));
+            assert!(!seen.is_whole());
+        }
+        assert!(begun().is_whole());
     }
 
     #[test]

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use taskledger_a2a::request::{SendMessageConfiguration, SendMessageRequest};
-use taskledger_a2a::{Message, StreamResponse, TaskState, Wire};
+use taskledger_a2a::{Message, StreamResponse, Task, TaskState, Wire};
 use taskledger_a2a_client::http::{Body, Request, Response, Unanswered};
-use taskledger_a2a_client::{Agent, AgentOptions, Error, Http, NODES, Turn, Watcher};
+use taskledger_a2a_client::{
+    Agent, AgentOptions, Error, Http, NODES, Retry, Turn, Watcher, question_id,
+};
 
 /// What the agent does next.
 enum Next {
@@ -132,14 +134,18 @@ fn request() -> SendMessageRequest {
     }
 }
 
-/// Counts what it is told.
+/// Counts the items that it is given, and keeps the retries.
 #[derive(Default)]
-struct Counting(usize);
+struct Counting(usize, Vec<String>);
 
 #[async_trait]
 impl Watcher for Counting {
     async fn told(&mut self, _item: &StreamResponse) {
         self.0 += 1;
+    }
+
+    async fn retries(&mut self, retry: Retry<'_>) {
+        self.1.push(retry.to_string());
     }
 }
 
@@ -252,10 +258,196 @@ async fn an_agent_that_stays_away_is_given_up() {
     let gone = || Next::Fails(Unanswered::NotSent("refused".to_owned()));
     let script = script(std::iter::repeat_with(gone).take(100));
     let agent = agent(&script, true, None);
-    let failed = agent.follow("t", None, &mut Counting::default()).await;
-    assert!(
-        matches!(failed, Err(Error::Unanswered { .. })),
-        "{failed:?}"
-    );
+    let mut counting = Counting::default();
+    let failed = agent.follow("t", None, &mut counting).await;
+    let failed = failed.expect_err("it is gone");
+    let text = "https://a/x%20y/tasks/t: refused; given up after 21 tries";
+    assert_eq!(failed.to_string(), text);
+    assert!(matches!(failed.into_last(), Error::Unanswered { .. }));
     assert_eq!(script.calls().len(), 21);
+    let retries = counting.1;
+    assert_eq!(retries.len(), 20);
+    let first = "https://a/x%20y/tasks/t: refused; try 2 of 21 follows in 0.25 s";
+    assert_eq!(retries[0], first);
+    assert!(
+        retries[19].ends_with("try 21 of 21 follows in 15 s"),
+        "{}",
+        retries[19]
+    );
+}
+
+fn artifact(id: &str, text: &str) -> Value {
+    json!({"artifactUpdate": {"taskId": "t", "contextId": "c",
+        "artifact": {"artifactId": id, "parts": [{"text": text}]}}})
+}
+
+fn follow_up() -> SendMessageRequest {
+    let mut request = request();
+    request.message.task_id = Some("t".to_owned());
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_begins_with_an_update_ends_with_the_whole_task() {
+    let mut whole = task("COMPLETED");
+    whole["artifacts"] = json!([
+        {"artifactId": "draft", "parts": [{"text": "of an earlier message"}]},
+        {"artifactId": "answer", "parts": [{"text": "blue"}]}
+    ]);
+    let updates = || {
+        vec![
+            ("1", status("WORKING")),
+            ("2", artifact("answer", "blue")),
+            ("3", status("COMPLETED")),
+        ]
+    };
+    // Of a later message, of the first one, and where the stream breaks off meanwhile.
+    for (request, rest) in [
+        (follow_up(), None),
+        (request(), None),
+        (follow_up(), Some(vec![("3", status("COMPLETED"))])),
+    ] {
+        let mut first = updates();
+        let is_cut = rest.is_some();
+        if is_cut {
+            first.pop();
+        }
+        let mut next = vec![Next::Stream(first, is_cut)];
+        next.extend(rest.map(|rest| Next::Stream(rest, false)));
+        next.push(Next::Json(200, whole.clone()));
+        let script = script(next);
+        let agent = agent(&script, true, None);
+        let mut counting = Counting::default();
+        let turn = agent.converse(&request, None, None, &mut counting).await;
+        assert_eq!(
+            turn,
+            Ok(Turn::Task(Task::from_json(whole.clone()).expect("a task")))
+        );
+        // The task that the first update names, then the updates.
+        assert_eq!(counting.0, 4);
+        let mut calls = vec![STREAM, GET];
+        if is_cut {
+            calls.insert(1, SUBSCRIBE);
+        }
+        assert_eq!(script.calls(), calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_updates_have_told_is_not_lost_when_the_task_cannot_be_read() {
+    let updates = || {
+        vec![
+            ("1", artifact("answer", "blue")),
+            ("2", status("COMPLETED")),
+        ]
+    };
+    let mut behind = task("WORKING");
+    behind["artifacts"] = json!([{"artifactId": "draft", "parts": [{"text": "before"}]}]);
+    let gone = json!({"error": {"code": 404, "message": "no such task", "details": [
+        {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND",
+         "domain": "a2a-protocol.org"}]}});
+    for (read, made) in [
+        (Next::Json(404, gone), &["answer"][..]),
+        (Next::Json(200, behind), &["draft", "answer"]),
+    ] {
+        let script = script([Next::Stream(updates(), false), read]);
+        let agent = agent(&script, true, None);
+        let mut counting = Counting::default();
+        let turn = agent
+            .converse(&follow_up(), None, None, &mut counting)
+            .await;
+        let Ok(Turn::Task(task)) = turn else {
+            panic!("there is a task: {turn:?}")
+        };
+        assert_eq!(task.status.state, TaskState::Completed);
+        let ids: Vec<_> = task.artifacts.iter().map(|it| &*it.artifact_id).collect();
+        assert_eq!(ids, made);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_of_another_task_than_the_one_that_a_message_continues_are_refused() {
+    let mut other = status("COMPLETED");
+    other["statusUpdate"]["taskId"] = json!("u");
+    let script = script([Next::Stream(vec![("1", other)], false)]);
+    let agent = agent(&script, true, None);
+    let mut counting = Counting::default();
+    let failed = agent
+        .converse(&follow_up(), None, None, &mut counting)
+        .await;
+    assert!(matches!(failed, Err(Error::Invalid(_))), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_a_message_is_known_by_its_time() {
+    let asks_at = |time: &str| {
+        let mut task = task("INPUT_REQUIRED");
+        task["status"]["timestamp"] = json!(time);
+        task
+    };
+    let (old, new) = (
+        asks_at("2026-01-01T00:00:00Z"),
+        asks_at("2026-01-01T00:00:01Z"),
+    );
+    let answered = question_id(&Task::from_json(old.clone()).expect("a task").status);
+    for next in [new, task("COMPLETED")] {
+        let script = script([
+            Next::Stream(vec![("1", json!({"task": old}))], false),
+            Next::Stream(vec![("2", json!({"task": next}))], false),
+        ]);
+        let agent = agent(&script, true, None);
+        let mut counting = Counting::default();
+        let turn = agent
+            .converse(&follow_up(), None, Some(&answered), &mut counting)
+            .await;
+        assert_eq!(turn, Ok(Turn::Task(Task::from_json(next).expect("a task"))));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_task_is_read_whatever_the_agent_names_the_refusal_of_its_stream() {
+    for reason in [
+        "UNSUPPORTED_OPERATION",
+        "TASK_NOT_FOUND",
+        "INVALID_PARAMS",
+        "INTERNAL_ERROR",
+    ] {
+        let refused = json!({"error": {"code": 400, "message": "no stream", "details": [
+            {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+             "domain": "a2a-protocol.org"}]}});
+        let begun = vec![("1", json!({"task": task("WORKING")}))];
+        let script = script([
+            Next::Stream(begun, false),
+            Next::Json(400, refused),
+            Next::Json(200, task("COMPLETED")),
+        ]);
+        let agent = agent(&script, true, None);
+        let mut counting = Counting::default();
+        let turn = agent.converse(&request(), None, None, &mut counting).await;
+        assert_eq!(
+            state(&turn.expect("it ends")),
+            TaskState::Completed,
+            "{reason}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_speaks_0_3_alone_is_named_as_one() {
+    let older = json!({"name": "a", "description": "d", "version": "1", "url": "https://a/",
+        "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC", "capabilities": {}, "skills": [],
+        "defaultInputModes": [], "defaultOutputModes": []});
+    let mut oldest = older.clone();
+    for member in ["protocolVersion", "preferredTransport"] {
+        oldest.as_object_mut().expect("an object").remove(member);
+    }
+    let mut newer = older.clone();
+    newer["supportedInterfaces"] =
+        json!([{"url": "https://a/", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]);
+    for (card, version) in [(older, "0.3.0"), (oldest, "0.3 or older"), (newer, "0.3")] {
+        let read = Agent::of_card(script([]), card, AgentOptions::default());
+        let refused = read.expect_err("not spoken here");
+        let told = format!("the agent speaks A2A {version} only, which this client does not");
+        assert!(refused.to_string().starts_with(&told), "{refused}");
+    }
 }

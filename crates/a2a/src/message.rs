@@ -128,17 +128,25 @@ impl Part {
         Self::of(Content::Data(value))
     }
 
-    /// The texts of all these, one a line; `None` if none has text.
+    /// The texts of a message, one a line; `None` if none has text.
     #[must_use]
     pub fn texts_of(parts: &[Self]) -> Option<String> {
-        let texts: Vec<&str> = parts
-            .iter()
-            .filter_map(|part| match &part.content {
-                Content::Text(text) => Some(&**text),
-                Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
-            })
-            .collect();
+        let texts: Vec<&str> = parts.iter().filter_map(Self::as_text).collect();
         (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
+    fn as_text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Text(text) => Some(text),
+            Content::Raw(_) | Content::Url(_) | Content::Data(_) => None,
+        }
+    }
+
+    /// The text of an artifact: its pieces, which follow each other without a separator; `None` if no part has text.
+    #[must_use]
+    pub fn text_of_artifact(parts: &[Self]) -> Option<String> {
+        let texts: Vec<&str> = parts.iter().filter_map(Self::as_text).collect();
+        (!texts.is_empty()).then(|| texts.concat())
     }
 
     /// The first JSON value of these.

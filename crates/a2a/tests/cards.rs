@@ -164,5 +164,59 @@ fn key_files_are_read_as_openssl_writes_them() {
     );
     assert_eq!(CardKey::from_pem("x").err(), Some(KeyError::NoPem));
     let other = pem.replace("MC4CAQAwBQYDK2Vw", "MC4CAQAwBQYDK2Vu");
-    assert_eq!(CardKey::from_pem(&other).err(), Some(KeyError::NotEd25519));
+    assert_eq!(CardKey::from_pem(&other).err(), Some(KeyError::UnknownKind));
+    // RFC 5480: the public key of this one is `04 46a9 .. 05a2 .. e1`.
+    let key = CardKey::from_pem(P256).expect("a P-256 key");
+    let public = key.public();
+    assert_eq!(
+        (&public["kty"], &public["crv"], &public["alg"]),
+        (&json!("EC"), &json!("P-256"), &json!("ES256"))
+    );
+    assert_eq!(public["x"], "RqlWb3UejlfZyeqwH7LGtQlRdS_rEfLHVNCw078JHQU");
+    assert_eq!(public["y"], "oum37L8-8kccJ0-lcsFeaj__Bvc11kWbf4rYBV_T7mE");
+    // One on another curve, as openssl writes it.
+    let other = P256.replace(
+        "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEH",
+        "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEG",
+    );
+    assert_eq!(CardKey::from_pem(&other).err(), Some(KeyError::UnknownKind));
 }
+
+#[test]
+fn a_card_may_be_signed_with_p_256_and_no_key_is_used_with_the_algorithm_of_another() {
+    let keys = [
+        CardKey::from_pem(P256).expect("a P-256 key"),
+        CardKey::from_seed(&[1; 32]),
+    ];
+    let mut card = card();
+    let signatures = keys
+        .each_ref()
+        .map(|key| key.sign(&card, "https://agent/keys"));
+    let set = key_set(&keys);
+    for (key, signature) in keys.iter().zip(&signatures) {
+        card.signatures = vec![signature.clone()];
+        let read = AgentCard::from_json(card.to_json()).expect("a card");
+        assert_eq!(verify(&read, &set), Ok(()));
+        // The same name for a key of the other kind, and the other algorithm in the header.
+        let mut swapped = set.clone();
+        for known in swapped["keys"].as_array_mut().expect("keys") {
+            if known["kid"] == key.id() {
+                known["kid"] = json!("other");
+            } else {
+                known["kid"] = json!(key.id());
+            }
+        }
+        assert_eq!(verify(&read, &swapped), Err(Unverified::NoneHolds));
+        let mut changed = read.clone();
+        changed.name.push('!');
+        assert_eq!(verify(&changed, &set), Err(Unverified::NoneHolds));
+    }
+}
+
+/// As `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` writes it.
+const P256: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgTaNn9weSYfO30Wz9
+FO12eJlSguCkgP7b2MTPzi06tWShRANCAARGqVZvdR6OV9nJ6rAfssa1CVF1L+sR
+8sdU0LDTvwkdBaLpt+y/PvJHHCdPpXLBXmo//wb3NdZFm3+K2AVf0+5h
+-----END PRIVATE KEY-----
+";

@@ -91,21 +91,24 @@ fn parts_of_each_kind_are_those_of_1_0_and_back() {
 }
 
 #[test]
-fn a_request_waits_only_if_it_says_so() {
-    for (configuration, waits) in [
-        (json!(null), false),
-        (json!({}), false),
-        (json!({"blocking": false}), false),
-        (json!({"blocking": true}), true),
+fn a_request_waits_unless_it_says_that_it_does_not() {
+    // In the form of the .proto, false and unset are the same.
+    for (configuration, waits, of_proto) in [
+        (json!(null), true, false),
+        (json!({}), true, false),
+        (json!({"blocking": false}), false, false),
+        (json!({"blocking": true}), true, true),
     ] {
         let request = json!({"configuration": configuration, "message": {"messageId": "m", "role": "user",
             "parts": [{"kind": "text", "text": "x"}]}});
         let asked = ConvertedCall::of_method("message/send", map(request)).expect("a method");
-        assert_eq!(
-            asked.read().expect("a request").waits(),
-            waits,
-            "{configuration}"
-        );
+        let call = asked.read().expect("a request");
+        assert_eq!(call.waits(), waits, "{configuration}");
+        let request = json!({"configuration": configuration, "message": {"messageId": "m", "role": "ROLE_USER",
+            "content": [{"text": "x"}]}});
+        let asked = ConvertedCall::new(Operation::SendMessage, map(request), Form::Proto);
+        let call = asked.read().expect("a request");
+        assert_eq!(call.waits(), of_proto, "{configuration}");
     }
 }
 

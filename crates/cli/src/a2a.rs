@@ -22,7 +22,9 @@ use taskledger_a2a::request::{ListTasksRequest, SendMessageConfiguration, SendMe
 use taskledger_a2a::{
     ErrorKind, Message, Part, Role, SendMessageResponse, StreamResponse, Task, TaskState, Wire,
 };
-use taskledger_a2a_client::{Agent, AgentOptions, Binding, Error, Turn, Watcher};
+use taskledger_a2a_client::{
+    Agent, AgentOptions, Binding, Error, Retry, Turn, Watcher, question_id,
+};
 use taskledger_clock::{Clock as _, SystemClock};
 
 /// Call agents over Agent2Agent (A2A) 1.0
@@ -256,7 +258,12 @@ async fn said(agent: &Agent, send: Send, out: &mut Output) -> Result<ExitCode, C
             SendMessageResponse::Task(task) => Turn::Task(task),
             SendMessageResponse::Message(message) => Turn::Message(message),
         }),
-        false => agent.converse(&request, key, None, &mut Silent).await,
+        false => {
+            let asked = question(agent, request.message.task_id.as_deref()).await;
+            agent
+                .converse(&request, key, asked.as_deref(), &mut Quiet)
+                .await
+        }
     };
     let turn = turn.map_err(failed)?;
     match &turn {
@@ -267,6 +274,14 @@ async fn said(agent: &Agent, send: Send, out: &mut Output) -> Result<ExitCode, C
         },
     }
     Ok(code(&turn))
+}
+
+/// The question that a task asks before it is answered: the agent may still show it for a moment.
+/// `None` also if it cannot be read: sending the message tells why.
+async fn question(agent: &Agent, task: Option<&str>) -> Option<String> {
+    let task = agent.get(task?, Some(0)).await.ok()?;
+    let asks = task.status.state.is_interrupted();
+    asks.then(|| question_id(&task.status))
 }
 
 /// The option that names the same binding, behind a blank.
@@ -375,9 +390,11 @@ fn code(turn: &Turn) -> ExitCode {
 /// What a failure means on the command line.
 fn failed(error: Error) -> CliError {
     let text = error.to_string();
-    match error {
+    match error.into_last() {
         Error::Unanswered { .. } => ApiError::Connection(text).into(),
-        Error::TooLarge { .. } | Error::Invalid(_) => ApiError::Protocol(text).into(),
+        Error::TooLarge { .. } | Error::Invalid(_) | Error::GivenUp { .. } => {
+            ApiError::Protocol(text).into()
+        }
         Error::Unusable(_) => CliError::Usage(text),
         Error::Agent(error) if error.kind == Some(ErrorKind::Unauthenticated) => denied(401, &text),
         Error::Agent(error) if error.kind == Some(ErrorKind::Forbidden) => denied(403, &text),
@@ -391,12 +408,21 @@ fn denied(status: u16, text: &str) -> CliError {
     ApiError::Denied { status, text }.into()
 }
 
-/// Nobody who watches.
-struct Silent;
+/// Prints nothing but failures that are tried again.
+struct Quiet;
 
 #[async_trait]
-impl Watcher for Silent {
+impl Watcher for Quiet {
     async fn told(&mut self, _item: &StreamResponse) {}
+
+    async fn retries(&mut self, retry: Retry<'_>) {
+        say_retry(retry);
+    }
+}
+
+/// Every failure of the agent is reported: the first pauses are short, later ones are some seconds.
+fn say_retry(retry: Retry<'_>) {
+    say(&format!("the agent does not answer: {retry}"));
 }
 
 /// Prints what happens to a task.
@@ -436,6 +462,10 @@ impl Watcher for Printing<'_> {
                 false => self.out.lines(shown::item(item)),
             };
         }
+    }
+
+    async fn retries(&mut self, retry: Retry<'_>) {
+        say_retry(retry);
     }
 }
 

@@ -134,6 +134,8 @@ pub(crate) struct Run {
     pub(crate) members: Vec<u32>,
     /// Hashes of the messages that it was sent; at most `limits::MESSAGES_PER_RUN_MAX`.
     pub(crate) heard: Vec<Box<str>>,
+    /// The event that holds the message with which it began; `None`: it began without one.
+    pub(crate) origin_at: Option<Version>,
 
     // Derived.
     /// Attempts under way.

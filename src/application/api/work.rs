@@ -8,12 +8,15 @@ use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::contract::Breach;
 use taskledger_domain::flow::{Remarks, Turn};
 use taskledger_domain::task::{Progress, Status};
-use taskledger_domain::{FlowId, LeaseId, Payload, SuspensionId, TaskId, Timestamp, Version};
+use taskledger_domain::{
+    FlowId, LeaseId, Payload, RunId, SuspensionId, TaskId, Timestamp, Version,
+};
 use taskledger_projections::TaskRow;
 pub use taskledger_workers::{Connection, Method, is_unseen};
 
@@ -89,7 +92,9 @@ pub struct Claimed {
     pub timeout_ms: Option<u64>,
     /// What the run of a workflow document was started with; absent for tasks that are no phase of one.
     pub trigger: Option<Payload>,
-    /// The trace of whoever began the run.
+    /// The message with which the run began; absent for runs that began without one.
+    pub message: Option<OriginMessage>,
+    /// The trace of the call that began the run.
     pub trace: Option<Arc<str>>,
     /// What the task has asked people in earlier attempts of the run, and was answered.
     pub answers: Vec<AnsweredBefore>,
@@ -101,6 +106,32 @@ pub struct Claimed {
     pub expires_at: Timestamp,
     /// Milliseconds that it holds after each renewal, unless the renewal says otherwise.
     pub lease_ms: u64,
+}
+
+/// What a worker learns of the message that began a run, beside the inputs that the door made of its content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OriginMessage {
+    /// The conversation that the run belongs to.
+    pub context_id: Arc<str>,
+    /// What its sender calls the message.
+    pub message_id: Option<String>,
+    /// Free-form members that the sender has added.
+    pub metadata: Option<Map<String, Value>>,
+    /// Runs that the message refers to; those of the owner of the flow only.
+    pub references: Vec<RunId>,
+}
+
+impl OriginMessage {
+    /// Bytes that a claim has for it, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        /// An id as text, with its quotes.
+        const ID_BYTES: usize = 40;
+        let metadata = self.metadata.as_ref();
+        // Bounded: a recorded message has at most `limits::RUN_MESSAGE_BYTES_MAX`.
+        let metadata = metadata.map_or(0, |it| serde_json::to_string(it).map_or(0, |it| it.len()));
+        let message_id = self.message_id.as_ref().map_or(0, String::len);
+        self.context_id.len() + message_id + metadata + self.references.len() * ID_BYTES
+    }
 }
 
 impl Claimed {
@@ -137,6 +168,8 @@ pub struct Begun {
     pub turns: Vec<Turn>,
     /// The dependencies that have completed, with the versions of the events that hold their results.
     pub results: Vec<(TaskId, Version)>,
+    /// The event that holds the message with which the run began, if it began with one.
+    pub origin_at: Option<Version>,
 }
 
 /// A worker asks one node, which does not wait, for tasks of flows that it owns.

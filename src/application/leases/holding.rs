@@ -33,6 +33,8 @@ pub(in crate::application) struct Holding {
     pub(in crate::application) turns: Vec<Turn>,
     /// Where the results are that were there when it began.
     pub(in crate::application) results: Vec<(TaskId, Version)>,
+    /// The event that holds the message with which its run began, if it began with one.
+    pub(in crate::application) origin_at: Option<Version>,
 }
 
 impl Holding {
@@ -53,6 +55,7 @@ impl Holding {
             cancel_grace_ms: grace.unwrap_or(limits::CANCEL_GRACE_MS_DEFAULT),
             turns: leased.turns.clone(),
             results: leased.results.clone(),
+            origin_at: leased.origin_at,
         }
     }
 

@@ -134,6 +134,13 @@ impl Service {
         Ok(self.executors.list(&context.caller.reach()))
     }
 
+    /// What workers have declared of a method for everybody, in words for people: what the server says of itself,
+    /// to anybody. Cost: O(1).
+    #[must_use]
+    pub fn declared_description(&self, method: &str) -> Option<Arc<str>> {
+        self.executors.description(method)
+    }
+
     /// Makes the read models anew, while they serve. Answers with the position of the last event so far,
     /// which they will contain at least.
     ///

@@ -4,7 +4,7 @@ use super::Service;
 use super::inputs::{Unfit, specification_of};
 use super::presence::Connected;
 use crate::application::api::work::{
-    Begun, Claim, ClaimHere, Claimed, Claims, Connection, Fail, Wanted,
+    Begun, Claim, ClaimHere, Claimed, Claims, Connection, Fail, OriginMessage, Wanted,
 };
 use crate::application::api::{Consistency, Error, Failure, Reply, Request};
 use crate::application::authorize::UseCase;
@@ -339,6 +339,10 @@ impl Service {
             None
         });
         let trigger = app.trigger_of(context, &row).await?;
+        let message = match begun.origin_at {
+            Some(version) => app.origin_message(begun.flow, version).await?,
+            None => None,
+        };
         let params = row.params.as_ref().map(Payload::to_map);
         let timeout_ms = params.and_then(|p| taskledger_domain::task::spec::timeout_ms(&p));
         Ok(Some(Claimed {
@@ -348,6 +352,7 @@ impl Service {
             deadline: begun.deadline,
             timeout_ms,
             trigger,
+            message,
             trace: begun.trace,
             answers,
             lease: begun.lease,
@@ -404,7 +409,8 @@ fn bytes_of(claimed: &Claimed) -> usize {
     let of_answers = answers.map(|it| it.question.as_str().len() + it.answer.as_str().len());
     let origins = claimed.lineage.iter().flatten();
     let of_origins = origins.map(|it| size_of_val(it) + it.input.len() + it.reference.len());
-    let more = of_answers.sum::<usize>() + of_origins.sum::<usize>();
+    let of_message = claimed.message.as_ref().map_or(0, OriginMessage::bytes);
+    let more = of_answers.sum::<usize>() + of_origins.sum::<usize>() + of_message;
     let payloads = [
         claimed.trigger.as_ref(),
         Some(&task.inputs),

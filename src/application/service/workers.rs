@@ -478,6 +478,7 @@ mod tests {
             cancel_grace_ms: 0,
             turns: Vec::new(),
             results: Vec::new(),
+            origin_at: None,
         }
     }
 

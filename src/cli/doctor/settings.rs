@@ -2,7 +2,7 @@
 
 use super::{Finding, Verdict};
 use crate::cli::CliError;
-use crate::cli::serve::card_keys;
+use crate::cli::serve::{card_keys, card_texts};
 use crate::config::{EgressConfig, EngineConfig, ProxyUrl, ServerConfig};
 use crate::engine::executor::RegistryBuilder;
 use crate::server::{self, StartError};
@@ -202,7 +202,12 @@ fn of_files(config: &ServerConfig) -> Vec<Finding> {
         let read = card_keys(keys).map(drop);
         ("--a2a-signing-key", read.map_err(|error| error.to_string()))
     });
-    let read = [secrets, admins, signing].into_iter().flatten();
+    let card = config.a2a.card.as_deref();
+    let card = card.map(|file| {
+        let read = card_texts(Some(file)).map(drop);
+        ("--a2a-card", read.map_err(|error| error.to_string()))
+    });
+    let read = [secrets, admins, signing, card].into_iter().flatten();
     read.map(|(option, read)| match read {
         Ok(()) => Finding::good("key file", format!("{option}: it can be used")),
         Err(error) => {
@@ -254,6 +259,7 @@ mod tests {
             ["--secrets-key-file", "/nope"],
             ["--admin-token-file", "/nope"],
             ["--a2a-signing-key", "/nope"],
+            ["--a2a-card", "/nope"],
         ] {
             let found = found(&options);
             let bad: Vec<_> = found

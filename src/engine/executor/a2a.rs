@@ -33,7 +33,7 @@ use std::time::Duration;
 use taskledger_a2a::event::TaskStatusUpdateEvent;
 use taskledger_a2a::request::{SendMessageConfiguration, SendMessageRequest};
 use taskledger_a2a::{ErrorKind, Message, Part, StreamResponse, Task, TaskState};
-use taskledger_a2a_client::{Agent, Error, NODES, Turn, Watcher};
+use taskledger_a2a_client::{Agent, Error, NODES, Retry, Turn, Unwatched, Watcher, question_id};
 use taskledger_auth::SecretName;
 use taskledger_domain::Violation;
 use tokio::time::{Instant, timeout};
@@ -49,11 +49,13 @@ const CANCEL_PAUSE: Duration = Duration::from_secs(1);
 /// What an agent says on the way is noted so often at most, and so many times in an attempt.
 const SAID_INTERVAL: Duration = Duration::from_secs(1);
 const SAID_MAX: usize = 100;
-/// How notes begin: of the agent's task, of a message or answer that is on its way, of what an agent says.
+/// How notes begin: of the agent's task, of a message or answer that is on its way, of what an agent says, of a failure
+/// that is tried again.
 const TASK_NOTE: &str = "agent task ";
 const SENDING_NOTE: &str = "sending to agent ";
 const ANSWERING_NOTE: &str = "sending the answer to agent ";
 const SAID_NOTE: &str = "agent says: ";
+const RETRY_NOTE: &str = "agent does not answer: ";
 /// Why a question is none that could be answered later.
 const ASKS_IN_SECRET: &str = "the agent asks in a task whose id holds a secret of this task: the id is not recorded, so no \
                               answer could reach it";
@@ -77,13 +79,17 @@ impl A2aExecutor {
         Self { egress }
     }
 
-    async fn agent(&self, asked: &Asked) -> Result<Agent, ExecutorError> {
+    async fn agent(
+        &self,
+        asked: &Asked,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Agent, ExecutorError> {
         let http = Arc::new(Guarded {
             egress: self.egress.clone(),
         });
         let options = asked.options();
         let found = match &asked.place {
-            Place::Url(url) => Agent::found(http, url, options).await,
+            Place::Url(url) => Agent::found(http, url, options, watcher).await,
             Place::Card(card) => Agent::of_card(http, (**card).clone(), options),
         };
         found.map_err(failed)
@@ -98,7 +104,7 @@ impl A2aExecutor {
         let filled = filled.map_err(|error| error.to_string())?;
         let asked = Asked::read(&filled, self.egress.policy());
         let asked = asked.map_err(|faults| references::told(&faults))?;
-        let found = timeout(CANCEL_WITHIN, self.agent(&asked)).await;
+        let found = timeout(CANCEL_WITHIN, self.agent(&asked, &mut Unwatched)).await;
         let agent = found.map_err(|_| "the agent's card is not answered".to_owned())?;
         let agent = agent.map_err(|error| error.to_string())?;
         cancelled(&agent, task).await
@@ -174,12 +180,12 @@ impl Executor for A2aExecutor {
         let asked = Asked::read(&filled, self.egress.policy());
         let asked = asked.map_err(|faults| ExecutorError::new(references::told(&faults)))?;
         let stopped = || ExecutorError::new("the attempt was stopped");
+        let mut watching = Watching::of(&job);
         let agent = tokio::select! {
             biased;
             () = job.cancel.cancelled() => return Err(stopped()),
-            agent = self.agent(&asked) => agent?,
+            agent = self.agent(&asked, &mut watching) => agent?,
         };
-        let mut watching = Watching::of(&job);
         let turn = tokio::select! {
             biased;
             () = job.cancel.cancelled() => None,
@@ -332,10 +338,8 @@ async fn answer(
 }
 
 fn asks(task: &Task, message: Option<&str>) -> bool {
-    let said = task.status.message.as_ref();
     task.status.state == TaskState::InputRequired
-        && message.is_some()
-        && said.map(|it| &*it.message_id) == message
+        && message.is_some_and(|message| message == question_id(&task.status))
 }
 
 /// Whether an answer may have been refused because the task does not wait for it any more.
@@ -350,6 +354,7 @@ fn was_heard(error: &Error) -> bool {
                     | ErrorKind::InvalidParams
             )
         ),
+        Error::GivenUp { last, .. } => was_heard(last),
         Error::TooLarge { .. } | Error::Invalid(_) | Error::Unusable(_) => false,
     }
 }
@@ -463,6 +468,15 @@ impl Watcher for Watching {
             StreamResponse::StatusUpdate(update) => self.updated(update).await,
             StreamResponse::ArtifactUpdate(update) => self.pieces.updated(update),
             StreamResponse::Message(_) => {}
+        }
+    }
+
+    /// Notes the failures whose number is a power of two: a user sees that the agent is down, and an attempt that
+    /// waits for minutes adds only some entries to the history.
+    async fn retries(&mut self, retry: Retry<'_>) {
+        if retry.failures.is_power_of_two() && self.said < SAID_MAX {
+            self.said += 1;
+            self.note(format!("{RETRY_NOTE}{retry}")).await;
         }
     }
 }

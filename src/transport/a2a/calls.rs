@@ -81,16 +81,16 @@ impl A2a {
 
     /// The card with what its caller has saved.
     async fn card(&self, heard: &Heard) -> Result<AgentCard, Error> {
-        let Some(extended) = &self.extended else {
+        if !self.cards.has_extended() {
             let reason = "this agent has one card for everybody: it knows no callers";
             return Err(Error::new(ErrorKind::UnsupportedOperation, reason));
-        };
+        }
         let kept = self
             .runs
             .workflows(&heard.context, CARD_WORKFLOWS_MAX)
             .await;
         let kept = kept.map_err(|error| self.told(error, Doing::Reading))?;
-        Ok(extended.with(&kept))
+        Ok(self.cards.card(self.described().as_deref(), &kept))
     }
 
     async fn sent(
@@ -265,8 +265,8 @@ impl A2a {
         let references = references.filter_map(|id| RunId::parse(id).ok());
         let start = StartRun {
             target,
-            // Phases of a workflow wait for their workers.
-            allow_unknown_executors: source.is_workflow(),
+            // Phases of a workflow wait for their workers, and so does the method that the operator has chosen.
+            allow_unknown_executors: source.waits_for_workers(),
             executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
             origin: RunOrigin {
                 context: message.context_id.clone(),
@@ -297,6 +297,7 @@ impl A2a {
     ) -> Result<Said, Error> {
         let run = run_of(task)?;
         let node = node_of(&message)?;
+        let source = Source::of_answer(&message.parts);
         let follow_up = FollowUp {
             run,
             context: message.context_id.as_deref().map(Arc::from),
@@ -306,7 +307,6 @@ impl A2a {
             data: Part::data_of(&message.parts).map(Json::of),
             task: node,
         };
-        let source = Source::default();
         let ahead = self.ahead(heard, looks, Doing::Sending(&source))?;
         if let Some(push) = push {
             // What follows from the message is reported already.

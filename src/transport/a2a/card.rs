@@ -1,17 +1,16 @@
 //! The agent card: what this process serves, and where.
 
 use super::names::{INPUT_MODES, NODES, OUTPUT_MODES, REST_PATH, TASKS, WORKFLOW_SKILL};
-use super::options::Options;
+use super::options::{CardTexts, Options, TextSkill};
 use crate::application::api::workflows::Version;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use taskledger_a2a::card::{
-    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill, SecurityRequirement,
-    SecurityScheme,
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
+    SecurityRequirement, SecurityScheme,
 };
 use taskledger_a2a::headers::SERVED;
-use taskledger_a2a::signing::CardKey;
-use taskledger_a2a::{Edition, Wire, signing};
+use taskledger_a2a::{Edition, Wire, signing, v03};
 use taskledger_auth::Scope;
 
 /// Where the JSON-RPC binding is.
@@ -34,84 +33,111 @@ pub(in super::super) struct Cards {
     pub(in super::super) card: String,
     /// The keys with which its signatures are checked.
     pub(in super::super) keys: String,
+    /// The card for readers of 0.3, if that is served.
+    pub(in super::super) older: Option<String>,
 }
 
-/// The card for callers with credentials: the public one, and what its caller has saved.
+/// Writes the cards of a server: the public one, and those for callers with credentials, which name what their caller
+/// has saved.
 #[derive(Debug, Clone)]
-pub(super) struct ExtendedCard {
-    card: AgentCard,
-    keys: Arc<[CardKey]>,
-    keys_url: String,
+pub(super) struct CardWriter {
+    /// The address of the server, without a slash at its end.
+    url: String,
+    options: Options,
+    authenticates: bool,
 }
 
-impl ExtendedCard {
-    /// The card of a server at `url`; `None` if nobody has credentials.
-    pub(super) fn new(url: &str, options: &Options, authenticates: bool) -> Option<Self> {
-        let url = url.trim_end_matches('/');
-        authenticates.then(|| Self {
-            card: card(url, options, authenticates),
-            keys: options.keys.clone(),
-            keys_url: format!("{url}{KEYS_PATH}"),
-        })
+impl CardWriter {
+    /// Writes the cards of a server at `url`.
+    pub(super) fn new(url: &str, options: &Options, authenticates: bool) -> Self {
+        Self {
+            url: url.trim_end_matches('/').to_owned(),
+            options: options.clone(),
+            authenticates,
+        }
     }
 
-    /// With the skills of these workflows.
-    pub(super) fn with(&self, workflows: &[Version]) -> AgentCard {
-        let mut card = self.card.clone();
-        card.skills.extend(workflows.iter().map(workflow_skill));
-        let signatures = self.keys.iter().map(|key| key.sign(&card, &self.keys_url));
+    /// Whether there are cards for callers with credentials.
+    pub(super) const fn has_extended(&self) -> bool {
+        self.authenticates
+    }
+
+    /// The method that runs messages without tasks.
+    pub(super) fn text_method(&self) -> Option<&str> {
+        self.options.text.as_ref().map(|it| &*it.method)
+    }
+
+    /// A card with its signatures. `described`: what workers have declared of the method for messages without tasks.
+    pub(super) fn card(&self, described: Option<&str>, workflows: &[Version]) -> AgentCard {
+        let mut card = card(&self.url, &self.options, self.authenticates, described);
+        let is_alone = self.options.text.as_ref().is_some_and(|it| it.alone);
+        let workflows = workflows.iter().filter(|_| !is_alone);
+        card.skills.extend(workflows.map(workflow_skill));
+        let keys_url = format!("{}{KEYS_PATH}", self.url);
+        let signatures = self
+            .options
+            .keys
+            .iter()
+            .map(|key| key.sign(&card, &keys_url));
         card.signatures = signatures.collect();
         card
     }
-}
 
-impl Cards {
-    /// The card of a server at `url`, and its keys.
-    pub(in super::super) fn new(url: &str, options: &Options, authenticates: bool) -> Self {
-        Self {
-            card: signed(url, options, authenticates).to_json().to_string(),
-            keys: signing::key_set(&options.keys).to_string(),
+    /// What is published.
+    pub(super) fn published(&self, described: Option<&str>) -> Cards {
+        let card = self.card(described, &[]);
+        Cards {
+            older: (self.options.v03).then(|| v03::card::hybrid(&card).to_string()),
+            card: card.to_json().to_string(),
+            keys: signing::key_set(&self.options.keys).to_string(),
         }
     }
 }
 
-/// The card of a server at `url`, with its signatures.
-pub(super) fn signed(url: &str, options: &Options, authenticates: bool) -> AgentCard {
-    let url = url.trim_end_matches('/');
-    let mut card = card(url, options, authenticates);
-    let keys_url = format!("{url}{KEYS_PATH}");
-    let signatures = options.keys.iter().map(|key| key.sign(&card, &keys_url));
-    card.signatures = signatures.collect();
-    card
-}
-
-fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
-    let interface = |url: String, binding: &str| AgentInterface {
+fn card(url: &str, options: &Options, authenticates: bool, described: Option<&str>) -> AgentCard {
+    let interface = |url: String, binding: &str, version: &str| AgentInterface {
         url,
         protocol_binding: binding.to_owned(),
         tenant: None,
-        protocol_version: SERVED.to_owned(),
+        protocol_version: version.to_owned(),
     };
+    let versions = [SERVED]
+        .into_iter()
+        .chain(options.v03.then_some(v03::SERVED));
+    let interfaces = versions.flat_map(|version| {
+        [
+            interface(format!("{url}{RPC_PATH}"), "JSONRPC", version),
+            interface(authority(url), "GRPC", version),
+            interface(format!("{url}{REST_PATH}"), "HTTP+JSON", version),
+        ]
+    });
     let (security_schemes, security_requirements) = match authenticates {
         false => (Vec::new(), Vec::new()),
         true => security(&options.discovery_urls),
     };
-    let mut skills = vec![tasks_skill()];
-    skills.extend(options.text_method.as_deref().map(text_skill));
+    let is_alone = options.text.as_ref().is_some_and(|it| it.alone);
+    let mut skills: Vec<_> = (!is_alone).then(tasks_skill).into_iter().collect();
+    let text = options.text.as_ref();
+    skills.extend(text.map(|it| text_skill(it, &options.card, described)));
     let conformance = options.conformance.as_deref();
     skills.extend(conformance.map(|it| conformance_skill(it, options.edition)));
     let texts = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect();
+    let said = &options.card;
+    let or =
+        |text: &Option<String>, default: &str| text.clone().unwrap_or_else(|| default.to_owned());
     AgentCard {
-        name: "taskledger".to_owned(),
-        description: "Durable orchestration and execution of task trees for agents".to_owned(),
-        supported_interfaces: vec![
-            interface(format!("{url}{RPC_PATH}"), "JSONRPC"),
-            interface(authority(url), "GRPC"),
-            interface(format!("{url}{REST_PATH}"), "HTTP+JSON"),
-        ],
-        provider: None,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        documentation_url: None,
+        name: or(&said.name, "taskledger"),
+        description: or(
+            &said.description,
+            "Durable orchestration and execution of task trees for agents",
+        ),
+        supported_interfaces: interfaces.collect(),
+        provider: said.provider.as_ref().map(|it| AgentProvider {
+            url: it.url.clone(),
+            organization: it.organization.clone(),
+        }),
+        version: or(&said.version, env!("CARGO_PKG_VERSION")),
+        documentation_url: said.documentation_url.clone(),
         capabilities: AgentCapabilities {
             streaming: true,
             push_notifications: !options.refuses_push,
@@ -124,7 +150,7 @@ fn card(url: &str, options: &Options, authenticates: bool) -> AgentCard {
         default_output_modes: texts(&OUTPUT_MODES),
         skills,
         signatures: Vec::new(),
-        icon_url: None,
+        icon_url: said.icon_url.clone(),
     }
 }
 
@@ -236,17 +262,25 @@ fn tasks_skill() -> AgentSkill {
     }
 }
 
-fn text_skill(method: &str) -> AgentSkill {
+/// The skill for messages without tasks: as the operator describes it, else as workers have declared its method.
+fn text_skill(skill: &TextSkill, card: &CardTexts, described: Option<&str>) -> AgentSkill {
+    let (method, said) = (&skill.method, &card.skill);
+    let name = said.name.clone().unwrap_or_else(|| method.to_string());
+    let usual = || format!("Runs a message by `{method}`: its text and its parts are the inputs");
+    let described = described.map(str::to_owned);
+    let description = said.description.clone().or(described).unwrap_or_else(usual);
+    let modes = |modes: &[&str]| modes.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
     AgentSkill {
-        id: method.to_owned(),
-        name: method.to_owned(),
-        description: format!(
-            "Runs a message without tasks by the executor `{method}`, with its text as input"
-        ),
-        tags: vec!["text".to_owned()],
-        examples: vec!["hello".to_owned()],
-        input_modes: INPUT_MODES.map(str::to_owned).to_vec(),
-        output_modes: OUTPUT_MODES.map(str::to_owned).to_vec(),
+        id: method.to_string(),
+        name,
+        description,
+        tags: said.tags.clone().unwrap_or_else(|| modes(&["text"])),
+        examples: said.examples.clone().unwrap_or_else(|| modes(&["hello"])),
+        input_modes: skill.input_modes.iter().map(|it| it.to_string()).collect(),
+        output_modes: said
+            .output_modes
+            .clone()
+            .unwrap_or_else(|| modes(&OUTPUT_MODES)),
         security_requirements: Vec::new(),
     }
 }
@@ -254,7 +288,7 @@ fn text_skill(method: &str) -> AgentSkill {
 /// The skill of the executor for the official conformance kit, which wants any media type to be taken in edition 1.0.0,
 /// and unknown ones refused later.
 fn conformance_skill(method: &str, edition: Edition) -> AgentSkill {
-    let skill = text_skill(method);
+    let skill = text_skill(&TextSkill::new(method), &CardTexts::default(), None);
     match edition {
         Edition::V1_0_0 => AgentSkill {
             input_modes: vec!["*/*".to_owned()],

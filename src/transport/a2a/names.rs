@@ -5,7 +5,7 @@ pub(super) const NODES: &str = "urn:taskledger:a2a:nodes:v1";
 /// The skill of messages that hold tasks.
 pub(super) const TASKS: &str = "tasks.execute";
 /// Media types of parts that are taken.
-pub(super) const INPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
+pub const INPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
 /// Media types of parts that are given.
 pub(super) const OUTPUT_MODES: [&str; 2] = ["application/json", "text/plain"];
 /// Where the HTTP+JSON binding is.

@@ -20,7 +20,7 @@ impl A2a {
                 let takes_all = self.edition() == Edition::V1_0_0;
                 plan::conformance::plan(message, metadata, method, takes_all)
             }
-            None => plan::plan(message, metadata, self.options.text_method.as_deref()),
+            None => plan::plan(message, metadata, self.options.text.as_ref()),
         }
     }
 

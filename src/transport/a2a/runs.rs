@@ -70,6 +70,8 @@ pub(in super::super) trait Runs: Send + Sync + fmt::Debug + 'static {
     ) -> RunFuture<'a, Result<TaskList, UnfitWorkflow>>;
     /// Saved workflows of the caller, by name, at most so many.
     fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> RunFuture<'a, Vec<Version>>;
+    /// What workers have declared of a method for everybody, in words for people.
+    fn described(&self, method: &str) -> Option<Arc<str>>;
     fn report<'a>(
         &'a self,
         context: &'a Context,
@@ -167,6 +169,10 @@ impl Runs for Service {
 
     fn workflows<'a>(&'a self, context: &'a Context, limit: u32) -> RunFuture<'a, Vec<Version>> {
         self.kept_workflows(context, None, None, limit).boxed()
+    }
+
+    fn described(&self, method: &str) -> Option<Arc<str>> {
+        self.declared_description(method)
     }
 
     fn report<'a>(

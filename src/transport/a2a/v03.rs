@@ -7,8 +7,7 @@
 pub(in super::super) mod grpc;
 pub(in super::super) mod rest;
 
-use super::{A2a, Agreed, Cards, Options, card};
-use taskledger_a2a::card::AgentCard;
+use super::{A2a, Agreed};
 use taskledger_a2a::operation::Answer;
 use taskledger_a2a::{Error, Operation, v03};
 
@@ -30,27 +29,10 @@ impl A2a {
         v03::served(version)?;
         self.activated(extensions)
     }
-
-    /// The public card, for calls that get it if there is none for callers with credentials.
-    pub(super) const fn public_card(&self) -> &AgentCard {
-        &self.card
-    }
 }
 
 /// A call that asks for the card in a binding which has one call for both cards.
 fn card_of(a2a: &A2a, operation: Operation) -> Option<Answer> {
-    let is_public = operation == Operation::GetExtendedAgentCard && a2a.extended.is_none();
-    is_public.then(|| Answer::Card(Box::new(a2a.public_card().clone())))
-}
-
-impl Cards {
-    /// The card for readers of 0.3, if it is served: the signatures are those of the public one.
-    pub(in super::super) fn v03(
-        url: &str,
-        options: &Options,
-        authenticates: bool,
-    ) -> Option<String> {
-        let card = || card::signed(url, options, authenticates);
-        (options.v03).then(|| v03::card::hybrid(&card()).to_string())
-    }
+    let is_public = operation == Operation::GetExtendedAgentCard && !a2a.cards.has_extended();
+    is_public.then(|| Answer::Card(Box::new(a2a.cards.card(a2a.described().as_deref(), &[]))))
 }

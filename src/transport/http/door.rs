@@ -4,6 +4,7 @@ use super::a2a::{Received, names_version, reshaped};
 use super::agent_card::AgentCard;
 use super::body;
 use super::call_context::{REQUEST_ID, RequestId, context, holder};
+use super::cards::Cards;
 use super::grpc::Grpc;
 use super::health::Probe;
 use super::hosts::Hosts;
@@ -19,7 +20,7 @@ use crate::application::Service;
 use crate::application::api::{Authenticate, Cut};
 use crate::clock::SharedClock;
 use crate::runtime::unblocking;
-use crate::transport::a2a::{A2a, Cards, jsonrpc as a2a_rpc};
+use crate::transport::a2a::{A2a, jsonrpc as a2a_rpc};
 use crate::transport::budget::{Budget, Share};
 use crate::transport::jsonrpc::working;
 use crate::transport::jsonrpc::{Body as Answer, Dispatcher, answer_body};
@@ -68,10 +69,8 @@ pub(super) struct Door<C> {
     pub(super) service: Option<Arc<Service>>,
     /// Agent2Agent, if it is served.
     pub(super) a2a: Option<Arc<A2a>>,
-    /// Its card, and the keys that sign it.
-    pub(super) cards: Option<[Published; 2]>,
-    /// Its card for readers of version 0.3, if that is served.
-    pub(super) card_v03: Option<Published>,
+    /// Its card.
+    pub(super) cards: Option<Cards>,
     /// Services of gRPC, if there are any.
     pub(super) grpc: Option<Grpc>,
     pub(super) agent_card: Bytes,
@@ -126,17 +125,8 @@ impl<C: Send + Sync + 'static> Door<C> {
         );
         let detached = TaskTracker::new();
         let authenticates = inside.authenticate.is_some();
-        let started = clock.now();
         let figures = dispatcher.figures();
-        let cards = inside.broker.as_ref().map(|_| {
-            let cards = Cards::new(&card.url, &options.a2a, authenticates);
-            [cards.card, cards.keys].map(|text| Published::hashed(&text, started))
-        });
         let service = inside.broker.clone();
-        let card_v03 = inside.broker.as_ref().and_then(|_| {
-            let card = Cards::v03(&card.url, &options.a2a, authenticates)?;
-            Some(Published::hashed(&card, started))
-        });
         let grpc = inside.broker.map(|service| {
             let a2a = A2a::new(
                 service.clone(),
@@ -150,6 +140,8 @@ impl<C: Send + Sync + 'static> Door<C> {
             (grpc, a2a)
         });
         let (grpc, a2a) = grpc.unzip();
+        let of_agent = a2a.clone();
+        let cards = of_agent.map(|a2a: Arc<A2a>| Cards::new(a2a, clock.clone()));
         figures.listens(connections.clone(), requests.clone());
         Self {
             agent_card: Bytes::from(card.to_json()),
@@ -161,7 +153,6 @@ impl<C: Send + Sync + 'static> Door<C> {
             nodes: inside.peers,
             a2a,
             cards,
-            card_v03,
             grpc,
             connections,
             requests,

@@ -1,6 +1,7 @@
 //! The routes.
 
 use super::a2a::REST;
+use super::cards::Cards;
 use super::door::Door;
 use super::grpc::Of;
 use super::health::Probe;
@@ -76,7 +77,7 @@ fn served_at<C: Send + Sync + 'static>(route: Route) -> MethodRouter<Arc<Door<C>
         Route::Calls => calls(),
         Route::AgentCard => reads(get(card::<C>)),
         Route::A2aCard => reads(get(a2a_card::<C>)),
-        Route::A2aKeys => reads(get(published::<C, 1>)),
+        Route::A2aKeys => reads(get(a2a_keys::<C>)),
         Route::A2aRpc => a2a_calls(),
         Route::A2aRest => any(a2a_rest::<C>),
         Route::A2aGrpc => grpc(Of::A2a),
@@ -166,25 +167,28 @@ async fn a2a_card<C: Send + Sync + 'static>(
     request: Request<Body>,
 ) -> Response {
     let headers = request.headers();
-    let (Some([card, _]), Some(older)) = (&door.cards, &door.card_v03) else {
-        return published::<C, 0>(State(door), request).await;
+    let Some(pages) = door.cards.as_ref().map(Cards::pages) else {
+        return refusal::not_found(request.uri().path());
+    };
+    let Some(older) = &pages.older else {
+        return pages.card.answer(headers);
     };
     let version = headers.get(headers::VERSION);
     let version = version.map_or(Ok(""), HeaderValue::to_str);
     let is_older = version.is_ok_and(|it| v03::served(Some(it)).is_ok());
-    let mut response = if is_older { older } else { card }.answer(headers);
+    let mut response = if is_older { older } else { &pages.card }.answer(headers);
     let varies = HeaderValue::from_static(headers::VERSION);
     response.headers_mut().append(VARY, varies);
     response
 }
 
-/// The card of Agent2Agent, or the keys that sign it.
-async fn published<C: Send + Sync + 'static, const WHICH: usize>(
+/// The keys that sign the card of Agent2Agent.
+async fn a2a_keys<C: Send + Sync + 'static>(
     State(door): State<Arc<Door<C>>>,
     request: Request<Body>,
 ) -> Response {
     match &door.cards {
-        Some(cards) => cards[WHICH].answer(request.headers()),
+        Some(cards) => cards.pages().keys.answer(request.headers()),
         None => refusal::not_found(request.uri().path()),
     }
 }

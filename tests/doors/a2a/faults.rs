@@ -6,7 +6,6 @@ use super::{echo, message, question, runs};
 use crate::isolation::world::World;
 use serde_json::{Value, json};
 use taskledger_a2a::Operation::{CancelTask, ListTasks, SendMessage};
-use taskledger_testkit::program;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_token_belongs_to_its_list_on_every_binding() {
@@ -114,17 +113,6 @@ async fn strangers_are_answered_in_the_dialect_of_their_method() {
         assert_eq!(answer["id"], "c", "{answer}");
         assert_eq!(reason(&answer) == "UNAUTHENTICATED", is_a2a, "{answer}");
     }
-}
-
-#[tokio::test]
-async fn a_text_method_that_nobody_carries_out_is_refused_at_the_start() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let data = folder.path().to_str().unwrap();
-    let arguments = ["serve", "--listen", "127.0.0.1:0", "--data-dir", data];
-    let arguments = arguments.into_iter().chain(["--a2a-text-method", "nobody"]);
-    let told = program::run(arguments).await.refused(2);
-    assert!(told.contains("--a2a-text-method: `nobody`"), "{told}");
-    assert!(told.contains("`echo_executor`"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -102,7 +102,15 @@ fn joined(before: &Value, items: &[Value]) -> Value {
         if !appends {
             parts.clear();
         }
-        parts.extend(more.as_array().unwrap().clone());
+        for part in more.as_array().unwrap() {
+            match (parts.last_mut(), part["text"].as_str()) {
+                (Some(Value::Object(last)), Some(text)) if last.contains_key("text") => {
+                    let before = last["text"].as_str().unwrap();
+                    last["text"] = format!("{before}{text}").into();
+                }
+                _ => parts.push(part.clone()),
+            }
+        }
     }
     parts.into()
 }
@@ -145,12 +153,12 @@ async fn pieces_are_told_in_order_and_shown_joined_on_every_binding(folder: Fold
         held.makes(api, 4, json!({"a2a_parts": [file]})).await;
 
         // Who comes now is shown everything so far, and told the rest.
-        let parts = json!([{"text": "Once "}, {"text": "upon"}, data(json!({"page": 1})), file]);
+        let parts = json!([{"text": "Once upon"}, data(json!({"page": 1})), file]);
         assert_eq!(shown(binding, &id).await, parts, "{}", binding.name());
         let second = follow(&api.url, number, &id).await;
         held.completes(api, json!({"pages": 1})).await;
         let (first, second) = (first.await.unwrap(), second.await.unwrap());
-        let all = json!([{"text": "Once "}, {"text": "upon"}, data(json!({"page": 1})), file,
+        let all = json!([{"text": "Once upon"}, data(json!({"page": 1})), file,
             data(json!({"pages": 1}))]);
         let flags: Vec<_> = pieces(&first).into_iter().map(|(a, l, _)| (a, l)).collect();
         let appends = (true, false);
@@ -163,7 +171,7 @@ async fn pieces_are_told_in_order_and_shown_joined_on_every_binding(folder: Fold
         assert_eq!(joined(&Value::Null, &first), all, "{}", binding.name());
         let before = &second[0]["task"]["artifacts"][0]["parts"];
         assert_eq!(*before, parts, "{}", binding.name());
-        assert_eq!(pieces(&second), [(true, true, json!([all[4]]))]);
+        assert_eq!(pieces(&second), [(true, true, json!([all[3]]))]);
         assert_eq!(joined(before, &second), all);
         assert_eq!(shown(binding, &id).await, all, "{}", binding.name());
         let list = json!({"includeArtifacts": true, "pageSize": 1});
@@ -210,7 +218,7 @@ async fn pieces_outlive_a_kill(folder: Folder) {
     // Another attempt begins anew; until it does, there is what there was.
     held.fails(api, json!({})).await;
     let stream = follow(&api.url, 0, &id).await;
-    let both = json!([{"text": "Once "}, {"text": "upon"}]);
+    let both = json!([{"text": "Once upon"}]);
     assert_eq!(shown(&mut *bindings[0], &id).await, both);
     let held = Held::claim(api).await;
     held.makes(api, 1, json!("There was")).await;
@@ -225,6 +233,38 @@ async fn pieces_outlive_a_kill(folder: Folder) {
     let after = json!([{"text": "There was"}, data(json!({"n": 1}))]);
     assert_eq!(joined(before, &told), after, "{told:?}");
     assert_eq!(shown(&mut *bindings[0], &id).await, after);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_has_sent_everything_leaves_no_empty_part() {
+    let folder = Folder::new();
+    let server = Server::start(&folder).await;
+    let api = &server.api;
+    for (number, mut binding) in all(&api.url).await.into_iter().enumerate() {
+        let binding = &mut *binding;
+        let id = begun(binding).await;
+        let stream = follow(&api.url, number, &id).await;
+        let held = Held::claim(api).await;
+        held.makes(api, 1, json!("to be")).await;
+        held.makes(api, 2, json!(" or not")).await;
+        held.completes(api, json!({})).await;
+        let told = stream.await.unwrap();
+        let only = json!([{"text": "to be or not"}]);
+        assert_eq!(joined(&Value::Null, &told), only, "{}", binding.name());
+        let (appends, is_last, _) = pieces(&told).pop().unwrap();
+        assert!(appends && is_last, "{told:?}");
+        assert_eq!(shown(binding, &id).await, only, "{}", binding.name());
+        // What has made nothing before shows that it has ended.
+        let id = begun(binding).await;
+        Held::claim(api).await.completes(api, json!({})).await;
+        let ended = async || {
+            let parts = shown(binding, &id).await;
+            (!parts.is_null()).then_some(parts)
+        };
+        let parts = api.eventually("it has ended", ended).await;
+        assert_eq!(parts, json!([data(json!({}))]));
+    }
     server.stop().await;
 }
 
@@ -289,7 +329,7 @@ async fn receivers_are_pushed_pieces_and_those_of_0_3_the_result() {
         .iter()
         .map(|it| serde_json::from_slice(&it.body).unwrap());
     let items: Vec<Value> = items.collect();
-    let all = json!([{"text": "Once "}, {"text": "upon"}, data(json!({"n": 1}))]);
+    let all = json!([{"text": "Once upon"}, data(json!({"n": 1}))]);
     assert_eq!(joined(&Value::Null, &items), all, "{items:?}");
     assert_eq!(pieces(&items).len(), 3);
     // Working, the result, completed: a task has no room for pieces.

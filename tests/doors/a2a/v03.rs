@@ -16,6 +16,11 @@ pub(super) fn runs(tasks: Value) -> Value {
         {"kind": "text", "text": "please"}, {"kind": "data", "data": {"tasks": tasks}}]}})
 }
 
+pub(super) fn at_once(mut params: Value) -> Value {
+    params["configuration"] = json!({"blocking": false});
+    params
+}
+
 pub(super) fn waiting(mut params: Value) -> Value {
     params["configuration"] = json!({"blocking": true});
     params
@@ -71,8 +76,10 @@ async fn each_operation_has_the_wire_of_0_3_over_json_rpc() {
         (&json!("message"), &json!("agent"))
     );
 
-    // It does not wait unless it is told to.
-    let long = result(&agent, "message/send", &runs(json!([endless()]))).await;
+    // It waits unless the request says that it does not.
+    let short = result(&agent, "message/send", &runs(json!([echo("b")]))).await;
+    assert_eq!(short["status"]["state"], "completed", "{short}");
+    let long = result(&agent, "message/send", &at_once(runs(json!([endless()])))).await;
     let state = long["status"]["state"].as_str().unwrap();
     assert!(["submitted", "working"].contains(&state), "{long}");
     let id = json!({"id": long["id"]});
@@ -414,7 +421,17 @@ async fn http_json_and_grpc_speak_the_older_proto() {
     let subscribed = grpc
         .task_subscription(pb::TaskSubscriptionRequest { name })
         .await;
-    assert_eq!(subscribed.unwrap_err().code(), Code::Unimplemented);
+    let subscribed = subscribed.unwrap_err();
+    assert_eq!(subscribed.code(), Code::Unimplemented);
+    let told = subscribed.message();
+    assert!(told.starts_with("UnsupportedOperationError: "), "{told}");
+    let absent = pb::GetTaskRequest {
+        name: format!("tasks/{ABSENT}"),
+        history_length: 0,
+    };
+    let absent = grpc.get_task(absent).await.unwrap_err();
+    assert_eq!(absent.code(), Code::NotFound);
+    assert_eq!(absent.message(), "TaskNotFoundError: Run not found");
     let card = grpc
         .get_agent_card(pb::GetAgentCardRequest {})
         .await

@@ -1,6 +1,6 @@
 //! Version 0.3: what is pushed, which extensions are active, and to whom what belongs.
 
-use super::v03::{ABSENT, ON, runs, waiting};
+use super::v03::{ABSENT, ON, at_once, runs, waiting};
 use super::wire::{Agent, call, reason};
 use super::{echo, endless};
 use crate::isolation::world::World;
@@ -99,7 +99,12 @@ async fn what_belongs_to_others_does_not_exist_in_0_3_either() {
         let status = response.status().as_u16();
         (status, response.json::<Value>().await.unwrap())
     };
-    let (_, begun) = post(Some("ann"), "message/send", &runs(json!([endless()]))).await;
+    let (_, begun) = post(
+        Some("ann"),
+        "message/send",
+        &at_once(runs(json!([endless()]))),
+    )
+    .await;
     let id = begun["result"]["id"].as_str().unwrap().to_owned();
     let channel = Endpoint::from_shared(world.url().to_owned()).unwrap();
     let mut grpc = A2aServiceClient::new(channel.connect().await.unwrap());

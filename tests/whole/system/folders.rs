@@ -57,26 +57,21 @@ async fn an_address_that_is_taken_is_named() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_fails_leaves_no_new_folder_and_keeps_one_that_was_there() {
-    let folder = Folder::new();
+    let (folder, other) = (Folder::new(), Folder::new());
     let data = folder.data();
-    let serve = async || {
-        let words = [
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--data-dir",
-            data.to_str().unwrap(),
-            "--a2a-text-method",
-            "nobody",
-        ];
-        run(words).await.refused(2)
-    };
-    let refused = serve().await;
-    assert!(refused.contains("--a2a-text-method: `nobody`"), "{refused}");
+    let listens = Server::start(&other).await;
+    let address = listens.api.url.trim_start_matches("http://");
+    let address = address.trim_end_matches('/').to_owned();
+    let refused = serve(&data, &address).await.refused(1);
+    assert!(
+        refused.contains("another program listens there"),
+        "{refused}"
+    );
     assert!(!data.exists(), "nothing is left");
     Server::start(&folder).await.stop().await;
-    serve().await;
+    serve(&data, &address).await.refused(1);
     assert!(folder.ledger().exists(), "what was there stays");
+    listens.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! The card that readers of both versions understand: that of 1.0 with the members of 0.3 beside them.
 
+use super::SERVED;
 use crate::card::AgentCard;
 use crate::read::Wire;
 use serde_json::{Map, Value, json};
@@ -15,15 +16,18 @@ const SCHEMES: [(&str, &str); 5] = [
     ("mtlsSecurityScheme", "mutualTLS"),
 ];
 
-/// The card with the members of both versions. Signatures are those of the members of 1.0.
+/// The card with the members of both versions; its interfaces of 0.3 are those of the older members. Signatures are those of the members of 1.0.
 #[must_use]
 pub fn hybrid(card: &AgentCard) -> Value {
     let mut members = card.write();
-    let interfaces = card.supported_interfaces.iter();
-    let others: Vec<_> = interfaces
+    let spoken = || {
+        let interfaces = card.supported_interfaces.iter();
+        interfaces.filter(|it| it.protocol_version == SERVED)
+    };
+    let others: Vec<_> = spoken()
         .map(|it| json!({"url": it.url, "transport": it.protocol_binding}))
         .collect();
-    if let Some(first) = card.supported_interfaces.first() {
+    if let Some(first) = spoken().next() {
         members.insert("url".to_owned(), Value::from(&*first.url));
         let transport = Value::from(&*first.protocol_binding);
         members.insert("preferredTransport".to_owned(), transport);

@@ -46,6 +46,45 @@ pub const fn http_status(kind: ErrorKind) -> u16 {
     }
 }
 
+/// What servers of 0.3 write over gRPC: the name of the error, then its message. Clients tell errors that share a code
+/// apart by it.
+#[must_use]
+pub fn to_grpc(error: Error) -> Error {
+    let Some(name) = name(error.kind) else {
+        return error;
+    };
+    Error {
+        message: format!("{name}: {}", error.message),
+        ..error
+    }
+}
+
+/// The name of an error; `None`: 0.3 has none for it.
+const fn name(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::TaskNotFound => Some("TaskNotFoundError"),
+        ErrorKind::TaskNotCancelable => Some("TaskNotCancelableError"),
+        ErrorKind::PushNotificationNotSupported => Some("PushNotificationNotSupportedError"),
+        ErrorKind::UnsupportedOperation => Some("UnsupportedOperationError"),
+        ErrorKind::ContentTypeNotSupported => Some("ContentTypeNotSupportedError"),
+        ErrorKind::InvalidAgentResponse => Some("InvalidAgentResponseError"),
+        ErrorKind::ExtendedAgentCardNotConfigured => {
+            Some("AuthenticatedExtendedCardNotConfiguredError")
+        }
+        ErrorKind::Parse => Some("JSONParseError"),
+        ErrorKind::InvalidRequest => Some("InvalidRequestError"),
+        ErrorKind::MethodNotFound => Some("MethodNotFoundError"),
+        ErrorKind::InvalidParams => Some("InvalidParamsError"),
+        ErrorKind::Internal => Some("InternalError"),
+        ErrorKind::ExtensionSupportRequired
+        | ErrorKind::VersionNotSupported
+        | ErrorKind::Unauthenticated
+        | ErrorKind::Forbidden
+        | ErrorKind::Unavailable
+        | ErrorKind::ResourceExhausted => None,
+    }
+}
+
 /// The code of gRPC.
 #[must_use]
 pub const fn grpc_code(kind: ErrorKind) -> i32 {

@@ -166,25 +166,26 @@ fn sent(mut old: Map<String, Value>, form: Form, faults: &mut Faults) -> Map<Str
     let configuration = taken(&mut old, "configuration").unwrap_or(Value::Object(Map::new()));
     members.insert(
         "configuration".to_owned(),
-        configuration_of(configuration, faults),
+        configuration_of(configuration, form, faults),
     );
     members.extend(taken(&mut old, "metadata").map(|it| ("metadata".to_owned(), it)));
     members
 }
 
-fn configuration_of(given: Value, faults: &mut Faults) -> Value {
+fn configuration_of(given: Value, form: Form, faults: &mut Faults) -> Value {
     let Value::Object(mut members) = given else {
         return given;
     };
     let is_now = match taken(&mut members, "blocking") {
-        None => true,
+        // Servers of 0.3 wait unless `blocking` is false. The .proto cannot tell false from unset.
+        None => form == Form::Proto,
         Some(Value::Bool(waits)) => !waits,
         Some(
             Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_),
         ) => {
             let path = "configuration.blocking";
             faults.note(Fault::new(path, "true or false is required"));
-            true
+            false
         }
     };
     members.insert("returnImmediately".to_owned(), is_now.into());

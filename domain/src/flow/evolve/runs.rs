@@ -17,6 +17,7 @@ impl Flow {
                 wait_bounds: e.wait_bounds,
                 members: members.clone(),
                 heard: Vec::new(),
+                origin_at: e.origin.as_ref().map(|_| self.version),
                 running: 0,
                 ready: 0,
                 open_groups: Default::default(),

@@ -4,7 +4,7 @@ use super::super::{Answered, Ended, ExecutorError};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use taskledger_a2a::{Artifact, Message, Part, Role, Task, TaskState, Wire};
-use taskledger_a2a_client::{NODES, Turn};
+use taskledger_a2a_client::{NODES, Turn, question_id};
 use taskledger_domain::limits::{QUESTION_BYTES_MAX, QUESTION_CHARS_MAX};
 use taskledger_domain::question::{Asks, Question};
 
@@ -73,14 +73,17 @@ fn completed(task: Task) -> Value {
         .iter()
         .partition(|it| it.artifact_id == RESULT);
     let ordered = of_run.into_iter().chain(others.into_iter().rev());
-    let mut said: Vec<&[Part]> = ordered.map(|it| &*it.parts).collect();
+    let made: Vec<&[Part]> = ordered.map(|it| &*it.parts).collect();
     let message = task.status.message.as_ref();
-    said.extend(message.map(|it| &*it.parts));
+    let said = message.map(|it| &*it.parts);
     let mut members = Map::new();
-    if let Some(data) = said.iter().find_map(|parts| Part::data_of(parts)) {
+    let mut all = made.iter().copied().chain(said);
+    if let Some(data) = all.find_map(Part::data_of) {
         members.insert("data".to_owned(), data.clone());
     }
-    if let Some(text) = said.iter().find_map(|parts| Part::texts_of(parts)) {
+    // Pieces of an artifact are one text; parts of a message are a line each.
+    let text = made.iter().find_map(|parts| Part::text_of_artifact(parts));
+    if let Some(text) = text.or_else(|| said.and_then(Part::texts_of)) {
         members.insert("text".to_owned(), text.into());
     }
     members.insert("task_id".to_owned(), task.id.as_str().into());
@@ -132,7 +135,7 @@ fn question(task: &Task, agent: &str, asks: Asks) -> Map<String, Value> {
     let mut remote = json!({"task_id": task.id});
     for (name, value) in [
         ("context_id", task.context_id.as_deref()),
-        ("message_id", said.map(|it| it.message_id.as_str())),
+        ("message_id", Some(&*question_id(&task.status))),
         ("node_id", node.and_then(Value::as_str)),
     ] {
         if let Some(value) = value {

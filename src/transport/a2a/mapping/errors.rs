@@ -35,7 +35,13 @@ pub(crate) fn of(clock: &dyn Clock, error: Refused, doing: Doing<'_>) -> Error {
     let mut told = if kind == ErrorKind::InvalidParams {
         Error::invalid(faults(&words, doing))
     } else {
-        Error::new(kind, message.unwrap_or(words.message))
+        let message = message.unwrap_or(words.message);
+        match doing {
+            Doing::Sending(_) if is_of_run(&words) => Error::new(kind, not_taken(message)),
+            Doing::Sending(_) | Doing::Cancelling | Doing::Reading | Doing::Reporting => {
+                Error::new(kind, message)
+            }
+        }
     };
     if let Some(own) = own {
         told = told.named(own);
@@ -59,6 +65,20 @@ pub(crate) fn of(clock: &dyn Clock, error: Refused, doing: Doing<'_>) -> Error {
         Some(wait) => told.after(wait),
         None => told,
     }
+}
+
+/// Whether a run is at fault, which a message names by its `taskId`.
+fn is_of_run(words: &RpcError) -> bool {
+    let field = words.data.pointer("/errors/0/field");
+    field.and_then(Value::as_str) == Some("run_id")
+}
+
+/// Why a run does not take a message, and what its sender can do.
+fn not_taken(reason: &str) -> String {
+    format!(
+        "message.taskId: {reason}; to say more, send a new message with the same `contextId` and this task in \
+         `referenceTaskIds`"
+    )
 }
 
 /// The kinds.
@@ -146,17 +166,20 @@ fn faults(words: &RpcError, doing: Doing<'_>) -> Faults {
             .iter()
             .filter_map(segment)
             .collect();
-        let field = match doing {
-            Doing::Sending(source) => source.field(&path),
-            // Secrets are those of the receiver.
-            Doing::Reporting if text("field") == "secret" => "authentication".to_owned(),
-            Doing::Cancelling | Doing::Reading | Doing::Reporting => camel_of(text("field")),
-        };
         let description = match text("expected") {
             "" => text("reason").to_owned(),
             expected => format!("{}, expected {expected}", text("reason")),
         };
-        faults.note(Fault::new(field, description));
+        faults.note(match doing {
+            Doing::Sending(source) => source.fault(&path, description),
+            // Secrets are those of the receiver.
+            Doing::Reporting if text("field") == "secret" => {
+                Fault::new("authentication", description)
+            }
+            Doing::Cancelling | Doing::Reading | Doing::Reporting => {
+                Fault::new(camel_of(text("field")), description)
+            }
+        });
     }
     faults
 }

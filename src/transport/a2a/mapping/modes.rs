@@ -9,13 +9,18 @@ pub(crate) fn are_text(accepted: &[String]) -> bool {
 }
 
 /// Whether a media type, which may end with `*`, is one.
-fn matches(given: &str, mode: &str) -> bool {
-    let essence = given.split(';').next().unwrap_or_default().trim();
-    let lower = essence.to_ascii_lowercase();
+pub(crate) fn matches(given: &str, mode: &str) -> bool {
+    let lower = essence(given);
     match lower.strip_suffix('*') {
         Some(begin) => begin == "*/" || mode.starts_with(begin),
         None => lower == mode,
     }
+}
+
+/// A media type without its parameters, in lower case.
+pub(crate) fn essence(given: &str) -> String {
+    let essence = given.split(';').next().unwrap_or_default().trim();
+    essence.to_ascii_lowercase()
 }
 
 /// The same with its data as texts.

@@ -1,24 +1,25 @@
 //! Decides what a message runs: tasks in its data, a stored task, the configured method, or nothing.
 
 pub(crate) mod conformance;
+mod source;
+mod tasks;
 mod workflows;
 
+pub(crate) use source::Source;
 pub(crate) use workflows::unfit;
 
 use super::super::names::{INPUT_MODES, TASKS, WORKFLOW_SKILL};
+use super::super::options::TextSkill;
+use super::modes;
 use crate::application::api::Target;
 use crate::application::api::workflows::RunWorkflow;
 use serde_json::{Map, Value, json};
 use taskledger_a2a::{Content, Error, ErrorKind, Fault, Faults, Message, Part, Wire};
+use taskledger_domain::Violation;
 use taskledger_domain::task::call;
-use taskledger_domain::{PathSegment, TaskId, Violation};
 
 /// Members of metadata that name a skill.
 const SKILL: [&str; 3] = ["skillId", "skill_id", "skill"];
-/// The header, or metadata of gRPC, that makes a repetition harmless.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The member of a request beside the message.
-const CONFIGURATION: &str = "configuration";
 
 /// What a message is to run.
 pub(crate) enum Plan {
@@ -42,168 +43,109 @@ pub(crate) enum Plan {
     Nothing,
 }
 
-/// Where in a message that stands which is run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Source(Vec<Piece>);
-
-/// Tasks of one part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Piece {
-    part: usize,
-    form: Form,
-    /// Tasks of the call before those of this part.
-    first: usize,
-    tasks: usize,
-}
-
-/// How the data of a part names tasks.
+/// How sure it must be that data names something to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// `{tasks: [..]}`.
-    List,
-    /// One task object.
-    One,
-    /// `{taskId}`.
-    Stored,
-    /// `{workflow, version, inputs}`.
-    Workflow,
-    /// The whole message, for the configured method.
-    Whole,
+enum Reading {
+    /// The message can mean nothing else: data that is almost tasks is refused with its faults.
+    Generous,
+    /// The configured method takes any data: what is not tasks beyond doubt is for it.
+    Strict,
 }
 
-impl Source {
-    /// Whether a workflow is run.
-    pub(crate) fn is_workflow(&self) -> bool {
-        self.0.iter().any(|piece| piece.form == Form::Workflow)
-    }
-
-    /// The path of the message for a path of the call that it became.
-    pub(crate) fn field(&self, path: &[PathSegment]) -> String {
-        if let [PathSegment::Key(first), PathSegment::Key(second)] = path
-            && (&**first, &**second) == ("metadata", "idempotency_key")
-        {
-            return IDEMPOTENCY_KEY.to_owned();
-        }
-        if let [PathSegment::Key(first), ..] = path
-            && first == CONFIGURATION
-        {
-            return joined("", path);
-        }
-        if let [PathSegment::Key(only)] = path
-            && only == "secret"
-        {
-            return format!("{CONFIGURATION}.taskPushNotificationConfig.authentication");
-        }
-        let (piece, rest) = match path {
-            [PathSegment::Key(key), PathSegment::Index(i), rest @ ..] if key == "tasks" => {
-                let of = |it: &&Piece| (it.first..it.first.saturating_add(it.tasks)).contains(i);
-                match self.0.iter().find(of) {
-                    Some(piece) => (piece, (Some(i - piece.first), rest)),
-                    None => return of_answer(path),
-                }
-            }
-            _ => match self.0.first() {
-                Some(piece) => (piece, (None, path)),
-                None => return of_answer(path),
-            },
-        };
-        let data = format!("message.parts[{}].data", piece.part);
-        match (piece.form, rest) {
-            (Form::List, (Some(i), rest)) => joined(&format!("{data}.tasks[{i}]"), rest),
-            (Form::One, (Some(_), rest)) => joined(&data, rest),
-            (Form::Stored, _) => format!("{data}.taskId"),
-            // Its tasks are not the caller's: what is wrong with them is wrong with the workflow.
-            (Form::Workflow, (Some(_), _)) => format!("{data}.workflow"),
-            (Form::Whole, _) => "message.parts".to_owned(),
-            (Form::List | Form::One | Form::Workflow, (None, rest)) => joined(&data, rest),
-        }
-    }
-}
-
-/// The path of a message that says something to a run.
-fn of_answer(path: &[PathSegment]) -> String {
-    match path.first() {
-        Some(PathSegment::Key(key)) if key == "context_id" => "message.contextId".to_owned(),
-        Some(PathSegment::Key(key)) if key == "message_id" => "message.messageId".to_owned(),
-        Some(PathSegment::Key(key)) if key == "task_id" => "message.metadata.nodeId".to_owned(),
-        Some(PathSegment::Key(key)) if key == "value" => "message.parts".to_owned(),
-        Some(_) | None => joined("", path),
-    }
-}
-
-fn joined(begin: &str, path: &[PathSegment]) -> String {
-    let mut text = begin.to_owned();
-    for segment in path {
-        match segment {
-            PathSegment::Key(key) if text.is_empty() => text.push_str(key),
-            PathSegment::Key(key) => {
-                text.push('.');
-                text.push_str(key);
-            }
-            PathSegment::Index(i) => text.push_str(&format!("[{i}]")),
-        }
-    }
-    text
-}
-
-/// What a message is to run. `method`: the one that is configured for messages without tasks.
+/// What a message is to run. `text`: the skill for messages without tasks, if the operator has configured one.
 ///
 /// # Errors
-/// `ContentTypeNotSupported` for a part that no skill takes, `InvalidParams` for an unknown skill and for tasks that
-/// are none.
+/// `ContentTypeNotSupported` for a part that the skill does not take, `InvalidParams` for an unknown skill and for
+/// tasks that are none.
 pub(crate) fn plan(
     message: &Message,
     metadata: Option<&Map<String, Value>>,
-    method: Option<&str>,
+    text: Option<&TextSkill>,
 ) -> Result<Plan, Error> {
-    unless_taken(&message.parts)?;
+    let parts = &message.parts;
     let skill = skill(message, metadata)?;
-    if let Some(name) = skill
-        .as_deref()
-        .and_then(|it| it.strip_prefix(WORKFLOW_SKILL))
-    {
-        return workflows::of_skill(&message.parts, name);
-    }
-    if let Some(plan) = workflows::named(&message.parts)? {
-        return Ok(plan);
-    }
-    match skill.as_deref() {
-        Some(TASKS) => match tasks(&message.parts)? {
-            Some(plan) => Ok(plan),
-            None => Err(Error::invalid_member(
-                "message.parts",
-                "no part has data with `tasks`, a task, `taskId` or `workflow`, which the skill `tasks.execute` takes",
-            )),
-        },
-        Some(text) if Some(text) == method => whole(&message.parts, text),
-        Some(other) => {
-            let known = method.map(|it| format!(" and `{it}`")).unwrap_or_default();
-            let reason =
-                format!("`{other}` is not a skill of this agent; expected one of `{TASKS}`{known}");
-            Err(Error::invalid_member("message.metadata.skillId", reason))
+    match (skill.as_deref(), text) {
+        (Some(name), Some(text)) if name == &*text.method => whole(parts, text),
+        (None, Some(text)) if text.alone => whole(parts, text),
+        (Some(TASKS), text) if !is_alone(text) => {
+            unless_taken(parts, &INPUT_MODES)?;
+            let named = workflows::named(parts, Reading::Generous)?;
+            let plan = match named {
+                Some(plan) => Some(plan),
+                None => tasks::named(parts, Reading::Generous)?,
+            };
+            plan.ok_or_else(|| {
+                let reason = "no part has data with `tasks`, a task, `taskId` or `workflow`, which the skill \
+                              `tasks.execute` takes";
+                Error::invalid_member("message.parts", reason)
+            })
         }
-        None => match (tasks(&message.parts)?, method) {
-            (Some(plan), _) => Ok(plan),
-            (None, Some(method)) => whole(&message.parts, method),
-            (None, None) => Ok(Plan::Nothing),
+        (Some(other), text) => match other.strip_prefix(WORKFLOW_SKILL) {
+            Some(name) if !is_alone(text) => {
+                unless_taken(parts, &INPUT_MODES)?;
+                workflows::of_skill(parts, name)
+            }
+            Some(_) | None => Err(unknown_skill(other, text)),
         },
+        (None, text) => {
+            let reading = match text {
+                Some(_) => Reading::Strict,
+                None => {
+                    unless_taken(parts, &INPUT_MODES)?;
+                    Reading::Generous
+                }
+            };
+            let named = workflows::named(parts, reading)?;
+            let named = match named {
+                Some(plan) => Some(plan),
+                None => tasks::named(parts, reading)?,
+            };
+            match (named, text) {
+                (Some(plan), _) => {
+                    unless_taken(parts, &INPUT_MODES)?;
+                    Ok(plan)
+                }
+                (None, Some(text)) => whole(parts, text),
+                (None, None) => Ok(Plan::Nothing),
+            }
+        }
     }
 }
 
-fn unless_taken(parts: &[Part]) -> Result<(), Error> {
+/// Whether the skill for messages without tasks is the only one.
+fn is_alone(text: Option<&TextSkill>) -> bool {
+    text.is_some_and(|it| it.alone)
+}
+
+fn unknown_skill(given: &str, text: Option<&TextSkill>) -> Error {
+    let method = text.map(|it| format!("`{}`", it.method));
+    let known = match (is_alone(text), method) {
+        (true, Some(method)) => method,
+        (false, Some(method)) => format!("one of `{TASKS}` and {method}"),
+        (_, None) => format!("`{TASKS}`"),
+    };
+    let given: String = given.chars().take(64).collect();
+    let reason = format!("`{given}` is not a skill of this agent, expected {known}");
+    Error::invalid_member("message.metadata.skillId", reason)
+}
+
+fn unless_taken<M: AsRef<str>>(parts: &[Part], modes: &[M]) -> Result<(), Error> {
     for (i, part) in parts.iter().enumerate() {
         let given = part.media_type().unwrap_or("application/octet-stream");
-        let essence = given.split(';').next().unwrap_or_default().trim();
-        if !INPUT_MODES
+        let essence = modes::essence(given);
+        if !modes
             .iter()
-            .any(|it| it.eq_ignore_ascii_case(essence))
+            .any(|mode| modes::matches(mode.as_ref(), &essence))
         {
-            let message = format!(
-                "parts of the media type `{}` are not taken: {} are",
-                given.chars().take(64).collect::<String>(),
-                INPUT_MODES.join(" and ")
-            );
-            let error = Error::new(ErrorKind::ContentTypeNotSupported, message);
+            let modes: Vec<_> = modes.iter().map(AsRef::as_ref).collect();
+            let given: String = given.chars().take(64).collect();
+            let reason = format!("`{given}` is not taken, expected {}", modes.join(" or "));
+            let field = format!("message.parts[{i}].mediaType");
+            let message = format!("{field}: {reason}");
+            let error = Error {
+                faults: Fault::new(field, reason).into(),
+                ..Error::new(ErrorKind::ContentTypeNotSupported, message)
+            };
             return Err(error.with("part", i.to_string()));
         }
     }
@@ -234,78 +176,6 @@ fn skill(
     Ok(None)
 }
 
-/// The tasks in the data of a message; `None` if no part has any.
-fn tasks(parts: &[Part]) -> Result<Option<Plan>, Error> {
-    let mut pieces: Vec<Piece> = Vec::new();
-    let mut list: Vec<Value> = Vec::new();
-    let mut stored: Option<(usize, String)> = None;
-    for (part, data) in parts.iter().enumerate() {
-        let Content::Data(Value::Object(data)) = &data.content else {
-            continue;
-        };
-        let first = list.len();
-        let form = if let Some(given) = data.get("tasks") {
-            let Some(given) = given.as_array() else {
-                let field = format!("message.parts[{part}].data.tasks");
-                return Err(Error::invalid_member(
-                    field,
-                    "an array of tasks is required",
-                ));
-            };
-            list.extend(given.iter().cloned());
-            Form::List
-        } else if let Some(id) = data.get("taskId").or_else(|| data.get("task_id")) {
-            let field = format!("message.parts[{part}].data.taskId");
-            let Some(id) = id.as_str() else {
-                return Err(Error::invalid_member(field, "the id of a task is required"));
-            };
-            if stored.is_some() {
-                return Err(Error::invalid_member(
-                    field,
-                    "only one stored task can be run",
-                ));
-            }
-            stored = Some((part, id.to_owned()));
-            Form::Stored
-        } else if data.contains_key("name") {
-            list.push(Value::Object(data.clone()));
-            Form::One
-        } else {
-            continue;
-        };
-        let tasks = list.len() - first;
-        pieces.push(Piece {
-            part,
-            form,
-            first,
-            tasks,
-        });
-    }
-    let source = Source(pieces);
-    match (stored, source.0.is_empty()) {
-        (None, true) => Ok(None),
-        (Some((part, id)), _) if list.is_empty() && source.0.len() == 1 => {
-            let Ok(id) = TaskId::parse(&id) else {
-                let field = format!("message.parts[{part}].data.taskId");
-                return Err(Error::invalid_member(
-                    field,
-                    "not the id of a task, a UUID of version 4",
-                ));
-            };
-            let target = Target::Stored(id);
-            Ok(Some(Plan::Run { target, source }))
-        }
-        (Some((part, _)), _) => Err(Error::invalid_member(
-            format!("message.parts[{part}].data.taskId"),
-            "either new tasks or a stored one can be run, not both",
-        )),
-        (None, false) => {
-            let list = list.into_iter().map(with_whole_numbers).collect();
-            Ok(Some(read(Value::Array(list), source)?))
-        }
-    }
-}
-
 fn read(list: Value, source: Source) -> Result<Plan, Error> {
     match call::read_tasks(&list) {
         Ok(tasks) => Ok(Plan::Run {
@@ -320,7 +190,7 @@ fn faults(violations: &[Violation], source: &Source) -> Faults {
     let mut faults = Faults::default();
     for violation in violations {
         let description = format!("{}, expected {}", violation.reason, violation.expected);
-        faults.note(Fault::new(source.field(&violation.path), description));
+        faults.note(source.fault(&violation.path, description));
     }
     faults
 }
@@ -328,23 +198,18 @@ fn faults(violations: &[Violation], source: &Source) -> Faults {
 /// One task of a method, which the whole message has asked for.
 fn of_method(method: &str, inputs: Value) -> Result<Plan, Error> {
     let task = json!({"name": method, "schemas": {"method": method}, "inputs": inputs});
-    let source = Source(vec![Piece {
-        part: 0,
-        form: Form::Whole,
-        first: 0,
-        tasks: 1,
-    }]);
-    read(Value::Array(vec![task]), source)
+    read(Value::Array(vec![task]), Source::whole())
 }
 
 /// One task of the configured method, whose inputs are the message.
-fn whole(parts: &[Part], method: &str) -> Result<Plan, Error> {
+fn whole(parts: &[Part], skill: &TextSkill) -> Result<Plan, Error> {
+    unless_taken(parts, &skill.input_modes)?;
     let mut inputs = json!({"text": Part::texts_of(parts).unwrap_or_default()});
     let is_text = |part: &Part| matches!(part.content, Content::Text(_));
     if !parts.iter().all(is_text) {
         inputs["parts"] = parts.iter().map(Wire::to_json).collect();
     }
-    of_method(method, inputs)
+    of_method(&skill.method, inputs)
 }
 
 /// Clients that build data from `double`s send 2.0 for 2: they mean the integer.
@@ -375,6 +240,7 @@ fn with_whole_numbers(value: Value) -> Value {
 mod tests {
     use super::*;
     use taskledger_a2a::Role;
+    use taskledger_domain::PathSegment;
 
     pub(super) fn message(parts: Vec<Part>) -> Message {
         Message {
@@ -389,8 +255,25 @@ mod tests {
         }
     }
 
-    fn planned(parts: Vec<Part>, method: Option<&str>) -> Result<Plan, Error> {
-        plan(&message(parts), None, method)
+    fn planned(parts: Vec<Part>, text: Option<&TextSkill>) -> Result<Plan, Error> {
+        plan(&message(parts), None, text)
+    }
+
+    fn text_skill() -> TextSkill {
+        TextSkill::new("talk")
+    }
+
+    /// The inputs of the only task of a run of the configured method; `None`: it is another run.
+    fn inputs(plan: Plan) -> Option<Value> {
+        let Plan::Run { target, source } = plan else {
+            return None;
+        };
+        let Target::New(tasks) = target else {
+            return None;
+        };
+        let (_, specification) = tasks.specifications().next()?;
+        let inputs = Value::Object(specification.inputs.to_map());
+        (source == Source::whole()).then_some(inputs)
     }
 
     fn task(name: &str) -> Value {
@@ -433,10 +316,110 @@ mod tests {
     fn what_is_no_task_goes_to_the_configured_method_or_nowhere() {
         let parts = || vec![Part::text("hello"), Part::data(json!({"a": 1}))];
         assert!(matches!(planned(parts(), None), Ok(Plan::Nothing)));
-        let Ok(Plan::Run { target, .. }) = planned(parts(), Some("echo_executor")) else {
-            panic!("a run")
+        let plan = planned(parts(), Some(&text_skill()));
+        let inputs = plan.ok().and_then(inputs).expect("the method runs");
+        let expected = json!({"text": "hello", "parts": [{"text": "hello"}, {"data": {"a": 1}}]});
+        assert_eq!(inputs, expected);
+    }
+
+    #[test]
+    fn data_that_is_no_task_beyond_doubt_is_for_the_configured_method() {
+        let stored = "00000000-0000-4000-8000-000000000000";
+        for (data, is_task) in [
+            (json!({"name": "bob"}), false),
+            (json!({"name": "bob", "priority": 1}), false),
+            (json!({"tasks": ["buy milk"]}), false),
+            (json!({"tasks": [{"name": "wash"}]}), false),
+            (json!({"tasks": 1}), false),
+            (json!({"tasks": []}), false),
+            (json!({"taskId": "T-17"}), false),
+            (json!({"taskId": stored, "comment": "late"}), false),
+            (json!({"template": "formal", "to": "bob"}), false),
+            (json!({"workflow": 7}), false),
+            (json!(["name"]), false),
+            (json!({"name": "a", "schemas": {"method": "m"}}), true),
+            (json!({"name": "a", "children": []}), true),
+            (
+                json!({"tasks": [{"name": "g"}, {"name": "a", "schemas": {"method": "m"}}]}),
+                true,
+            ),
+            (
+                json!({"tasks": [{"task": {"name": "a", "schemas": {}}, "children": []}]}),
+                true,
+            ),
+            (json!({"taskId": stored}), true),
+            (json!({"template": "report", "inputs": {"to": "bob"}}), true),
+        ] {
+            let parts = vec![Part::text("hello"), Part::data(data.clone())];
+            let plan = planned(parts.clone(), Some(&text_skill()));
+            // A task may still have faults, which its paths name.
+            let of_method = plan.ok().and_then(inputs);
+            assert_eq!(of_method.is_none(), is_task, "{data}");
+            if let Some(inputs) = of_method {
+                assert_eq!(inputs["text"], "hello", "{data}");
+                assert_eq!(inputs["parts"][1]["data"], data);
+            }
+            // The skill says what is meant.
+            let mut named = message(parts);
+            named.metadata = json!({"skillId": "talk"}).as_object().cloned();
+            let plan = plan_of(&named, &text_skill());
+            assert!(plan.ok().and_then(inputs).is_some(), "{data}");
+            named.metadata = None;
+            let alone = TextSkill {
+                alone: true,
+                ..text_skill()
+            };
+            assert!(
+                plan_of(&named, &alone).ok().and_then(inputs).is_some(),
+                "{data}"
+            );
+            named.metadata = json!({"skillId": TASKS}).as_object().cloned();
+            let refused = plan_of(&named, &alone).err().expect("no such skill");
+            assert_eq!(refused.faults.listed[0].field, "message.metadata.skillId");
+        }
+    }
+
+    fn plan_of(message: &Message, text: &TextSkill) -> Result<Plan, Error> {
+        plan(message, None, Some(text))
+    }
+
+    #[test]
+    fn the_configured_method_takes_the_media_types_that_it_is_given() {
+        let image = Part {
+            media_type: Some("Image/PNG; x=1".to_owned()),
+            ..Part::of(Content::Raw(vec![1, 2]))
         };
-        assert!(matches!(target, Target::New(_)));
+        let parts = || vec![Part::text("what is it?"), image.clone()];
+        let refused = planned(parts(), Some(&text_skill()))
+            .err()
+            .expect("not taken");
+        assert_eq!(refused.kind, ErrorKind::ContentTypeNotSupported);
+        assert_eq!(refused.faults.listed[0].field, "message.parts[1].mediaType");
+        assert!(
+            refused.message.starts_with("message.parts[1].mediaType: "),
+            "{refused}"
+        );
+        for modes in [
+            &["text/plain", "image/*"][..],
+            &["*/*"],
+            &["image/png", "text/plain"],
+        ] {
+            let input_modes = modes.iter().map(|it| (*it).into()).collect();
+            let skill = TextSkill {
+                input_modes,
+                ..text_skill()
+            };
+            let inputs = planned(parts(), Some(&skill)).ok().and_then(inputs);
+            let raw = json!({"raw": "AQI=", "mediaType": "Image/PNG; x=1"});
+            assert_eq!(inputs.expect("taken")["parts"][1], raw);
+            // Tasks are text or JSON all the same.
+            let task = Part::data(json!({"name": "a", "schemas": {"method": "m"}}));
+            let refused = planned(vec![task, image.clone()], Some(&skill)).err();
+            assert_eq!(
+                refused.expect("not taken").kind,
+                ErrorKind::ContentTypeNotSupported
+            );
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) fn checked(message: &Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is kept of a message: all of it, or, if that is too much, without the data that has become tasks.
+/// What is kept of a message: all of it, or, if that is too much, without the data and files that have become inputs.
 ///
 /// # Errors
 /// `InvalidParams`: it is too much even then.
@@ -42,13 +42,18 @@ pub(crate) fn kept(message: &Message) -> Result<Payload, Error> {
     }
     let mut shorter = message.clone();
     for part in &mut shorter.parts {
-        if let Content::Data(data) = &part.content {
-            let left_out = format!("({} bytes of data are not kept)", data.to_string().len());
-            *part = Part::text(left_out);
-        }
+        let left_out = match &part.content {
+            Content::Data(data) => {
+                format!("({} bytes of data are not kept)", data.to_string().len())
+            }
+            Content::Raw(raw) => format!("({} bytes of a file are not kept)", raw.len()),
+            Content::Text(_) | Content::Url(_) => continue,
+        };
+        *part = Part::text(left_out);
     }
     fits(&shorter.write()).ok_or_else(|| {
-        let reason = format!("beside its data it has more than {RUN_MESSAGE_BYTES_MAX} bytes");
+        let reason =
+            format!("without data and files it has more than {RUN_MESSAGE_BYTES_MAX} bytes");
         Error::invalid_member("message", reason)
     })
 }

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use taskledger_a2a::event::{TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
 use taskledger_a2a::{
-    Artifact, Message, Part, Role, StreamResponse, Task, TaskState, TaskStatus, Wire,
+    Artifact, Content, Message, Part, Role, StreamResponse, Task, TaskState, TaskStatus, Wire,
 };
-use taskledger_domain::{RunId, Timestamp};
+use taskledger_domain::{Payload, RunId, Timestamp};
 
 /// The artifact of the task that was asked for.
 const RESULT: &str = "result";
@@ -140,6 +140,10 @@ pub(crate) fn agent(
 fn asked(question: &Question, named: &Named) -> Message {
     let mut form = question.question.to_map();
     let text = form.remove("question");
+    // A text is what is expected without a form.
+    if form.get("response_type").and_then(Value::as_str) == Some("text") {
+        form.remove("response_type");
+    }
     let text = text
         .as_ref()
         .and_then(Value::as_str)
@@ -202,16 +206,27 @@ fn entry(entry: HistoryEntry, named: &Named) -> Message {
 
 /// What a task has made: parts of its output, then its result.
 pub(crate) fn artifact(it: Made) -> Artifact {
+    made(it, false)
+}
+
+/// `appends`: parts of the output were sent before.
+fn made(it: Made, appends: bool) -> Artifact {
     let artifact_id = match it.is_result {
         true => RESULT.to_owned(),
         false => it.task.to_string(),
     };
-    let output = it.output.iter().flat_map(|part| match &**part {
-        OutputPart::Text(text) => vec![Part::text(&**text)],
-        OutputPart::Data(data) => parts_of(data.to_map()),
-    });
-    let result = it.result.iter().flat_map(|it| parts_of(it.to_map()));
-    let parts = output.chain(result).collect();
+    let mut parts = Vec::new();
+    for part in &it.output {
+        match &**part {
+            OutputPart::Text(text) => append_text(&mut parts, text),
+            OutputPart::Data(data) => parts.extend(parts_of(data.to_map())),
+        }
+    }
+    let result = it.result.as_ref().map(Payload::to_map);
+    // A worker that has sent its output in pieces has nothing to add.
+    let follows = appends || !parts.is_empty();
+    let result = result.filter(|it| !(follows && it.is_empty()));
+    parts.extend(result.into_iter().flat_map(parts_of));
     let mut about = json!({"nodeId": it.task.to_string(), "attempt": it.attempt});
     if let Some(parent) = it.parent {
         about["parentId"] = parent.to_string().into();
@@ -223,6 +238,21 @@ pub(crate) fn artifact(it: Made) -> Artifact {
         parts,
         metadata: Some(Map::from_iter([(NODES.to_owned(), about)])),
         extensions: vec![NODES.to_owned()],
+    }
+}
+
+/// Texts that follow each other are one text: a worker sends them as it writes them.
+fn append_text(parts: &mut Vec<Part>, text: &str) {
+    if let Some(Part {
+        content: Content::Text(before),
+        metadata: None,
+        filename: None,
+        media_type: None,
+    }) = parts.last_mut()
+    {
+        before.push_str(text);
+    } else {
+        parts.push(Part::text(text));
     }
 }
 
@@ -256,12 +286,17 @@ pub(crate) fn status_update(it: RunStatus, named: &Named) -> StreamResponse {
 
 /// More of what a task of a run returns.
 pub(crate) fn artifact_update(it: Piece, named: &Named) -> StreamResponse {
+    let mut artifact = made(it.artifact, it.appends);
+    if artifact.parts.is_empty() {
+        // The protocol wants one part at least, also of the update that says that it is the last one.
+        artifact.parts.push(Part::text(""));
+    }
     StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
         task_id: named.task.clone(),
         context_id: named.context.to_string(),
         append: it.appends,
         last_chunk: it.is_last,
-        artifact: artifact(it.artifact),
+        artifact,
         metadata: Some(protocol()),
     })
 }

@@ -79,7 +79,7 @@ impl Shared {
 }
 
 fn refused(operation: Operation, error: Error) -> Status {
-    let error = v03::error::of(operation, error);
+    let error = v03::error::to_grpc(v03::error::of(operation, error));
     with_code(&error, v03::error::grpc_code(error.kind))
 }
 

@@ -5,7 +5,8 @@ use super::super::text::raw;
 use super::lineage::LineageJson;
 use super::people::AnswersJson;
 use crate::application::api::work::{
-    Claimed, Claims, Drained, Ended, HeldTask, MethodView, Renewed, Sibling, StopReason, WorkerView,
+    Claimed, Claims, Drained, Ended, HeldTask, MethodView, OriginMessage, Renewed, Sibling,
+    StopReason, WorkerView,
 };
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -19,6 +20,7 @@ use taskledger_domain::{Payload, TaskId, Timestamp};
 pub(crate) struct ClaimJson<'a>(pub(crate) &'a Claimed);
 
 struct ContextJson<'a>(&'a Claimed);
+struct MessageJson<'a>(&'a OriginMessage);
 struct LeaseJson<'a>(&'a Claimed);
 struct ClaimsJson<'a>(&'a Claims);
 
@@ -48,11 +50,32 @@ impl Serialize for ContextJson<'_> {
         if let Some(trigger) = &claimed.trigger {
             map.serialize_entry("trigger", trigger)?;
         }
+        if let Some(message) = &claimed.message {
+            map.serialize_entry("message", &MessageJson(message))?;
+        }
         if !claimed.answers.is_empty() {
             map.serialize_entry("answers", &AnswersJson(&claimed.answers))?;
         }
         if let Some(trace) = &claimed.trace {
             map.serialize_entry("traceparent", trace)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for MessageJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let message = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("context_id", &message.context_id)?;
+        if let Some(id) = &message.message_id {
+            map.serialize_entry("message_id", id)?;
+        }
+        if let Some(metadata) = &message.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        if !message.references.is_empty() {
+            map.serialize_entry("reference_task_ids", &message.references)?;
         }
         map.end()
     }
@@ -258,6 +281,7 @@ mod tests {
             input: Payload::parse(r#"{"z": 1.0}"#).unwrap(),
             lineage: None,
             trigger: None,
+            message: None,
             deadline: None,
             timeout_ms: Some(1500),
             trace: None,

@@ -58,6 +58,7 @@ pub(in crate::transport::openrpc) fn claim_schema() -> Value {
         "timeout_seconds": {"type": ["number", "null"], "minimum": 0, "description": "How long the attempt may take, even if its lease is renewed."},
     }));
     let optional = json!({"answers": {"type": "array", "items": {"type": "object"}, "description": "What the task has asked people in earlier attempts of the run: `suspension_id`, `question`, `value`, `resolution` (`responded` or `expired`), `responded_by`, `answered_at`."},
+        "message": {"type": "object", "description": "The message that started the run, of runs that started with one (A2A): `context_id`, and if it has them `message_id`, `metadata` and `reference_task_ids`."},
         "traceparent": {"type": "string", "description": "The W3C trace context of the call that started the run."}});
     let lease = object(json!({
         "token": name("Names the lease in everything that the worker says of the task."),

@@ -7,10 +7,10 @@ use crate::grpc::values::struct_of;
 use crate::grpc::{pb, to};
 use crate::request::{ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig};
 use crate::task::Task;
-use crate::v03::Answering;
 use crate::v03::answer::config_name;
 use crate::v03::card::PROTOCOL_VERSION;
 use crate::v03::request::{VALUE, WRAPPED};
+use crate::v03::{Answering, SERVED};
 use prost_types::value::Kind;
 use prost_types::{Struct, Value};
 
@@ -181,8 +181,11 @@ pub fn push_configs(
 pub fn card(it: AgentCard) -> old::AgentCard {
     let it = to::card(it);
     let capabilities = it.capabilities.unwrap_or_default();
-    let first = it.supported_interfaces.first().cloned().unwrap_or_default();
     let interfaces = it.supported_interfaces.into_iter();
+    let interfaces: Vec<_> = interfaces
+        .filter(|it| it.protocol_version == SERVED)
+        .collect();
+    let first = interfaces.first().cloned().unwrap_or_default();
     let schemes = it.security_schemes.into_iter();
     old::AgentCard {
         protocol_version: PROTOCOL_VERSION.to_owned(),
@@ -191,6 +194,7 @@ pub fn card(it: AgentCard) -> old::AgentCard {
         url: first.url,
         preferred_transport: first.protocol_binding,
         additional_interfaces: interfaces
+            .into_iter()
             .map(|it| old::AgentInterface {
                 url: it.url,
                 transport: it.protocol_binding,

@@ -1,5 +1,6 @@
 //! Messages of the official conformance kit, whose first words say what is to happen.
 
+use super::super::super::names::INPUT_MODES;
 use super::{Plan, unless_taken};
 use serde_json::{Map, Value, json};
 use taskledger_a2a::{Error, Message, Part};
@@ -31,7 +32,7 @@ pub(crate) fn plan(
     method: &str,
     takes_all: bool,
 ) -> Result<Plan, Error> {
-    if let Err(error) = unless_taken(&message.parts) {
+    if let Err(error) = unless_taken(&message.parts, &INPUT_MODES) {
         if !takes_all {
             return Err(error);
         }

@@ -1,6 +1,7 @@
 //! Saved workflows that messages run: by a part, or by their skill.
 
-use super::{Form, Piece, Plan, Source, faults, with_whole_numbers};
+use super::source::{Form, Piece, Source};
+use super::{Plan, Reading, faults, with_whole_numbers};
 use crate::application::api::workflows::{Kept, RunWorkflow, UnfitWorkflow};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use taskledger_domain::task::Labels;
 const WORKFLOW: [&str; 2] = ["workflow", "template"];
 
 /// A run of the workflow that a part names, which has nothing else to run beside it.
-pub(super) fn named(parts: &[Part]) -> Result<Option<Plan>, Error> {
+pub(super) fn named(parts: &[Part], reading: Reading) -> Result<Option<Plan>, Error> {
     let objects = parts.iter().enumerate().filter_map(|(i, part)| {
         let Content::Data(Value::Object(data)) = &part.content else {
             return None;
@@ -24,6 +25,7 @@ pub(super) fn named(parts: &[Part]) -> Result<Option<Plan>, Error> {
         let has_tasks = ["tasks", "taskId", "task_id", "name"];
         WORKFLOW.iter().any(|it| data.contains_key(*it))
             && !has_tasks.iter().any(|it| data.contains_key(*it))
+            && (reading == Reading::Generous || is_certain(data))
     };
     let mut found = objects.filter(|(_, data)| is_named(data));
     let Some((part, data)) = found.next() else {
@@ -67,7 +69,7 @@ pub(super) fn named(parts: &[Part]) -> Result<Option<Plan>, Error> {
 
 /// A run of the workflow that a skill names, with the first object of the message as its inputs.
 pub(super) fn of_skill(parts: &[Part], name: &str) -> Result<Plan, Error> {
-    if let Some(plan) = named(parts)? {
+    if let Some(plan) = named(parts, Reading::Generous)? {
         let is_same = matches!(&plan, Plan::Workflow { run, .. } if *run.kept.name == *name);
         if !is_same {
             let reason = "the message names another workflow than its skill";
@@ -88,6 +90,16 @@ pub(super) fn of_skill(parts: &[Part], name: &str) -> Result<Plan, Error> {
         Some(_) | None => data,
     };
     Ok(run_of(part, name, None, inputs))
+}
+
+/// Whether data names a workflow beyond doubt: it has the members of such a run and no others.
+fn is_certain(data: &Map<String, Value>) -> bool {
+    let is_known = |name: &str| WORKFLOW.contains(&name) || matches!(name, "version" | "inputs");
+    data.keys().all(|name| is_known(name))
+        && data.get("inputs").is_none_or(Value::is_object)
+        && WORKFLOW
+            .iter()
+            .any(|it| data.get(*it).is_some_and(Value::is_string))
 }
 
 fn run_of(part: usize, name: &str, version: Option<u32>, trigger: Map<String, Value>) -> Plan {
