@@ -21,7 +21,10 @@ pub use configured::{
 };
 pub use drain::Drain;
 pub use start_error::StartError;
-pub use storage::{Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn};
+pub use storage::{
+    Database, LogIn, NotCombined, OlderLog, Parts, READ_MODELS_FILE, Storage, TablesIn,
+    lost_in_database, lost_in_folder,
+};
 
 use crate::application::limits::{self as limiting, Limits};
 use crate::application::routing::Forward;
@@ -81,6 +84,8 @@ pub struct Options {
     pub certificates: Option<Arc<Certificates>>,
     /// When the audit log has that the server has started.
     pub start_row: StartRow,
+    /// What becomes of a log that has lost events which other stores have read.
+    pub older_log: OlderLog,
 }
 
 /// When the audit log has that a server has started.
@@ -153,9 +158,10 @@ impl Server {
             issuers,
             certificates,
             start_row,
+            older_log,
         } = options;
         let keys = webhooks.secrets_key_file.as_deref();
-        let storage = Opened::open(parts, clock.clone(), keys).await?;
+        let storage = Opened::open(parts, clock.clone(), keys, older_log).await?;
         let assembly = Assembly::of(storage, clock.clone());
         let ownership = assembly.ownership().await?;
         let head = *assembly.storage.store.watch().borrow();

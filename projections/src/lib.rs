@@ -17,6 +17,7 @@ mod task_row;
 mod tasks;
 mod view;
 
+pub use checkpoint::CHECKPOINT_QUERY;
 pub use error::Error;
 pub use past::{Past, Sources, WithRun};
 pub use projector::Projector;

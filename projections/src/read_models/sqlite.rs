@@ -79,6 +79,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
                 "../../../migrations/sqlite/read_models/0009_one_entry_for_user_and_owner.sql"
             ),
         ),
+        (
+            "0010_event_of_the_checkpoint",
+            include_str!("../../../migrations/sqlite/read_models/0010_event_of_the_checkpoint.sql"),
+        ),
     ])
 });
 

@@ -241,7 +241,7 @@ impl Writer {
         // future is dropped half-way.
         self.position = None;
         let wait = self.way.wait();
-        let written = Way::within(wait, 1, self.write(new, from, to, channel)).await;
+        let written = Way::within(wait, 1, self.write(new, from, channel)).await;
         self.keep_if_done(written)?;
         self.unsettled = false;
         self.position = Some(to);
@@ -252,14 +252,16 @@ impl Writer {
         &mut self,
         new: &[Arc<Recorded>],
         from: Position,
-        to: Position,
         channel: Option<String>,
     ) -> Result<(), Error> {
+        let Some(last) = new.last() else {
+            return Ok(());
+        };
         self.settled().await?;
         self.unsettled = true;
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
-        checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
+        checkpoint::advance::<TaskProjector>(&mut tx, from, last, channel).await?;
         self.projector.apply(&mut tx, new).await?;
         tx.commit().await?;
         conn.committed();
