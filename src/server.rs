@@ -24,7 +24,8 @@ pub use configured::{
 pub use drain::Drain;
 pub use start_error::StartError;
 pub use storage::{
-    BACKED_UP_STORES, Database, LogIn, NotCombined, Parts, READ_MODELS_FILE, Storage, TablesIn,
+    BACKED_UP_STORES, Database, LogIn, NotCombined, OlderLog, Parts, READ_MODELS_FILE, Storage,
+    TablesIn, lost_in_database, lost_in_folder,
 };
 
 use crate::application::limits::{self as limiting, Limits};
@@ -92,6 +93,8 @@ pub struct Options {
     pub start_row: StartRow,
     /// The time zones of schedules.
     pub zones: Arc<Zones>,
+    /// What becomes of a log that has lost events which other stores have read.
+    pub older_log: OlderLog,
 }
 
 /// When the audit log has that a server has started.
@@ -166,9 +169,10 @@ impl Server {
             certificates,
             start_row,
             zones,
+            older_log,
         } = options;
         let keys = webhooks.secrets_key_file.as_deref();
-        let storage = Opened::open(parts, clock.clone(), keys).await?;
+        let storage = Opened::open(parts, clock.clone(), keys, older_log).await?;
         let assembly = Assembly::of(storage, clock.clone());
         let ownership = assembly.ownership().await?;
         let head = *assembly.storage.store.watch().borrow();

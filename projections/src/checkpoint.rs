@@ -1,7 +1,7 @@
 //! The checkpoint of a projector: one row that changes together with the rows it covers.
 
 use crate::{Error, Projector};
-use taskledger_domain::Position;
+use taskledger_domain::{EventId, Position};
 use taskledger_sql::{Columns, Engine, Tx};
 
 /// Version and position of `P`'s checkpoint; `None` when it has none.
@@ -44,12 +44,12 @@ pub(crate) async fn begin<P: Projector>(tx: &mut Tx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves the checkpoint from `from` to `to`; refused when it is elsewhere. Whoever listens on
-/// `channel` is told by the commit.
+/// Moves the checkpoint from `from` to a position, with the id of the event there if that event can be read; refused when
+/// the checkpoint is elsewhere. The commit notifies the listeners of `channel`.
 pub(crate) async fn advance<P: Projector>(
     tx: &mut Tx<'_>,
     from: Position,
-    to: Position,
+    (to, event): (Position, Option<EventId>),
     channel: Option<String>,
 ) -> Result<(), Error> {
     let mut args = tx.args();
@@ -57,6 +57,7 @@ pub(crate) async fn advance<P: Projector>(
     args.name(P::NAME);
     args.int(P::VERSION);
     args.position(from);
+    args.opt_id(event.map(|id| id.0));
     let moved = match channel {
         None => tx.execute(ADVANCE, args).await? == 1,
         Some(channel) => {
@@ -71,6 +72,11 @@ pub(crate) async fn advance<P: Projector>(
     }
 }
 
+/// Reads position and event id of the checkpoint from `{table}`, the table `checkpoints` of a file or a schema.
+pub const CHECKPOINT_QUERY: &str = "SELECT position, event
+    FROM {table}
+    ORDER BY position DESC
+    LIMIT 1";
 pub(crate) const LOAD: &str = "SELECT version, position
     FROM checkpoints
     WHERE name = $1";
@@ -81,13 +87,13 @@ const LOAD_SETTLED: &str = "SELECT version, position
 const BEGIN: &str = "INSERT INTO checkpoints (name, version, position)
     VALUES ($1, $2, 0)";
 const ADVANCE: &str = "UPDATE checkpoints
-    SET position = $1
+    SET position = $1, event = $5
     WHERE name = $2 AND version = $3 AND position = $4";
 /// PostgreSQL's; one round trip.
 const ADVANCE_AND_TELL: &str = "WITH moved AS (
         UPDATE checkpoints
-        SET position = $1
+        SET position = $1, event = $5
         WHERE name = $2 AND version = $3 AND position = $4
         RETURNING position)
-    SELECT position, pg_notify($5, position::TEXT)
+    SELECT position, pg_notify($6, position::TEXT)
     FROM moved";

@@ -18,6 +18,7 @@ mod task_row;
 mod tasks;
 mod view;
 
+pub use checkpoint::CHECKPOINT_QUERY;
 pub use damage::{DAMAGED_FLOWS_MAX, DamagedFlow, DamagedFlows};
 pub use error::Error;
 pub use past::{Past, Sources, WithRun};

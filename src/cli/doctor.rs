@@ -10,9 +10,10 @@ use super::{CliError, storage};
 use crate::config::ServerConfig;
 use crate::engine::executor::RegistryBuilder;
 use crate::private;
-use crate::server::Storage;
+use crate::server::{self, Storage};
 use crate::store::lock::{DataDirLock, LOCK_FILE};
 use crate::store::sqlite::LEDGER_FILE;
+use crate::store::witness::LostEvents;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -108,7 +109,12 @@ pub(super) async fn doctor(
     let mut findings = match storage::storage(&engine.storage)? {
         Storage::Folder(folder) => of_folder(&folder, now),
         Storage::Database(database) => {
-            vec![database::finding(&database).await, of_clock(None, now)]
+            let mut findings = vec![database::finding(&database).await, of_clock(None, now)];
+            // What is wrong with the database itself has been found already.
+            if let Ok(Some(lost)) = server::lost_in_database(&database).await {
+                findings.push(log(Some(&lost)));
+            }
+            findings
         }
     };
     if let Some(archive) = &config.retention.archive {
@@ -176,6 +182,7 @@ fn of_folder(folder: &Path, now: Timestamp) -> Vec<Finding> {
         access(DATA, folder),
         permissions(folder),
         lock(folder),
+        log_in(folder),
         disk("disk", folder, ROOM_FOR_DATA),
         clock(folder, now),
     ]
@@ -289,6 +296,35 @@ fn lock(folder: &Path) -> Finding {
             Verdict::Warning,
             error.to_string(),
             "fine if this server is already running; `taskledger health` checks it",
+        ),
+    }
+}
+
+/// Whether the log has all events that the stores in the folder have read.
+fn log_in(folder: &Path) -> Finding {
+    match server::lost_in_folder(folder) {
+        Ok(lost) => log(lost.as_ref()),
+        Err(error) => Finding::new(
+            "log",
+            Verdict::Bad,
+            CliError::failed(&error).to_string(),
+            "copy the folder, then restore it from a backup",
+        ),
+    }
+}
+
+fn log(lost: Option<&LostEvents>) -> Finding {
+    match lost {
+        None => Finding::good(
+            "log",
+            "it has every event that the read models, webhooks and broker have read",
+        ),
+        Some(lost) => Finding::new(
+            "log",
+            Verdict::Bad,
+            format!("{lost}: events that were stored are missing, so a server does not start"),
+            "copy the data before anything else, then restore the log from a backup;\n\
+             or continue with the log as it is: `taskledger serve --accept-older-log`",
         ),
     }
 }

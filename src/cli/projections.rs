@@ -3,12 +3,12 @@
 use super::{Access, Api, CliError, storage};
 use crate::cli::progress::Progress;
 use crate::config::StorageConfig;
-use crate::server::{Database, READ_MODELS_FILE, Storage};
-use crate::store::EventStore;
+use crate::server::{self, Database, READ_MODELS_FILE, StartError, Storage};
 use crate::store::lock::{DataDirLock, LockError};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, SqliteStore};
-use crate::subscription::rebuild::{self, beside};
+use crate::store::witness::LostEvents;
+use crate::subscription::rebuild::beside;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::Path;
@@ -124,6 +124,8 @@ async fn ask_server(api: &dyn Api, progress: &mut Progress) -> Result<Position, 
 
 /// Rebuilds beside the rows that the servers on a database may be serving.
 async fn in_database(database: &Database, progress: &mut Progress) -> Result<Position, CliError> {
+    let lost = server::lost_in_database(database).await;
+    refuse_lost(lost.map_err(|e| CliError::failed(&e))?)?;
     let store = PostgresStore::open(database.log(storage::clock())).await;
     let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
     let models = ReadModels::open(&database.read_models()).await;
@@ -133,16 +135,12 @@ async fn in_database(database: &Database, progress: &mut Progress) -> Result<Pos
     done.map_err(|e| CliError::failed(&e))
 }
 
-/// Rows that are ahead of the log belong to another one (a backup was restored): nothing of them is kept.
-async fn rebuilt(
-    store: &Arc<SqliteStore>,
-    models: &Arc<ReadModels>,
-    progress: &mut Progress,
-) -> Result<Position, rebuild::Error> {
-    if models.checkpoint().await.unwrap_or_default() > store.head().await? {
-        models.clear().await?;
+/// Rows that contain more than the log may be the last copy of what it has lost.
+fn refuse_lost(lost: Option<LostEvents>) -> Result<(), CliError> {
+    match lost {
+        None => Ok(()),
+        Some(lost) => Err(CliError::Failed(StartError::LostEvents(lost).to_string())),
     }
-    beside(store.clone(), models, |at, head| progress.at(at, head)).await
 }
 
 /// Keeps servers from a data folder with a log.
@@ -158,6 +156,8 @@ fn free(folder: &Path) -> Result<DataDirLock, CliError> {
 
 /// Rebuilds the read models of a data folder that no server uses.
 async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, CliError> {
+    let lost = server::lost_in_folder(folder).map_err(|e| CliError::failed(&e))?;
+    refuse_lost(lost)?;
     let store = SqliteStore::open(sqlite::Options::new(folder, storage::clock()));
     let store = Arc::new(store.map_err(|e| CliError::failed(&e))?);
     let options = taskledger_projections::Options::new(folder.join(READ_MODELS_FILE));
@@ -165,7 +165,7 @@ async fn in_folder(folder: &Path, progress: &mut Progress) -> Result<Position, C
         .await
         .map_err(|e| CliError::failed(&e))?;
     let models = Arc::new(models);
-    let done = rebuilt(&store, &models, progress).await;
+    let done = beside(store.clone(), &models, |at, head| progress.at(at, head)).await;
     store.close().await;
     if let Ok(models) = Arc::try_unwrap(models) {
         models.close().await.map_err(|e| CliError::failed(&e))?;

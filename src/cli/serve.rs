@@ -12,7 +12,7 @@ use crate::egress::Egress;
 use crate::engine::executor::{ConformanceExecutor, Registry, RegistryBuilder};
 use crate::private;
 use crate::retention::{Policy, Schedule};
-use crate::server::{self, Drain, Server, StartError, StartRow, Storage};
+use crate::server::{self, Drain, OlderLog, Server, StartError, StartRow, Storage};
 use crate::tls::Certificates;
 use crate::transport::a2a::CardTexts;
 use crate::transport::http::{self, Inside, Shows};
@@ -51,6 +51,10 @@ Every option can also be set by the variable shown with it. Ctrl-C and SIGTERM s
 start, attempts in progress may finish within --drain-timeout, and a second signal stops at once. With
 --tls-cert, SIGHUP reloads the certificate and the key.")]
 pub(super) struct Args {
+    /// Start once on a log that has lost events which other stores have read, for example on an older backup. The read
+    /// models are renamed and made again, and copies are kept of the other stores. Stop all other servers first
+    #[arg(long)]
+    accept_older_log: bool,
     #[command(flatten)]
     config: ServerConfig,
 }
@@ -69,7 +73,11 @@ pub(super) async fn serve(args: Args, executors: RegistryBuilder) -> Result<Exit
         let free = http::can_listen(listens.into_iter().flatten());
         free.await.map_err(|e| CliError::failed(&e))?;
     }
-    let ended = start_server(config, executors).await;
+    let older_log = match args.accept_older_log {
+        true => OlderLog::Accept,
+        false => OlderLog::Refuse,
+    };
+    let ended = start_server(config, executors, older_log).await;
     // It has never listened.
     if ended.is_err()
         && let Some(fresh) = fresh
@@ -110,6 +118,7 @@ fn carried_out(server: &Server, method: &str) -> Result<(), String> {
 async fn start_server(
     mut config: ServerConfig,
     executors: RegistryBuilder,
+    older_log: OlderLog,
 ) -> Result<ExitCode, CliError> {
     // Before anything else, so that a signal that arrives while the server starts is not a death.
     let signals = Signals::listen().map_err(|e| CliError::failed(&e))?;
@@ -131,7 +140,10 @@ async fn start_server(
     }
     let card_keys = card_keys(&config.a2a.signing_keys)?;
     let card_texts = card_texts(config.a2a.card.as_deref())?;
-    let options = options(&config, &egress, &issuers, renewal.as_ref())?;
+    let options = server::Options {
+        older_log,
+        ..options(&config, &egress, &issuers, renewal.as_ref())?
+    };
     let of_database = matches!(storage, Storage::Database(_));
     let server = Server::open_with(storage, registry, clock.clone(), options)
         .await
@@ -259,6 +271,7 @@ fn options(
         certificates: renewal.map(Renewal::certificates),
         start_row: StartRow::WithSettings,
         zones: zones.map_err(|error| CliError::Usage(CliError::failed(&error).to_string()))?,
+        older_log: OlderLog::Refuse,
     })
 }
 

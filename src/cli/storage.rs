@@ -4,7 +4,7 @@ pub(super) use taskledger_cli::clock;
 
 use super::CliError;
 use crate::config::StorageConfig;
-use crate::server::{READ_MODELS_FILE, StartError, Storage};
+use crate::server::{self, READ_MODELS_FILE, StartError, Storage};
 use crate::store::chain::Mark;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres;
@@ -119,14 +119,22 @@ pub(super) async fn verify(config: &StorageConfig, kept: Option<Mark>) -> Result
     match storage(config)? {
         Storage::Folder(folder) => {
             let path = log_in(&folder).map_err(CliError::Failed)?;
-            let verified =
-                tokio::task::spawn_blocking(move || sqlite::verify(&path, kept, |_, _| ()));
+            let verified = tokio::task::spawn_blocking(move || {
+                let lost = server::lost_in_folder(&folder)?;
+                let mut report = sqlite::verify(&path, kept, |_, _| ())?;
+                lost.iter().for_each(|lost| report.compared(lost));
+                Ok::<_, sqlite::OpenError>(report)
+            });
             let verified = verified.await.map_err(|e| CliError::failed(&e))?;
             verified.map_err(|e| CliError::failed(&e))
         }
         Storage::Database(database) => {
             let verified = postgres::verify::verify(&database.log(clock()), kept, |_, _| ()).await;
-            verified.map_err(|e| CliError::failed(&e))
+            let mut report = verified.map_err(|e| CliError::failed(&e))?;
+            let lost = server::lost_in_database(&database).await;
+            let lost = lost.map_err(|e| CliError::failed(&e))?;
+            lost.iter().for_each(|lost| report.compared(lost));
+            Ok(report)
         }
     }
 }

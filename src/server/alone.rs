@@ -1,6 +1,6 @@
 //! Opens the storage for archiving only: no door, no executor, no delivery.
 
-use super::storage::{Opened, Storage};
+use super::storage::{OlderLog, Opened, Storage};
 use super::{StartError, broker};
 use crate::application::ownership::Sole;
 use crate::application::ports::{Attempts, ExecutorSnapshot, Executors, Started};
@@ -70,7 +70,13 @@ impl Alone {
     /// # Errors
     /// [`StartError`]; of a database also when servers run on it.
     pub async fn open(storage: &Storage, clock: SharedClock) -> Result<Self, StartError> {
-        let opened = Opened::open(&storage.clone().into(), clock.clone(), None).await?;
+        let opened = Opened::open(
+            &storage.clone().into(),
+            clock.clone(),
+            None,
+            OlderLog::Refuse,
+        )
+        .await?;
         let ready = Self::start(opened, clock).await;
         match ready {
             Ok(alone) => Ok(alone),

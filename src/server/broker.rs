@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_broker::BrokerStore;
 use taskledger_domain::flow::Event;
-use taskledger_domain::{FlowId, Recorded};
+use taskledger_domain::{FlowId, Position, Recorded};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,10 @@ enum Stopped {
     Store(#[from] taskledger_broker::Error),
     #[error("the log cannot be read: {0}")]
     Log(#[from] store::Error),
+    #[error(
+        "the log ends at position {head}, but the inboxes contain events up to position {position}"
+    )]
+    Ahead { position: Position, head: Position },
 }
 
 /// The loop.
@@ -71,16 +75,14 @@ impl Follower {
         // In this order: the log grows, and what was noted of it with it.
         let place = self.store.position().await?;
         let head = self.log.head().await?;
-        if place > head && self.store.rewind(head).await? {
-            tracing::warn!(
-                place,
+        if place > head {
+            return Err(Stopped::Ahead {
+                position: place,
                 head,
-                "the inboxes of the broker were ahead of the log (was a backup restored?), they go on behind what \
-                 is there"
-            );
+            });
         }
         self.store.newest().await?;
-        Ok(Feed::new(self.log.clone(), place.min(head)))
+        Ok(Feed::new(self.log.clone(), place))
     }
 
     async fn step(&self, feed: &mut Feed, looks: &mut Looks) -> Result<(), Stopped> {

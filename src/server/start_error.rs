@@ -5,6 +5,7 @@ use crate::engine::executor::{BuiltInError, RegistryError};
 use crate::store::lock::LockError;
 use crate::store::postgres;
 use crate::store::sqlite::OpenError;
+use crate::store::witness::LostEvents;
 use crate::subscription::runner;
 use crate::webhooks;
 use std::path::PathBuf;
@@ -47,6 +48,30 @@ pub enum StartError {
     /// The log was opened but does not answer.
     #[error("the log cannot be used: {0}")]
     Store(#[from] crate::store::Error),
+    /// The log has lost events that other stores have read. Nothing was changed.
+    #[error(
+        "{0}: events that were stored are missing from the log, so the server does not start, and nothing was changed. \
+         Copy the data before anything else; then restore the log from a backup, or start once with \
+         `--accept-older-log`, which continues with the log as it is and keeps copies of the stores that contain more"
+    )]
+    LostEvents(LostEvents),
+    /// A copy of a store cannot be made before an older log is used.
+    #[error("--accept-older-log: nothing was changed: `{path}` cannot be written: {source}")]
+    NotKept {
+        /// The copy.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The database does not say how far its stores have read the log.
+    #[error("the checkpoints of the stores beside the log cannot be read: {0}")]
+    Checkpoints(#[source] sqlx::Error),
+    /// The audit log cannot be written.
+    #[error("the audit log cannot be written: {0}")]
+    Audit(#[source] taskledger_auth::store::Error),
+    /// The inboxes of the broker cannot be changed.
+    #[error(transparent)]
+    Broker(#[from] taskledger_broker::Error),
     /// The read models cannot be opened or made.
     #[error(transparent)]
     ReadModels(#[from] projections::Error),

@@ -5,9 +5,11 @@
 
 mod opened;
 mod parts;
+mod witnesses;
 
 pub(super) use opened::Opened;
 pub use parts::{LogIn, NotCombined, Parts, TablesIn};
+pub use witnesses::{OlderLog, lost_in_database, lost_in_folder};
 
 use super::StartError;
 use crate::clock::SharedClock;

@@ -26,6 +26,7 @@ mod hints;
 mod hostile_schemas;
 mod http_executor;
 mod long_answers;
+mod lost_log;
 mod migrate;
 mod nodes;
 mod orphans;

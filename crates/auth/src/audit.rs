@@ -158,6 +158,8 @@ words! {
         Drain = "server.drain",
         /// A log was imported.
         Import = "import",
+        /// A log that had lost events was accepted by `serve --accept-older-log`.
+        LogAccepted = "log.accept_older",
         /// A server has started.
         Start = "server.start",
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use taskledger_beside::{OpenError, Settings, StoreLocation, Survives};
 use taskledger_log::postgres as log;
+use taskledger_log::witness::Source as Checkpoint;
 use taskledger_sql::Engine;
 use taskledger_sql::migrations::migrator;
 
@@ -30,6 +31,13 @@ pub const STEPS: log::Steps = log::Steps {
             include_str!("../../../migrations/postgres/broker/0003_begun.sql"),
         ),
     ],
+};
+/// Where the place in the log is recorded.
+pub const CHECKPOINT: Checkpoint = Checkpoint {
+    store: "the inboxes of the broker",
+    file: BROKER_FILE,
+    table: "taskledger_broker.state",
+    query: "SELECT position, CAST(NULL AS UUID) FROM {table} WHERE one = 1",
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrator(&[

@@ -15,7 +15,7 @@ mod published;
 mod recent;
 mod sweep;
 
-pub use connect::{BROKER_FILE, STEPS};
+pub use connect::{BROKER_FILE, CHECKPOINT, STEPS};
 pub use inbox::{NAMES_MAX, Outcome, TooManyNames};
 pub use intake::{Blocked, publishes};
 pub use keys::Owner;

@@ -21,6 +21,7 @@ mod row;
 pub mod sqlite;
 pub mod transfer;
 pub mod verify;
+pub mod witness;
 
 pub use error::Error;
 

@@ -15,7 +15,7 @@ pub mod export;
 mod failure;
 pub mod import;
 mod known;
-mod open;
+pub(crate) mod open;
 mod port;
 mod queries;
 mod readers;

@@ -5,6 +5,7 @@
 use super::chain::{Chain, Followed, Mark, Remains, Step};
 use super::retention::Dropped;
 use super::row::{Damage, Row};
+use super::witness::LostEvents;
 use serde::Serialize;
 use std::fmt;
 use taskledger_domain::{FlowId, Position, Timestamp, Version};
@@ -64,6 +65,14 @@ impl Report {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.faults.is_empty() && self.more_faults == 0
+    }
+
+    /// Adds what other stores have read and the log does not have.
+    pub fn compared(&mut self, lost: &LostEvents) {
+        for conflict in &lost.conflicts {
+            let reason = format!("{conflict}: the log has lost events");
+            self.add(Some(conflict.witness().position), None, reason);
+        }
     }
 
     pub(super) fn add(

@@ -238,8 +238,8 @@ impl Service {
         }
     }
 
-    /// Finds the place to go on from. Read models from the future belong to another log (a backup
-    /// was restored): they are emptied.
+    /// Finds the position to continue from. Rows that are ahead of the log may be the last copy of what it has lost,
+    /// so they stay, and nothing is folded until the log has caught up: a server that starts refuses such a log.
     async fn start(&self, feed: &mut Feed) -> Step {
         let mut position = match self.read_models.checkpoint().await {
             Ok(position) => position,
@@ -257,16 +257,9 @@ impl Service {
             Err(error) => return unread(&error),
         };
         if position > head {
-            tracing::warn!(
-                position,
-                head,
-                "the read models are ahead of the log (was a backup restored?), rebuilding them"
-            );
-            self.checkpoint.send_replace(0);
-            if let Err(error) = self.read_models.clear().await {
-                return unfolded(&error);
-            }
-            position = 0;
+            return Step::Again(format!(
+                "the log ends at position {head}, but the read models contain events up to position {position}"
+            ));
         }
         if position == 0 && head >= self.options.fill_from {
             match self.fill(head).await {

@@ -59,6 +59,8 @@ enum Stopped {
     Store(#[from] Error),
     #[error("the log cannot be read: {0}")]
     Log(#[from] log::Error),
+    #[error("the log ends at position {head}, but the outbox has read up to position {position}")]
+    Ahead { position: Position, head: Position },
 }
 
 /// How a batch ended.
@@ -225,13 +227,7 @@ impl Outbox {
                     .map_or(head, |s| s.min(head)),
             ),
             Some(position) if position > head => {
-                tracing::warn!(
-                    position,
-                    head,
-                    "the outbox of the webhooks is ahead of the log (was a backup restored?), \
-                     it goes on behind what is there"
-                );
-                Some(head)
+                return Err(Stopped::Ahead { position, head });
             }
             Some(_) => None,
         })

@@ -22,7 +22,7 @@ mod switch;
 mod vault;
 mod wants;
 
-pub use connect::{OpenError, STEPS, WEBHOOKS_FILE};
+pub use connect::{CHECKPOINT, OpenError, STEPS, WEBHOOKS_FILE};
 pub use endpoints::{CALLBACKS_MAX, Change, Created, ENDPOINTS_MAX, New};
 pub use inspect::{Recover, Redelivered};
 pub use intake::{Intake, Message, Recipient, Started, State, Taken};

@@ -77,6 +77,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0010_damaged_flows",
             include_str!("../../../migrations/postgres/read_models/0010_damaged_flows.sql"),
         ),
+        (
+            "0011_event_of_the_checkpoint",
+            include_str!(
+                "../../../migrations/postgres/read_models/0011_event_of_the_checkpoint.sql"
+            ),
+        ),
     ])
 });
 

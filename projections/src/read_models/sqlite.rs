@@ -83,6 +83,10 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             "0010_damaged_flows",
             include_str!("../../../migrations/sqlite/read_models/0010_damaged_flows.sql"),
         ),
+        (
+            "0011_event_of_the_checkpoint",
+            include_str!("../../../migrations/sqlite/read_models/0011_event_of_the_checkpoint.sql"),
+        ),
     ])
 });
 

@@ -328,12 +328,16 @@ impl Writer {
         (from, to): (Position, Position),
         channel: Option<String>,
     ) -> Result<(), Error> {
+        let event = new
+            .last()
+            .filter(|last| last.position == to)
+            .map(|last| last.id);
         let folded = self.folded(new, damaged);
         self.settled().await?;
         self.unsettled = true;
         let conn = self.conn.as_mut().expect("settled made it");
         let mut tx = conn.begin().await?;
-        checkpoint::advance::<TaskProjector>(&mut tx, from, to, channel).await?;
+        checkpoint::advance::<TaskProjector>(&mut tx, from, (to, event), channel).await?;
         for damaged in damaged {
             damage::add(&mut tx, damaged).await?;
         }

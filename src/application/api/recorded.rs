@@ -61,6 +61,7 @@ mod tests {
             Action::SecretReseal,
             Action::Retention,
             Action::Import,
+            Action::LogAccepted,
             Action::Start,
         ];
         for action in Action::ALL {

@@ -1,6 +1,7 @@
 //! Opens and closes all stores of a server.
 
 use super::parts::{AloneLog, Arrangement, Parts};
+use super::witnesses::{Accepted, Folders, OlderLog, compare_in_database};
 use super::{Database, READ_MODELS_FILE};
 use crate::clock::SharedClock;
 use crate::metrics::Place;
@@ -13,11 +14,11 @@ use crate::store::EventStore;
 use crate::store::lock::DataDirLock;
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::{self, LEDGER_FILE, SqliteStore};
-use crate::webhooks::store::{Store as Webhooks, WEBHOOKS_FILE};
+use crate::webhooks::store::{self as webhooks, Store as Webhooks, WEBHOOKS_FILE};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taskledger_auth::{AuthStore, MAIN_TENANT};
+use taskledger_auth::{Action, AuditLog, AuthStore, By, Entry, MAIN_TENANT};
 use taskledger_broker::{BROKER_FILE, BrokerStore};
 use taskledger_documents::{DocumentStore, WORKFLOWS_FILE};
 use taskledger_projections::{self as projections, Found, ReadModels};
@@ -84,11 +85,13 @@ impl OpenLog {
 
 impl Opened {
     /// Opens the log and the tables, made or brought up to date if need be.
-    /// `keys`: the file with the keys of secrets; without one, a folder has a file of its own.
+    /// `keys`: the file with the keys of secrets; without one, a folder has a file of its own. `older`: what becomes of
+    /// a log that has lost events which other stores have read.
     pub(in crate::server) async fn open(
         parts: &Parts,
         clock: SharedClock,
         keys: Option<&Path>,
+        older: OlderLog,
     ) -> Result<Self, StartError> {
         let folders = parts.arrangement.folders();
         let locks = lock(&folders)?;
@@ -97,8 +100,11 @@ impl Opened {
                 log,
                 read_models,
                 beside,
-            } => Self::alone(log, read_models, beside, clock, keys, locks).await,
-            Arrangement::Shared(database) => Self::shared(database, clock, keys).await,
+            } => {
+                let tables = (read_models.as_path(), beside.as_path());
+                Self::alone(log, tables, clock, keys, older, locks).await
+            }
+            Arrangement::Shared(database) => Self::shared(database, clock, keys, older).await,
         }?;
         for folder in folders {
             private::warn_of_readable(folder);
@@ -108,13 +114,23 @@ impl Opened {
 
     async fn alone(
         log: &AloneLog,
-        read_models: &Path,
-        beside: &Path,
+        (read_models, beside): (&Path, &Path),
         clock: SharedClock,
         keys: Option<&Path>,
+        older: OlderLog,
         locks: Vec<DataDirLock>,
     ) -> Result<Self, StartError> {
         stop_orphans(beside).await;
+        let (folder, given) = match log {
+            AloneLog::Folder(folder) => (Some(folder.as_path()), None),
+            AloneLog::Store(store) => (None, Some(&**store)),
+        };
+        let folders = Folders {
+            log: folder,
+            read_models,
+            beside,
+        };
+        let accepted = folders.compare(given, older, clock.now()).await?;
         let keys = match keys {
             Some(file) => Keyring::read(file)?,
             None => Keyring::of_folder(beside, &clock)?,
@@ -145,14 +161,14 @@ impl Opened {
         let broker = BrokerStore::of_folder(beside, Arc::from(MAIN_TENANT)).await?;
         let log = match log {
             AloneLog::Folder(folder) => {
-                let options = sqlite::Options::new(folder, clock);
+                let options = sqlite::Options::new(folder, clock.clone());
                 OpenLog::Sqlite(Arc::new(SqliteStore::open(options)?))
             }
             AloneLog::Store(store) => OpenLog::Given(store.clone()),
         };
         let options = projections::Options::new(read_models.join(READ_MODELS_FILE));
         let (queries, found) = ReadModels::open(&options).await?;
-        Ok(Self {
+        let opened = Self {
             store: log.store(),
             queries: Arc::new(queries),
             found,
@@ -168,13 +184,38 @@ impl Opened {
             beside: Some(beside.to_owned()),
             log,
             _locks: locks,
-        })
+        };
+        opened.settle(accepted.as_ref(), clock).await?;
+        Ok(opened)
+    }
+
+    /// Moves the stores back to the end of an older log that was accepted, and records that in the audit log.
+    async fn settle(
+        &self,
+        accepted: Option<&Accepted>,
+        clock: SharedClock,
+    ) -> Result<(), StartError> {
+        let Some(Accepted { lost, kept }) = accepted else {
+            return Ok(());
+        };
+        let seen: Vec<_> = lost.conflicts.iter().map(ToString::to_string).collect();
+        let detail = serde_json::json!({"head": lost.head, "found": seen, "kept": kept});
+        let entry = Entry::done(By::operator(), Action::LogAccepted, None).with(detail);
+        let audit = AuditLog::new(self.auth.clone(), clock);
+        audit.record(&entry).await.map_err(StartError::Audit)?;
+        let head = self.store.head().await?;
+        let rewound = self.webhooks.rewind(head).await;
+        rewound.map_err(webhooks::OpenError::from)?;
+        self.broker.rewind(head).await.map_err(StartError::Broker)?;
+        tracing::warn!(found = %lost, kept = kept.join(", "), "an older log was accepted");
+        Ok(())
     }
 
     async fn shared(
         database: &Database,
         clock: SharedClock,
         keys: Option<&Path>,
+        older: OlderLog,
     ) -> Result<Self, StartError> {
         let keys = keys.map_or(Ok(Keyring::none()), Keyring::read)?;
         let options = database.log(clock.clone());
@@ -185,19 +226,20 @@ impl Opened {
         };
         let log = OpenLog::Postgres(store);
         let rest = async {
+            let accepted = compare_in_database(database, older, clock.now()).await?;
             let read_models = ReadModels::open(&database.read_models()).await?;
             let cluster = Cluster::open(&options, &database.nodes, &clock).await?;
-            let webhooks = Webhooks::of_database(&options, keys.clone(), clock).await?;
+            let webhooks = Webhooks::of_database(&options, keys.clone(), clock.clone()).await?;
             let auth = AuthStore::of_database(&options).await?;
             let workers = WorkerStore::of_database(&options).await?;
             let documents = DocumentStore::of_database(&options).await?;
             let schedules = ScheduleStore::of_database(&options).await?;
             let broker = BrokerStore::of_database(&options, Arc::from(MAIN_TENANT)).await?;
             let beside = (webhooks, auth, workers, documents, schedules, broker);
-            Ok::<_, StartError>((read_models, cluster, beside))
+            Ok::<_, StartError>((read_models, cluster, beside, accepted))
         };
         let opened = rest.await;
-        let ((queries, found), cluster, beside) = match opened {
+        let ((queries, found), cluster, beside, accepted) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 log.close().await;
@@ -205,7 +247,7 @@ impl Opened {
             }
         };
         let (webhooks, auth, workers, documents, schedules, broker) = beside;
-        Ok(Self {
+        let opened = Self {
             store: log.store(),
             queries: Arc::new(queries),
             found,
@@ -221,7 +263,9 @@ impl Opened {
             beside: None,
             log,
             _locks: Vec::new(),
-        })
+        };
+        opened.settle(accepted.as_ref(), clock).await?;
+        Ok(opened)
     }
 
     /// Finishes what was queued and lets go of everything. The last step of a server's end.

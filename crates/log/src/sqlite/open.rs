@@ -138,7 +138,7 @@ pub(super) fn checkpointer(path: &Path) -> Result<Connection, OpenError> {
 
 /// A connection that only reads, beside a running server or on a closed log, also when the folder
 /// is read-only.
-pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn reader(path: &Path) -> Result<Connection, OpenError> {
     check_sqlite_version(rusqlite::version_number())?;
     let fail = |source| classify(path, source);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -169,6 +169,19 @@ pub(super) fn reader(path: &Path) -> Result<Connection, OpenError> {
             "PRAGMA mmap_size = 0; PRAGMA query_only = ON; PRAGMA cache_size = -{READER_CACHE_KIB};"
         ))
         .map_err(fail)?;
+    Ok(connection)
+}
+
+/// A connection that only reads a database of any kind, and leaves no file behind if it was closed cleanly.
+pub(crate) fn any_reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = if wal_holds_something(path) {
+        Connection::open_with_flags(path, flags)?
+    } else {
+        // The file alone is the whole truth.
+        Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_URI)?
+    };
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
 
@@ -270,7 +283,8 @@ fn cannot_make_files(source: &rusqlite::Error) -> bool {
     )
 }
 
-fn wal_holds_something(path: &Path) -> bool {
+/// Whether there are frames in the write-ahead log of a database.
+pub(crate) fn wal_holds_something(path: &Path) -> bool {
     let mut wal = path.as_os_str().to_owned();
     wal.push("-wal");
     // Zeros are no frames (`ahead`): what SQLite has written begins with a number.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use taskledger_beside::{self as beside, Connections, Settings, StoreLocation, Survives};
 use taskledger_clock::SharedClock;
 use taskledger_log::postgres as log;
+use taskledger_log::witness::Source as Checkpoint;
 use taskledger_sealing::{Keyring, KeysError};
 use taskledger_sql::migrations::migrator;
 use taskledger_sql::{Columns, Tx};
@@ -43,6 +44,13 @@ pub const STEPS: log::Steps = log::Steps {
             include_str!("../../../../migrations/postgres/webhooks/0005_labels.sql"),
         ),
     ],
+};
+/// Where the outbox records its place in the log.
+pub const CHECKPOINT: Checkpoint = Checkpoint {
+    store: "the webhooks",
+    file: WEBHOOKS_FILE,
+    table: "taskledger_webhooks.state",
+    query: "SELECT position, CAST(NULL AS UUID) FROM {table}",
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrator(&[

@@ -158,6 +158,25 @@ impl Store {
         Ok(taken)
     }
 
+    /// Moves the place back to `head`, where the log ends since the operator accepted an older one, and lets every
+    /// endpoint receive events behind it. Deliveries that are due stay.
+    ///
+    /// # Errors
+    /// [`Error`]: nothing was changed, or it is not known; do it again.
+    pub async fn rewind(&self, head: Position) -> Result<(), Error> {
+        let work = async {
+            let mut tx = self.write().await?;
+            for statement in [REWIND, REWIND_ENDPOINTS] {
+                let mut args = tx.args();
+                args.position(head);
+                tx.execute(statement, args).await?;
+            }
+            tx.commit().await?;
+            Ok(())
+        };
+        self.order(work).await
+    }
+
     async fn take_all(&self, intake: &Intake, now: Timestamp) -> Result<Taken, Error> {
         let mut tx = self.write().await?;
         let mut args = tx.args();
@@ -363,6 +382,10 @@ const fn is_progress(event: EventName) -> bool {
 const STATE: &str = "SELECT position, generation FROM state";
 const MOVE: &str = "UPDATE state SET position = $1, messages = messages + $2
     WHERE position = $3 AND generation = $4 RETURNING messages";
+const REWIND: &str =
+    "UPDATE state SET position = $1, generation = generation + 1 WHERE position > $1";
+/// Rare: the whole table.
+const REWIND_ENDPOINTS: &str = "UPDATE endpoints SET since = $1 WHERE since > $1";
 const NEXT_MESSAGE: &str = "UPDATE state SET messages = messages + 1 RETURNING messages";
 // By `endpoints_about`.
 const ABOUT_ENDPOINTS: &str =
