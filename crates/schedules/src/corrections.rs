@@ -26,8 +26,8 @@ pub struct Editions {
 
 impl ScheduleStore {
     /// Notes that a server computes times with an edition of the time zone database. If the newest note is of another
-    /// edition that no server uses any more, or there is none, all schedules are due now, so that their times are computed
-    /// again.
+    /// edition that no server uses any more, or there is none, all schedules are due now, so that their times are
+    /// computed again.
     ///
     /// # Errors
     /// [`Error`].

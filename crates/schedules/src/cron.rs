@@ -1,8 +1,8 @@
 //! Cron expressions: five fields as POSIX has them, with steps, names, `L`, `W` and `#`.
 //!
 //! The next time is searched in the spans between two changes of the zone's clock, within each of which local time is a
-//! sum. Daylight saving time is that of Vixie cron: an expression that names its hours and minutes has each of its times
-//! once, one in a gap of the clock at the end of the gap; one with `*` or a step follows what the clock shows.
+//! sum. Daylight saving time is that of Vixie cron: an expression that names its hours and minutes has each of its
+//! times once, one in a gap of the clock at the end of the gap; one with `*` or a step follows what the clock shows.
 
 mod fields;
 

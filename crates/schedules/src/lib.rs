@@ -1,9 +1,9 @@
 //! Schedules: when they are due, and their store beside the log.
 //!
 //! Owns the tables, on SQLite (`schedules.db` in the data folder) or PostgreSQL, under one code, and the times of cron
-//! expressions and recurrence rules (`timing`, `cron` and `recurrence`, pure). A server that looks at a schedule holds its lease; what it
-//! decides is recorded before it is done, and only under the newest lease. May not: start anything, or decide who may
-//! do what. It cannot be made again from the log, so it is never thrown away.
+//! expressions and recurrence rules (`timing`, `cron` and `recurrence`, pure). A server that looks at a schedule holds
+//! its lease; what it decides is recorded before it is done, and only under the newest lease. May not: start anything,
+//! or decide who may do what. It cannot be made again from the log, so it is never thrown away.
 
 mod changing;
 mod connect;

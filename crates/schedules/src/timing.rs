@@ -145,8 +145,8 @@ impl Calendar {
         }
     }
 
-    /// The times after `after`, in their order. Cost of each: that of [`Self::next_after`] at most; a rule finds them in
-    /// one pass.
+    /// The times after `after`, in their order. Cost of each: that of [`Self::next_after`] at most; a rule finds them
+    /// in one pass.
     pub fn after(&self, after: Timestamp) -> Box<dyn Iterator<Item = Timestamp> + '_> {
         match &self.0 {
             Times::Rrule(rule) => Box::new(rule.after(after)),

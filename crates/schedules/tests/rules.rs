@@ -1,4 +1,4 @@
-//! Recurrence rules against python-dateutil, against RFC 5545 where dateutil differs from it, and on clocks that change.
+//! Recurrence rules against python-dateutil, against RFC 5545 where dateutil differs, and on clocks that change.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot unwrap has failed")]
 

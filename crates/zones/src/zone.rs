@@ -29,7 +29,7 @@ pub struct Segment {
     pub offset_before: i64,
 }
 
-/// A zone.
+/// The clock of one zone, with all its changes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Zone(TimeZone);
 

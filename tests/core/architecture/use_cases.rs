@@ -19,6 +19,7 @@ pub(super) const NO_USE_CASE: &[(&str, &str)] = &[
     ("admits_node", "is the question whether a node may call"),
     ("clock", "time is for everybody"),
     ("connected", "counts a connection, whose calls ask"),
+    ("correct_times", "the server does it by itself"),
     ("hint", "the server does it by itself"),
     ("keep_schedules", "the server does it by itself"),
     ("look_at_schedules", "the server does it by itself"),

@@ -1,8 +1,7 @@
 //! The text of a cron expression.
 //!
 //! Each field is a list of elements, divided by commas: `*`, a value, a range `a-b`, and `*/n` or `a-b/n`; of the days
-//! also `L`, `15W`, `FRI#2`, `FRI#L` and `FRIL`. What has no meaning is refused, so that nothing is taken for what it is
-//! not.
+//! also `L`, `15W`, `FRI#2`, `FRI#L` and `FRIL`. What has no meaning is refused.
 
 use super::Cron;
 use crate::timing::{EXPRESSION_CHARS_MAX, Invalid};

@@ -1,9 +1,9 @@
-//! The times of a rule by a clock that is never changed, period by period, as the table of RFC 5545, section 3.3.10, has
-//! them.
+//! The times of a rule by a clock that is never changed, period by period, as the table of RFC 5545, section 3.3.10,
+//! has them.
 //!
-//! Days are found by checking those of a period against all parts that name days. Where no part does, the days are those
-//! of the start. Hours and minutes of a day are bits. Rules of hours and minutes go from day to day, so that a time that
-//! is far away costs days and not minutes.
+//! Days are found by checking those of a period against all parts that name days. Where no part does, the days are
+//! those of the start. Hours and minutes of a day are bits. Rules of hours and minutes go from day to day, so that a
+//! time that is far away costs days and not minutes.
 
 use super::parts::{Frequency, Parts, Weekday};
 use crate::days::{self, DAY};

@@ -1,5 +1,6 @@
-//! One look at one schedule, under its lease: each decision is recorded before it is carried out. Above 500 lines,
-//! because all decisions of a look change the same few lists of runs.
+//! One look at one schedule, under its lease: each decision is recorded before it is carried out.
+
+mod missed;
 
 use super::super::Service;
 use super::starting::Standing;
@@ -7,13 +8,11 @@ use super::{compute, due};
 use crate::application::api::Error;
 use crate::application::api::schedules::{Overlap, Run, Schedule, State};
 use crate::application::figures::TimeOfSchedule;
-use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::Timestamp;
 use taskledger_schedules::{
-    AHEAD_MS, Calendar, LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn, flow_of,
-    key_of_time,
+    Calendar, LOOK_AGAIN_MS, OPEN_MAX, Outcome, RUNS_KEPT, Step, Turn, flow_of, key_of_time,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -25,10 +24,6 @@ const RETRY: Duration = Duration::from_secs(3);
 const RETRIES_MAX: usize = 16;
 /// Times of one schedule that are decided in one look: then it is another one's turn.
 const TIMES_MAX: usize = 16;
-/// Missed times that are counted at once; those after them are counted next.
-const MISSED_MAX: u64 = 10_000;
-/// How long they are counted at once.
-const MISSED: Duration = Duration::from_millis(500);
 /// Milliseconds for which a start is tried that is not refused: the log or another node may be away.
 const TRIED_MS: u64 = 600_000;
 /// Runs that are asked in one look whether they have ended, once more are open than are kept of those that have.
@@ -140,27 +135,6 @@ impl<'a> Look<'a> {
         }
         self.note_ended().await?;
         self.failure.take().map_or(Ok(()), Err)
-    }
-
-    /// Takes back that times are dealt with which are still to come: a clock that was ahead has noted them. Of those that
-    /// have had their run none starts another one, as the id of its flow follows from the time.
-    async fn correct_cursor(&mut self) -> Result<(), Error> {
-        let now = self.now();
-        let noted = self.schedule.cursor;
-        if noted <= now.plus_ms(AHEAD_MS) {
-            return Ok(());
-        }
-        let step = Step {
-            cursor: Some(now),
-            ..Step::default()
-        };
-        if self.service.schedules.decide(&self.schedule, &step).await? {
-            self.schedule.cursor = now;
-            tracing::warn!(schedule.id = %self.schedule.id, schedule.name = %self.schedule.name, %noted, "a schedule goes on from now: a clock that was ahead had dealt with its times up to then");
-        } else {
-            self.is_lost = true;
-        }
-        Ok(())
     }
 
     /// Decides the times that are due, and starts what is to be started at them.
@@ -284,36 +258,6 @@ impl<'a> Look<'a> {
                 Ok(())
             }
         }
-    }
-
-    /// Counts times that were too old to be made up at `looked`: as many as are counted at once.
-    async fn miss(&mut self, calendar: &Calendar, looked: Timestamp) -> Result<(), Error> {
-        let schedule = &self.schedule;
-        let window = schedule.definition.catch_up_seconds * 1000;
-        let end = Instant::now() + MISSED;
-        let mut is_first = true;
-        let counts = |at| {
-            let has_time = std::mem::take(&mut is_first) || Instant::now() < end;
-            has_time && due(schedule.id, &schedule.definition, at).plus_ms(window) < looked
-        };
-        let definition = &schedule.definition;
-        let passed = || definition.passed(calendar, schedule.cursor, MISSED_MAX, counts);
-        let (missed, last) = maybe_block_in_place(usize::MAX, passed);
-        let cursor = last.unwrap_or(schedule.cursor);
-        let step = Step {
-            cursor: Some(cursor),
-            missed,
-            run: None,
-        };
-        if self.service.schedules.decide(&self.schedule, &step).await? {
-            self.schedule.cursor = cursor;
-            self.count(TimeOfSchedule::Missed, missed);
-            let reason = self.service.clocks.why_missed(cursor);
-            tracing::warn!(schedule.id = %self.schedule.id, schedule.name = %self.schedule.name, missed, reason, "a schedule has missed times");
-        } else {
-            self.is_lost = true;
-        }
-        Ok(())
     }
 
     /// Records a decision; whether it holds.
