@@ -12,7 +12,7 @@ use super::state::{Flow, NONE, Task};
 use super::{Dependency, Refusal};
 use crate::task::call::NewTask;
 use crate::{TaskId, limits};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 /// Cycles in one refusal, those of a task and a group above it left out.
 const CYCLES_MAX: usize = 10;
@@ -80,18 +80,24 @@ pub(super) fn cycles_of_new(
         moved: None,
         with_stored: false,
     };
+    // Stored groups that get descendants.
+    let mut joined: HashSet<u32> = HashSet::new();
     let mut parents = Vec::with_capacity(new.len());
     for (k, task) in new.iter().enumerate() {
         let parent = task.parent.and_then(find);
         if let Some(parent) = parent {
             let children = graph.added.entry(parent).or_default();
             if children.is_empty() && (parent as usize) < size {
-                graph.with_stored |= is_waited_for(flow, parent);
+                let around = std::iter::once(parent).chain(flow.ancestors(parent));
+                joined.extend(around.filter(|i| flow.at(*i).is_group()));
             }
             children.push(place(k));
         }
         parents.push(parent);
     }
+    // A cycle through what is stored enters it by a dependency on such a group.
+    let is_waited_for = |i: &u32| !flow.at(*i).dependents.is_empty();
+    graph.with_stored = joined.iter().any(is_waited_for);
     let is_group = |at: Place| match (at as usize).checked_sub(size) {
         Some(k) => new[k].specification.method.is_none(),
         None => flow.at(at).is_group(),
@@ -114,6 +120,7 @@ pub(super) fn cycles_of_new(
                 };
                 refusals.push(Refusal::cycle(&[task.id, dependency.id], closed_by, true));
             }
+            graph.with_stored |= target.is_some_and(|target| joined.contains(&target));
             dependencies.push(target.filter(|_| above.is_none()).unwrap_or(NONE));
         }
         let is_group = task.specification.method.is_none();
@@ -218,12 +225,6 @@ pub(super) fn cycles_of_changed(flow: &Flow, changed: &Changed<'_>) -> Vec<Refus
         Refusal::cycle(&tasks, closed_by, cycle.has_group())
     }));
     refusals
-}
-
-/// Whether something depends on a group that contains what is put below `parent`. Cost: O(depth).
-fn is_waited_for(flow: &Flow, parent: u32) -> bool {
-    let waited_for = |i: u32| flow.at(i).is_group() && !flow.at(i).dependents.is_empty();
-    waited_for(parent) || flow.ancestors(parent).any(waited_for)
 }
 
 /// Whether `group` is above `at`. Cost: O(depth).

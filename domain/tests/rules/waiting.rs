@@ -106,6 +106,17 @@ fn a_task_that_joins_a_group_cannot_wait_for_what_waits_for_the_group() {
         true,
     )];
     assert_eq!(cycles(&created), expected);
+    // Two new tasks, of which one joins a stored group and the other waits for it.
+    let both = s.clone().when(create(vec![
+        task("late").under("r").after(&["h"]),
+        task("joins").under("h").after(&["late"]),
+    ]));
+    let expected = [(
+        ids(["late", "h", "joins", "late"]),
+        ClosedBy::Dependencies,
+        true,
+    )];
+    assert_eq!(cycles(&both), expected);
     let moved = updating(s.clone(), change("y").parent(Some("h")));
     let by_parent = ClosedBy::Parent { task: id("y") };
     let expected = [(ids(["y", "x", "g", "h", "y"]), by_parent, true)];

@@ -62,6 +62,11 @@ pub(super) fn clauses() -> Vec<Clause> {
             cycles_are_listed,
         ),
         decided(
+            "semantics/trees/17-no-group-above",
+            "a dependency on a group above the task, directly or through others, is -32002 with `data.cycle`",
+            no_task_waits_for_a_group_above_it,
+        ),
+        decided(
             "semantics/trees/12-tree-faults",
             "a cycle of parents, and a parent that does not match the nesting, are -32012",
             tree_faults_are_told,
@@ -354,6 +359,31 @@ async fn cycles_are_listed(probe: &Probe) -> Outcome {
         "{error}: expected `cycle` with three ids and the first again"
     );
     seen(shown(&error.data["cycle"]))
+}
+
+async fn no_task_waits_for_a_group_above_it(probe: &Probe) -> Outcome {
+    let direct = [
+        probe.group("root"),
+        probe.group("inner").below("root"),
+        probe.task("a").below("inner").after("root"),
+    ];
+    let through_another = [
+        probe.group("root"),
+        probe.group("inner").below("root"),
+        probe.task("a").below("inner").after("b"),
+        probe.task("b").below("root").after_end_of("inner"),
+    ];
+    for method in ["tasks.create", "tasks.execute"] {
+        for tasks in [&direct[..], &through_another[..]] {
+            let error = probe.refused(method, list(tasks), CIRCULAR).await?;
+            let cycle = error.data["cycle"].as_array().cloned().unwrap_or_default();
+            ensure!(
+                cycle.len() >= 3 && cycle.first() == cycle.last(),
+                "{error}: expected a `cycle` that ends with its first id"
+            );
+        }
+    }
+    seen("each is refused with its cycle")
 }
 
 async fn tree_faults_are_told(probe: &Probe) -> Outcome {
