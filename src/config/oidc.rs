@@ -76,7 +76,7 @@ pub struct OidcConfig {
     )]
     pub loopback_http: bool,
 
-    /// Accept tokens that are bound to a key (`cnf`: DPoP, mutual TLS) as if they were not: the server checks no proof of
+    /// Accept tokens that are bound to a key (`cnf`: DPoP, mutual TLS) like any other: the server checks no proof of
     /// the key
     #[arg(
         id = "oidc_accept_bound_tokens",

@@ -12,3 +12,4 @@ mod streams;
 mod tokens;
 mod webhooks;
 mod work;
+mod worst_inputs;

@@ -8,6 +8,7 @@ mod audit;
 mod caller;
 mod failures;
 pub mod jwt;
+mod name;
 mod scopes;
 mod secret;
 pub mod store;
@@ -16,11 +17,9 @@ pub mod tokens;
 mod vault;
 
 pub use audit::{AUDIT_KEPT_DAYS, Action, AuditLog, By, Entry, Origin, Outcome, SERVER, Seen};
-pub use caller::{
-    ANONYMOUS, Caller, InvalidName, Kind, MAIN_TENANT, NAME_CHARS_MAX, Name, OPERATOR, Reach,
-    owner_of,
-};
+pub use caller::{ANONYMOUS, Caller, Kind, MAIN_TENANT, OPERATOR, Reach, owner_of};
 pub use failures::{FAILURES_MAX, Failures, TooManyFailures, WINDOW_MS};
+pub use name::{InvalidName, NAME_CHARS_MAX, Name};
 pub use scopes::{Scope, Scopes, UnknownScope};
 pub use secret::{
     InvalidSecretName, SECRET_BYTES, SECRET_NAME_CHARS_MAX, SECRETS_PER_OWNER_MAX, SecretName,

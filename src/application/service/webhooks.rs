@@ -382,8 +382,8 @@ fn changed_fields(change: &WebhookChange) -> Vec<&'static str> {
     ])
 }
 
-/// Ids of webhooks are unique over all owners, so only a caller who sees all webhooks may choose one: others would learn
-/// from the refusal which ids exist.
+/// Ids of webhooks are unique over all owners, so only a caller who sees all webhooks may choose one: others would
+/// learn from the refusal which ids exist.
 fn no_chosen_id(chosen: Option<EndpointId>) -> Result<(), Error> {
     match chosen {
         None => Ok(()),

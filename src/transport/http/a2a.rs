@@ -144,9 +144,9 @@ impl<C: Send + Sync + 'static> Door<C> {
         let mut response = match received {
             Ok((received, bytes)) => {
                 let mut counting = self.counting(&a2a, Binding::A2aRest);
-                let asked = (&a2a, &mut counting);
+                let counted = (&a2a, &mut counting);
                 let body_bytes = bytes.len();
-                let answer = self.a2a_resource(asked, &head, bytes, received, correlation);
+                let answer = self.a2a_resource(counted, &head, bytes, received, correlation);
                 let answered = unblocking(body_bytes, answer).await;
                 counting.answered(&answered);
                 answered.unwrap_or_else(|error| Written::Rest.failed(&error, a2a.edition()))

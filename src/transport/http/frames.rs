@@ -32,8 +32,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// What it costs a client to send it. Bodies are limited elsewhere, so frames of them cost what they carry less than
-    /// [`FRAME_BYTES`], and padding is no body.
+    /// What it costs a client to send it. Bodies are limited elsewhere, so frames of them cost only what they carry
+    /// less than [`FRAME_BYTES`]. Padding is no body.
     pub(super) fn cost(self) -> u32 {
         match self.kind {
             DATA if self.flags & PADDED == 0 => FRAME_BYTES.saturating_sub(self.length),

@@ -92,8 +92,8 @@ impl MeteredSocket {
         Ok(())
     }
 
-    /// Ends a connection whose overhead is exhausted. HTTP/2 has a code for it; a WebSocket is closed by those who serve
-    /// it, and nothing more is read meanwhile.
+    /// Ends a connection whose overhead is exhausted. HTTP/2 has a code for it; a WebSocket is closed by the code that
+    /// serves it, and nothing more is read meanwhile.
     fn refuse(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.traffic.overhead.counts_bytes() {
             return Poll::Pending;

@@ -1,7 +1,8 @@
 //! Tokens as rows.
 
 use super::{AuthStore, Error};
-use crate::caller::{Caller, Kind, Name};
+use crate::caller::{Caller, Kind};
+use crate::name::Name;
 use crate::scopes::Scopes;
 use crate::token::{Digest, TokenId};
 use std::sync::Arc;

@@ -213,7 +213,7 @@ mod tests {
 
     fn shown() -> (Shown, Arc<Accepted>) {
         let token = Token::fresh(&SystemClock::default());
-        let name = crate::caller::Name::new("ann").expect("a name");
+        let name = crate::name::Name::new("ann").expect("a name");
         let accepted = Accepted {
             id: token.id().clone(),
             caller: Arc::new(Caller::user(&name, Scopes::NONE)),

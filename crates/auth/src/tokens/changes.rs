@@ -3,7 +3,8 @@
 use super::rules::{AGENTS_MAX, METHODS_MAX, NOTE_CHARS_MAX, Refusal};
 use super::{Tokens, rules};
 use crate::audit::{Action, By, Entry, Origin};
-use crate::caller::{Caller, Kind, Name};
+use crate::caller::{Caller, Kind};
+use crate::name::Name;
 use crate::scopes::{Scope, Scopes};
 use crate::store::{self, Error, NewToken, Owner, TOKENS_MAX, TokenRow};
 use crate::token::{Token, TokenId};

@@ -2,7 +2,8 @@
 
 use super::Tokens;
 use crate::audit::By;
-use crate::caller::{Caller, Kind, MAIN_TENANT, Name};
+use crate::caller::{Caller, Kind, MAIN_TENANT};
+use crate::name::Name;
 use crate::scopes::Scopes;
 use crate::store::{Error, NewToken, Owner};
 use crate::token::{Malformed, Token};

@@ -4,6 +4,7 @@
 
 mod arbitrary;
 mod issuing;
+mod limits;
 mod over_http;
 mod over_time;
 mod settings;
