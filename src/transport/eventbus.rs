@@ -7,6 +7,7 @@
 mod delivery;
 mod figures;
 mod held;
+mod live;
 mod outcomes;
 mod patterns;
 mod progress;
@@ -31,6 +32,7 @@ use crate::clock::SharedClock;
 use crate::transport::figures::Figures as Doors;
 use delivery::Delivery;
 use held::{Agent, Held};
+use live::Live;
 use patterns::Patterns;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -87,6 +89,8 @@ pub(super) struct Bus {
     ttl: Option<Duration>,
     /// Bytes of a message that agents are taken to accept.
     message_bytes_max: usize,
+    /// Hands progress to the streams of this node.
+    live: Live,
     /// Held by who ends a task that nobody holds, by its id.
     turns: [Mutex<()>; TURNS],
 }
@@ -113,6 +117,7 @@ impl Shared {
             ttl,
             // Whoever takes less from agents does not make them take less.
             message_bytes_max: message_bytes_max.max(wire::CLIENT_BYTES_MAX),
+            live: Live::default(),
             turns: std::array::from_fn(|_| Mutex::default()),
         }))
     }

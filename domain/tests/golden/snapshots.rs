@@ -4,8 +4,7 @@ use super::folder;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::contract::{Breach, OutputFault};
 use taskledger_domain::flow::{
-    Append, Claim, Claimable, Command, OnAnswer, OutputPart, Receive, Respond, RunOrigin, Suspend,
-    Then,
+    Append, Claim, Claimable, Command, OnAnswer, OutputPart, Receive, Respond, Suspend, Then,
 };
 use taskledger_domain::question::{answer_of, prepare};
 use taskledger_domain::task::Progress;
@@ -86,15 +85,7 @@ fn rich() -> Scenario {
         .accepted();
     let s = s.when(execute("done")).accepted().completes("done");
     let s = s.when(execute("bad")).accepted().fails("bad");
-    let mut by_message = execute("g");
-    if let Command::Execute(begun) = &mut by_message {
-        begun.origin = Some(Box::new(RunOrigin {
-            context: Some("talk".to_owned()),
-            message: None,
-            references: Vec::new(),
-        }));
-    }
-    let s = s.when(by_message).accepted().after_ms(10).fails("a");
+    let s = s.when(execute("g")).accepted().after_ms(10).fails("a");
     let report = |task: TaskId| Command::Report {
         task,
         attempt: 2,

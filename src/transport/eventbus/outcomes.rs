@@ -4,6 +4,7 @@
 //! task is looked up, and the lease of the agent with it. The first end of a task counts.
 
 use super::held::Agent;
+use super::live::{Content, Report};
 use super::publish::ID_CHARS_MAX;
 use super::spoken::Spoken;
 use super::values::{invalid, json_of, name_of, time_of};
@@ -75,6 +76,7 @@ impl Bus {
             )
         })?;
         stamped(said.updated_at, "updated_at")?;
+        let sent = said.clone();
         let data = said.progress_data;
         let data = data.map(|it| remark(it, "progress_data", REMARK_BYTES_MAX));
         let remarks = Remarks::of(data.transpose()?, None);
@@ -86,17 +88,31 @@ impl Bus {
             None => self.claimed(context, &spoken).await?,
         };
         let message = Some(said.progress_message).filter(|it| !it.is_empty());
+        let message: Option<String> =
+            message.map(|it| it.chars().take(MESSAGE_CHARS_MAX).collect());
+        let data = remarks.as_ref().and_then(|it: &Remarks| it.data.as_ref());
+        let content = Content::of(percent.into(), message.as_deref().unwrap_or_default(), data);
+        let report = self.live.begin(Report {
+            task: spoken.task,
+            content,
+            progress: sent,
+        });
         let renew = Renew {
             task: spoken.task,
             lease,
             lease_ms: None,
             progress: Some(Progress::from_millionths(u32::from(percent) * 10_000)),
-            message: message.map(|it| it.chars().take(MESSAGE_CHARS_MAX).collect()),
+            message,
             remarks,
             output: None,
         };
         match self.service.call(context, Request::Renew(renew)).await {
-            Ok(Reply::Renewed(renewed)) if renewed.stop.is_none() => Ok(()),
+            Ok(Reply::Renewed(renewed)) if renewed.stop.is_none() => {
+                if let Some(report) = report {
+                    report.accepted();
+                }
+                Ok(())
+            }
             Ok(_) => Err(over("the task was taken back; stop working on it")),
             Err(Error::LeaseNotHeld { reason, .. }) => Err(lost(reason)),
             Err(error) => Err(status::of(&*self.clock, error)),
