@@ -94,6 +94,9 @@ impl Cli {
         let mut command = command();
         let matches = command.try_get_matches_from_mut(words.clone());
         let matches = matches.map_err(|mut error| {
+            if let Some(error) = without_value(&error, &mut command, &words) {
+                return error;
+            }
             say_variable(&mut error, &command);
             let error = with_own_usage(error, words.clone());
             told(error, &mut command, &words)
@@ -147,6 +150,29 @@ fn say_variable(error: &mut Error, command: &Command) {
         let said = variable.to_string_lossy().into_owned();
         error.insert(ContextKind::InvalidArg, ContextValue::String(said));
     }
+}
+
+/// Groups whose commands take secrets.
+const GROUPS_WITH_SECRETS: [&str; 3] = ["secrets", "tokens", "webhooks"];
+
+/// The error for a word that has no place in a command that takes secrets: it may be a secret, so it is not repeated.
+/// `None`: it is another error.
+fn without_value(error: &Error, command: &mut Command, words: &[OsString]) -> Option<Error> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    // An option that is nearly one of the command's own is repeated by clap's suggestion anyhow.
+    if error.get(ContextKind::SuggestedArg).is_some() {
+        return None;
+    }
+    let group = words.iter().skip(1).filter_map(|word| word.to_str());
+    let mut group = group.filter(|word| command.find_subcommand(word).is_some());
+    let group = group.next().filter(|it| GROUPS_WITH_SECRETS.contains(it))?;
+    let reason = format!(
+        "an argument is unexpected; it is not shown, because it may be a secret. `taskledger {group} --help` lists what \
+         is accepted; `secrets set NAME` reads the value from standard input: `taskledger secrets set NAME < FILE`"
+    );
+    Some(command.error(ErrorKind::UnknownArgument, reason))
 }
 
 /// Groups that are suggested for a word that is no command.
@@ -388,6 +414,25 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}");
             assert!(error.to_string().contains(said), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn an_unexpected_argument_that_may_be_a_secret_is_not_repeated() {
+        for line in [
+            "secrets set NAME hunter2-secret",
+            "secrets set NAME --value=hunter2-secret",
+            "secrets set NAME -zhunter2-secret",
+            "--url http://127.0.0.1:1 secrets set NAME hunter2-secret",
+            "webhooks list hunter2-secret",
+            "tokens list hunter2-secret",
+        ] {
+            let words = std::iter::once("taskledger").chain(line.split(' '));
+            let error = Cli::try_from_words(words).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::UnknownArgument, "{line}: {error}");
+            assert!(!error.to_string().contains("hunter2"), "{line}: {error}");
+        }
+        let error = Cli::try_from_words(["taskledger", "tasks", "list", "extra"]).unwrap_err();
+        assert!(error.to_string().contains("extra"), "{error}");
     }
 
     #[test]

@@ -109,7 +109,7 @@ pub struct Job {
     pub run_id: RunId,
     /// The same for all attempts of the task; with `attempt` it names this one.
     pub task_id: TaskId,
-    /// From 1, never restarts: (task, attempt) is a key for idempotent calls to the outside.
+    /// From 1, never restarts. Names this attempt; [`Job::idempotency_key`] names the work that it repeats.
     pub attempt: u32,
     /// The task's name.
     pub name: String,
@@ -143,6 +143,15 @@ pub struct Job {
     /// The secrets that [`Executor::secrets`] found in the inputs. They are removed from the result or error
     /// of the attempt; an executor that cuts or encodes what it was told removes them before.
     pub secrets: SecretTexts,
+}
+
+impl Job {
+    /// The key under which receivers recognise the work: the same for all attempts of the task in a run, so that a call
+    /// whose answer was lost is not carried out twice. Another run is another order and has another key.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.run_id, self.task_id)
+    }
 }
 
 /// The executor's message that an attempt failed.

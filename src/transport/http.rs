@@ -223,9 +223,11 @@ impl<C: Send + Sync + 'static> Service<C> {
             grpc.serves(true).await;
         }
         let tracker = door.connections.clone();
+        let is_open = door.authenticate.is_none();
         let connections = |router, hosts| Connections {
             router,
             hosts,
+            is_open,
             timeouts: Timeouts {
                 header: options.header_timeout,
                 idle: options.idle_timeout,

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use taskledger_domain::limits::REQUEST_BODY_BYTES_MAX;
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The parameters of a call.
 pub type Params = Map<String, Value>;
 
@@ -41,6 +43,10 @@ pub(super) fn read_text(file: &str) -> io::Result<String> {
     if text.len() > REQUEST_BODY_BYTES_MAX {
         let reason = format!("larger than {REQUEST_BODY_BYTES_MAX} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    }
+    // JSON may begin with a byte order mark, which readers may ignore (RFC 8259, 8.1).
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
     }
     Ok(text)
 }

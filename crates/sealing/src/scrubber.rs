@@ -2,16 +2,18 @@
 //! a webhook.
 //!
 //! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped once or twice,
-//! as Python shows a string, percent-encoded, base64 at any alignment and hexadecimal, both also over several lines,
+//! as Python shows a string, percent-encoded, with any characters as references of HTML, percent escapes or escapes of
+//! JSON and JavaScript in several layers, broken by line breaks, base64 at any alignment and hexadecimal, both also over several lines,
 //! each in any case of letters, and line by line. It is a net for accidents: a program that wants to give a secret away
 //! can write it in another form.
 
+mod escapes;
 mod forms;
 
 use aho_corasick::automaton::Automaton as _;
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Anchored};
-use forms::{encodings, forms};
+use forms::{encodings, forms, reductions};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -25,6 +27,9 @@ const GAP_BYTES_MAX: usize = 64;
 /// characters: twice is a blank behind every digit.
 const SPREAD: usize = 2;
 
+/// The same for one whose characters are escaped: `\u0026`, `&quot;`.
+const ESCAPED_SPREAD: usize = 6;
+
 /// Replaces secrets by `[secret NAME]`. The default knows none and changes nothing.
 #[derive(Clone, Default)]
 pub struct Scrubber(Option<Arc<Known>>);
@@ -33,7 +38,9 @@ struct Known {
     patterns: AhoCorasick,
     /// Base64 and hexadecimal digits, which programs break into lines.
     encoded: NFA,
-    /// For each pattern what takes its place: of the first kind, then of the second.
+    /// Secrets without escapes and line breaks, which are looked for in texts without them.
+    reduced: NFA,
+    /// For each pattern what takes its place: of the first kind, then of the second, then of the third.
     marks: Vec<Arc<str>>,
     /// Bytes of the longest secret as it may stand in a text.
     longest: usize,
@@ -64,6 +71,7 @@ impl Scrubber {
     pub fn new<'a>(secrets: impl IntoIterator<Item = (impl fmt::Display, &'a str)>) -> Self {
         let (mut patterns, mut marks) = (Vec::new(), Vec::new());
         let (mut encoded, mut marks_of_encoded) = (Vec::new(), Vec::new());
+        let (mut reduced, mut marks_of_reduced) = (Vec::new(), Vec::new());
         for (name, text) in secrets {
             let mark: Arc<str> = Arc::from(format!("[secret {name}]"));
             for (form, all, marks) in [
@@ -73,13 +81,25 @@ impl Scrubber {
                 marks.extend(form.iter().map(|_| mark.clone()));
                 all.extend(form);
             }
+            for form in reductions(text) {
+                marks_of_reduced.push(mark.clone());
+                reduced.push(form);
+            }
         }
-        if patterns.is_empty() && encoded.is_empty() {
+        if patterns.is_empty() && encoded.is_empty() && reduced.is_empty() {
             return Self(None);
         }
         marks.extend(marks_of_encoded);
+        marks.extend(marks_of_reduced);
         let longest_of = |all: &[String]| all.iter().map(String::len).max().unwrap_or_default();
-        let longest = longest_of(&patterns).max(SPREAD * longest_of(&encoded));
+        let longest_reduced = reduced.iter().map(Vec::len).max().unwrap_or_default();
+        let longest = longest_of(&patterns)
+            .max(SPREAD * longest_of(&encoded))
+            .max(ESCAPED_SPREAD * longest_reduced);
+        let reduced = NFA::builder()
+            .ascii_case_insensitive(true)
+            .build(reduced)
+            .expect("the secrets of an attempt are far below what an automaton can hold");
         let encoded = NFA::builder()
             .ascii_case_insensitive(true)
             .build(encoded)
@@ -93,6 +113,7 @@ impl Scrubber {
         Self(Some(Arc::new(Known {
             patterns,
             encoded,
+            reduced,
             marks,
             longest,
         })))
@@ -181,6 +202,7 @@ impl Known {
             add(&mut plain, next);
         }
         self.find_encoded(bytes, &mut encoded);
+        self.find_escaped(bytes, &mut encoded);
         if encoded.is_empty() {
             return plain;
         }
@@ -225,6 +247,33 @@ impl Known {
                     pattern: self.patterns.patterns_len() + pattern.as_usize(),
                 };
                 add(found, next);
+            }
+        }
+    }
+
+    /// The same of those whose characters are escaped or broken by line breaks. Cost: O(bytes).
+    fn find_escaped(&self, bytes: &[u8], found: &mut Vec<Found>) {
+        let nfa = &self.reduced;
+        let (Some(reduced), Ok(mut state)) =
+            (escapes::reduce(bytes), nfa.start_state(Anchored::No))
+        else {
+            return;
+        };
+        let before = self.patterns.patterns_len() + self.encoded.patterns_len();
+        for (at, byte) in reduced.bytes.iter().enumerate() {
+            state = nfa.next_state(Anchored::No, state, *byte);
+            if !nfa.is_match(state) {
+                continue;
+            }
+            for nth in 0..nfa.match_len(state) {
+                let pattern = nfa.match_pattern(state, nth);
+                let end = at + 1;
+                let origin = reduced.origin(end - nfa.pattern_len(pattern)..end);
+                found.push(Found {
+                    start: origin.start,
+                    end: origin.end,
+                    pattern: before + pattern.as_usize(),
+                });
             }
         }
     }
@@ -313,6 +362,46 @@ mod tests {
         assert_eq!(scrubber.text("nothing of it"), "nothing of it");
         let hex: String = TEXT.bytes().map(|byte| format!("{byte:02X}")).collect();
         assert_eq!(scrubber.text(&hex), "[secret a]");
+    }
+
+    #[test]
+    fn an_escaped_or_broken_secret_is_removed() {
+        let secret = "Cd&x<y>\"z'/q w%é1";
+        let scrubber = scrubber(&[("a", secret)]);
+        let every = |write: fn(char) -> String| secret.chars().map(write).collect::<String>();
+        for said in [
+            // Go, Python, and a template engine.
+            "Cd&amp;x&lt;y&gt;&#34;z&#39;/q w%é1".to_owned(),
+            "Cd&amp;x&lt;y&gt;&quot;z&#x27;/q w%é1".to_owned(),
+            "Cd&#38;x&#60;y&#62;&#34;z&#39;&#x2F;q w%&eacute;1".replace("&eacute;", "&#233;"),
+            "Cd&amp;amp;x&amp;lt;y&amp;gt;&amp;quot;z&amp;#39;/q w%é1".to_owned(),
+            "Cd%2526x%253Cy%253E%2522z%2527%252Fq%2520w%2525%25C3%25A91".to_owned(),
+            every(|it| format!("&#{};", u32::from(it))),
+            every(|it| format!("&#x{:x};", u32::from(it))),
+            every(|it| format!("\\u{:04x}", u32::from(it))),
+            every(|it| format!("\\\\u{:04X}", u32::from(it))),
+            every(|it| format!("\\x{:02x}", u32::from(it))),
+            "Cd\\u0026x\\u003cy\\u003e\\\"z'/q w%é1".to_owned(),
+            every(|it| format!("{it}\n")).trim_end().to_owned(),
+            "Cd&x<y\r\n>\"z'/q w%é1".to_owned(),
+            "Cd&amp;x&lt;y&gt;\n&quot;z&#39;/q w%é1".to_owned(),
+        ] {
+            let left = scrubber.text(&format!("<{said}>")).into_owned();
+            assert_eq!(left, "<[secret a]>", "{said}");
+        }
+        let other = "Cd&amp;x&lt;y&gt;&quot;Z&#39;_q \n %41";
+        assert_eq!(scrubber.text(other), other, "escapes of other texts stay");
+    }
+
+    #[test]
+    fn a_secret_that_looks_escaped_is_removed_in_each_of_its_layers() {
+        let scrubber = scrubber(&[("a", "pa%41&amp;\\u0041ss-word")]);
+        for said in [
+            "pa%41&amp;\\u0041ss-word",
+            "pa%2541&amp;amp;\\\\u0041ss-word",
+        ] {
+            assert_eq!(scrubber.text(said).len(), "[secret a]".len(), "{said}");
+        }
     }
 
     #[test]

@@ -144,7 +144,9 @@ impl Executor for CommandExecutor {
             .envs(&request.env)
             .env("PATH", &self.options.search_path)
             .env("TASKLEDGER_TASK_ID", job.task_id.to_string())
+            .env("TASKLEDGER_RUN_ID", job.run_id.to_string())
             .env("TASKLEDGER_ATTEMPT", job.attempt.to_string())
+            .env("TASKLEDGER_IDEMPOTENCY_KEY", job.idempotency_key())
             .env(marked::VARIABLE, marked::id(job.task_id, job.attempt));
         for (name, value) in [("HOME", cwd.as_os_str()), ("LANG", "C.UTF-8".as_ref())] {
             if !request.env.contains_key(name) {

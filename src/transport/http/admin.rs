@@ -113,6 +113,7 @@ impl Admin {
         let connections = Arc::new(Connections {
             router,
             hosts: Arc::new(Hosts::new(&self.options, self.local_addr)),
+            is_open: true,
             timeouts: Timeouts {
                 header: self.options.header_timeout,
                 idle: self.options.idle_timeout,

@@ -52,6 +52,8 @@ pub(super) struct Timeouts {
 pub(super) struct Connections {
     pub(super) router: Router,
     pub(super) hosts: Arc<Hosts>,
+    /// Whether calls need no credentials.
+    pub(super) is_open: bool,
     pub(super) timeouts: Timeouts,
     /// Encrypts connections, if they are to be encrypted.
     pub(super) tls: Option<TlsAcceptor>,
@@ -96,7 +98,7 @@ impl Connections {
                 let client = self.proxies.client(peer.ip(), request.headers());
                 request.extensions_mut().insert(Peer(client));
             }
-            let refusal = self.hosts.refusal(request.uri(), request.headers());
+            let refusal = self.hosts.refusal_of(&request, self.is_open);
             let mut router = self.router.clone();
             async move {
                 if let Some(refusal) = refusal {

@@ -7,8 +7,8 @@
 use super::options::Options;
 use super::origins::origin;
 use super::refusal;
-use axum::http::Uri;
-use axum::http::header::{HOST, HeaderMap, ORIGIN};
+use axum::http::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
+use axum::http::{Method, Uri, Version};
 use axum::response::Response;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use url::{Host, Url};
@@ -20,6 +20,8 @@ const UNDER_ANY_NAME: [&str; 4] = [
     "/healthz",
     crate::application::api::PEER_CALLS,
 ];
+/// Set by browsers: how the page that sends a request is related to the server.
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
 /// Stands for every name.
 const ANY: &str = "*";
 
@@ -88,6 +90,35 @@ impl Hosts {
         }
     }
 
+    /// The refusal of a request before any door reads it: 400 without one valid name of a host, 421 under a name that is
+    /// not this server's, 403 for a change that a page of another origin makes the browser send. The last holds while
+    /// `is_open`: without credentials, a browser sends all that a call needs.
+    pub(super) fn refusal_of<B>(
+        &self,
+        request: &axum::http::Request<B>,
+        is_open: bool,
+    ) -> Option<Response> {
+        let headers = request.headers();
+        if let Err((reason, actual)) = one_host(request.version(), request.uri(), headers) {
+            return Some(refusal::bad_host(reason, &actual));
+        }
+        if let Some(refusal) = self.refusal(request.uri(), headers) {
+            return Some(refusal);
+        }
+        let is_foreign = is_open && may_change(request.method()) && !self.admits_page(headers);
+        is_foreign.then(|| refusal::foreign_change(headers))
+    }
+
+    /// Whether a change comes from a program, from a page of this server, or from an allowed page. Browsers leave
+    /// `Origin` out of some requests, and describe those in `Sec-Fetch-Site`.
+    fn admits_page(&self, headers: &HeaderMap) -> bool {
+        if headers.contains_key(ORIGIN) {
+            return headers.get_all(ORIGIN).iter().count() == 1 && self.admits_origin(headers);
+        }
+        let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
+        matches!(site, None | Some(b"same-origin" | b"none"))
+    }
+
     /// 421 for a request under a name that is not ours. Cost: O(1) for the usual name.
     pub(super) fn refusal(&self, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         let names = self.names.as_ref()?;
@@ -126,6 +157,49 @@ impl Hosts {
         };
         self.origins.contains(&given) || (self.names.is_some() && is_own())
     }
+}
+
+/// Whether a request by this method may change something: all but the safe ones (RFC 9110, 9.2.1).
+fn may_change(method: &Method) -> bool {
+    !method.is_safe()
+}
+
+/// Checks that a request names one host (RFC 9112, 3.2; RFC 9113, 8.3.1). Only HTTP/1.0 may leave the name out.
+fn one_host(
+    version: Version,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<(), (&'static str, String)> {
+    let mut given = headers.get_all(HOST).iter();
+    let first = given.next();
+    if given.next().is_some() {
+        let all = headers.get_all(HOST).iter();
+        let all = all.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        return Err(("the header is repeated", all.collect::<Vec<_>>().join(", ")));
+    }
+    match first {
+        Some(value) if !value.to_str().is_ok_and(is_authority) => Err((
+            "the name of the host is not valid",
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        )),
+        None if version == Version::HTTP_11 => Err(("the header is missing", String::new())),
+        None if version == Version::HTTP_2 && uri.authority().is_none() => Err((
+            "the header is missing, and so is `:authority`",
+            String::new(),
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a text is a host with or without a port, and nothing more (RFC 9110, 7.2).
+fn is_authority(text: &str) -> bool {
+    let Ok(authority) = text.parse::<axum::http::uri::Authority>() else {
+        return false;
+    };
+    let port = text.strip_prefix(authority.host()).unwrap_or_default();
+    !authority.host().is_empty()
+        && !text.contains('@')
+        && (port.is_empty() || port == ":" || authority.port_u16().is_some())
 }
 
 /// Whether `given`, a name with or without a port, is this machine's or one of `names`.
@@ -257,6 +331,101 @@ mod tests {
         let uri = Uri::from_static("http://evil.example/");
         assert!(hosts.refusal(&uri, &HeaderMap::new()).is_some());
         assert!(hosts.refusal(&uri, &headers("localhost", None)).is_some());
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let hosts = hosts("0.0.0.0:8000", &[], None);
+        let status = |version: Version, uri: &str, given: &[&str]| {
+            let mut request = axum::http::Request::builder().version(version).uri(uri);
+            for host in given {
+                request = request.header(HOST, *host);
+            }
+            let refusal = hosts.refusal_of(&request.body(()).unwrap(), true);
+            refusal.map(|refusal| refusal.status().as_u16())
+        };
+        for (version, uri, given, expected) in [
+            (Version::HTTP_11, "/", &["a"][..], None),
+            (Version::HTTP_11, "/", &["a:80"], None),
+            (Version::HTTP_11, "/", &["[::1]:80"], None),
+            (Version::HTTP_11, "/", &["xn--bcher-kva.example."], None),
+            (Version::HTTP_11, "/", &[], Some(400)),
+            (Version::HTTP_11, "/livez", &[], Some(400)),
+            (Version::HTTP_11, "/", &[""], Some(400)),
+            (Version::HTTP_11, "/", &[":80"], Some(400)),
+            (Version::HTTP_11, "/", &["a", "a"], Some(400)),
+            (Version::HTTP_11, "/", &["a", "b"], Some(400)),
+            (Version::HTTP_11, "/", &["a b"], Some(400)),
+            (Version::HTTP_11, "/", &["u@a"], Some(400)),
+            (Version::HTTP_11, "/", &["a/x"], Some(400)),
+            (Version::HTTP_11, "/", &["a:80x"], Some(400)),
+            (Version::HTTP_11, "/", &["a:99999"], Some(400)),
+            (Version::HTTP_11, "http://a/", &[], Some(400)),
+            (Version::HTTP_10, "/", &[], None),
+            (Version::HTTP_10, "/", &["a", "a"], Some(400)),
+            (Version::HTTP_2, "http://a/", &[], None),
+            (Version::HTTP_2, "http://a/", &["a", "b"], Some(400)),
+            (Version::HTTP_2, "/", &[], Some(400)),
+        ] {
+            assert_eq!(
+                status(version, uri, given),
+                expected,
+                "{version:?} {uri} {given:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_credentials_pages_of_other_origins_change_nothing() {
+        let hosts = hosts("127.0.0.1:8000", &[], None);
+        let request = |method: &str, added: &[(&str, &str)]| {
+            let mut request = axum::http::Request::builder().method(method).uri("/x");
+            for (name, value) in [("host", "127.0.0.1:8000")].iter().chain(added) {
+                request = request.header(*name, *value);
+            }
+            request.body(()).unwrap()
+        };
+        for (method, added, expected) in [
+            ("POST", &[][..], None),
+            ("POST", &[("origin", "http://127.0.0.1:8000")], None),
+            ("POST", &[("origin", "https://app.example")], None),
+            (
+                "POST",
+                &[
+                    ("origin", "https://app.example"),
+                    ("sec-fetch-site", "cross-site"),
+                ],
+                None,
+            ),
+            ("POST", &[("sec-fetch-site", "same-origin")], None),
+            ("POST", &[("sec-fetch-site", "none")], None),
+            ("POST", &[("origin", "https://evil.example")], Some(403)),
+            ("POST", &[("origin", "null")], Some(403)),
+            ("POST", &[("origin", "http://127.0.0.1:8001")], Some(403)),
+            (
+                "POST",
+                &[
+                    ("origin", "https://app.example"),
+                    ("origin", "https://evil.example"),
+                ],
+                Some(403),
+            ),
+            ("POST", &[("sec-fetch-site", "cross-site")], Some(403)),
+            ("POST", &[("sec-fetch-site", "same-site")], Some(403)),
+            ("DELETE", &[("origin", "https://evil.example")], Some(403)),
+            ("PUT", &[("origin", "https://evil.example")], Some(403)),
+            // A page cannot read the answer.
+            ("GET", &[("origin", "https://evil.example")], None),
+            ("OPTIONS", &[("origin", "https://evil.example")], None),
+        ] {
+            let request = request(method, added);
+            let status = |is_open| {
+                let refusal = hosts.refusal_of(&request, is_open);
+                refusal.map(|refusal| refusal.status().as_u16())
+            };
+            assert_eq!(status(true), expected, "{method} {added:?}");
+            assert_eq!(status(false), None, "with credentials: {method} {added:?}");
+        }
     }
 
     #[test]

@@ -156,6 +156,31 @@ pub(super) fn foreign_origin(headers: &HeaderMap) -> Response {
     )
 }
 
+/// 403: a page of another origin wants to change something, where calls need no credentials.
+pub(super) fn foreign_change(headers: &HeaderMap) -> Response {
+    let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
+    refuse(
+        StatusCode::FORBIDDEN,
+        "origin",
+        "while authentication is off, pages of this origin may not change anything",
+        "an origin that the server allows with --allow-origin, or that of its --public-url",
+        &Value::from(String::from_utf8_lossy(origin.unwrap_or_default())),
+    )
+}
+
+/// 400: a request does not name one host.
+pub(super) fn bad_host(reason: &str, host: &str) -> Response {
+    let mut response = refuse(
+        StatusCode::BAD_REQUEST,
+        "host",
+        reason,
+        "one header `Host` with the name or address of the server, and its port",
+        &Value::from(host),
+    );
+    close(&mut response);
+    response
+}
+
 /// 421: the server does not go by this name. What a page of somebody else could have made a browser ask.
 pub(super) fn foreign_host(host: &str, names: &[String]) -> Response {
     let names = names.join(", ");

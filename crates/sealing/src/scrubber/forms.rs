@@ -1,5 +1,6 @@
 //! The forms in which programs commonly repeat a secret.
 
+use super::escapes::reduced;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::Value;
@@ -21,6 +22,15 @@ pub(super) fn encodings(text: &str) -> BTreeSet<String> {
     }
     encodings.retain(|form| form.len() >= FORM_BYTES_MIN);
     encodings
+}
+
+/// A secret as it is in a text without escapes and line breaks.
+pub(super) fn reductions(text: &str) -> BTreeSet<Vec<u8>> {
+    let mut forms: BTreeSet<_> = [text, text.trim()]
+        .map(|it| reduced(it).into_owned())
+        .into();
+    forms.retain(|form| form.len() >= FORM_BYTES_MIN);
+    forms
 }
 
 /// What a secret may look like as text.

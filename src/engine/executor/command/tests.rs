@@ -86,6 +86,11 @@ async fn the_environment_is_small_and_known() {
     traced.traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
     let task = format!("TASKLEDGER_TASK_ID={}", traced.task_id);
     let attempt = format!("TASKLEDGER_ATTEMPT_ID={}/1", traced.task_id);
+    let run = format!("TASKLEDGER_RUN_ID={}", traced.run_id);
+    let key = format!(
+        "TASKLEDGER_IDEMPOTENCY_KEY={}-{}",
+        traced.run_id, traced.task_id
+    );
     let result = executor().execute(traced).await.unwrap();
     let mut lines: Vec<_> = result["stdout"].as_str().unwrap().lines().collect();
     lines.sort_unstable();
@@ -100,6 +105,8 @@ async fn the_environment_is_small_and_known() {
             &path,
             "TASKLEDGER_ATTEMPT=1",
             &attempt,
+            &key,
+            &run,
             &task,
             "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ]

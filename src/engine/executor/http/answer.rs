@@ -56,7 +56,7 @@ pub(super) fn result(
     result.insert("headers".to_owned(), headers(&incoming.headers));
     let whole_json = (scrubber.is_idle() || !truncated) && is_json(&incoming.headers);
     let parsed = whole_json
-        .then(|| serde_json::from_slice(&incoming.body[kept.clone()]).ok())
+        .then(|| serde_json::from_slice(without_byte_order_mark(&incoming.body[kept.clone()])).ok())
         .flatten();
     let (field, body) = match parsed {
         Some(value) => ("json", value),
@@ -121,6 +121,11 @@ fn body(body: &[u8], truncated: bool) -> (&'static str, Value) {
     };
     let text = String::from_utf8_lossy(&body[..text_end]);
     ("body", text.into())
+}
+
+/// JSON may begin with a byte order mark, which readers may ignore (RFC 8259, 8.1).
+fn without_byte_order_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

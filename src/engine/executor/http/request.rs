@@ -44,6 +44,8 @@ pub(super) const RESPONSE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - RESULT_OVERHEAD
 pub(super) const EXPECTED_MAX: usize = 64;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The number of the attempt: receivers that log calls can tell repetitions apart.
+const ATTEMPT: HeaderName = HeaderName::from_static("taskledger-attempt");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 #[derive(Debug)]
@@ -109,10 +111,10 @@ impl Request {
     /// What is sent for an attempt.
     pub(super) fn outgoing(&self, job: &Job) -> Outgoing {
         let mut headers = self.headers.clone();
-        let key = format!("{}-{}", job.task_id, job.attempt);
-        if let Ok(key) = HeaderValue::try_from(key) {
+        if let Ok(key) = HeaderValue::try_from(job.idempotency_key()) {
             headers.entry(IDEMPOTENCY_KEY).or_insert(key);
         }
+        headers.entry(ATTEMPT).or_insert(job.attempt.into());
         if let Some(traceparent) = &job.traceparent
             && let Ok(traceparent) = HeaderValue::from_str(traceparent)
         {

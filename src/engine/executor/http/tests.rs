@@ -390,12 +390,32 @@ fn an_answer_that_grows_beyond_a_result_is_a_failure_that_says_so() {
 }
 
 #[test]
-fn each_attempt_has_a_key_and_passes_the_trace_on() {
+fn json_with_a_byte_order_mark_is_json() {
+    let request = request(&json!({"url": URL}));
+    let body = "\u{feff}{\"a\": 1}".as_bytes();
+    let answer = incoming(200, &[("content-type", "application/json")], body);
+    let result = result(&request, answer).unwrap();
+    assert_eq!(result["json"], json!({"a": 1}));
+    assert!(result.get("body").is_none());
+}
+
+#[test]
+fn all_attempts_of_a_run_have_one_key_and_pass_the_trace_on() {
     let mut attempt = job(json!({"url": URL}));
     attempt.attempt = 3;
     attempt.traceparent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
     let headers = request(&json!({"url": URL})).outgoing(&attempt).headers;
-    assert_eq!(headers["idempotency-key"], format!("{}-3", attempt.task_id));
+    let key = format!("{}-{}", attempt.run_id, attempt.task_id);
+    assert_eq!(headers["idempotency-key"], key);
+    assert_eq!(headers["taskledger-attempt"], "3");
+    let mut later = attempt.clone();
+    later.attempt = 4;
+    let of_later = request(&json!({"url": URL})).outgoing(&later).headers;
+    assert_eq!(of_later["idempotency-key"], key);
+    assert_eq!(of_later["taskledger-attempt"], "4");
+    later.run_id = taskledger_domain::RunId::parse("0d4b5a6e-1111-4c61-8a3c-000000000001").unwrap();
+    let of_other_run = request(&json!({"url": URL})).outgoing(&later).headers;
+    assert_ne!(of_other_run["idempotency-key"], key);
     assert_eq!(
         headers["traceparent"],
         attempt.traceparent.as_deref().unwrap()
