@@ -39,4 +39,13 @@ BEGIN
     RETURN NULL;
 END
 $$;
-DROP FUNCTION taskledger.event_content(uuid, bigint, uuid, bigint, text, integer, bytea, bytea, uuid, bytea, text);
+
+-- The content of an event, for `taskledger.append`.
+CREATE OR REPLACE FUNCTION taskledger.event_content(
+    flow uuid, version bigint, id uuid, "time" bigint, kind text, schema_version integer,
+    actor bytea, correlation bytea, causation uuid, trace bytea, data text
+) RETURNS bytea
+LANGUAGE sql STABLE AS $$
+    SELECT sha256(uuid_send(flow) || int8send(version)
+        || taskledger.event_body(id, "time", kind, schema_version, actor, correlation, causation, trace, data))
+$$;

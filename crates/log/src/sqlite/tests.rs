@@ -297,7 +297,7 @@ fn take_out(folder: &Path, flow: u128) {
     connection
         .execute(
             "UPDATE dropped SET horizon = 1000, events = events + ?1",
-            [remains.len()],
+            [i64::try_from(remains.len()).unwrap()],
         )
         .unwrap();
 }
