@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use taskledger_auth::{Action, By, Entry};
+use taskledger_auth::{Action, By, Entry, Outcome};
 use taskledger_cli::output::Output;
 use taskledger_domain::Position;
 use taskledger_projections::ReadModels;
@@ -70,11 +70,11 @@ pub(super) async fn projections(args: Args, out: &mut Output) -> Result<ExitCode
             Storage::Folder(folder) => {
                 let _lock = free(&folder)?;
                 let rebuilt = in_folder(&folder, &mut progress);
-                storage::audited(&storage, entry, rebuilt).await
+                storage::audited(&storage, entry, Outcome::Refused, rebuilt).await
             }
             Storage::Database(database) => {
                 let rebuilt = in_database(&database, &mut progress);
-                storage::audited(&storage, entry, rebuilt).await
+                storage::audited(&storage, entry, Outcome::Refused, rebuilt).await
             }
         },
     };

@@ -94,11 +94,12 @@ async fn record(config: &StorageConfig, entry: &Entry) -> Result<(), CliError> {
     written.map_err(|e| CliError::failed(&e))
 }
 
-/// Does something that has a row in the audit log, which is written first: without it nothing is done. If nothing was
-/// done after all, a second row says so.
+/// Does something that has a row in the audit log, which is written first: without it nothing is done. If it fails, a
+/// second row has the outcome `failed`.
 pub(super) async fn audited<T>(
     config: &StorageConfig,
     entry: Entry,
+    failed: Outcome,
     work: impl Future<Output = Result<T, CliError>>,
 ) -> Result<T, CliError> {
     let unwritten = |error| format!("nothing was done: the audit log cannot be written: {error}");
@@ -106,9 +107,9 @@ pub(super) async fn audited<T>(
     written.map_err(|error| CliError::Failed(unwritten(error)))?;
     let done = work.await;
     if done.is_err() {
-        let outcome = Outcome::Refused;
+        let outcome = failed;
         if let Err(error) = record(config, &Entry { outcome, ..entry }).await {
-            eprintln!("the audit log does not say that nothing was done: {error}");
+            eprintln!("the audit log does not say that it failed: {error}");
         }
     }
     done

@@ -67,7 +67,7 @@ impl Writing {
     /// Makes the file durable, then its name.
     pub(super) fn finish(mut self) -> io::Result<Written> {
         let end = self.tally.clone().receipt();
-        self.put(&Line::End(End { end }))?;
+        self.put(&Line::End(End { end, head: None }))?;
         self.out.flush()?;
         self.out.get_ref().sync_all()?;
         let digest = self.sha256.finalize_reset();

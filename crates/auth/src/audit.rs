@@ -172,6 +172,8 @@ words! {
         Done = "done",
         /// It was refused: the caller may not do it, or not so.
         Refused = "refused",
+        /// Whether it was done is not known: the answer of a database was lost.
+        Unknown = "unknown",
     }
 }
 

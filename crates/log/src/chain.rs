@@ -1,13 +1,14 @@
 //! The hash chain, which reveals a changed event even if its checksum was recomputed.
 //!
 //! Owns: what is hashed, the text form of a hash, and following the chain along the log.
-//! The *content* of an event is the SHA-256 of all that an append brings (`Row::content`). Its
+//! The *body* of an event is the SHA-256 of what an append brings of it, without its flow and version (`Row::body`).
+//! Its *content* is the SHA-256 of flow, version and body. Its
 //! *hash* is the SHA-256 of the hash of the event before it, its position, the time at which it was
 //! recorded, and its content. The first event of a chain follows 32 bytes of zero. Events from before
-//! the chain have no hash. Of a dropped event position, time and content stay behind ([`Remains`]),
-//! so the chain can still be followed over it.
+//! the chain have no hash. Of a dropped event position, time, flow, version and body stay behind ([`Remains`]), so the
+//! chain can still be followed over it, and proves which flow it belonged to.
 //! Whoever keeps the hash of one position ([`Mark`]) can tell later whether anything up to it was
-//! changed. `migrations/postgres/log/0003_hash_chain.sql` computes the same in the database.
+//! changed. `migrations/postgres/log/0003_hash_chain.sql` and `0004_*.sql` compute the same in the database.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::str::FromStr;
-use taskledger_domain::{Position, Timestamp};
+use taskledger_domain::{FlowId, Position, Timestamp, Version};
 use uuid::Uuid;
 
 /// A SHA-256, in text 64 hexadecimal digits in lower case.
@@ -38,6 +39,16 @@ impl Hash {
     #[must_use]
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
+    }
+
+    /// The content of an event with this body.
+    fn content_of(self, flow: FlowId, version: Version) -> Self {
+        let mut bytes = [0u8; 16 + 8 + 32];
+        let mut rest: &mut [u8] = &mut bytes;
+        put(&mut rest, flow.0.as_bytes());
+        put(&mut rest, &version.to_be_bytes());
+        put(&mut rest, &self.0);
+        Self(Sha256::digest(bytes).into())
     }
 
     /// The hash of an event that follows the one with this hash.
@@ -95,7 +106,8 @@ impl<'de> Deserialize<'de> for Hash {
 }
 
 /// The hash of the event at a position, in text `HASH@POSITION`: what an auditor keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Mark {
     /// Place in the log.
     pub position: Position,
@@ -134,19 +146,34 @@ pub struct Remains {
     pub position: Position,
     /// When the log took it.
     pub recorded_at: Timestamp,
-    /// SHA-256 of all that its append brought.
-    pub content: Hash,
+    /// The archived flow that it belonged to.
+    pub flow_id: FlowId,
+    /// Its place in that flow.
+    pub version: Version,
+    /// SHA-256 of all else that its append brought.
+    pub body: Hash,
+}
+
+impl Remains {
+    /// SHA-256 of all that its append brought. Cost: O(1).
+    #[must_use]
+    pub fn content(&self) -> Hash {
+        self.body.content_of(self.flow_id, self.version)
+    }
 }
 
 impl Row<'_> {
     /// SHA-256 of all that the row says but its position, the time at which it was recorded and its
-    /// hash. Numbers are big-endian; texts go in with their lengths, so that nothing can move from
-    /// one into the next. Cost: O(size).
+    /// hash. Cost: O(size).
     pub(super) fn content(&self) -> Hash {
-        let mut fixed = [0u8; 16 * 3 + 8 * 2 + 4 + 2];
+        self.body().content_of(self.flow, self.version)
+    }
+
+    /// SHA-256 of the content but flow and version. Numbers are big-endian; texts go in with their lengths, so that nothing can move from
+    /// one into the next. Cost: O(size).
+    fn body(&self) -> Hash {
+        let mut fixed = [0u8; 16 * 2 + 8 + 4 + 2];
         let mut rest: &mut [u8] = &mut fixed;
-        put(&mut rest, self.flow.0.as_bytes());
-        put(&mut rest, &self.version.to_be_bytes());
         put(&mut rest, self.id.0.as_bytes());
         put(&mut rest, &self.time.0.to_be_bytes());
         put(&mut rest, &i32::from(self.schema_version).to_be_bytes());
@@ -181,7 +208,9 @@ impl Row<'_> {
         Remains {
             position: self.position,
             recorded_at: self.recorded_at,
-            content: self.content(),
+            flow_id: self.flow,
+            version: self.version,
+            body: self.body(),
         }
     }
 }
@@ -282,7 +311,7 @@ impl Chain {
             (None, _) if !self.is_hidden => Some(Hash::BEFORE_FIRST),
             (_, hash) => hash,
         };
-        let linked = |r: &Remains| previous.map(|h| h.link(position, r.recorded_at, r.content));
+        let linked = |r: &Remains| previous.map(|h| h.link(position, r.recorded_at, r.content()));
         match step {
             Step::Event { stored: None, .. } if self.from.is_none() => {}
             Step::Event {

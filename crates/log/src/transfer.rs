@@ -9,7 +9,7 @@ pub(super) use check::Gaps;
 pub use check::{Checked, Checker, StreamEnd};
 
 use super::Error;
-use super::chain::{Hash, Remains, Step};
+use super::chain::{Hash, Mark, Remains, Step};
 use super::row::Row;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -128,6 +128,9 @@ pub struct ArchiveHead {
 pub struct End {
     /// Counts and digest of all lines before it.
     pub end: Receipt,
+    /// Where the hash chain of the events ends; absent in archives, and when no event has a hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Mark>,
 }
 
 /// What is said of a text that was never a line of ours.

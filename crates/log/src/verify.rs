@@ -2,8 +2,10 @@
 //!
 //! Owns: the faults, and the rules along positions and versions. Backends read the rows.
 
+pub(super) mod snapshots;
+
 use super::chain::{Chain, Followed, Mark, Remains, Step};
-use super::retention::Dropped;
+use super::retention::{ARCHIVED_KIND, Dropped};
 use super::row::{Damage, Row};
 use super::witness::LostEvents;
 use serde::Serialize;
@@ -245,6 +247,61 @@ impl StreamRow {
             report.add(Some(max_position.cast_unsigned()), self.flow, reason);
         }
         min != 1 || count != max
+    }
+}
+
+/// What is left of a flow of which events were dropped, and its stream.
+#[derive(Debug)]
+pub(super) struct DroppedFlow {
+    pub(super) flow: Option<FlowId>,
+    /// How many dropped events, their last version and last position.
+    pub(super) dropped: (i64, i64, i64),
+    /// Version and last position of the stream; `None`: the log has no such flow.
+    pub(super) stream: Option<(i64, i64)>,
+    /// Whether the last event of the stream archives the flow.
+    pub(super) is_archived: bool,
+    /// Events of the stream that are there.
+    pub(super) events: i64,
+}
+
+impl DroppedFlow {
+    /// Only the events of an archived flow may be dropped, and each of them leaves one row.
+    pub(super) fn check(&self, report: &mut Report) {
+        let (count, version, position) = self.dropped;
+        let mut add = |reason| report.add(Some(position.cast_unsigned()), self.flow, reason);
+        let Some((last_version, last_position)) = self.stream else {
+            add(format!(
+                "{count} of its events were dropped, but the log has no such flow, so it was not archived"
+            ));
+            return;
+        };
+        if !self.is_archived {
+            add(format!(
+                "{count} of its events were dropped, but it was not archived: it does not end with `{ARCHIVED_KIND}`"
+            ));
+        }
+        if version >= last_version || position >= last_position {
+            add("a dropped event follows the last event of its flow".to_owned());
+        }
+        // Events without a hash leave no row when they are dropped.
+        let is_chained = report.chain.is_some_and(|chain| chain.from == 1);
+        let known = count + self.events;
+        if known > last_version || (is_chained && known < last_version) {
+            let reason = format!(
+                "it has {last_version} versions, but {} events and {count} dropped ones",
+                self.events
+            );
+            report.add(Some(position.cast_unsigned()), self.flow, reason);
+        }
+    }
+}
+
+/// Compares the number of events that were dropped with the number of rows that they left.
+pub(super) fn count_dropped(events: i64, rows: i64, report: &mut Report) {
+    let is_chained = report.chain.is_some_and(|chain| chain.from == 1);
+    if rows > events || (is_chained && rows < events) {
+        let reason = format!("{events} events were counted as dropped, but {rows} have left a row");
+        report.add(None, None, reason);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
 use crate::private;
-use crate::store::chain::{Chain, Step};
+use crate::store::chain::{Chain, Mark, Step};
 use crate::store::transfer::{End, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -41,8 +41,8 @@ pub(super) struct Args {
 /// Writes the log from after a position to its present end.
 pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, CliError> {
     let Some(path) = args.output.clone() else {
-        let tally = write(&args, |line| out.line_of_many(line)).await?;
-        out.line_of_many(&end(tally.receipt()))?;
+        let written = write(&args, |line| out.line_of_many(line)).await?;
+        out.line_of_many(&end(written))?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -58,44 +58,57 @@ pub(super) async fn export(args: Args, out: &mut Output) -> Result<ExitCode, Cli
     let file = private::create_new(&unfinished)
         .map_err(|e| CliError::Usage(format!("--output: `{}`: {e}", unfinished.display())))?;
     let written = write_file(&args, file).await;
-    let named = written.and_then(|tally| {
+    let named = written.and_then(|written| {
         // Unlike renaming, this fails when somebody has made a file of that name meanwhile.
         std::fs::hard_link(&unfinished, &path)?;
-        Ok(tally.receipt())
+        Ok(written)
     });
     // On success its name, on failure the file.
     drop(std::fs::remove_file(&unfinished));
-    let receipt = named?;
+    let written = named?;
     if out.is_json() {
-        out.value(&serde_json::json!(receipt))?;
+        out.value(&serde_json::json!(written))?;
     } else {
-        out.line(format!("exported {receipt}"))?;
+        let head = written.head.map(|head| format!("head {head}"));
+        let exported = format!("exported {}", written.receipt);
+        out.lines([exported].into_iter().chain(head))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn write_file(args: &Args, file: File) -> Result<Tally, CliError> {
+async fn write_file(args: &Args, file: File) -> Result<Written, CliError> {
     let mut file = BufWriter::new(file);
-    let tally = write(args, |line| {
+    let written = write(args, |line| {
         file.write_all(line.as_bytes())?;
         file.write_all(b"\n")
     });
-    let tally = tally.await?;
-    file.write_all(end(tally.clone().receipt()).as_bytes())?;
+    let written = written.await?;
+    file.write_all(end(written.clone()).as_bytes())?;
     file.write_all(b"\n")?;
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.sync_all()?;
-    Ok(tally)
+    Ok(written)
 }
 
-fn end(receipt: Receipt) -> String {
-    Line::End(End { end: receipt }).text()
+/// What was written before the closing line.
+#[derive(Debug, Clone, serde::Serialize)]
+struct Written {
+    #[serde(flatten)]
+    receipt: Receipt,
+    /// Where the hash chain ends; absent when no event has a hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head: Option<Mark>,
+}
+
+fn end(written: Written) -> String {
+    let Written { receipt, head } = written;
+    Line::End(End { end: receipt, head }).text()
 }
 
 async fn write(
     args: &Args,
     mut put: impl FnMut(&str) -> io::Result<()>,
-) -> Result<Tally, CliError> {
+) -> Result<Written, CliError> {
     let mut source = storage::source(&args.storage, args.after).await?;
     let mut progress = Progress::of("events");
     let head = source.head();
@@ -134,5 +147,8 @@ async fn write(
              `taskledger events verify` names every such row"
         ));
     }
-    Ok(tally)
+    Ok(Written {
+        receipt: tally.receipt(),
+        head: chain.followed().map(|chain| chain.head),
+    })
 }

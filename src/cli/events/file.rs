@@ -3,6 +3,7 @@
 //! Owns: the order of the kinds of lines, the closing line, and the number that a fault is told with.
 
 use crate::cli::CliError;
+use crate::store::chain::{Followed, Mark};
 use crate::store::transfer::{LINE_BYTES_MAX, Line, Receipt, Tally};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -20,6 +21,8 @@ pub(super) struct Lines {
     is_archive: bool,
     had_keys: bool,
     ended: bool,
+    /// Where the hash chain ends, as the closing line says.
+    head: Option<Mark>,
 }
 
 impl Lines {
@@ -42,6 +45,7 @@ impl Lines {
             is_archive: false,
             had_keys: false,
             ended: false,
+            head: None,
         })
     }
 
@@ -67,6 +71,7 @@ impl Lines {
                         )));
                     }
                     self.ended = true;
+                    self.head = end.head;
                     continue;
                 }
                 Line::Archive(_) if self.number > 1 => {
@@ -130,6 +135,25 @@ impl Lines {
     /// Whether the closing line was met.
     pub(super) const fn is_whole(&self) -> bool {
         self.ended
+    }
+
+    /// Compares the end of the hash chain with the one that the closing line names, so that events which are missing
+    /// before a closing line that was made again are noticed.
+    ///
+    /// # Errors
+    /// How they differ.
+    pub(super) fn check_head(&self, chain: Option<Followed>) -> Result<(), String> {
+        let followed = chain.map(|chain| chain.head);
+        if !self.ended || self.is_archive || followed == self.head {
+            return Ok(());
+        }
+        let shown =
+            |head: Option<Mark>| head.map_or_else(|| "none".to_owned(), |it| it.to_string());
+        Err(self.placed(&format!(
+            "the closing line says that the hash chain ends with {}, the events end with {}: the export was changed",
+            shown(self.head),
+            shown(followed)
+        )))
     }
 
     /// What is missing when the closing line is.

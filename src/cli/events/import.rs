@@ -4,13 +4,14 @@ use super::file::Lines;
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, storage};
 use crate::config::StorageConfig;
-use crate::store::chain::{Chain, Followed, Remains, Step};
+use crate::server::Storage;
+use crate::store::chain::{Chain, Followed, Mark, Remains, Step};
 use crate::store::transfer::{
     Checked, Checker, ExportedKey, Line, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, Receipt, Source, Tally,
     Target,
 };
 use std::process::ExitCode;
-use taskledger_auth::{Action, By, Entry};
+use taskledger_auth::{Action, By, Entry, Outcome};
 use taskledger_cli::output::Output;
 use taskledger_domain::Timestamp;
 
@@ -25,7 +26,9 @@ Examples:
 Stop the server before the export; otherwise events that it writes afterwards are not moved. The target must
 not have a log. A server that runs on an empty database continues imported flows within half a minute. The
 import is compared with the export by count and SHA-256 before it becomes visible; an interrupted import
-leaves nothing. A truncated export is refused, and so is one whose hash chain is broken.")]
+leaves nothing. A truncated export is refused, and so is one without a hash chain, or whose hash chain is broken
+or does not end where the last line says. Whoever can change the events can also make the last line and all
+hashes anew: --expect-head compares with a head that was kept elsewhere.")]
 pub(super) struct Args {
     /// The export, or `-` for standard input
     #[arg(value_name = "FILE")]
@@ -38,6 +41,13 @@ pub(super) struct Args {
     /// broken
     #[arg(long)]
     restart_chain: bool,
+    /// Also accept an export whose events have no hashes: nothing proves that they were not changed
+    #[arg(long)]
+    accept_unchained: bool,
+    /// A head that `events verify` or `events export` printed: the hash chain of the export must go through it. Only
+    /// this proves that nobody has made the export anew
+    #[arg(long, value_name = "HASH@POSITION", conflicts_with_all = ["restart_chain", "accept_unchained"])]
+    expect_head: Option<Mark>,
     #[command(flatten)]
     storage: StorageConfig,
 }
@@ -92,7 +102,12 @@ async fn take_in(
     }
     let entry = Entry::done(By::operator(), Action::Import, None).with(serde_json::json!(taken));
     let finished = async { target.finish().await.map_err(|e| CliError::failed(&e)) };
-    storage::audited(&args.storage, entry, finished).await?;
+    // A database may have committed although its answer was lost.
+    let failed = match storage::storage(&args.storage)? {
+        Storage::Folder(_) => Outcome::Refused,
+        Storage::Database(_) => Outcome::Unknown,
+    };
+    storage::audited(&args.storage, entry, failed, finished).await?;
     Ok(taken)
 }
 
@@ -126,7 +141,7 @@ async fn read(
     now: Timestamp,
     args: &Args,
 ) -> Result<Taken, CliError> {
-    let (mut checker, mut chain) = (Checker::default(), Chain::default());
+    let (mut checker, mut chain) = (Checker::default(), Chain::with(args.expect_head));
     let mut progress = Progress::of("bytes read");
     let mut page = Page::default();
     // What is taken of the lines: keys that have expired are left, and hashes if the caller says so.
@@ -181,6 +196,9 @@ async fn read(
         check_unterminated(&input, args.allow_unterminated)?;
     }
     checker.finish().map_err(CliError::Usage)?;
+    let receipt = input.receipt();
+    check_chain(&input, &chain, receipt.events, args)
+        .map_err(|reason| CliError::Usage(format!("{reason}; nothing is imported")))?;
     page.write(target).await?;
     progress.end();
     Ok(Taken {
@@ -218,6 +236,25 @@ fn broken(mut input: Lines, reason: &str) -> CliError {
             .to_owned(),
     };
     CliError::Usage(format!("{told}{advice}"))
+}
+
+/// Whether the export has a hash chain that ends where it should.
+fn check_chain(input: &Lines, chain: &Chain, events: u64, args: &Args) -> Result<(), String> {
+    chain
+        .finish()
+        .map_err(|reason| format!("--expect-head: {reason}"))?;
+    if args.restart_chain || input.is_archive() || events == 0 {
+        return Ok(());
+    }
+    let followed = chain.followed();
+    if followed.is_none() && !args.accept_unchained {
+        return Err(
+            "the events have no hashes, so nothing proves that they were not changed: import an export of the log \
+             itself, or give --accept-unchained"
+                .to_owned(),
+        );
+    }
+    input.check_head(followed)
 }
 
 /// Whether a file without the line that closes an export may be taken in.

@@ -187,6 +187,9 @@ fn read(mut lines: Lines, kept: Option<Mark>) -> Result<Found, String> {
         return Err("--head: an archive has no hash chain, expected an export".to_owned());
     }
     chain.finish()?;
+    if archived.is_none() {
+        lines.check_head(chain.followed())?;
+    }
     Ok(Found {
         receipt: lines.receipt(),
         chain: chain.followed(),

@@ -234,7 +234,7 @@ async fn keep_in_database(
     }
     let tables = [
         (&OUTBOX, "taskledger_webhooks.endpoints"),
-        (&INBOXES, "taskledger_broker.published_in_order"),
+        (&INBOXES, "taskledger_broker.published"),
         (&INBOXES, "taskledger_broker.outcomes"),
     ];
     for (_, table) in tables.iter().filter(|(of, _)| is_in_conflict(of, lost)) {

@@ -26,6 +26,7 @@ use taskledger::subscription::rebuild::Rebuilds;
 use taskledger::subscription::runner;
 use taskledger::transport::jsonrpc::replies;
 use taskledger_auth::{Caller, Name, Scopes};
+use taskledger_domain::flow::WaitBounds;
 use taskledger_domain::flow::{Event, Kind, TaskRenamed};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::call::{parse_create, parse_tasks};
@@ -202,6 +203,7 @@ impl World {
             positions,
             live,
             limits,
+            wait_bounds: WaitBounds::default(),
         };
         Self {
             app: Arc::new(app),

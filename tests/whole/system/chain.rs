@@ -189,3 +189,61 @@ async fn a_forged_export_is_refused_unless_its_chain_is_given_up() {
         "{after}"
     );
 }
+
+/// An export of these lines, with a closing line whose count and digest agree with them; `head` is its `head`.
+fn closed(lines: &[String], head: &Value) -> String {
+    use sha2::{Digest, Sha256};
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let digest = Sha256::digest(&text);
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut end = json!({"end": {"events": lines.len(), "keys": 0, "sha256": digest}});
+    if !head.is_null() {
+        end["head"] = head.clone();
+    }
+    format!("{text}{end}\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_whose_end_or_hashes_were_removed_is_refused_though_its_last_line_was_made_again()
+{
+    let from = Folder::new();
+    create(&from, &["first", "second", "third"]).await;
+    let kept = head(&from).await;
+    let whole = events(&["export"], &from).await.done();
+    let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+    let end: Value = serde_json::from_str(&lines.pop().unwrap()).unwrap();
+    let second: Value = serde_json::from_str(&lines[1]).unwrap();
+    let cut = closed(&lines[..2], &end["head"]);
+    let of_second = json!({"position": 2, "hash": second["hash"]});
+    let cut_with_head = closed(&lines[..2], &of_second);
+    let without_hash = |line: &String| {
+        let (rest, _) = line.split_once(",\"hash\":").unwrap();
+        format!("{rest}}}").replace("\"actor\":\"", "\"actor\":\"mallory:")
+    };
+    let forged: Vec<_> = lines.iter().map(without_hash).collect();
+    let unchained = closed(&forged, &Value::Null);
+    let import = async |text: &str, words: &[&str]| {
+        let to = Folder::new();
+        let words = ["events", "import", "-"].iter().chain(words);
+        let words = words.map(|w| (*w).to_owned()).chain(to.storage());
+        run_with(words, Path::new("."), text).await
+    };
+
+    let of_cut = import(&cut, &[]).await.refused(2);
+    let of_head = import(&cut_with_head, &["--expect-head", &kept]).await;
+    let of_unchained = import(&unchained, &[]).await.refused(2);
+    import(&whole, &["--expect-head", &kept]).await.done();
+    let accepted = import(&unchained, &["--accept-unchained"]).await.done();
+
+    assert!(
+        of_cut.contains("the closing line says that the hash chain ends with"),
+        "{of_cut}"
+    );
+    let of_head = of_head.refused(2);
+    assert!(of_head.contains("its end is missing"), "{of_head}");
+    assert!(
+        of_unchained.contains("--accept-unchained"),
+        "{of_unchained}"
+    );
+    assert!(accepted.contains("it has no hashes"), "{accepted}");
+}

@@ -82,7 +82,7 @@ async fn refusals_about_tokens_are_counted_by_caller_action_and_reason(world: Wo
     );
     let reasons = rows.iter().map(|row| row.detail.as_deref().unwrap());
     assert_eq!(reasons.filter(|it| it.contains("no token with")).count(), 2);
-    let [(done, _), (refused, count)] = world.tokens.store().appended();
+    let [(done, _), (refused, count), _] = world.tokens.store().appended();
     assert_eq!([done, refused], [Outcome::Done, Outcome::Refused]);
     assert_eq!(count, before[1].1 + 4);
 }

@@ -6,7 +6,9 @@ fn remains(position: Position) -> Remains {
     Remains {
         position,
         recorded_at: Timestamp(1_000 + position.cast_signed()),
-        content: Hash([u8::try_from(position).unwrap(); 32]),
+        flow_id: FlowId(Uuid::from_u128(1)),
+        version: position,
+        body: Hash([u8::try_from(position).unwrap(); 32]),
     }
 }
 
@@ -15,7 +17,7 @@ fn chained(from: Position, to: Position) -> Vec<Step> {
     let mut hash = Hash::BEFORE_FIRST;
     let step = |position| {
         let remains = remains(position);
-        hash = hash.link(position, remains.recorded_at, remains.content);
+        hash = hash.link(position, remains.recorded_at, remains.content());
         Step::Event {
             remains,
             stored: Some(hash),
@@ -70,10 +72,18 @@ fn a_chain_begins_behind_events_without_hashes_and_goes_over_dropped_ones() {
 
 #[test]
 fn what_was_changed_is_told_once_where_it_was() {
-    let changes: [fn(&mut Vec<Step>); 5] = [
+    let changes: [fn(&mut Vec<Step>); 6] = [
+        |steps| {
+            // A dropped event is given to another flow.
+            let flow_id = FlowId(Uuid::from_u128(2));
+            steps[1] = Step::Dropped(Remains {
+                flow_id,
+                ..remains(2)
+            });
+        },
         |steps| {
             if let Step::Event { remains, .. } = &mut steps[2] {
-                remains.content = Hash([99; 32]);
+                remains.body = Hash([99; 32]);
             }
         },
         |steps| {
@@ -88,7 +98,7 @@ fn what_was_changed_is_told_once_where_it_was() {
         },
         |steps| {
             let mut remains = remains(2);
-            remains.content = Hash([99; 32]);
+            remains.body = Hash([99; 32]);
             steps[1] = Step::Dropped(remains);
         },
         |steps| {
@@ -107,14 +117,15 @@ fn what_was_changed_is_told_once_where_it_was() {
 #[test]
 fn a_log_that_was_forged_from_its_beginning_is_found_by_a_hash_that_was_kept() {
     let kept = mark(&chained(1, 5)[3]);
-    let mut forged = vec![Step::Dropped(Remains {
-        content: Hash([99; 32]),
+    let first = Remains {
+        body: Hash([99; 32]),
         ..remains(1)
-    })];
-    let mut hash = Hash::BEFORE_FIRST.link(1, remains(1).recorded_at, Hash([99; 32]));
+    };
+    let mut hash = Hash::BEFORE_FIRST.link(1, first.recorded_at, first.content());
+    let mut forged = vec![Step::Dropped(first)];
     for position in 2..=5 {
         let remains = remains(position);
-        hash = hash.link(position, remains.recorded_at, remains.content);
+        hash = hash.link(position, remains.recorded_at, remains.content());
         forged.push(Step::Event {
             remains,
             stored: Some(hash),

@@ -34,6 +34,12 @@ pub const LOG_STEPS: Steps = Steps {
             "0003_hash_chain",
             include_str!("../../../../migrations/postgres/log/0003_hash_chain.sql"),
         ),
+        (
+            "0004_dropped_events_name_their_flow",
+            include_str!(
+                "../../../../migrations/postgres/log/0004_dropped_events_name_their_flow.sql"
+            ),
+        ),
     ],
 };
 /// Key of the advisory lock (`tlgr`), the same for whatever a taskledger changes in a database.

@@ -40,15 +40,15 @@ pub(super) const LAST: &str = "SELECT e.stream, e.position, e.version,
       ORDER BY e.version DESC
       LIMIT $2";
 /// By the primary key.
-pub(super) const REMAINS: &str = "SELECT position, recorded_at, content
+pub(super) const REMAINS: &str = "SELECT position, recorded_at, flow, version, body
       FROM taskledger.dropped_events
       WHERE position > $1 AND position <= $2
       ORDER BY position
       LIMIT $3";
 /// For a log that is made from lines.
 pub(super) const PUT_REMAINS: &str =
-    "INSERT INTO taskledger.dropped_events (position, recorded_at, content)
-      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])";
+    "INSERT INTO taskledger.dropped_events (position, recorded_at, flow, version, body)
+      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[])";
 pub(super) const LOCK: &str = "SELECT events FROM taskledger.dropped FOR UPDATE";
 /// By the primary key. What others hold under the same id is theirs.
 pub(super) const DELETE_CLAIMS: &str = "DELETE FROM taskledger.claims AS c
@@ -97,11 +97,13 @@ pub(super) async fn remains(
         .fetch_all(connection)
         .await?;
     let remains = rows.iter().map(|sql| {
-        let content = row::hash(sql.try_get(2)?);
+        let body = row::hash(sql.try_get(4)?);
         Ok(Remains {
             position: sql.try_get::<i64, _>(0)?.cast_unsigned(),
             recorded_at: Timestamp(sql.try_get(1)?),
-            content: content.map_err(sqlx::Error::Protocol)?,
+            flow_id: FlowId(sql.try_get(2)?),
+            version: sql.try_get::<i64, _>(3)?.cast_unsigned(),
+            body: body.map_err(sqlx::Error::Protocol)?,
         })
     });
     remains.collect()
@@ -114,9 +116,12 @@ pub(super) async fn put_remains(
 ) -> Result<(), sqlx::Error> {
     let positions: Vec<_> = remains.iter().map(|r| r.position.cast_signed()).collect();
     let times: Vec<_> = remains.iter().map(|r| r.recorded_at.0).collect();
-    let contents: Vec<_> = remains.iter().map(|r| r.content.as_bytes()).collect();
+    let flows: Vec<_> = remains.iter().map(|r| r.flow_id.0).collect();
+    let versions: Vec<_> = remains.iter().map(|r| r.version.cast_signed()).collect();
+    let bodies: Vec<_> = remains.iter().map(|r| r.body.as_bytes()).collect();
     let put = sqlx::query(PUT_REMAINS).bind(&positions).bind(&times);
-    put.bind(&contents).execute(connection).await?;
+    let put = put.bind(&flows).bind(&versions).bind(&bodies);
+    put.execute(connection).await?;
     Ok(())
 }
 

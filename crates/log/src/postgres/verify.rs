@@ -8,11 +8,15 @@ use super::row::{self, columns};
 use super::{OpenError, Options, open, retention};
 use crate::chain::Mark;
 use crate::retention::Dropped;
+use crate::row::snapshot_checksum;
+use crate::verify::snapshots::{FORMAT, Replay};
 use crate::verify::{
-    PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry, StreamRow, Walk, name_missing_versions,
+    DroppedFlow, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry, StreamRow, Walk,
+    count_dropped, name_missing_versions,
 };
 use sqlx::{PgConnection, Row as _};
 use taskledger_domain::{FlowId, Position};
+use uuid::Uuid;
 
 /// By the primary key.
 pub(super) const EVENTS: &str = concat!(
@@ -46,6 +50,44 @@ pub(super) const END: &str = "SELECT h.position,
           h.hash IS NOT DISTINCT FROM
               (SELECT e.hash FROM taskledger.events AS e ORDER BY e.position DESC LIMIT 1)
       FROM taskledger.head AS h";
+
+/// By `dropped_by_flow`, then the keys of `streams` and `events`.
+pub(super) const DROPPED_FLOWS: &str =
+    "SELECT d.flow, d.count, d.version, d.position, s.version, s.last_position,
+          coalesce(e.kind = 'FlowArchived', false),
+          (SELECT count(*) FROM taskledger.events AS f WHERE f.stream = s.number)
+      FROM (
+          SELECT flow, count(*) AS count, max(version) AS version, max(position) AS position
+          FROM taskledger.dropped_events
+          WHERE flow > $1
+          GROUP BY flow
+          ORDER BY flow
+          LIMIT $2
+      ) AS d
+      LEFT JOIN taskledger.streams AS s ON s.flow = d.flow
+      LEFT JOIN taskledger.events AS e ON e.position = s.last_position AND e.stream = s.number
+      ORDER BY d.flow";
+/// One statement sees one state.
+pub(super) const DROPPED_COUNTS: &str =
+    "SELECT events, (SELECT count(*) FROM taskledger.dropped_events) FROM taskledger.dropped";
+
+/// By the primary keys.
+pub(super) const SNAPSHOTS: &str = "SELECT n.stream, s.flow, n.version, n.checksum, n.bytes
+      FROM taskledger.snapshots AS n
+      JOIN taskledger.streams AS s ON s.number = n.stream
+      WHERE n.stream > $1 AND n.format = $2
+      ORDER BY n.stream
+      LIMIT 1";
+/// By `events_by_stream`.
+pub(super) const STREAM_EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM taskledger.events AS e
+      LEFT JOIN taskledger.streams AS s ON s.number = e.stream
+      WHERE e.stream = $1 AND e.version > $2 AND e.version <= $3
+      ORDER BY e.version
+      LIMIT $4"
+);
 
 /// Checks the log: dense positions, checksums, the hash chain, which must go through `kept` if that is
 /// given, events that this program can read, times that do not run backwards, dense versions in each
@@ -98,6 +140,12 @@ pub async fn verify(
     streams(&mut connection, &mut report)
         .await
         .map_err(unusable)?;
+    dropped_flows(&mut connection, &mut report)
+        .await
+        .map_err(unusable)?;
+    snapshots(&mut connection, &mut report)
+        .await
+        .map_err(unusable)?;
     end(&mut connection, &mut report).await.map_err(unusable)?;
     Ok(report)
 }
@@ -118,6 +166,75 @@ async fn end(connection: &mut PgConnection, report: &mut Report) -> Result<(), s
         report.add(Some(last.cast_unsigned()), None, reason);
     }
     Ok(())
+}
+
+/// Whether each event that was dropped belongs to a flow that was archived.
+async fn dropped_flows(
+    connection: &mut PgConnection,
+    report: &mut Report,
+) -> Result<(), sqlx::Error> {
+    let (events, left): (i64, i64) = sqlx::query_as(DROPPED_COUNTS)
+        .fetch_one(&mut *connection)
+        .await?;
+    count_dropped(events, left, report);
+    let mut after = Uuid::nil();
+    loop {
+        let rows = sqlx::query(DROPPED_FLOWS)
+            .bind(after)
+            .bind(PAGE_STREAMS_MAX)
+            .fetch_all(&mut *connection)
+            .await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        for row in &rows {
+            after = row.try_get(0)?;
+            let stream: (Option<i64>, Option<i64>) = (row.try_get(4)?, row.try_get(5)?);
+            let flow = DroppedFlow {
+                flow: Some(FlowId(after)),
+                dropped: (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?),
+                stream: stream.0.zip(stream.1),
+                is_archived: row.try_get(6)?,
+                events: row.try_get(7)?,
+            };
+            flow.check(report);
+        }
+    }
+}
+
+/// Whether each snapshot is the state that the events of its flow make. Those with a wrong checksum are never loaded.
+async fn snapshots(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {
+    let mut after = 0_i64;
+    loop {
+        let found: Option<(i64, Uuid, i64, i64, Vec<u8>)> = sqlx::query_as(SNAPSHOTS)
+            .bind(after)
+            .bind(i64::from(FORMAT))
+            .fetch_optional(&mut *connection)
+            .await?;
+        let Some((stream, flow, version, checksum, bytes)) = found else {
+            return Ok(());
+        };
+        after = stream;
+        let (flow, version) = (FlowId(flow), version.cast_unsigned());
+        if checksum != i64::from(snapshot_checksum(flow, FORMAT, version, &bytes)) {
+            continue;
+        }
+        let mut replay = Replay::new(flow, version, bytes);
+        while let Some((from, to)) = replay.wants() {
+            let rows = sqlx::query(STREAM_EVENTS)
+                .bind(stream)
+                .bind(from.cast_signed())
+                .bind(to.cast_signed())
+                .bind(PAGE_ROWS_MAX.cast_signed())
+                .fetch_all(&mut *connection)
+                .await?;
+            if rows.is_empty() {
+                replay.stop();
+            }
+            rows.iter().for_each(|sql| replay.row(row::read(sql, 0)));
+        }
+        replay.finish(report);
+    }
 }
 
 async fn streams(connection: &mut PgConnection, report: &mut Report) -> Result<(), sqlx::Error> {

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/log/0001_event_log.sql"),
     include_str!("../../../../migrations/sqlite/log/0002_retention.sql"),
     include_str!("../../../../migrations/sqlite/log/0003_hash_chain.sql"),
+    include_str!("../../../../migrations/sqlite/log/0004_dropped_events_name_their_flow.sql"),
 ];
 
 /// How long a statement waits for a foreign process (a backup tool, a shell) that holds the file.

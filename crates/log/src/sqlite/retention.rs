@@ -39,10 +39,9 @@ const EVENTS: &str = concat!(
       LEFT JOIN streams AS s ON s.number = e.stream
       WHERE e.stream = ?1 AND e.version >= ?2 AND e.version < ?3 AND e.hash IS NOT NULL"
 );
-const INSERT_REMAINS: &str =
-    "INSERT INTO dropped_events (position, recorded_at, content) VALUES (?1, ?2, ?3)";
+const INSERT_REMAINS: &str = "INSERT INTO dropped_events (position, recorded_at, flow, version, body) VALUES (?1, ?2, ?3, ?4, ?5)";
 /// By the primary key.
-const REMAINS: &str = "SELECT position, recorded_at, content FROM dropped_events
+const REMAINS: &str = "SELECT position, recorded_at, flow, version, body FROM dropped_events
     WHERE position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3";
 /// By the primary key. What others hold under the same id is theirs.
 const DELETE_CLAIM: &str = "DELETE FROM claims WHERE kind = 1 AND key = ?1 AND value = ?2";
@@ -187,7 +186,9 @@ pub(super) fn put_remains(connection: &Connection, remains: &[Remains]) -> rusql
         insert.execute(params![
             r.position.cast_signed(),
             r.recorded_at.0,
-            r.content.as_bytes()
+            r.flow_id.0.as_bytes(),
+            r.version.cast_signed(),
+            r.body.as_bytes()
         ])?;
     }
     Ok(())
@@ -207,7 +208,9 @@ pub(super) fn remains(
         Ok(Remains {
             position: row.get::<_, i64>(0)?.cast_unsigned(),
             recorded_at: Timestamp(row.get(1)?),
-            content: row::hash(row.get_ref(2)?)?,
+            flow_id: FlowId(Uuid::from_slice(row.get_ref(2)?.as_blob()?).unwrap_or_default()),
+            version: row.get::<_, i64>(3)?.cast_unsigned(),
+            body: row::hash(row.get_ref(4)?)?,
         })
     })?;
     rows.collect()

@@ -1,4 +1,5 @@
-//! Detects changes to a log by somebody who can compute its checksums.
+//! Detects changes to a log by an attacker who can compute its checksums.
+//! Longer than usual: the cases share the logs that they change.
 
 use super::export::Export;
 use super::open::{self, LEDGER_FILE};
@@ -13,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_clock::ManualClock;
-use taskledger_domain::flow::{Event, FlowArchived, TaskRenamed};
-use taskledger_domain::{EventId, FlowId, Metadata, Position, TaskId, Timestamp, Version};
+use taskledger_domain::flow::{Event, FlowArchived, Specification, TaskCreated, TaskRenamed};
+use taskledger_domain::task::{Labels, Priority};
+use taskledger_domain::{EventId, FlowId, Metadata, Payload, Position, TaskId, Timestamp, Version};
 use uuid::Uuid;
 
 fn ledger(folder: &Path) -> PathBuf {
@@ -30,6 +32,36 @@ fn renamed(name: &str) -> Event {
     Event::TaskRenamed(TaskRenamed {
         task_id: TaskId(Uuid::nil()),
         name: name.to_owned(),
+    })
+}
+
+fn created(task: TaskId) -> Event {
+    let specification = Specification {
+        inputs: Payload::empty(),
+        schemas: None,
+        params: None,
+        method: None,
+        retry: None,
+        timeout_ms: None,
+        deadline: None,
+        remote: false,
+        start_within_ms: None,
+        cancel_grace_ms: None,
+        start_at: None,
+        delay_ms: None,
+    };
+    Event::TaskCreated(TaskCreated {
+        task_id: task,
+        ordinal: 0,
+        parent_id: None,
+        name: "n".to_owned(),
+        user_id: None,
+        priority: Priority::NORMAL,
+        dependencies: Vec::new(),
+        specification,
+        copied_from: None,
+        labels: Labels::default(),
+        run_id: None,
     })
 }
 
@@ -230,13 +262,143 @@ async fn the_chain_is_followed_over_what_was_dropped_and_an_export_carries_it() 
     let connection = open::writer(&ledger(folder.path())).unwrap();
     connection
         .execute(
-            "UPDATE dropped_events SET content = zeroblob(32) WHERE position = 2",
+            "UPDATE dropped_events SET body = zeroblob(32) WHERE position = 2",
             [],
         )
         .unwrap();
     drop(connection);
     let report = verified(folder.path(), None);
     assert_eq!(report.faults[0].position, Some(4), "{report:?}");
+}
+
+/// Takes a flow out of a log as if it had been archived and dropped: its events leave what the chain needs of them.
+fn take_out(folder: &Path, flow: u128) {
+    let connection = Connection::open(ledger(folder)).unwrap();
+    let flow = FlowId(Uuid::from_u128(flow));
+    let select = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM events AS e JOIN streams AS s ON s.number = e.stream WHERE s.flow = ?1"
+    );
+    let mut statement = connection.prepare(select).unwrap();
+    let mut rows = statement.query([flow.0.as_bytes()]).unwrap();
+    let mut remains = Vec::new();
+    while let Some(sql) = rows.next().unwrap() {
+        remains.push(Row::read(sql).unwrap().remains());
+    }
+    super::retention::put_remains(&connection, &remains).unwrap();
+    let number = "(SELECT number FROM streams WHERE flow = ?1)";
+    for sql in [
+        &format!("DELETE FROM events WHERE stream = {number}"),
+        "DELETE FROM streams WHERE flow = ?1",
+    ] {
+        connection.execute(sql, [flow.0.as_bytes()]).unwrap();
+    }
+    connection
+        .execute(
+            "UPDATE dropped SET horizon = 1000, events = events + ?1",
+            [i64::try_from(remains.len()).unwrap()],
+        )
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_flow_that_was_taken_out_without_being_archived_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    given_a_log(folder.path()).await;
+    take_out(folder.path(), 2);
+
+    let report = verified(folder.path(), None);
+
+    let flow = Some(FlowId(Uuid::from_u128(2)));
+    let missed = report.faults.iter().find(|fault| fault.stream == flow);
+    let missed = missed.unwrap_or_else(|| panic!("{report:?}"));
+    assert_eq!(
+        missed.reason,
+        "4 of its events were dropped, but the log has no such flow, so it was not archived"
+    );
+}
+
+#[tokio::test]
+async fn dropped_events_cannot_be_given_to_an_archived_flow() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = given_a_log(folder.path()).await;
+    let store = store(folder.path());
+    let archived = FlowId(Uuid::from_u128(1));
+    assert_eq!(store.drop_archived(archived, 9).await.unwrap(), 0);
+    store.close().await;
+    assert!(verified(folder.path(), Some(head)).is_sound());
+    take_out(folder.path(), 2);
+    let connection = Connection::open(ledger(folder.path())).unwrap();
+    connection
+        .execute(
+            "UPDATE dropped_events SET flow = ?1, version = version + 100 WHERE flow = ?2",
+            [archived.0.as_bytes(), Uuid::from_u128(2).as_bytes()],
+        )
+        .unwrap();
+    drop(connection);
+
+    let report = verified(folder.path(), Some(head));
+
+    let reasons: Vec<_> = report.faults.iter().map(|it| it.reason.as_str()).collect();
+    let told = |text: &str| reasons.iter().any(|reason| reason.contains(text));
+    assert!(
+        told("a dropped event follows the last event"),
+        "{reasons:?}"
+    );
+    assert!(told("it has 4 versions, but 1 events and 7"), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn a_snapshot_that_was_changed_with_its_checksum_is_found() {
+    use taskledger_domain::codec::snapshot;
+    use taskledger_domain::flow::Flow;
+    let folder = tempfile::tempdir().unwrap();
+    let flow = FlowId(Uuid::from_u128(9));
+    let task = TaskId(flow.0);
+    let store = store(folder.path());
+    append(&store, 9, 0, vec![created(task)]).await;
+    let events = store.read_stream(flow, 0, 9, usize::MAX).await.unwrap();
+    let mut state = Flow::default();
+    state.replay(events.iter().map(|event| &**event));
+    let bytes = snapshot::encode(&state);
+    let save = async |bytes: Vec<u8>| {
+        let snapshot = crate::Snapshot {
+            format: snapshot::FORMAT,
+            version: 1,
+            bytes,
+        };
+        store.save_snapshot(flow, snapshot).await.unwrap();
+        // Answered behind it.
+        store.chain_head().await.unwrap();
+    };
+    save(bytes.clone()).await;
+    let sound = verified(folder.path(), None);
+    state.replay([&taskledger_domain::Recorded {
+        version: 2,
+        event: Arc::new(Event::TaskRenamed(TaskRenamed {
+            task_id: task,
+            name: "another".to_owned(),
+        })),
+        ..(*events[0]).clone()
+    }]);
+    let mut other = snapshot::encode(&state);
+    // The version is the first field.
+    other[0] = bytes[0];
+    save(other).await;
+    store.close().await;
+
+    let report = verified(folder.path(), None);
+
+    assert!(sound.is_sound(), "{sound:?}");
+    assert_eq!(report.faults.len(), 1, "{report:?}");
+    assert_eq!(report.faults[0].stream, Some(flow));
+    assert!(
+        report.faults[0]
+            .reason
+            .starts_with("the snapshot of version 1 is not the state"),
+        "{report:?}"
+    );
 }
 
 #[tokio::test]

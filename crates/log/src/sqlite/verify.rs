@@ -9,11 +9,13 @@ use super::retention;
 use super::row::{Row, columns};
 use crate::chain::Mark;
 use crate::retention::Dropped;
+use crate::row::snapshot_checksum;
+use crate::verify::snapshots::{FORMAT, Replay};
 use crate::verify::{
-    FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry, StreamRow, Walk,
-    name_missing_versions,
+    DroppedFlow, FAULTS_LISTED_MAX, PAGE_ROWS_MAX, PAGE_STREAMS_MAX, Report, StreamEntry,
+    StreamRow, Walk, count_dropped, name_missing_versions,
 };
-use rusqlite::{Connection, Statement};
+use rusqlite::{Connection, OptionalExtension as _, Statement};
 use std::path::Path;
 use taskledger_domain::{FlowId, Position};
 use uuid::Uuid;
@@ -39,6 +41,37 @@ const STREAMS: &str = "SELECT s.number, s.flow, s.version, s.last_position,
     LIMIT ?2";
 /// By `events_by_stream`; the walk finds where a version is missing or out of order.
 const STREAM_VERSIONS: &str = "SELECT version, position, kind = 'FlowArchived' FROM events WHERE stream = ?1 ORDER BY version";
+
+/// By `dropped_by_flow`, then the keys of `streams` and `events`.
+const DROPPED_FLOWS: &str =
+    "SELECT d.flow, count(*), max(d.version), max(d.position), s.version, s.last_position,
+        e.kind IS 'FlowArchived',
+        (SELECT count(*) FROM events AS f WHERE f.stream = s.number)
+    FROM dropped_events AS d
+    LEFT JOIN streams AS s ON s.flow = d.flow
+    LEFT JOIN events AS e ON e.position = s.last_position AND e.stream = s.number
+    GROUP BY d.flow
+    ORDER BY d.flow";
+/// One statement sees one state.
+const DROPPED_COUNTS: &str = "SELECT events, (SELECT count(*) FROM dropped_events) FROM dropped";
+
+/// By the primary keys.
+const SNAPSHOTS: &str = "SELECT n.stream, s.flow, n.version, n.checksum, n.bytes
+    FROM snapshots AS n
+    JOIN streams AS s ON s.number = n.stream
+    WHERE n.stream > ?1 AND n.format = ?2
+    ORDER BY n.stream
+    LIMIT 1";
+/// By `events_by_stream`.
+const STREAM_EVENTS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM events AS e
+      LEFT JOIN streams AS s ON s.number = e.stream
+      WHERE e.stream = ?1 AND e.version > ?2 AND e.version <= ?3
+      ORDER BY e.version
+      LIMIT ?4"
+);
 
 /// Checks the log `path` (the file): dense positions, but for what was dropped, checksums, the
 /// hash chain, which must go through `kept` if that is given, events that this program can read, times
@@ -77,6 +110,14 @@ pub fn verify(
     walk.ends(dropped, &mut report);
     if let Err(error) = streams(&connection, &mut report) {
         report.add(None, None, format!("the streams cannot be read: {error}"));
+    }
+    if let Err(error) = dropped_flows(&connection, &mut report) {
+        let reason = format!("the dropped events cannot be read: {error}");
+        report.add(None, None, reason);
+    }
+    if let Err(error) = snapshots(&connection, &mut report) {
+        let reason = format!("the snapshots cannot be read: {error}");
+        report.add(None, None, reason);
     }
     if let Err(error) = structures(&connection, &mut report) {
         report.add(None, None, format!("the file cannot be read: {error}"));
@@ -152,6 +193,73 @@ fn streams(connection: &Connection, report: &mut Report) -> rusqlite::Result<()>
         if seen == 0 {
             return Ok(());
         }
+    }
+}
+
+/// Whether each event that was dropped belongs to a flow that was archived.
+fn dropped_flows(connection: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    let (events, left) =
+        connection.query_row(DROPPED_COUNTS, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    count_dropped(events, left, report);
+    let mut statement = connection.prepare(DROPPED_FLOWS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let flow = row.get_ref(0)?.as_blob().ok();
+        let stream = (row.get::<_, Option<i64>>(4)?, row.get::<_, Option<i64>>(5)?);
+        let flow = DroppedFlow {
+            flow: flow.and_then(|b| Uuid::from_slice(b).ok()).map(FlowId),
+            dropped: (row.get(1)?, row.get(2)?, row.get(3)?),
+            stream: stream.0.zip(stream.1),
+            is_archived: row.get(6)?,
+            events: row.get(7)?,
+        };
+        flow.check(report);
+    }
+    Ok(())
+}
+
+/// Whether each snapshot is the state that the events of its flow make. Those with a wrong checksum are never loaded.
+fn snapshots(connection: &Connection, report: &mut Report) -> rusqlite::Result<()> {
+    let mut snapshots = connection.prepare(SNAPSHOTS)?;
+    let mut events = connection.prepare(STREAM_EVENTS)?;
+    let mut after = 0i64;
+    loop {
+        let found = snapshots.query_row((after, FORMAT), |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, Vec<u8>>(1)?,
+                row.get::<_, i64>(2)?.cast_unsigned(),
+                row.get::<_, i64>(3)?,
+                row.get::<_, Vec<u8>>(4)?,
+            ))
+        });
+        let Some((stream, flow, version, checksum, bytes)) = found.optional()? else {
+            return Ok(());
+        };
+        after = stream;
+        let flow = FlowId(Uuid::from_slice(&flow).unwrap_or_default());
+        if checksum != i64::from(snapshot_checksum(flow, FORMAT, version, &bytes)) {
+            continue;
+        }
+        let mut replay = Replay::new(flow, version, bytes);
+        while let Some((from, to)) = replay.wants() {
+            let page = (
+                stream,
+                from.cast_signed(),
+                to.cast_signed(),
+                PAGE_ROWS_MAX.cast_signed(),
+            );
+            let mut rows = events.query(page)?;
+            let mut is_empty = true;
+            while let Some(sql) = rows.next()? {
+                is_empty = false;
+                replay.row(Row::read(sql));
+            }
+            if is_empty {
+                replay.stop();
+            }
+        }
+        replay.finish(report);
     }
 }
 
