@@ -359,7 +359,7 @@ impl Generator {
                     for _ in 0..self.random.below(3) {
                         let on = *self.random.pick(&same);
                         let waits = is_group_above(earlier, on, above) && !self.random.chance(8);
-                        if !used.contains(&on) && !waits {
+                        if !used.contains(&on) {
                             used.push(on);
                             list.push(self.dependency(&json!(format!("@{on}"))));
                         }
