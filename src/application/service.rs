@@ -328,6 +328,7 @@ impl Service {
                 target,
                 allow_unknown_executors,
                 executor_wait_ms,
+                include,
                 id_check,
                 callback,
             }) => {
@@ -338,6 +339,7 @@ impl Service {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
+                        include,
                         callback,
                         origin: None,
                         id_check,
@@ -356,12 +358,16 @@ impl Service {
                 })
                 .await
             }
-            Request::Retry(Retry { task, callback }) => {
+            Request::Retry(Retry {
+                task,
+                include,
+                callback,
+            }) => {
                 Box::pin(
                     self.starting(context, UseCase::RetryTask, callback, async |callback| {
-                        let done = app.retry(context, task, callback).await;
+                        let done = app.retry(context, task, include, callback).await;
                         if self.forward.is_some() && self.knows_more(&done).await {
-                            return app.retry(context, task, callback).await;
+                            return app.retry(context, task, include, callback).await;
                         }
                         done
                     }),

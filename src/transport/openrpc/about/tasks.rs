@@ -2,6 +2,7 @@
 
 use super::super::schemas::{at, object, with_optional};
 use serde_json::{Value, json};
+use taskledger_domain::limits;
 
 pub(in crate::transport) fn constant(word: &str) -> Value {
     json!({"type": "string", "enum": [word]})
@@ -16,6 +17,16 @@ pub(in crate::transport) fn started() -> Value {
     }));
     with_optional(
         always,
-        json!({"task_id": at("TaskId"), "task_ids": at("TaskIds")}),
+        json!({"task_id": at("TaskId"), "task_ids": at("TaskIds"), "will_run": {
+            "type": "object",
+            "description": "Of a stored task: the tasks that the run starts, groups left out. Those that are blocked stay pending.",
+            "properties": {
+                "tasks": {"type": "array", "items": at("TaskId"), "maxItems": limits::WILL_RUN_LISTED_MAX,
+                    "description": "The first of them in order of creation."},
+                "count": {"type": "integer", "minimum": 0, "description": "How many there are."},
+            },
+            "required": ["tasks", "count"],
+            "additionalProperties": false,
+        }}),
     )
 }
