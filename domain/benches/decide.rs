@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use taskledger_domain::codec::snapshot;
 use taskledger_domain::flow::{
-    Command, Dependency, Execute, FailureReason, Flow, Handover, RunKind, Update, When,
+    Command, Dependency, Execute, FailureReason, Flow, Handover, Include, RunKind, Update, When,
 };
 use taskledger_domain::task::call::NewTask;
 use taskledger_domain::task::spec::Updates;
@@ -53,6 +53,7 @@ fn main() {
             create: Vec::new(),
             task: id(&format!("{k}-0")),
             kind: RunKind::Execute,
+            include: Include::Needed,
             run_id: run(&format!("leaf {k}")),
             allow_unknown_executors: false,
             executor_wait_ms: 0,

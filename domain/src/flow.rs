@@ -25,9 +25,9 @@ mod wires;
 
 pub use command::{
     Append, Archive, CancelRun, Capacity, Claim, Claimable, Command, Done, Execute, Handover,
-    Looked, Receive, Respond, Rest, SlotRequest, Suspend, Then, Update,
+    Include, Looked, Receive, Respond, Rest, SlotRequest, Suspend, Then, Update, WillRun,
 };
-pub use coverage::covers;
+pub use coverage::{RunSet, covers};
 pub use event::{
     CancelReason, DependenciesChanged, Dependency, Event, FailureReason, FlowArchived,
     LabelsChanged, LastOwner, Lease, MessageReceived, OnAnswer, OnExpiry, OutputPart,

@@ -135,6 +135,8 @@ pub const INTERRUPTIONS_PER_RUN_MAX: u8 = 3;
 pub const LOST_REST_MS: u64 = 1_000;
 /// Milliseconds that a task waits for an unknown executor when the caller allows unknown ones.
 pub const EXECUTOR_WAIT_MS_DEFAULT: u64 = 300_000;
+/// Tasks that the answer to a call that begins a run lists: enough to read, and a few kilobytes.
+pub const WILL_RUN_LISTED_MAX: usize = 100;
 /// Tasks in one page of `tasks.list`. spec: interface / tasks.list
 pub const LIST_LIMIT_MAX: u32 = 1000;
 /// Tasks in one page of `tasks.list` when the caller gives no limit. spec: interface / tasks.list

@@ -5,8 +5,8 @@
 pub mod hostile;
 
 use crate::flow::{
-    Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Kind, Outdated,
-    Rejection, RunKind, SlotRequest, Specification, When,
+    Capacity, Command, Dependency, Done, Event, Execute, FailureReason, Flow, Include, Kind,
+    Outdated, Rejection, RunKind, SlotRequest, Specification, When,
 };
 use crate::task::call::NewTask;
 use crate::task::{Labels, Priority, Progress, RetryPolicy, Status};
@@ -290,6 +290,21 @@ pub fn retry(name: &str) -> Command {
     start(name, RunKind::Retry, "retry")
 }
 
+/// The same command with all failed tasks included.
+///
+/// # Panics
+/// On another command than one that begins a run.
+#[must_use]
+pub fn with_failed(command: Command) -> Command {
+    let Command::Execute(execute) = command else {
+        panic!("{command:?} begins no run");
+    };
+    Command::Execute(Execute {
+        include: Include::Failed,
+        ..execute
+    })
+}
+
 /// The command that begins a run with a name of its own.
 #[must_use]
 pub fn start(name: &str, kind: RunKind, run_name: &str) -> Command {
@@ -297,6 +312,7 @@ pub fn start(name: &str, kind: RunKind, run_name: &str) -> Command {
         create: Vec::new(),
         task: id(name),
         kind,
+        include: Include::Needed,
         run_id: run(run_name),
         allow_unknown_executors: false,
         executor_wait_ms: crate::limits::EXECUTOR_WAIT_MS_DEFAULT,

@@ -7,7 +7,7 @@
 
 use hashbrown::HashSet;
 use taskledger_domain::codec::{self, snapshot};
-use taskledger_domain::flow::{Command, Execute, FailureReason, Flow, RunKind, Update};
+use taskledger_domain::flow::{Command, Execute, FailureReason, Flow, Include, RunKind, Update};
 use taskledger_domain::task::Progress;
 use taskledger_domain::task::spec::Updates;
 use taskledger_domain::testing::{START, Server, run as run_id, task};
@@ -105,6 +105,7 @@ fn commands(flow: &Flow, id: TaskId) -> Vec<Command> {
             create: Vec::new(),
             task: id,
             kind,
+            include: Include::Needed,
             run_id: run_id("a new run"),
             allow_unknown_executors: true,
             executor_wait_ms: 1000,

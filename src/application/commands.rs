@@ -18,8 +18,8 @@ use super::sending::{Sending, engine_metadata};
 use crate::runtime::maybe_block_in_place;
 use std::sync::Arc;
 use taskledger_domain::flow::{
-    Argument, CallTask, Command, Done, Execute, Fault, Flow, Kind, Outdated, ParentFault,
-    ReferenceAt, Refusal, RunKind, RunOrigin, Specification, Update,
+    Argument, CallTask, Command, Done, Execute, Fault, Flow, Include, Kind, Outdated, ParentFault,
+    ReferenceAt, Refusal, RunKind, RunOrigin, Specification, Update, WillRun,
 };
 use taskledger_domain::limits;
 use taskledger_domain::task::call::{NewTask, ResolvedTasks, TaskList, resolve_dependencies};
@@ -36,6 +36,8 @@ pub struct ExecuteOptions {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// Which failed tasks of a stored task run again.
+    pub include: Include,
     /// Where the caller wants to be told of the run.
     pub callback: Option<CallbackId>,
     /// The message that it is begun by.
@@ -49,6 +51,7 @@ impl Default for ExecuteOptions {
         Self {
             allow_unknown_executors: false,
             executor_wait_ms: limits::EXECUTOR_WAIT_MS_DEFAULT,
+            include: Include::Needed,
             callback: None,
             origin: None,
             id_check: IdCheck::First,
@@ -209,6 +212,7 @@ impl App {
         let task_ids = names.task_ids();
         let reply: ReplyOf = Arc::new(move |_| {
             Reply::Started(Started {
+                will_run: WillRun::default(),
                 root: task,
                 task: None,
                 run,
@@ -224,6 +228,7 @@ impl App {
             create: resolved.tasks,
             task,
             kind: RunKind::Execute,
+            include: Include::Needed,
             run_id: run,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
@@ -252,9 +257,11 @@ impl App {
         &self,
         context: &Context,
         task: TaskId,
+        include: Include,
         callback: Option<CallbackId>,
     ) -> Result<Reply, Error> {
         let options = ExecuteOptions {
+            include,
             callback,
             ..ExecuteOptions::default()
         };
@@ -275,8 +282,9 @@ impl App {
         let flow = self.flow_of(Argument::Task, task).await?;
         let run = RunId(self.clock.uuid());
         let root = flow.root();
-        let reply: ReplyOf = Arc::new(move |_| {
+        let reply: ReplyOf = Arc::new(move |done| {
             Reply::Started(Started {
+                will_run: begun(done),
                 root,
                 task: Some(task),
                 run,
@@ -287,6 +295,7 @@ impl App {
             create: Vec::new(),
             task,
             kind,
+            include: options.include,
             run_id: run,
             allow_unknown_executors: options.allow_unknown_executors,
             executor_wait_ms: options.executor_wait_ms,
@@ -472,5 +481,13 @@ impl App {
         let broken =
             || Failure::Broken(format!("event {at} of flow {flow} holds no specification"));
         Ok((at, found.ok_or_else(broken)?.clone(), owner))
+    }
+}
+
+/// The tasks that a run starts, from the effect of its command.
+fn begun(done: Done) -> WillRun {
+    match done {
+        Done::Begun(will_run) => Arc::unwrap_or_clone(will_run),
+        Done::Ok | Done::Status(_) | Done::ClaimRefused => WillRun::default(),
     }
 }

@@ -293,7 +293,7 @@ impl<'a> Driver<'a> {
                 // A command that changes nothing has no append that could hold the claim; a
                 // repetition changes nothing again.
                 if changes {
-                    claims.extend(self.next.claim_request(&order, done, now));
+                    claims.extend(self.next.claim_request(&order, done.clone(), now));
                 }
                 Entry {
                     order,

@@ -97,9 +97,10 @@ impl Guard {
         if self.executors.is_none() && adding.is_none() {
             return Ok(());
         }
-        let covered = flow.run_set(execute.task, execute.kind);
+        let set = flow.run_set(execute.task, execute.kind, execute.include);
         if let Some(executors) = &self.executors
-            && covered
+            && set
+                .covered
                 .iter()
                 .any(|task| starts_programs(flow, *task, &**executors))
         {
@@ -108,11 +109,7 @@ impl Guard {
         let Some((owner, quotas)) = adding else {
             return Ok(());
         };
-        let failed = |task: &&TaskId| {
-            let task = flow.task(**task);
-            task.is_some_and(|task| task.status == Status::Failed)
-        };
-        quotas.requeue(owner, covered.iter().filter(failed).count() as u64)
+        quotas.requeue(owner, set.again as u64)
     }
 }
 

@@ -144,7 +144,12 @@ impl Flows {
             .filter_map(|lease| self.leases.get(lease));
         let begun: Vec<Begun> = held.map(|held| begun(held, trace.clone())).collect();
         if begun.is_empty() {
-            return Err(Error::OutcomeUnknown);
+            // The attempts have ended already, for example with a cancel in the same append; or the flow has moved, and
+            // whether they go on is not known here.
+            return match self.stay(wanted.flow) {
+                Ok(()) => Ok(Vec::new()),
+                Err(_) => Err(Error::OutcomeUnknown),
+            };
         }
         // The limit was declared while the flow decided.
         if let Some(method) = method.filter(|method| !ticketed && self.shares_limit_of(method)) {

@@ -21,7 +21,7 @@ use super::sending::{engine_metadata, metadata, weight};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use taskledger_domain::flow::{Command, Event, Flow, Receive, Refusal};
+use taskledger_domain::flow::{Command, Event, Flow, Include, Receive, Refusal};
 use taskledger_domain::limits::{
     CONTEXT_CHARS_MAX, MESSAGE_ID_CHARS_MAX, REFERENCES_MAX, RUN_MESSAGE_BYTES_MAX,
 };
@@ -66,6 +66,7 @@ impl App {
         let options = ExecuteOptions {
             allow_unknown_executors,
             executor_wait_ms,
+            include: Include::Needed,
             callback,
             origin: Some(Box::new(origin)),
             id_check: IdCheck::First,

@@ -338,6 +338,7 @@ impl Service {
                 target,
                 allow_unknown_executors,
                 executor_wait_ms,
+                include,
                 id_check,
                 callback,
             }) => {
@@ -348,6 +349,7 @@ impl Service {
                     let options = ExecuteOptions {
                         allow_unknown_executors,
                         executor_wait_ms,
+                        include,
                         callback,
                         origin: None,
                         id_check,
@@ -366,12 +368,16 @@ impl Service {
                 })
                 .await
             }
-            Request::Retry(Retry { task, callback }) => {
+            Request::Retry(Retry {
+                task,
+                include,
+                callback,
+            }) => {
                 Box::pin(
                     self.starting(context, UseCase::RetryTask, callback, async |callback| {
-                        let done = app.retry(context, task, callback).await;
+                        let done = app.retry(context, task, include, callback).await;
                         if self.forward.is_some() && self.knows_more(&done).await {
-                            return app.retry(context, task, callback).await;
+                            return app.retry(context, task, include, callback).await;
                         }
                         done
                     }),

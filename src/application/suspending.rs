@@ -148,7 +148,7 @@ impl App {
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => status,
-                Done::Ok | Done::ClaimRefused => Status::InProgress,
+                Done::Ok | Done::Begun(_) | Done::ClaimRefused => Status::InProgress,
             };
             Reply::Responded(Box::new(Responded {
                 task,

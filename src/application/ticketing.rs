@@ -4,6 +4,7 @@
 use super::error::{Error, Failure};
 use super::flows::Flows;
 use super::mailbox::Answer;
+use super::ownership::Place;
 use super::ports::TicketsOf;
 use super::sending::engine_metadata;
 use std::sync::Arc;
@@ -67,8 +68,9 @@ impl Flows {
             })
         );
         let is_held = |lease: &LeaseId| self.leases.get(*lease).is_some();
-        if begun && !leases.iter().any(is_held) {
-            // The flow has moved, and its attempts with it.
+        let has_moved = !matches!(self.ownership.of(flow), Place::Here(_));
+        if begun && has_moved && !leases.iter().any(is_held) {
+            // The attempts have moved with the flow.
             self.forget_tickets(leases);
         } else if let Err(Error::OutcomeUnknown) = answer {
             let (flows, leases) = (self.clone(), leases.to_vec());

@@ -336,7 +336,8 @@ impl App {
                     };
                 }
                 Ok(Done::Status(status)) => return Ok(ended(task, status)),
-                Ok(Done::Ok | Done::ClaimRefused) | Err(Error::Outdated(Outdated::Attempt)) => {}
+                Ok(Done::Ok | Done::Begun(_) | Done::ClaimRefused)
+                | Err(Error::Outdated(Outdated::Attempt)) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -261,9 +261,10 @@ export class Client {
     return this.call("tasks.respond", { task_id: taskId, suspension_id: suspensionId, value, ...note }, options);
   }
 
-  /** Runs a failed task again. */
-  retry(taskId: string, options?: CallOptions): Promise<Started> {
-    return this.call("tasks.retry", { task_id: taskId }, options);
+  /** Runs a failed task again; with `include: "failed"` also failed tasks that were tolerated. */
+  retry(taskId: string, options: CallOptions & { include?: "failed" } = {}): Promise<Started> {
+    const { include, ...rest } = options;
+    return this.call("tasks.retry", { task_id: taskId, ...(include === undefined ? {} : { include }) }, rest);
   }
 
   /** Changes a pending task. */

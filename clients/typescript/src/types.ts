@@ -133,6 +133,8 @@ export interface Started {
   task_id?: string;
   /** Stored id for each id of the call. */
   task_ids?: Record<string, string>;
+  /** With `task_id` in the call: the tasks that the run starts. At most 100 are listed; `count` is exact. */
+  will_run?: { tasks: string[]; count: number };
 }
 
 /** A run that has ended. */

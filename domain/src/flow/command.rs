@@ -12,6 +12,8 @@ use crate::task::spec::Updates;
 use crate::task::{Priority, Progress, Status};
 use crate::{CallbackId, LeaseId, Payload, RunId, SuspensionId, TaskId, Timestamp, Version};
 use hashbrown::HashSet;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What somebody wants of a flow.
 #[derive(Debug, Clone, PartialEq)]
@@ -346,6 +348,8 @@ pub struct Execute {
     pub task: TaskId,
     /// Execute or retry.
     pub kind: RunKind,
+    /// Which failed tasks run again.
+    pub include: Include,
     /// The id of the new run.
     pub run_id: RunId,
     /// Whether tasks may wait for an executor that does not exist yet.
@@ -401,13 +405,35 @@ pub struct Looked {
     pub absent: Vec<String>,
 }
 
+/// The tasks that a new run starts, those that must wait for others or may stay blocked included. Groups are not among
+/// them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WillRun {
+    /// The first of them in order of creation; at most `limits::WILL_RUN_LISTED_MAX`.
+    pub tasks: Vec<TaskId>,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// Which failed tasks a run of stored tasks runs again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Include {
+    /// Those that were asked for and were not tolerated, and those that something that runs needs.
+    #[default]
+    Needed,
+    /// Also tolerated ones, and those behind completed dependencies.
+    Failed,
+}
+
 /// The effect of an accepted command, for the answer to its sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
     /// Nothing to tell.
     Ok,
     /// The status of the task that was addressed.
     Status(Status),
+    /// A run has begun.
+    Begun(Arc<WillRun>),
     /// A claim was refused: inputs of the task cannot be resolved, or not yet.
     /// [`Flow::claim_fault`](super::Flow::claim_fault) says why.
     ClaimRefused,

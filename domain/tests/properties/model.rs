@@ -262,10 +262,7 @@ impl Model {
                 let ordinals = e.covers.iter().flat_map(|(from, to)| *from..=*to);
                 let members: BTreeSet<_> = ordinals.map(|i| self.order[i as usize]).collect();
                 assert!(members.contains(&e.task_id));
-                match e.kind {
-                    RunKind::Execute => assert_eq!(members, self.coverage(e.task_id)),
-                    RunKind::Retry => assert!(members.is_superset(&self.coverage(e.task_id))),
-                }
+                self.check_members(e.task_id, e.kind, &members);
                 for id in &members {
                     let task = self.tasks.get_mut(id).expect("only live tasks are covered");
                     assert!(
@@ -418,6 +415,12 @@ impl Model {
                     }
                 };
                 assert_eq!(e.next_attempt_at.is_some(), rests);
+                if self.tasks[&e.task_id].status == Completed {
+                    assert_eq!(e.reason, RequeueReason::Rerun);
+                    assert!(self.may_run_again(e.task_id), "only steps that clean up");
+                    let task = self.tasks.get_mut(&e.task_id).expect("a live task");
+                    task.status = Failed;
+                }
                 self.move_to(e.task_id, Pending);
                 let task = self.tasks.get_mut(&e.task_id).expect("a live task");
                 task.not_before = e.next_attempt_at.unwrap_or(now);

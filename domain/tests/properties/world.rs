@@ -18,7 +18,7 @@ use taskledger_domain::codec::{self, snapshot};
 use taskledger_domain::contract::OutputFault;
 use taskledger_domain::flow::{
     Append, CancelRun, Capacity, Claimable, Command, Dependency, Done, Event, Execute,
-    FailureReason, Flow, Handover, OutputPart, RunKind, Update, When,
+    FailureReason, Flow, Handover, Include, OutputPart, RunKind, Update, When,
 };
 use taskledger_domain::task::Status::InProgress;
 use taskledger_domain::task::call::NewTask;
@@ -127,6 +127,7 @@ impl World {
                     } else {
                         RunKind::Execute
                     },
+                    include: Include::Needed,
                     run_id: run(&format!("run {}", self.runs)),
                     allow_unknown_executors: *unknown,
                     executor_wait_ms: u64::from(*wait) * 100,

@@ -80,7 +80,7 @@ fn completes(s: Scenario, name: &str, result: &str) -> Scenario {
 fn refuses(s: Scenario, name: &str) -> (Scenario, usize) {
     let s = claims_of(s, Claimable::Task(id(name)), "refused").accepted();
     let (events, done) = s.last.as_ref().expect("it was accepted");
-    assert_eq!((events.len(), *done), (0, Done::ClaimRefused));
+    assert_eq!((events.len(), done.clone()), (0, Done::ClaimRefused));
     let found = s.flow.claim_fault(id(name)).expect("it was refused");
     let s = tells(s, name, &found);
     let told = told_of(&s);
@@ -130,7 +130,7 @@ fn a_claim_without_its_inputs_is_refused_and_the_task_stays_ready() {
     // A worker that asks for the method gets others.
     let s = claims_next(s).then(&[("b", Pending)]);
     let (events, done) = s.last.as_ref().expect("it was accepted");
-    assert_eq!((events.len(), *done), (0, Done::Status(Pending)));
+    assert_eq!((events.len(), done.clone()), (0, Done::Status(Pending)));
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn the_same_claim_twice_is_one_claim_and_another_one_is_refused() {
     let claim = the_claim(&s, "a", "l");
     let s = s.when(Command::Claim(claim)).accepted();
     let (events, done) = s.last.as_ref().unwrap();
-    assert_eq!((events.len(), *done), (0, Done::Status(InProgress)));
+    assert_eq!((events.len(), done.clone()), (0, Done::Status(InProgress)));
     let _ = claims(s, "a", "other").rejects(Kind::InvalidTransition);
 }
 
@@ -137,7 +137,7 @@ fn only_what_is_ready_can_be_claimed() {
     let s = claims(s, "g", "l").rejects(Kind::InvalidTransition);
     let s = claims(s, "b", "l").accepted();
     let (events, done) = s.last.as_ref().unwrap();
-    assert_eq!((events.len(), *done), (0, Done::ClaimRefused));
+    assert_eq!((events.len(), done.clone()), (0, Done::ClaimRefused));
     let s = claims(s, "here", "l").rejects(Kind::InvalidTransition);
     let unknown = Claim {
         of: Claimable::Task(id("nobody")),
@@ -169,7 +169,7 @@ fn a_claim_without_a_free_slot_changes_nothing() {
     s.server.slots = 0;
     let mut s = claims(s, "a", "l").accepted().then(&[("a", Pending)]);
     let (events, done) = s.last.as_ref().unwrap();
-    assert_eq!((events.len(), *done), (0, Done::Status(Pending)));
+    assert_eq!((events.len(), done.clone()), (0, Done::Status(Pending)));
     s.server.slots = 1;
     let _ = claimed(s, "a", "l");
 }

@@ -27,6 +27,7 @@ mod outputs;
 mod precedence;
 mod recovery;
 mod remarks;
+mod reruns;
 mod retries;
 mod runs;
 mod support;

@@ -106,7 +106,10 @@ fn the_same_message_twice_is_one_message() {
     let s = asked().when(say()).accepted();
     let s = asks(s, "a").when(say()).accepted();
     assert_eq!(
-        (last(&s).len(), s.last.as_ref().map(|(_, done)| *done)),
+        (
+            last(&s).len(),
+            s.last.as_ref().map(|(_, done)| done.clone())
+        ),
         (0, Ok(Done::Ok))
     );
     let replayed = s.replayed();

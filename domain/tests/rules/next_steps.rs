@@ -1,6 +1,7 @@
 //! What an explanation says can be done is what the rules accept. spec: semantics / Methods
 
 use crate::explanations::{chains, explain, reason};
+use crate::support::cancel;
 use taskledger_domain::flow::explain::{Again, Reason};
 use taskledger_domain::flow::{Kind, Refusal};
 use taskledger_domain::testing::{Scenario, execute, given, group, id, retry, task};
@@ -48,4 +49,30 @@ fn the_task_that_waits_for_the_root_cause_is_named_though_its_link_is_left_out()
     let blocked = chains(&e)[0];
     assert!(blocked.skipped > 0);
     assert_eq!((blocked.waiting, blocked.room), (id("c0"), id("g")));
+}
+
+#[test]
+fn a_retry_that_a_cancelled_task_would_make_fail_again_is_not_advised() {
+    let s = given(vec![
+        group("r"),
+        group("g").under("r"),
+        task("a").under("g"),
+        task("b").under("g"),
+        task("c").under("r").after(&["g"]),
+    ]);
+    let s = s.when(execute("r")).accepted().fails("a");
+    let advice = |s: &Scenario, name: &str| {
+        let Reason::Failed { retry, .. } = reason(s, name) else {
+            panic!("{:?}", explain(s, name));
+        };
+        retry
+    };
+    let failed = s.clone().fails("b").runs(false);
+    assert_eq!(advice(&failed, "g"), Again::Accepted);
+    let s = s.when(cancel("b")).accepted().runs(false);
+    for name in ["g", "r"] {
+        assert_eq!(advice(&s, name), Again::OnlyCopy);
+    }
+    assert_eq!(chains(&explain(&s, "c"))[0].again, Again::OnlyCopy);
+    assert_eq!(advice(&s, "a"), Again::Accepted);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use taskledger_domain::flow::{
-    Command, Dependency, Event, Execute, FailureReason, Handover, Kind, Refusal, Rejection,
-    RunKind, RunState, Specification, Update, When,
+    Command, Dependency, Event, Execute, FailureReason, Handover, Include, Kind, Refusal,
+    Rejection, RunKind, RunState, Specification, Update, When,
 };
 use taskledger_domain::task::call::{
     NewTask, ResolvedTasks, Unresolved, parse_create, parse_tasks,
@@ -83,6 +83,7 @@ pub(crate) fn execute_unknown(name: &str, run_name: &str, wait_ms: u64) -> Comma
         create: Vec::new(),
         task: id(name),
         kind: RunKind::Execute,
+        include: Include::Needed,
         run_id: run(run_name),
         allow_unknown_executors: true,
         executor_wait_ms: wait_ms,
@@ -98,6 +99,7 @@ pub(crate) fn create_and_execute(tasks: Vec<NewTask>) -> Command {
         task: tasks[0].id,
         create: tasks,
         kind: RunKind::Execute,
+        include: Include::Needed,
         run_id: run("run"),
         allow_unknown_executors: false,
         executor_wait_ms: 0,

@@ -370,7 +370,7 @@ fn questions_of_one_run_are_forgotten_in_the_next() {
 fn waits_for_a(s: Scenario) -> Scenario {
     let s = claims(s, "b", "m").accepted();
     let (events, done) = s.last.as_ref().expect("it was accepted");
-    assert_eq!((events.len(), *done), (0, Done::ClaimRefused));
+    assert_eq!((events.len(), done.clone()), (0, Done::ClaimRefused));
     let found = s.flow.claim_fault(id("b"));
     let Some(Broken::Upstream { task_id, .. }) = found else {
         panic!("{found:?}");

@@ -9,6 +9,7 @@ use super::{AwaitedWorkers, Facts, HistoryCursor, KnownExecutors, Origin, Queue,
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
+use taskledger_domain::flow::WillRun;
 use taskledger_domain::flow::explain::Explanation;
 use taskledger_domain::task::Status;
 use taskledger_domain::{FlowId, Payload, Recorded, RunId, TaskId, Version};
@@ -115,6 +116,8 @@ pub struct Started {
     pub run: RunId,
     /// The ids of new tasks.
     pub task_ids: TaskIds,
+    /// The tasks that the run starts.
+    pub will_run: WillRun,
 }
 
 /// A task that was copied.

@@ -9,7 +9,7 @@ use super::{History, Target, UseCase};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use taskledger_domain::TaskId;
-use taskledger_domain::flow::Remarks;
+use taskledger_domain::flow::{Include, Remarks};
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::Updates;
 
@@ -200,6 +200,8 @@ pub struct Execute {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// Which failed tasks of a stored task run again.
+    pub include: Include,
     /// Of new tasks.
     pub id_check: IdCheck,
     /// Where the caller wants to be told of the run.
@@ -213,6 +215,8 @@ pub struct Execute {
 pub struct Retry {
     /// A failed task.
     pub task: TaskId,
+    /// Which other failed tasks run again.
+    pub include: Include,
     /// Where the caller wants to be told of the run.
     #[serde(with = "super::callback")]
     pub callback: Option<Callback>,

@@ -115,7 +115,7 @@ impl App {
         let reply: ReplyOf = Arc::new(move |done| {
             let status = match done {
                 Done::Status(status) => Some(status),
-                Done::Ok | Done::ClaimRefused => None,
+                Done::Ok | Done::Begun(_) | Done::ClaimRefused => None,
             };
             Reply::Updated { task, status }
         });

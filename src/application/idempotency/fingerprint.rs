@@ -9,7 +9,7 @@ use crate::webhooks::reports::Reported;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use taskledger_domain::flow::{Specification, When};
+use taskledger_domain::flow::{Include, Specification, When};
 use taskledger_domain::task::Labels;
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::task::spec::{GivenId, TaskFields, TaskRef, Updates};
@@ -43,6 +43,7 @@ impl Canonical {
                 target,
                 allow_unknown_executors,
                 executor_wait_ms,
+                include,
                 // It changes no outcome.
                 id_check: _,
                 callback,
@@ -50,6 +51,7 @@ impl Canonical {
                 self.target(target);
                 self.byte(u8::from(*allow_unknown_executors));
                 self.number(*executor_wait_ms);
+                self.byte(u8::from(*include == Include::Failed));
                 self.option(callback.as_ref(), Self::callback);
             }
             Request::StartRun(start) => {
@@ -87,8 +89,13 @@ impl Canonical {
                 self.0.update(message.run.0.as_bytes());
                 self.text(&message.message_id);
             }
-            Request::Retry(Retry { task, callback }) => {
+            Request::Retry(Retry {
+                task,
+                include,
+                callback,
+            }) => {
                 self.task(*task);
+                self.byte(u8::from(*include == Include::Failed));
                 self.option(callback.as_ref(), Self::callback);
             }
             Request::Update(update) => {

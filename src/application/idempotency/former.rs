@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use taskledger_domain::flow::WillRun;
 use taskledger_domain::task::Status;
 use taskledger_domain::{RunId, TaskId};
 
@@ -23,6 +24,7 @@ struct Answer {
     run_id: Option<RunId>,
     status: Option<String>,
     task_ids: Option<BTreeMap<String, TaskId>>,
+    will_run: Option<WillRun>,
     dropped_dependencies: Option<Vec<Dropped>>,
 }
 
@@ -55,6 +57,7 @@ fn of(use_case: UseCase, answer: Answer) -> Option<Reply> {
             task: answer.task_id,
             run: answer.run_id?,
             task_ids: task_ids.unwrap_or_default(),
+            will_run: answer.will_run.unwrap_or_default(),
         }));
     }
     if use_case == UseCase::UpdateTask {
@@ -112,11 +115,16 @@ mod tests {
             panic!("tasks were created");
         };
         assert_eq!(created.task_ids.map(|ids| ids.len()), Some(2));
-        let started = json!({"root_task_id": a, "task_id": b, "status": "started", "run_id": run});
+        let started = json!({"root_task_id": a, "task_id": b, "status": "started", "run_id": run,
+            "will_run": {"tasks": [b], "count": 1}});
         let Reply::Started(started) = read(UseCase::RetryTask, started) else {
             panic!("a run was started");
         };
         assert_eq!((started.task, started.run), (Some(b), RunId(run.0)));
+        assert_eq!(
+            (started.will_run.tasks, started.will_run.count),
+            (vec![b], 1)
+        );
         let updated = read(UseCase::UpdateTask, json!({"id": a, "status": "failed"}));
         assert!(matches!(
             updated,

@@ -30,6 +30,8 @@ impl Service {
             run,
             task_ids,
             task: _,
+            // New tasks: all of them.
+            will_run: _,
         } = started;
         if is_reported {
             Box::pin(self.attach_reports(context, run)).await;

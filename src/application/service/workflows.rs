@@ -13,7 +13,7 @@ use crate::application::context::Context;
 use crate::application::sending::engine_metadata;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use taskledger_domain::flow::Flow;
+use taskledger_domain::flow::{Flow, Include};
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, VIOLATIONS_MAX};
 use taskledger_domain::task::{Labels, Status, call};
 use taskledger_domain::{TaskId, Violation};
@@ -129,6 +129,7 @@ impl Service {
                 target: Target::New(tasks),
                 allow_unknown_executors: true,
                 executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+                include: Include::Needed,
                 id_check: IdCheck::First,
                 callback: None,
             }),

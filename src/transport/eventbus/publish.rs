@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use taskledger_domain::flow::Include;
 use taskledger_domain::limits::{EXECUTOR_WAIT_MS_DEFAULT, KEY_CHARS_MAX, NAME_CHARS_MAX};
 use taskledger_domain::task::{Status as TaskStatus, call};
 use taskledger_domain::{Payload, TaskId, Timestamp, Violation};
@@ -451,6 +452,7 @@ fn execute(target: Target) -> Execute {
         target,
         allow_unknown_executors: true,
         executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+        include: Include::Needed,
         // The claim of the id tells; a publication is refused for one reason at a time.
         id_check: IdCheck::Stored,
         callback: None,

@@ -34,6 +34,7 @@ use crate::application::api::{Copied, Created, Reply, Started, TaskIds, Warning}
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use taskledger_domain::flow::WillRun;
 use taskledger_domain::task::Status;
 use taskledger_domain::{RunId, TaskId};
 
@@ -132,6 +133,8 @@ fn started_run(started: &Started) -> Box<RawValue> {
         task_id: Option<TaskId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         task_ids: Option<Ids<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        will_run: Option<&'a WillRun>,
     }
     raw(&Result {
         root_task_id: started.root,
@@ -139,6 +142,7 @@ fn started_run(started: &Started) -> Box<RawValue> {
         status: "started",
         task_id: started.task,
         task_ids: started.task.is_none().then_some(Ids(&started.task_ids)),
+        will_run: started.task.map(|_| &started.will_run),
     })
 }
 

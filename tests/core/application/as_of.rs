@@ -122,7 +122,9 @@ async fn anything(w: &World, random: &mut Random, names: &mut Vec<String>) {
             let target = Target::Stored(target);
             w.call(move |app| async move { app.execute(&caller(), target, options).await })
         }
-        6 => w.call(move |app| async move { app.retry(&caller(), target, None).await }),
+        6 => w.call(move |app| async move {
+            app.retry(&caller(), target, Default::default(), None).await
+        }),
         7 => w.call(move |app| async move { app.cancel(&caller(), target, cascade, None).await }),
         8 => w.call(move |app| async move { app.delete(&caller(), target, cascade).await }),
         9 => {

@@ -60,7 +60,12 @@ async fn refusals_and_looks_count_too() {
     let w = World::new().await;
     w.given_flow("root", &["a"]).await;
     let hold = stuck(&w, "root").await;
-    let refused = || w.call(|app| async move { app.retry(&caller(), id("a"), None).await });
+    let refused = || {
+        w.call(|app| async move {
+            app.retry(&caller(), id("a"), Default::default(), None)
+                .await
+        })
+    };
     let mut waiting = Vec::new();
     for _ in 0..2 {
         waiting.extend((0..COMMANDS_MAX).map(|_| refused()));

@@ -194,7 +194,11 @@ impl Ask {
                 let options = ExecuteOptions::default();
                 app.execute(&bob, Target::Stored(task), options).await
             }),
-            Self::Retry => w.call(move |app| async move { app.retry(&bob, task, None).await }),
+            Self::Retry => {
+                w.call(
+                    move |app| async move { app.retry(&bob, task, Default::default(), None).await },
+                )
+            }
             Self::CreateBelow => w.create(bob, json!({"name": "x", "parent_id": task.to_string()})),
         };
         let asked: Result<Value, _> = soon(asked).await.unwrap();

@@ -212,7 +212,10 @@ async fn ended_tasks_show_their_attempts_and_whether_retries_were_left() {
         summary.contains("failed in the last of 2 attempts"),
         "{summary}"
     );
-    let retry = w.call(|app| async move { app.retry(&caller(), id("twice"), None).await });
+    let retry = w.call(|app| async move {
+        app.retry(&caller(), id("twice"), Default::default(), None)
+            .await
+    });
     assert!(soon(retry).await.unwrap().is_ok());
     w.script.launched(5).await;
     w.script.fail("twice").await;

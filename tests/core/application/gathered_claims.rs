@@ -1,9 +1,10 @@
 //! Claims of workers that wait, in the append that makes their tasks ready.
 
-use crate::application::broker::{Broker, flow};
-use crate::application::world::{foreign_rename, quiet, soon, task};
+use crate::application::broker::{Broker, flow, methods};
+use crate::application::world::{caller, foreign_rename, quiet, soon, task};
 use serde_json::{Value, json};
-use taskledger::application::api::work::Claimed;
+use std::time::Duration;
+use taskledger::application::api::work::{Claimed, Wanted};
 use taskledger::store;
 use taskledger_domain::flow::Event;
 use taskledger_domain::testing::id;
@@ -25,7 +26,11 @@ async fn given_chain() -> (Broker, Claimed) {
 
 /// How often a task was started, according to the log.
 async fn starts(b: &Broker, name: &str) -> usize {
-    let history = b.w.history(flow("g")).await;
+    starts_in(b, "g", name).await
+}
+
+async fn starts_in(b: &Broker, root: &str, name: &str) -> usize {
+    let history = b.w.history(flow(root)).await;
     let is_start = |event: &Event| matches!(event, Event::TaskStarted(e) if e.task_id == id(name));
     history.iter().filter(|r| is_start(&r.event)).count()
 }
@@ -130,4 +135,32 @@ async fn the_worker_that_has_waited_for_the_longest_time_claims_first_there_too(
     assert_eq!(soon(long).await.unwrap().unwrap().claims.len(), 1);
     quiet().await;
     assert!(!short.is_finished());
+}
+
+#[tokio::test]
+async fn a_claim_whose_task_is_cancelled_in_the_same_append_begins_nothing() {
+    for is_named in [false, true] {
+        let b = Broker::running().await;
+        b.execute(json!([task("a", "resize")])).await;
+        let mut hold = b.w.faults.hold_next_append();
+        let rename = b.w.rename("a", "x");
+        hold.arrived().await;
+        let wanted = if is_named {
+            Wanted::Task(id("a"))
+        } else {
+            methods(&["resize"])
+        };
+        let claims = b.claims(caller(), "w", wanted, 1, Duration::ZERO);
+        quiet().await;
+        let release = async {
+            quiet().await;
+            hold.release();
+        };
+        tokio::join!(b.cancel("a"), release);
+        assert!(soon(rename).await.unwrap().is_ok());
+        let claims = soon(claims).await.unwrap().expect("the outcome is known");
+        assert!(claims.claims.is_empty(), "{:?}", claims.claims);
+        // Both were decided: the attempt began and was cancelled.
+        assert_eq!(starts_in(&b, "a", "a").await, 1);
+    }
 }

@@ -49,7 +49,9 @@ async fn perform(w: &World, step: &Value, on: &[TaskId]) -> Result<Value, Error>
     let dependencies: Vec<Value> = on.iter().map(|id| json!({"id": id})).collect();
     let edit = updates(json!({"dependencies": dependencies}));
     let call = match step["method"].as_str().unwrap() {
-        "tasks.retry" => w.call(move |app| async move { app.retry(&caller(), task, None).await }),
+        "tasks.retry" => w.call(move |app| async move {
+            app.retry(&caller(), task, Default::default(), None).await
+        }),
         "tasks.copy" => {
             w.call(move |app| async move { app.copy(&caller(), task, false, parent).await })
         }

@@ -99,7 +99,10 @@ async fn the_progress_of_a_failed_group_is_the_same_wherever_it_is_told() {
 #[tokio::test]
 async fn after_a_retry_the_root_of_the_flow_shows_its_run_and_the_group_counts_all_tasks() {
     let w = two_of_three().await;
-    let retry = w.call(|app| async move { app.retry(&caller(), id("c"), None).await });
+    let retry = w.call(|app| async move {
+        app.retry(&caller(), id("c"), Default::default(), None)
+            .await
+    });
     let run = soon(retry).await.unwrap().unwrap()["run_id"].take();
     assert!(run.is_string());
     w.script.launched(4).await;
@@ -159,7 +162,10 @@ async fn a_task_that_is_the_root_of_a_flow_shows_a_run_that_covers_it_too() {
 #[tokio::test]
 async fn notices_of_every_attempt_have_the_same_names() {
     let w = two_of_three().await;
-    let retry = w.call(|app| async move { app.retry(&caller(), id("c"), None).await });
+    let retry = w.call(|app| async move {
+        app.retry(&caller(), id("c"), Default::default(), None)
+            .await
+    });
     assert!(soon(retry).await.unwrap().is_ok());
     w.script.launched(4).await;
     w.script.fail("c").await;

@@ -216,7 +216,10 @@ async fn a_refused_command_leaves_a_waiting_flow_in_its_place() {
     }
     w.run_flows();
     // A second run of a task that one covers already is refused, and changes nothing.
-    let again = w.call(|app| async move { app.retry(&caller(), id("waiting"), None).await });
+    let again = w.call(|app| async move {
+        app.retry(&caller(), id("waiting"), Default::default(), None)
+            .await
+    });
     assert!(soon(again).await.unwrap().is_err());
     w.script.complete("a").await;
     w.script.launched(2).await;

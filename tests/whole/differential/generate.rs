@@ -133,6 +133,7 @@ impl Generator {
                 let pending = self.with_status(world, &[Status::Pending, Status::Failed]);
                 let mut params = json!({"task_id": pending.unwrap_or(task)});
                 self.allow(&mut params);
+                self.include(&mut params);
                 Call::new("tasks.execute", params)
             }
             22..=43 => self.update(world),
@@ -166,9 +167,17 @@ impl Generator {
             }
             71..=80 => {
                 let failed = self.with_status(world, &[Status::Failed]);
-                Call::new("tasks.retry", json!({"task_id": failed.unwrap_or(task)}))
+                let mut params = json!({"task_id": failed.unwrap_or(task)});
+                self.include(&mut params);
+                Call::new("tasks.retry", params)
             }
             _ => self.read(world),
+        }
+    }
+
+    fn include(&mut self, params: &mut Value) {
+        if self.random.chance(20) {
+            params["include"] = json!("failed");
         }
     }
 

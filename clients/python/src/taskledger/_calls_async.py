@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ._protocol import RetryPolicy, without_none
 from ._schedules_async import AsyncScheduleCalls
@@ -139,6 +139,7 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         task_id: str | None = None,
         allow_unknown_executors: bool | None = None,
         executor_wait_seconds: float | None = None,
+        include: Literal["failed"] | None = None,
         push_notification_config: JsonObject | None = None,
         idempotency_key: str | None = None,
     ) -> Started:
@@ -153,6 +154,7 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
             task_id=task_id,
             allow_unknown_executors=allow_unknown_executors,
             executor_wait_seconds=executor_wait_seconds,
+            include=include,
         )
         configuration = without_none(push_notification_config=push_notification_config) or None
         answer = await self.call(
@@ -160,11 +162,18 @@ class AsyncCalls(AsyncWorkflowCalls, AsyncScheduleCalls):
         )
         return cast(Started, answer)
 
-    async def retry(self, task_id: str, *, idempotency_key: str | None = None) -> Started:
-        """Starts a run of a failed task, and of what waits for it."""
-        answer = await self.call(
-            "tasks.retry", {"task_id": task_id}, idempotency_key=idempotency_key
-        )
+    async def retry(
+        self,
+        task_id: str,
+        *,
+        include: Literal["failed"] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Started:
+        """Starts a run of a failed task and of the tasks that wait for it. ``include="failed"``
+        also runs the failed tasks again that were tolerated.
+        """
+        members = without_none(task_id=task_id, include=include)
+        answer = await self.call("tasks.retry", members, idempotency_key=idempotency_key)
         return cast(Started, answer)
 
     async def cancel(

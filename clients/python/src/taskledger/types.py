@@ -92,6 +92,13 @@ class Tree(TypedDict):
     children: list[Tree]
 
 
+class WillRun(TypedDict):
+    """The tasks that a run starts: the first of them, and how many there are."""
+
+    tasks: list[str]
+    count: int
+
+
 class Started(TypedDict, total=False):
     """What ``tasks.execute`` and ``tasks.retry`` answer. ``task_ids`` maps the caller's ids to
     stored ones.
@@ -102,6 +109,7 @@ class Started(TypedDict, total=False):
     run_id: str
     status: str
     task_ids: dict[str, str]
+    will_run: WillRun
 
 
 class Created(TypedDict, total=False):

@@ -1,5 +1,6 @@
 //! `taskledger tasks execute`
 
+use super::retry::show_will_run;
 use super::{CliError, Output, Params, Request};
 use crate::input::read_workflow;
 use crate::output::member;
@@ -19,6 +20,9 @@ pub(super) struct Args {
     /// A `tasks.execute` request, its parameters or an array of tasks; `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "task_id")]
     file: Option<String>,
+    /// `failed`: failed tasks that were tolerated, and those behind completed tasks, run again too
+    #[arg(long, value_name = "WHICH", value_parser = ["failed"], conflicts_with = "file")]
+    include: Option<String>,
     /// Follow it to its end; the exit code is that of `run`
     #[arg(long, visible_alias = "wait")]
     watch: bool,
@@ -32,7 +36,10 @@ impl Args {
     pub(super) fn request(self) -> Result<Request, CliError> {
         let params = match &self.file {
             Some(file) => Value::Object(read_workflow(file)?),
-            None => Params::default().maybe("task_id", self.task_id).build(),
+            None => Params::default()
+                .maybe("task_id", self.task_id)
+                .maybe("include", self.include)
+                .build(),
         };
         Ok(Request {
             method: "tasks.execute",
@@ -44,5 +51,6 @@ impl Args {
 
 fn show(result: &Value, out: &mut Output) -> io::Result<()> {
     let id = member(result, "root_task_id");
-    out.line(format!("{id}  {}", member(result, "status")))
+    out.line(format!("{id}  {}", member(result, "status")))?;
+    show_will_run(result, out)
 }

@@ -2,7 +2,8 @@
 
 use super::{Decision, create, find};
 use crate::Timestamp;
-use crate::flow::command::{Capacity, Done, Execute};
+use crate::flow::command::{Capacity, Done, Execute, WillRun};
+use crate::flow::coverage::Coverage;
 use crate::flow::event::{Event, RequeueReason, RunKind, RunStarted, TaskRequeued};
 use crate::flow::refusal::{
     CallTask, Fault, Refusal, RunConflict, TransitionFault, UnknownExecutor,
@@ -13,6 +14,7 @@ use crate::limits;
 use crate::task::Status;
 use crate::task::call::NewTask;
 use hashbrown::HashSet;
+use std::sync::Arc;
 
 pub(super) fn execute(
     flow: &Flow,
@@ -34,23 +36,20 @@ pub(super) fn execute(
         &extended
     };
     let root = find(flow, command.task)?;
-    let covered = match command.kind {
-        RunKind::Execute => flow.coverage(root),
-        RunKind::Retry if flow.at(root).status != Status::Failed => {
-            let (task, status) = (command.task, flow.at(root).status);
-            let fault = TransitionFault::NotFailed { task, status };
-            return Err(Refusal::InvalidTransition(vec![fault]).into());
-        }
-        RunKind::Retry => flow.retry_coverage(root),
-    };
-    let runs = |i: &&u32| matches!(flow.at(**i).status, Status::Pending | Status::Failed);
+    if command.kind == RunKind::Retry && flow.at(root).status != Status::Failed {
+        let (task, status) = (command.task, flow.at(root).status);
+        let fault = TransitionFault::NotFailed { task, status };
+        return Err(Refusal::InvalidTransition(vec![fault]).into());
+    }
+    let Coverage { covered, again } = flow.coverage(root, command.kind, command.include);
+    let runs = |i: &&u32| flow.at(**i).status == Status::Pending || again.binary_search(i).is_ok();
     refuse_passed_deadlines(flow, covered.iter().filter(runs), now)?;
     if !command.allow_unknown_executors {
         refuse_unknown_executors(flow, covered.iter().filter(runs), capacity)?;
     }
     if let Some(&busy) = covered
         .iter()
-        .find(|&&i| flow.at(i).run != NONE && flow.at(i).status != Status::Completed)
+        .find(|&i| flow.at(*i).run != NONE && (flow.at(*i).status != Status::Completed || runs(&i)))
     {
         let task = flow.at(busy).id;
         return Err(Refusal::AlreadyExecuting(vec![RunConflict::Covered { task }]).into());
@@ -70,10 +69,7 @@ pub(super) fn execute(
         callback: command.callback,
         origin: command.origin.clone(),
     }));
-    for &i in covered
-        .iter()
-        .filter(|&&i| flow.at(i).status == Status::Failed)
-    {
+    for &i in &again {
         events.push(Event::TaskRequeued(TaskRequeued {
             task_id: flow.at(i).id,
             run_id: command.run_id,
@@ -81,7 +77,16 @@ pub(super) fn execute(
             next_attempt_at: None,
         }));
     }
-    Ok((events, Done::Status(flow.at(root).status)))
+    let will_run = covered.iter().filter(runs).map(|&i| flow.at(i));
+    let will_run = will_run.filter(|task| !task.is_group());
+    let will_run = WillRun {
+        count: will_run.clone().count() as u32,
+        tasks: will_run
+            .map(|task| task.id)
+            .take(limits::WILL_RUN_LISTED_MAX)
+            .collect(),
+    };
+    Ok((events, Done::Begun(Arc::new(will_run))))
 }
 
 /// A value that is wrong in itself is told before faults of the tree and the graph.

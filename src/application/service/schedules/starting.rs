@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskledger_auth::{ANONYMOUS, Scope};
 use taskledger_beside::Owner;
-use taskledger_domain::flow::{Fault, Refusal, RunStage};
+use taskledger_domain::flow::{Fault, Include, Refusal, RunStage};
 use taskledger_domain::limits::EXECUTOR_WAIT_MS_DEFAULT;
 use taskledger_domain::task::Labels;
 use taskledger_domain::task::call;
@@ -271,6 +271,7 @@ impl Service {
             target: Target::New(list),
             allow_unknown_executors: true,
             executor_wait_ms: EXECUTOR_WAIT_MS_DEFAULT,
+            include: Include::Needed,
             id_check: IdCheck::First,
             callback: None,
         });

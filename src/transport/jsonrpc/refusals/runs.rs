@@ -73,7 +73,16 @@ impl Wording<'_> {
                 status,
                 changeable,
             } => status_is(status, changeable_task(changeable)),
-            TransitionFault::NotFailed { task: _, status } => status_is(status, "a failed task"),
+            TransitionFault::NotFailed { task: _, status } => status_is(
+                status,
+                match status {
+                    Status::Completed | Status::Cancelled => {
+                        "a failed task; a task that completed or was cancelled does not run again: copy it with `tasks.copy`"
+                    }
+                    Status::Pending => "a failed task; `tasks.execute` runs a pending one",
+                    Status::InProgress | Status::Failed => "a failed task",
+                },
+            ),
             TransitionFault::Ended { task: _, status } => {
                 status_is(status, "a task that is pending or in_progress")
             }
@@ -82,7 +91,7 @@ impl Wording<'_> {
                 status_is(status, expected)
             }
             TransitionFault::NothingToExecute { task } => {
-                let expected = "a task with something pending or failed in it";
+                let expected = "a task with something pending in it, or failed and not tolerated; `include: \"failed\"` runs tolerated failures again, and `tasks.copy` makes a new task of one that has ended";
                 self.of_task("task_id", "Nothing to execute", expected, task)
             }
         }

@@ -10,12 +10,33 @@ use crate::differential::gate;
 use crate::differential::script::Outcome;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use taskledger_domain::Timestamp;
+use taskledger_domain::{Timestamp, limits};
 
 /// Interruptions by restarts that a run forgives a task.
 pub(super) const INTERRUPTIONS_MAX: u64 = 3;
 /// Milliseconds that a task waits for an unknown executor unless the call says otherwise.
 const EXECUTOR_WAIT_MS: f64 = 300_000.0;
+
+/// See `Oracle::run_set`.
+pub(super) struct RunSet {
+    covered: BTreeSet<Symbol>,
+    again: BTreeSet<Symbol>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Growing {
+    /// Covered, to run unless they have ended for good.
+    covered: BTreeSet<Symbol>,
+    /// Covered because they completed.
+    kept: BTreeSet<Symbol>,
+    /// Completed tasks that run again.
+    again: BTreeSet<Symbol>,
+    all_failed: bool,
+}
+
+fn includes_failed(map: &Map<String, Value>) -> bool {
+    map.get("include").and_then(Value::as_str) == Some("failed")
+}
 
 impl Oracle {
     /// What a run of these tasks covers.
@@ -41,6 +62,156 @@ impl Oracle {
         }
     }
 
+    /// What a run of the task covers, and which tasks that have ended it runs again.
+    ///
+    /// First the task with everything below it but tolerated failures, and what of these will run needs. Then,
+    /// repeatedly: steps that clean up after what runs; for a retry the pending tasks behind what runs, with what
+    /// they need; and groups around.
+    fn run_set(&self, root: &str, is_retry: bool, all_failed: bool) -> RunSet {
+        let mut set = Growing {
+            covered: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            again: BTreeSet::new(),
+            all_failed,
+        };
+        set.covered.insert(root.to_owned());
+        self.cover_below(root, false, &mut set);
+        self.grow(&mut set, |oracle, set| oracle.pull_asked(set));
+        self.grow(&mut set, |oracle, set| {
+            oracle.pull_behind(set);
+            oracle.follow(root, is_retry, set);
+        });
+        let ended = |s: &&Symbol| match self.task(s).status {
+            Failed => set.covered.contains(*s),
+            Completed => set.again.contains(*s),
+            Pending | InProgress | Cancelled => false,
+        };
+        let covered: BTreeSet<Symbol> = set.covered.union(&set.kept).cloned().collect();
+        let again = covered.iter().filter(ended).cloned().collect();
+        RunSet { covered, again }
+    }
+
+    fn grow(&self, set: &mut Growing, step: impl Fn(&Self, &mut Growing)) {
+        loop {
+            let before = set.clone();
+            step(self, set);
+            if *set == before {
+                return;
+            }
+        }
+    }
+
+    /// Covers what is below a task. Of a tolerated group only what is pending, and what completed is kept.
+    fn cover_below(&self, above: &str, is_tolerated: bool, set: &mut Growing) {
+        for child in self.children(above) {
+            let task = self.task(&child);
+            let stays = task.status == Failed && !set.all_failed && self.is_tolerated(&child);
+            let mut inside = is_tolerated;
+            if stays {
+                inside |= task.is_group();
+            } else if !is_tolerated || matches!(task.status, Pending | InProgress) {
+                set.covered.insert(child.clone());
+                inside = false;
+            } else if task.status == Completed {
+                set.kept.insert(child.clone());
+            }
+            self.cover_below(&child, inside, set);
+        }
+    }
+
+    fn cover(&self, symbol: &str, set: &mut Growing) {
+        set.covered.insert(symbol.to_owned());
+        if self.task(symbol).is_group() {
+            self.cover_below(symbol, false, set);
+        }
+    }
+
+    fn will_run(&self, symbol: &str, set: &Growing) -> bool {
+        match self.task(symbol).status {
+            Pending | InProgress | Failed => set.covered.contains(symbol),
+            Completed => set.again.contains(symbol),
+            Cancelled => false,
+        }
+    }
+
+    fn pull_asked(&self, set: &mut Growing) {
+        let found: BTreeSet<Symbol> = set.covered.union(&set.kept).cloned().collect();
+        for symbol in found {
+            for (near, when) in self.task(&symbol).dependencies.clone() {
+                if set.all_failed {
+                    self.cover(&near, set);
+                } else if self.task(&near).status == Completed {
+                    set.kept.insert(near);
+                } else if self.will_run(&symbol, set) && !self.is_met(&near, when) {
+                    self.cover(&near, set);
+                }
+            }
+        }
+        let groups: Vec<Symbol> = set
+            .kept
+            .iter()
+            .filter(|s| self.task(s).is_group())
+            .cloned()
+            .collect();
+        for group in groups {
+            let below = self.children(&group).into_iter();
+            set.kept
+                .extend(below.filter(|s| self.task(s).status == Completed));
+        }
+    }
+
+    fn pull_behind(&self, set: &mut Growing) {
+        for symbol in set.covered.clone() {
+            if !self.will_run(&symbol, set) {
+                continue;
+            }
+            for (near, when) in self.task(&symbol).dependencies.clone() {
+                let status = self.task(&near).status;
+                let needed = status == Pending && !self.is_met(&near, when);
+                if needed || (set.all_failed && status == Failed) {
+                    self.cover(&near, set);
+                }
+            }
+        }
+    }
+
+    fn follow(&self, root: &str, is_retry: bool, set: &mut Growing) {
+        for symbol in set.covered.clone() {
+            if !self.will_run(&symbol, set) {
+                continue;
+            }
+            for (near, when) in self.dependents(&symbol) {
+                let status = self.task(&near).status;
+                if when == When::Always && matches!(status, Completed | Failed) {
+                    let whole = self.task(&near).is_group();
+                    let below = if whole {
+                        self.subtree(&near)
+                    } else {
+                        vec![near]
+                    };
+                    set.again.extend(below.iter().cloned());
+                    set.covered.extend(below);
+                } else if is_retry && (status == Pending || (status == Failed && set.all_failed)) {
+                    self.cover(&near, set);
+                }
+            }
+            for group in self.ancestors(&symbol) {
+                let is_around = is_retry || self.subtree(root).contains(&group);
+                let task = self.task(&group);
+                if !task.is_group() || !is_around {
+                    continue;
+                }
+                let reopens = task.status == Completed && set.again.contains(&symbol);
+                if reopens {
+                    set.again.insert(group.clone());
+                }
+                if reopens || task.status == Failed {
+                    set.covered.insert(group);
+                }
+            }
+        }
+    }
+
     /// The run that is on and covers the task.
     pub(super) fn running_run_of(&self, symbol: &str) -> Option<usize> {
         let on = |r: &Run| r.state == RunState::Running && r.covered.contains(symbol);
@@ -50,8 +221,8 @@ impl Oracle {
     pub(super) fn execute(&mut self, mark: &str, map: &Map<String, Value>) -> Answer {
         if let Some(id) = map.get("task_id").filter(|v| !v.is_null()) {
             let id = self.stored(id)?;
-            let covered = self.coverage(self.subtree(&id));
-            return self.start_run(mark, map, &id, covered);
+            let set = self.run_set(&id, false, includes_failed(map));
+            return self.start_run(mark, map, &id, set);
         }
         let tasks = json!({"tasks": map["tasks"]});
         let tasks = tasks.as_object().cloned().unwrap_or_default();
@@ -63,49 +234,23 @@ impl Oracle {
         }
         let root = list[0].symbol.clone();
         self.place(list)?;
-        let covered = self.subtree(&root).into_iter().collect();
-        let mut answer = self.start_run(mark, map, &root, covered)?;
+        let set = self.run_set(&root, false, false);
+        let mut answer = self.start_run(mark, map, &root, set)?;
         if let Some(answer) = answer.as_object_mut() {
             answer.remove("task_id");
+            answer.remove("will_run");
             answer.insert("task_ids".into(), Value::Object(aliases));
         }
         Ok(answer)
     }
 
-    /// Covers what an execution of the task covers; then, repeatedly, the pending tasks behind
-    /// whatever of this runs, the pending tasks that those need, groups with all below them, and
-    /// the failed groups around them.
     pub(super) fn retry(&mut self, mark: &str, map: &Map<String, Value>) -> Answer {
         let id = self.stored(&map["task_id"])?;
         if self.task(&id).status != Failed {
             return refuse(-32006);
         }
-        let mut covered = self.coverage(self.subtree(&id));
-        loop {
-            let mut more = covered.clone();
-            for symbol in &covered {
-                if self.task(symbol).status == Completed {
-                    continue;
-                }
-                let needs = self.task(symbol).dependencies.clone();
-                for (near, _) in self.dependents(symbol).into_iter().chain(needs) {
-                    let task = self.task(&near);
-                    match (task.status == Pending, task.is_group()) {
-                        (true, true) => more.extend(self.subtree(&near)),
-                        (true, false) => _ = more.insert(near),
-                        (false, _) => {}
-                    }
-                }
-                let failed_group =
-                    |s: &Symbol| self.task(s).is_group() && self.task(s).status == Failed;
-                more.extend(self.ancestors(symbol).into_iter().filter(failed_group));
-            }
-            if more.len() == covered.len() {
-                break;
-            }
-            covered = more;
-        }
-        self.start_run(mark, map, &id, covered)
+        let set = self.run_set(&id, true, includes_failed(map));
+        self.start_run(mark, map, &id, set)
     }
 
     fn start_run(
@@ -113,9 +258,10 @@ impl Oracle {
         mark: &str,
         map: &Map<String, Value>,
         root: &str,
-        covered: BTreeSet<Symbol>,
+        set: RunSet,
     ) -> Answer {
-        let open = |s: &&Symbol| matches!(self.task(s).status, Pending | Failed);
+        let RunSet { covered, again } = set;
+        let open = |s: &&Symbol| self.task(s).status == Pending || again.contains(*s);
         if covered
             .iter()
             .filter(open)
@@ -131,16 +277,25 @@ impl Oracle {
         if !allowed && !covered.iter().filter(open).all(|s| known(&s)) {
             return refuse(-32003);
         }
-        let taken =
-            |s: &&Symbol| self.running_run_of(s).is_some() && self.task(s).status != Completed;
+        let taken = |s: &&Symbol| {
+            self.running_run_of(s).is_some() && (self.task(s).status != Completed || open(s))
+        };
         if covered.iter().any(|s| taken(&s)) {
             return refuse(-32008);
         }
         if covered.iter().filter(open).count() == 0 {
             return refuse(-32006);
         }
+        let runs = covered.iter().filter(open);
+        let runs: Vec<&Symbol> = runs.filter(|s| !self.task(s).is_group()).collect();
+        let in_order = self.order.iter().filter(|s| runs.contains(s));
+        let listed: Vec<String> = in_order
+            .take(limits::WILL_RUN_LISTED_MAX)
+            .map(|s| format!("@{s}"))
+            .collect();
+        let will_run = json!({"tasks": listed, "count": runs.len()});
         for symbol in &covered {
-            if self.task(symbol).status == Failed {
+            if again.contains(symbol) {
                 self.change(symbol, |t| {
                     t.status = Pending;
                     (t.error, t.result) = (None, Value::Null);
@@ -172,7 +327,8 @@ impl Oracle {
         let flow = &self.task(root).flow;
         Ok(
             json!({"root_task_id": format!("@{flow}"), "task_id": format!("@{root}"),
-            "status": "started", "run_id": format!("@{symbol}")}),
+            "status": "started", "run_id": format!("@{symbol}"),
+            "will_run": will_run}),
         )
     }
 

@@ -13,14 +13,17 @@ impl Oracle {
         self.task(symbol)
             .dependencies
             .iter()
-            .all(|(dependency, when)| {
-                let status = self.task(dependency).status;
-                match when {
-                    When::Completed => status == Completed,
-                    When::Ended => status.is_terminal(),
-                    When::Always => status.is_terminal() || self.is_blocked(dependency),
-                }
-            })
+            .all(|(dependency, when)| self.is_met(dependency, *when))
+    }
+
+    /// Whether a dependency is satisfied.
+    pub(super) fn is_met(&self, dependency: &str, when: When) -> bool {
+        let status = self.task(dependency).status;
+        match when {
+            When::Completed => status == Completed,
+            When::Ended => status.is_terminal(),
+            When::Always => status.is_terminal() || self.is_blocked(dependency),
+        }
     }
 
     /// Pending, and a dependency can never be satisfied: a required one that has failed or was cancelled,

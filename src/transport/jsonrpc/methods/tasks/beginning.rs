@@ -6,9 +6,15 @@ use crate::application::{Context, Service, api};
 use crate::transport::jsonrpc::encode::Reply;
 use crate::transport::jsonrpc::methods::calling::answer;
 use crate::transport::jsonrpc::params::beside;
+use crate::transport::jsonrpc::reader::{Choice, choice};
 use crate::transport::jsonrpc::table::Call;
 use crate::transport::jsonrpc::{RpcError, replies};
+use taskledger_domain::flow::Include;
 use taskledger_domain::{Violation, limits};
+
+/// Which failed tasks run again.
+pub(super) const INCLUDE: Choice<Include> =
+    choice("unknown choice", &[("failed", Include::Failed)]);
 
 /// The parameters of a call that begins a run, and where its caller wants to be called; or all that is wrong
 /// with either. `keep`: parameters in which more may be found to be wrong keep the faults of the rest. The call

@@ -1,6 +1,6 @@
 //! `tasks.execute`. spec: interface / tasks.execute
 
-use super::beginning::{begun, with_callback};
+use super::beginning::{INCLUDE, begun, with_callback};
 use crate::application::Context;
 use crate::application::Service;
 use crate::application::api::Target;
@@ -22,6 +22,7 @@ use crate::transport::openrpc::about::{About, Example, FETCH, GROUP, MINTED, MIN
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use std::time::Duration;
+use taskledger_domain::flow::Include;
 use taskledger_domain::task::call;
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::{Violation, limits};
@@ -38,6 +39,8 @@ pub struct Params {
     pub allow_unknown_executors: bool,
     /// Milliseconds that they wait.
     pub executor_wait_ms: u64,
+    /// Which failed tasks of a stored task run again.
+    pub include: Include,
 }
 
 impl Parameters for Params {
@@ -78,10 +81,21 @@ impl Parameters for Params {
             limits::EXECUTOR_WAIT_MS_DEFAULT,
             "How long a ready task waits for an executor that does not exist, before it fails.",
         );
+        let include = reader.optional(
+            "include",
+            INCLUDE,
+            "Of a stored task: `failed` also runs failed tasks again that were tolerated, and those behind completed tasks.",
+        );
+        if include.is_some() && both {
+            let fault = Fault::new("given together with `tasks`", "only with `task_id`");
+            let actual = reader.value("include");
+            reader.report("include", fault, actual);
+        }
         let params = |target| Self {
             target,
             allow_unknown_executors,
             executor_wait_ms,
+            include: include.unwrap_or_default(),
         };
         match (reader.finish(|| Some(())), list) {
             (Ok(()), list) => {
@@ -157,6 +171,7 @@ async fn carry_out(service: &Service, call: Call) -> Result<Reply, RpcError> {
         target: p.target,
         allow_unknown_executors: p.allow_unknown_executors,
         executor_wait_ms: p.executor_wait_ms,
+        include: p.include,
         id_check: IdCheck::First,
         callback,
     };
@@ -239,6 +254,7 @@ fn about() -> About {
                 params: json!({"task_id": GROUP}),
                 result: json!({
                     "root_task_id": GROUP, "task_id": GROUP, "status": "started", "run_id": RUN,
+                    "will_run": {"tasks": [FETCH], "count": 1},
                 }),
             },
         ],

@@ -235,7 +235,7 @@ fn what_the_status_forbids() {
         (
             "status",
             "Task is completed",
-            "a failed task",
+            "a failed task; a task that completed or was cancelled does not run again: copy it with `tasks.copy`",
             json!("completed"),
         ),
         (
@@ -247,7 +247,7 @@ fn what_the_status_forbids() {
         (
             "task_id",
             "Nothing to execute",
-            "a task with something pending or failed in it",
+            "a task with something pending in it, or failed and not tolerated; `include: \"failed\"` runs tolerated failures again, and `tasks.copy` makes a new task of one that has ended",
             json!(STORED),
         ),
     ];

@@ -33,6 +33,11 @@ impl Steps {
         let params = json!({"task_id": task});
         match again {
             Again::Accepted => return self.now(method, params, why),
+            Again::OnlyCopy => {
+                let params = json!({"task_id": task, "copy_children": true});
+                let why = "a cancelled task below it cannot run again: copy it with what is below it, and execute the copy";
+                return self.now("tasks.copy", params, why);
+            }
             Again::AfterRun => {
                 let why = format!("after the active run has ended: {why}");
                 self.later.push(step(method, params, &why, "after_run"));
