@@ -13,7 +13,7 @@ mod waiting;
 use asking::{Asks, Follows};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use taskledger_domain::flow::{
-    Event, FailureReason, Lease, RequeueReason, RunKind, RunState, Specification, When,
+    Event, FailureReason, Lease, RequeueReason, RunState, Specification, When,
 };
 use taskledger_domain::task::Status::{self, Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::{RunId, TaskId, Timestamp};

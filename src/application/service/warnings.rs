@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use taskledger_auth::SecretName;
 use taskledger_auth::store::SecretOwner;
-use taskledger_domain::flow::{Flow, RunKind, Specification};
+use taskledger_domain::flow::{Flow, Include, RunKind, Specification};
 use taskledger_domain::task::Status;
 use taskledger_domain::task::call::TaskList;
 use taskledger_domain::{TaskId, Version};
@@ -130,7 +130,10 @@ impl Service {
 
 /// Versions of the events with the specifications of tasks that the run covers and that have not completed.
 fn open_specifications(flow: &Flow, task: TaskId, kind: RunKind) -> Vec<Version> {
-    let covered = flow.run_set(task, kind).into_iter();
+    let covered = flow
+        .run_set(task, kind, Include::default())
+        .covered
+        .into_iter();
     let tasks = covered.filter_map(|id| flow.task(id));
     let open = tasks.filter(|it| it.method.is_some() && it.status != Status::Completed);
     open.map(|it| it.spec_at).take(SEARCHED_MAX).collect()

@@ -1,7 +1,7 @@
 //! Who waits for whom, and what a run covers, by the text of the semantics.
 
 use super::Model;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use taskledger_domain::flow::{RunKind, When};
 use taskledger_domain::task::Status::{Cancelled, Completed, Failed, InProgress, Pending};
 use taskledger_domain::{RunId, TaskId};

@@ -358,7 +358,6 @@ impl Generator {
                     let mut used: Vec<&String> = Vec::new();
                     for _ in 0..self.random.below(3) {
                         let on = *self.random.pick(&same);
-                        let waits = is_group_above(earlier, on, above) && !self.random.chance(8);
                         if !used.contains(&on) {
                             used.push(on);
                             list.push(self.dependency(&json!(format!("@{on}"))));
