@@ -124,7 +124,7 @@ async fn hashing(folder: &Path, head: Hash) -> Result<Duration, String> {
             if let Line::Event(event) = line
                 && let Step::Event { remains, .. } = event.step()
             {
-                hash = hash.link(remains.position, remains.recorded_at, remains.content);
+                hash = hash.link(remains.position, remains.recorded_at, remains.content());
             }
         }
         took += began.elapsed();
