@@ -296,7 +296,7 @@ impl App {
         let mut member = |name: &str| members.as_mut().and_then(|it| it.remove(name));
         let text = |value: Value| value.as_str().map(str::to_owned);
         let free = |value: Value| match value {
-            Value::Object(free) => Some(free),
+            Value::Object(free) => Some(Payload::from_map(&free)),
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)

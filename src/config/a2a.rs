@@ -74,8 +74,8 @@ pub struct A2aConfig {
     )]
     pub conformance: bool,
 
-    /// Ed25519 or P-256 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients know
-    /// the other
+    /// Ed25519 or P-256 key (PEM) that signs the A2A card; can be repeated, so that one can be replaced while clients
+    /// know the other
     #[arg(
         id = "a2a_signing_key",
         long = "a2a-signing-key",

@@ -14,7 +14,8 @@ mod use_cases;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const LINES_MAX: usize = 500;
+/// Above 500 a file needs a reason; this is the most.
+const LINES_MAX: usize = 800;
 
 /// Files that may be longer, and why.
 const LONG_FILES: &[(&str, &str)] = &[
@@ -29,10 +30,6 @@ const LONG_FILES: &[(&str, &str)] = &[
     (
         "crates/eventbus/src/generated/eventbus.rs",
         "generated from the .proto",
-    ),
-    (
-        "projections/tests/queries.rs",
-        "one table of reads over one history, which they share",
     ),
 ];
 

@@ -1,7 +1,7 @@
 //! A task as far as its stream has described it.
 //!
-//! A stream should begin with the task. Those that agents send for a later message of a task often begin with an update:
-//! then the task is what its updates tell, and is read as a whole before it is a result ([`Seen::is_whole`]).
+//! A stream should begin with the task. Those that agents send for a later message of a task often begin with an
+//! update: then the task is what its updates tell, and is read as a whole before it is a result ([`Seen::is_whole`]).
 
 use crate::Error;
 use taskledger_a2a::{Artifact, Message, Part, StreamResponse, Task, TaskState, TaskStatus, Wire};

@@ -169,8 +169,8 @@ impl Row<'_> {
         self.body().content_of(self.flow, self.version)
     }
 
-    /// SHA-256 of the content but flow and version. Numbers are big-endian; texts go in with their lengths, so that nothing can move from
-    /// one into the next. Cost: O(size).
+    /// SHA-256 of the content but flow and version. Numbers are big-endian; texts go in with their lengths, so that
+    /// nothing can move from one into the next. Cost: O(size).
     fn body(&self) -> Hash {
         let mut fixed = [0u8; 16 * 2 + 8 + 4 + 2];
         let mut rest: &mut [u8] = &mut fixed;

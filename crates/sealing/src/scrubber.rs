@@ -3,9 +3,9 @@
 //!
 //! A secret is looked for as it is and in the forms in which programs commonly repeat it: JSON-escaped once or twice,
 //! as Python shows a string, percent-encoded, with any characters as references of HTML, percent escapes or escapes of
-//! JSON and JavaScript in several layers, broken by line breaks, base64 at any alignment and hexadecimal, both also over several lines,
-//! each in any case of letters, and line by line. It is a net for accidents: a program that wants to give a secret away
-//! can write it in another form.
+//! JSON and JavaScript in several layers, broken by line breaks, base64 at any alignment and hexadecimal, both also
+//! over several lines, each in any case of letters, and line by line. It is a net for accidents: a program that wants
+//! to give a secret away can write it in another form.
 
 mod escapes;
 mod forms;

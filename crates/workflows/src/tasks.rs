@@ -123,8 +123,9 @@ pub enum UnfitTrigger {
 impl Workflow {
     /// The root, then one task for each phase that is not skipped, in the order of [`Workflow::phases`]; which one it
     /// is, its [`alias`] says. A static input whose value is there becomes a literal input; one that is absent or null
-    /// gets its default; a required one without default that is null, or absent from the initial state, stays in `schemas.wiring` as
-    /// written, so that the claim names it. Cost: O(size of document and trigger), and of what phases repeat.
+    /// gets its default; a required one without default that is null, or absent from the initial state, stays in
+    /// `schemas.wiring` as written, so that the claim names it. Cost: O(size of document and trigger), and of what
+    /// phases repeat.
     ///
     /// # Errors
     /// [`UnfitTrigger`]: the caller can give another trigger.

@@ -163,7 +163,8 @@ impl Flow {
         }
     }
 
-    /// Counts anew what groups wait for, in runs that have begun or whose tree has changed. Cost: O(members * depth) for such a run, else O(1).
+    /// Counts anew what groups wait for, in runs that have begun or whose tree has changed. Cost: O(members * depth)
+    /// for such a run, else O(1).
     pub(crate) fn refresh(&mut self) {
         for key in std::mem::take(&mut self.stale_runs) {
             let members =

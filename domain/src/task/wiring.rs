@@ -180,7 +180,8 @@ fn declared_order(schemas: &Map<String, Value>) -> HashMap<&str, usize> {
 }
 
 impl Wiring {
-    /// The wiring of a stored task, in the order of its document if it is of one. Cost: O(1) for a task without, else O(size of `schemas`).
+    /// The wiring of a stored task, in the order of its document if it is of one. Cost: O(1) for a task without, else
+    /// O(size of `schemas`).
     #[must_use]
     pub fn of(specification: &Specification) -> Self {
         let schemas = specification.schemas.as_ref().filter(|s| may_have(s));

@@ -8,7 +8,6 @@ use super::Origin;
 pub use crate::application::claim_ends::{ClaimEnd, ClaimWatch, HeldClaims};
 pub use crate::application::service::Connected;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use taskledger_domain::contract::Breach;
@@ -116,7 +115,7 @@ pub struct OriginMessage {
     /// What its sender calls the message.
     pub message_id: Option<String>,
     /// Free-form members that the sender has added.
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<Payload>,
     /// Runs that the message refers to; those of the owner of the flow only.
     pub references: Vec<RunId>,
 }
@@ -126,9 +125,7 @@ impl OriginMessage {
     pub(crate) fn bytes(&self) -> usize {
         /// An id as text, with its quotes.
         const ID_BYTES: usize = 40;
-        let metadata = self.metadata.as_ref();
-        // Bounded: a recorded message has at most `limits::RUN_MESSAGE_BYTES_MAX`.
-        let metadata = metadata.map_or(0, |it| serde_json::to_string(it).map_or(0, |it| it.len()));
+        let metadata = self.metadata.as_ref().map_or(0, |it| it.as_str().len());
         let message_id = self.message_id.as_ref().map_or(0, String::len);
         self.context_id.len() + message_id + metadata + self.references.len() * ID_BYTES
     }

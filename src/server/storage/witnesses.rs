@@ -1,4 +1,5 @@
-//! Refuses a log that has lost events, and keeps copies of what the stores contain of them when the operator accepts it.
+//! Refuses a log that has lost events, and keeps copies of what the stores contain of them when the operator accepts
+//! it.
 //!
 //! Owns: which stores are compared with the log, and what is copied before an older log is used. Nothing is erased:
 //! the read models are renamed, and of each store that is moved back in the log a copy is kept.

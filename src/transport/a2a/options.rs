@@ -78,7 +78,7 @@ pub struct CardTexts {
 pub struct ProviderTexts {
     /// Its name.
     pub organization: String,
-    /// Its URL.
+    /// Its home page, for people.
     pub url: String,
 }
 

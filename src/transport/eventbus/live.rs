@@ -1,4 +1,5 @@
-//! Progress as agents send it, for the streams of this node: every message, while the log has the newest of each second.
+//! Progress as agents send it, for the streams of this node: every message, while the log has the newest of each
+//! second.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

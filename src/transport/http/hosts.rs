@@ -90,8 +90,9 @@ impl Hosts {
         }
     }
 
-    /// The refusal of a request before any door reads it: 400 without one valid name of a host, 421 under a name that is
-    /// not this server's, 403 for a change that a page of another origin makes the browser send. The last holds while
+    /// The refusal of a request before any door reads it: 400 without one valid name of a host, 421 under a name that
+    /// is not this server's, 403 for a change that a page of another origin makes the browser send. The last holds
+    /// while
     /// `is_open`: without credentials, a browser sends all that a call needs.
     pub(super) fn refusal_of<B>(
         &self,

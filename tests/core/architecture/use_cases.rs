@@ -20,6 +20,10 @@ pub(super) const NO_USE_CASE: &[(&str, &str)] = &[
     ("clock", "time is for everybody"),
     ("connected", "counts a connection, whose calls ask"),
     ("correct_times", "the server does it by itself"),
+    (
+        "declared_description",
+        "is what the server says of itself on its card, which everybody may read",
+    ),
     ("hint", "the server does it by itself"),
     ("keep_schedules", "the server does it by itself"),
     ("look_at_schedules", "the server does it by itself"),

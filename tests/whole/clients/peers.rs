@@ -1,6 +1,6 @@
-//! Agents that are made with the official SDKs of Agent2Agent, called by `a2a_executor` and by `taskledger a2a`: what they
-//! stream, a question and its answer, an answer without a task, a failure, a refusal, a cancel; with streams and without.
-//! An agent of the SDK of 0.3 is told apart.
+//! Agents that are made with the official SDKs of Agent2Agent, called by `a2a_executor` and by `taskledger a2a`: what
+//! they stream, a question and its answer, an answer without a task, a failure, a refusal, a cancel; with streams and
+//! without. An agent of the SDK of 0.3 is told apart.
 
 use super::others::{file, node, python};
 use serde_json::{Value, json};

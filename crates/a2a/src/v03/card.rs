@@ -16,7 +16,8 @@ const SCHEMES: [(&str, &str); 5] = [
     ("mtlsSecurityScheme", "mutualTLS"),
 ];
 
-/// The card with the members of both versions; its interfaces of 0.3 are those of the older members. Signatures are those of the members of 1.0.
+/// The card with the members of both versions; its interfaces of 0.3 are those of the older members. Signatures are
+/// those of the members of 1.0.
 #[must_use]
 pub fn hybrid(card: &AgentCard) -> Value {
     let mut members = card.write();

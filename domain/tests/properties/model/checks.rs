@@ -81,8 +81,8 @@ impl Model {
         }
     }
 
-    /// No cycle of dependencies and of groups that wait for what is below them (tasks that wait for no task that is left
-    /// are taken away until none is left).
+    /// No cycle of dependencies and of groups that wait for what is below them (tasks that wait for no task that is
+    /// left are taken away until none is left).
     pub(super) fn check_graph(&self) {
         let mut left: BTreeSet<TaskId> = self.tasks.keys().copied().collect();
         for (id, task) in &self.tasks {
