@@ -54,10 +54,10 @@ pub(crate) async fn advance<P: Projector>(
 ) -> Result<(), Error> {
     let mut args = tx.args();
     args.position(to.position);
+    args.id(to.id.0);
     args.name(P::NAME);
     args.int(P::VERSION);
     args.position(from);
-    args.id(to.id.0);
     let moved = match channel {
         None => tx.execute(ADVANCE, args).await? == 1,
         Some(channel) => {
@@ -87,13 +87,13 @@ const LOAD_SETTLED: &str = "SELECT version, position
 const BEGIN: &str = "INSERT INTO checkpoints (name, version, position)
     VALUES ($1, $2, 0)";
 const ADVANCE: &str = "UPDATE checkpoints
-    SET position = $1, event = $5
-    WHERE name = $2 AND version = $3 AND position = $4";
+    SET position = $1, event = $2
+    WHERE name = $3 AND version = $4 AND position = $5";
 /// PostgreSQL's; one round trip.
 const ADVANCE_AND_TELL: &str = "WITH moved AS (
         UPDATE checkpoints
-        SET position = $1, event = $5
-        WHERE name = $2 AND version = $3 AND position = $4
+        SET position = $1, event = $2
+        WHERE name = $3 AND version = $4 AND position = $5
         RETURNING position)
     SELECT position, pg_notify($6, position::TEXT)
     FROM moved";
