@@ -53,6 +53,10 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("verify_events", verify::EVENTS),
     ("verify_streams", verify::STREAMS),
     ("verify_versions", verify::STREAM_VERSIONS),
+    ("verify_dropped_flows", verify::DROPPED_FLOWS),
+    ("verify_dropped_counts", verify::DROPPED_COUNTS),
+    ("verify_snapshots", verify::SNAPSHOTS),
+    ("verify_stream_events", verify::STREAM_EVENTS),
     ("verify_end", verify::END),
 ];
 
