@@ -37,7 +37,7 @@ pub const CHECKPOINT: Checkpoint = Checkpoint {
     store: "the inboxes of the broker",
     file: BROKER_FILE,
     table: "taskledger_broker.state",
-    query: "SELECT position, CAST(NULL AS UUID) FROM {table} WHERE one = 1",
+    query: "SELECT position, CAST(NULL AS BYTEA) FROM {table} WHERE one = 1",
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrator(&[

@@ -249,9 +249,11 @@ async fn in_database(
                 continue;
             }
             let query = AssertSqlSafe(source.query.replace("{table}", source.table));
-            let row: Option<(i64, Option<Uuid>)> = sqlx::query_as(query)
+            let row: Option<(i64, Option<Vec<u8>>)> = sqlx::query_as(query)
                 .fetch_optional(&mut connection)
                 .await?;
+            let row =
+                row.map(|(position, id)| (position, id.and_then(|id| Uuid::from_slice(&id).ok())));
             found.extend(row.and_then(|row| witness(source, row)));
         }
         // A server that does not answer a farewell notices later.

@@ -244,13 +244,13 @@ impl Writer {
                 Err(error) => error,
                 done => return done,
             };
-            let (position, reason) = match error {
-                Error::Poison { position, reason } => (position, reason),
+            let (position, reason) = if let Error::Poison { position, reason } = error {
+                (position, reason)
+            } else if error.is_contradiction() {
                 // The tables refused some row of the page.
-                error if error.is_contradiction() => {
-                    (self.refused(&page).await?, with_sources(&error))
-                }
-                error => return Err(error),
+                (self.refused(&page).await?, with_sources(&error))
+            } else {
+                return Err(error);
             };
             let found = page.events.iter().find(|it| it.position == position);
             let known = self.damaged.len() + page.damaged.len();

@@ -102,7 +102,9 @@ impl Queries<'_> {
                             });
                             break;
                         }
-                        error => return Err(error),
+                        error @ (Error::Unavailable(_)
+                        | Error::NotWritable(_)
+                        | Error::Invalid(_)) => return Err(error),
                     },
                 };
                 let read = Row::read(sql);

@@ -50,7 +50,7 @@ pub const CHECKPOINT: Checkpoint = Checkpoint {
     store: "the webhooks",
     file: WEBHOOKS_FILE,
     table: "taskledger_webhooks.state",
-    query: "SELECT position, CAST(NULL AS UUID) FROM {table}",
+    query: "SELECT position, CAST(NULL AS BYTEA) FROM {table}",
 };
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     migrator(&[

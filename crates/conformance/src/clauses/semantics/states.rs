@@ -219,7 +219,7 @@ async fn failed_tasks_begin_anew(probe: &Probe) -> Outcome {
     let tasks = [
         probe.group("root"),
         probe.failing("first").below("root"),
-        probe.failing("second").below("root").after_end_of("first"),
+        probe.failing("second").below("root"),
     ];
     let (started, _) = run_to_end(probe, &tasks).await?;
     let (first, second) = (started.id("first")?, started.id("second")?);
@@ -227,6 +227,7 @@ async fn failed_tasks_begin_anew(probe: &Probe) -> Outcome {
     let slow = probe.slow("first", FOREVER_MS).value();
     let slower = json!({"inputs": slow["inputs"], "params": null});
     update(probe, first, slower).await?;
+    update(probe, second, json!({"dependencies": [{"id": first}]})).await?;
     execute(probe, &started.root).await?;
     probe.wait_for(first, "in_progress").await?;
     let task = expect_status(probe, second, "pending").await?;
