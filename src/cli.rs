@@ -76,7 +76,7 @@ struct Elsewhere {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(Box<serve::Args>),
-    Run(run::Args),
+    Run(Box<run::Args>),
     Tasks(tasks::Args),
     Health(health::Args),
     Executors(health::Executors),
@@ -143,7 +143,7 @@ impl Cli {
         let mut out = self.shown.output();
         match self.command {
             Command::Serve(args) => serve::serve(*args, executors).await,
-            Command::Run(args) => run::run(args, executors, &mut out).await,
+            Command::Run(args) => run::run(*args, executors, &mut out).await,
             Command::Tasks(args) => tasks::tasks(args, &self.shown.when(), &mut out).await,
             Command::Health(args) => health::health(args, &mut out).await,
             Command::Executors(args) => health::executors(args, &mut out).await,

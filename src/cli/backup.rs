@@ -263,11 +263,14 @@ impl Unfinished {
         let finished = finish();
         drop(lock);
         finished.map_err(|error| {
-            let hint = match error.kind() {
-                io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
-                    "; a mount point cannot be replaced: name a folder in it"
-                }
-                _ => "",
+            let is_mount = matches!(
+                error.kind(),
+                io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices
+            );
+            let hint = if is_mount {
+                "; a mount point cannot be replaced: name a folder in it"
+            } else {
+                ""
             };
             CliError::Failed(format!(
                 "`{}` cannot be renamed to `{}`: {error}{hint}",

@@ -206,7 +206,8 @@ impl Plan {
         self.edges
             .iter()
             .for_each(|(from, to)| waits[*from][*to] = true);
-        for i in 1..5 {
+        for (at, _) in self.parents.iter().enumerate() {
+            let i = at + 1;
             let mut above = i;
             while above != 0 {
                 above = self.parents[above - 1];

@@ -140,7 +140,7 @@ fn field(min: u32, max: u32) -> impl Strategy<Value = Element> {
         (format!("{a}-{b}"), (a..=b).collect())
     });
     let step = (1..=max - min + 1).prop_map(move |step| {
-        let values = (min..=max).filter(|it| (it - min) % step == 0);
+        let values = (min..=max).filter(|it| (it - min).is_multiple_of(step));
         (format!("*/{step}"), values.collect())
     });
     let element = prop_oneof![2 => value, 1 => range, 1 => step];

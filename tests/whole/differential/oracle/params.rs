@@ -58,7 +58,7 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
         "tasks.create" => return create(map),
         "tasks.get" | "tasks.tree" => &[("task_id", Rule::Id), ("consistency", Rule::Consistency)],
         "tasks.children" => &[("parent_id", Rule::Id), ("consistency", Rule::Consistency)],
-        "tasks.retry" => &[("task_id", Rule::Id)],
+        "tasks.retry" => &[("task_id", Rule::Id), ("include", Rule::Include)],
         "tasks.delete" => &[("task_id", Rule::Id), ("cascade", Rule::Flag)],
         "tasks.cancel" => &[
             ("task_id", Rule::Id),
@@ -77,6 +77,7 @@ pub(crate) fn check(method: &str, map: &Map<String, Value>) -> BTreeSet<String> 
             ("use_streaming", Rule::NoFlag),
             ("allow_unknown_executors", Rule::Flag),
             ("executor_wait_seconds", Rule::Seconds),
+            ("include", Rule::Include),
         ],
         "tasks.claim" => &[
             ("worker", Rule::Text(255)),
@@ -260,6 +261,8 @@ enum Rule {
     Time,
     Order,
     Consistency,
+    /// The failures that a run takes.
+    Include,
 }
 
 impl Rule {
@@ -297,6 +300,7 @@ impl Rule {
             Self::Time => text.is_some_and(|t| Timestamp::parse(t).is_ok()),
             Self::Order => matches!(text, Some("asc" | "desc")),
             Self::Consistency => matches!(text, Some("strong" | "eventual")),
+            Self::Include => text == Some("failed"),
         }
     }
 }
