@@ -221,6 +221,19 @@ fn dependency(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
+/// The members of `schemas`.
+const SCHEMAS: [&str; 9] = [
+    "method",
+    "type",
+    "input_schema",
+    "wiring",
+    "templates",
+    "outputs",
+    "types",
+    "validation",
+    "workflow",
+];
+
 fn schemas(map: &Map<String, Value>, path: &str, found: &mut BTreeSet<String>) {
     let method = map.get("method").and_then(Value::as_str);
     if !method.is_some_and(has_text) {
@@ -234,6 +247,8 @@ fn schemas(map: &Map<String, Value>, path: &str, found: &mut BTreeSet<String>) {
     if map.get("input_schema").is_some_and(|s| !s.is_object()) {
         found.insert(join(path, "input_schema"));
     }
+    let unknown = map.keys().filter(|key| !SCHEMAS.contains(&key.as_str()));
+    found.extend(unknown.map(|key| join(path, key)));
 }
 
 fn params(map: &Map<String, Value>, path: &str, found: &mut BTreeSet<String>) {

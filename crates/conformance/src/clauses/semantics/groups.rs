@@ -47,11 +47,6 @@ pub(super) fn clauses() -> Vec<Clause> {
             groups_wait_for_grandchildren,
         ),
         decided(
-            "semantics/groups/9-no-wait-in-circles",
-            "a group does not wait for descendants that wait, even indirectly, for it",
-            groups_do_not_wait_in_circles,
-        ),
-        decided(
             "semantics/groups/10-blocked",
             "when nothing can move any more, open groups fail, deepest first, and count what is not done",
             blocked_groups_fail,
@@ -273,25 +268,6 @@ async fn groups_wait_for_grandchildren(probe: &Probe) -> Outcome {
         &[("status", json!("completed")), ("result", counts(1, 1, 1))],
     )?;
     seen(shown(&root["result"]))
-}
-
-async fn groups_do_not_wait_in_circles(probe: &Probe) -> Outcome {
-    let tasks = [
-        probe.group("root"),
-        probe.task("before").below("root"),
-        probe.task("after").below("root").after("root"),
-        probe.task("later").below("root").after("after"),
-    ];
-    let (started, root) = run_to_end(probe, &tasks).await?;
-    expect(&root, &[("status", json!("completed"))])?;
-    for alias in ["after", "later"] {
-        let task = expect_status(probe, started.id(alias)?, "completed").await?;
-        ensure!(
-            instant(&task, "started_at")? >= instant(&root, "completed_at")?,
-            "`{alias}` started before the group that it waits for had ended"
-        );
-    }
-    seen("what waited for the group ran after it")
 }
 
 async fn blocked_groups_fail(probe: &Probe) -> Outcome {
